@@ -1,0 +1,83 @@
+"""A head's name: stack, layer and index, counted from 0 and written ``enc.5.3``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from headcount.errors import UnknownHead, UsageError
+
+__all__ = ["STACKS", "Head", "check_heads", "parse_head", "parse_heads"]
+
+#: Encoder self-attention, decoder self-attention, decoder-to-encoder attention.
+STACKS = ("enc", "dec", "cross")
+
+_NAME = re.compile(r"\s*(enc|dec|cross)\.(\d+)\.(\d+)\s*")
+
+
+class Head(NamedTuple):
+    """One attention head.
+
+    >>> str(Head("enc", 5, 3))
+    'enc.5.3'
+    """
+
+    stack: str
+    layer: int
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.stack}.{self.layer}.{self.index}"
+
+
+def parse_head(name: str | Head) -> Head:
+    """Read a head's name.
+
+    >>> parse_head("cross.0.7")
+    Head(stack='cross', layer=0, index=7)
+    """
+    if isinstance(name, Head):
+        return name
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise UsageError(
+            f"'{name}' is not a head's name; write stack.layer.head counted from 0, "
+            "with the stack enc, dec or cross, e.g. enc.5.3."
+        )
+    stack, layer, index = match.groups()
+    return Head(stack, int(layer), int(index))
+
+
+def parse_heads(names: str | Iterable[str | Head]) -> list[Head]:
+    """Read several heads, given as a list or separated by commas.
+
+    >>> [str(head) for head in parse_heads("enc.0.1,dec.2.3")]
+    ['enc.0.1', 'dec.2.3']
+    """
+    parts = [part for part in names.split(",") if part.strip()] if isinstance(names, str) else names
+    return [parse_head(part) for part in parts]
+
+
+def check_heads(wanted: Iterable[Head], known: Iterable[Head]) -> None:
+    """Raise `UnknownHead` for the first wanted head that is not known, saying which exist.
+
+    >>> check_heads([Head("enc", 0, 9)], [Head("enc", 0, 0), Head("enc", 0, 1)])
+    Traceback (most recent call last):
+    headcount.errors.UnknownHead: There is no head enc.0.9; this model has enc.0.0 to enc.0.1.
+    """
+    existing = list(known)
+    there = set(existing)
+    for head in wanted:
+        if head not in there:
+            raise UnknownHead(f"There is no head {head}; this model has {_ranges(existing)}.")
+
+
+def _ranges(heads: list[Head]) -> str:
+    """The first and last head of each stack, in words."""
+    spans = []
+    for stack in STACKS:
+        of_stack = sorted(head for head in heads if head.stack == stack)
+        if of_stack:
+            spans.append(f"{of_stack[0]} to {of_stack[-1]}")
+    return ", ".join(spans) or "no heads"
