@@ -1,0 +1,191 @@
+"""Where a model's attention heads are: every site with its stack, layer and shape.
+
+A site is one call of one attention module in one forward: ALBERT calls a single module for
+all its layers. Sites are found by listening to one tiny forward, not by reading names, so
+that any family that speaks the attention interface is known at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UnsupportedModel
+from headcount.heads import STACKS, Head
+from headcount.models.families.outside import outside_sites
+from headcount.models.families.towers import refuse_two_towers
+from headcount.models.probe import core_of, probe_inputs, quiet_arguments
+from headcount.models.site import Site
+from headcount.models.switch import base_function, register, switched
+
+__all__ = ["Anatomy", "Site", "anatomy_of"]
+
+_PROBE = "headcount-probe"
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """All attention sites of a model, in the order enc, dec, cross, and by layer within each."""
+
+    sites: tuple[Site, ...]
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """Every head, in the order of the sites."""
+        return [head for site in self.sites for head in site.names]
+
+    @cached_property
+    def stacks(self) -> tuple[str, ...]:
+        """The stacks this model has."""
+        present = {site.stack for site in self.sites}
+        return tuple(stack for stack in STACKS if stack in present)
+
+    @cached_property
+    def spans(self) -> dict[Site, slice]:
+        """Where each site's heads stand in `heads`."""
+        spans, start = {}, 0
+        for site in self.sites:
+            spans[site] = slice(start, start + site.heads)
+            start += site.heads
+        return spans
+
+    def site(self, stack: str, layer: int) -> Site:
+        """The site of one layer of one stack."""
+        for site in self.sites:
+            if (site.stack, site.layer) == (stack, layer):
+                return site
+        raise UnsupportedModel(f"There is no attention at {stack}.{layer} in this model.")
+
+
+def anatomy_of(model: nn.Module) -> Anatomy:
+    """List the attention sites of a model, or say by name why its heads cannot be reached.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> [str(head) for head in anatomy_of(BertModel(config)).heads[:5]]
+    ['enc.0.0', 'enc.0.1', 'enc.0.2', 'enc.0.3', 'enc.1.0']
+    """
+    refuse_two_towers(model)
+    sites = outside_sites(model) or _heard_sites(model)
+    if not sites:
+        raise UnsupportedModel(_no_attention(model))
+    return Anatomy(tuple(sorted(sites, key=lambda site: (STACKS.index(site.stack), site.layer))))
+
+
+def _heard_sites(model: nn.Module) -> list[Site]:
+    """Run the model once on a few tokens and note every attention call."""
+    core = core_of(model)
+    calls: list[_Call] = []
+    with _listening(core, calls), _at_rest(core), torch.no_grad():
+        try:
+            core(**probe_inputs(core), **quiet_arguments(core))
+        except UnsupportedModel:
+            raise
+        except Exception as error:
+            raise UnsupportedModel(
+                f"{type(core).__name__} could not be run on a small input to find its heads "
+                f"({type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}); "
+                "pass the part of the model that takes token ids or pixels alone."
+            ) from error
+    names = {id(module): name for name, module in model.named_modules()}
+    return _number(calls, names)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What one attention call showed."""
+
+    module: nn.Module
+    heads: int
+    kv_heads: int
+    head_dim: int
+    crosses: bool
+    causal: bool
+
+
+@contextmanager
+def _listening(core: nn.Module, calls: list[_Call]) -> Iterator[None]:
+    def listen(
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Any,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor]:
+        function = base_function(module, "eager")
+        output, weights = function(module, query, key, value, attention_mask, **kwargs)
+        calls.append(_heard(module, query, key, value, weights))
+        return output, weights
+
+    register(_PROBE, listen, mask_like="eager")
+    with switched(core, lambda _: _PROBE):
+        yield
+
+
+def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights: Tensor) -> _Call:
+    crosses = query.shape[2] != key.shape[2]
+    later = torch.ones(weights.shape[-2:], dtype=torch.bool, device=weights.device).triu(1)
+    causal = not crosses and query.shape[2] > 1 and not bool(weights[..., later].any())
+    return _Call(module, query.shape[1], key.shape[1], value.shape[-1], crosses, causal)
+
+
+@contextmanager
+def _at_rest(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and an untouched random state, both put back."""
+    training = [module for module in model.modules() if module.training]
+    devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
+    try:
+        with torch.random.fork_rng(devices=devices):
+            for module in training:
+                module.training = False
+            yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def _number(calls: list[_Call], names: dict[int, str]) -> list[Site]:
+    """Give each call its stack and its layer, in the order they were heard."""
+    layers: Counter[str] = Counter()
+    turns: Counter[int] = Counter()
+    sites = []
+    for call in calls:
+        stack = "cross" if call.crosses else "dec" if call.causal else "enc"
+        sites.append(
+            Site(
+                stack=stack,
+                layer=layers[stack],
+                heads=call.heads,
+                kv_heads=call.kv_heads,
+                head_dim=call.head_dim,
+                module=names[id(call.module)],
+                call=turns[id(call.module)],
+                causal=call.causal,
+            )
+        )
+        layers[stack] += 1
+        turns[id(call.module)] += 1
+    return sites
+
+
+def _no_attention(model: nn.Module) -> str:
+    core = core_of(model)
+    if any("attention" in type(module).__name__.lower() for module in core.modules()):
+        return (
+            f"{type(core).__name__} (model type '{core.config.model_type}') does not speak "
+            "transformers' attention interface, and headcount has no fallback for it; "
+            "docs/how-to/add-a-family.md says how to write one."
+        )
+    return (
+        f"{type(core).__name__} (model type '{core.config.model_type}') has no attention heads; "
+        "headcount works on Transformers with softmax attention."
+    )

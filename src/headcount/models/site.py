@@ -1,0 +1,34 @@
+"""One place in a model where heads lie side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headcount.heads import Head
+
+__all__ = ["Site"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One call of one attention module: its stack, layer and shape.
+
+    `module` is the dotted name inside the model and `call` the n-th call of that module in a
+    forward. `route` says how heads are reached: through the attention interface, or through
+    the input of the output projection (`projection`, families outside the interface).
+    """
+
+    stack: str
+    layer: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    module: str
+    call: int = 0
+    causal: bool = False
+    route: str = "interface"
+
+    @property
+    def names(self) -> list[Head]:
+        """The heads at this site."""
+        return [Head(self.stack, self.layer, index) for index in range(self.heads)]

@@ -1,0 +1,77 @@
+"""Point a live model's attention at a registered function, and put it back on any exit.
+
+transformers v5 looks the function up by the name in each config, at every call
+(`AttentionInterface`); a model may hold several configs (T5 copies one per stack).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedConfig
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
+
+__all__ = ["attention_configs", "base_function", "register", "switched"]
+
+AttentionFunction = Callable[..., tuple[Any, Any]]
+
+_NAME = "_attn_implementation_internal"
+
+
+def attention_configs(model: nn.Module) -> list[PreTrainedConfig]:
+    """Every config object that some module of the model reads, each once."""
+    found: dict[int, PreTrainedConfig] = {}
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        if isinstance(config, PreTrainedConfig):
+            found.setdefault(id(config), config)
+    return list(found.values())
+
+
+def register(name: str, function: AttentionFunction, mask_like: str) -> None:
+    """Register an attention function together with its mask function.
+
+    Without the second, transformers passes no mask at all and padding leaks into the result.
+    """
+    AttentionInterface.register(name, function)
+    AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[mask_like])
+
+
+def base_function(module: nn.Module, implementation: str) -> AttentionFunction:
+    """The attention function a module would use by itself under that implementation.
+
+    `eager` is each family's own function, so that its biases, soft caps and sinks are kept.
+    """
+    home = sys.modules[type(module).__module__]
+    own = getattr(home, "eager_attention_forward", None)
+    if implementation == "eager":
+        return own if own is not None else _inherited_eager(module)
+    local = getattr(home, "ALL_ATTENTION_FUNCTIONS", ALL_ATTENTION_FUNCTIONS)
+    return local.get_interface(implementation, own)
+
+
+def _inherited_eager(module: nn.Module) -> AttentionFunction:
+    """The eager function of the nearest parent class that has one (families that subclass)."""
+    for parent in type(module).__mro__:
+        found = getattr(sys.modules.get(parent.__module__), "eager_attention_forward", None)
+        if found is not None:
+            return found
+    raise LookupError(f"{type(module).__name__} has no eager attention function")
+
+
+@contextmanager
+def switched(model: nn.Module, rename: Callable[[str], str]) -> Iterator[None]:
+    """Within the block, every config names `rename(its own implementation)`."""
+    before = [(config, getattr(config, _NAME, None)) for config in attention_configs(model)]
+    try:
+        for config, name in before:
+            setattr(config, _NAME, rename(name or "eager"))
+        yield
+    finally:
+        for config, name in before:
+            setattr(config, _NAME, name)

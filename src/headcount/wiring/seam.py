@@ -1,0 +1,134 @@
+"""The seam: one attention function that everything in headcount reads and scales through.
+
+It is registered with transformers' AttentionInterface once per base implementation, together
+with that implementation's mask function. It calls the base, then shows each attached part
+what happened; a part may change the head outputs `[batch, query, head, dim]`, which lie side
+by side here just before the output projection.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from headcount.models.anatomy import Anatomy
+from headcount.models.site import Site
+from headcount.models.switch import base_function, register, switched
+
+__all__ = ["Attended", "Part", "attached"]
+
+PREFIX = "headcount-"
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What one attention call shows: head outputs, and the map where the base computes one."""
+
+    output: Tensor
+    weights: Tensor | None
+    mask: Tensor | None
+
+
+class Part(Protocol):
+    """Something attached to the seam: called at every site, returns the head outputs to use."""
+
+    def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
+        """Read or change what the heads gave."""
+
+
+#: Parts by the id of the attention module they listen to, in the order they were attached.
+_PARTS: dict[int, list[Part]] = defaultdict(list)
+
+
+def attend(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **kwargs: Any
+) -> tuple[Tensor, Tensor | None]:
+    """Attention as the model does it, then every attached part in turn."""
+    base = module.config._attn_implementation.removeprefix(PREFIX)  # type: ignore[union-attr]
+    function = base_function(module, base)
+    output, weights = function(module, query, key, value, attention_mask, **kwargs)
+    for part in _PARTS.get(id(module), ()):
+        output = part(module, Attended(output, weights, attention_mask))
+    return output, weights
+
+
+@contextmanager
+def attached(
+    model: nn.Module, anatomy: Anatomy, part: Part, *, maps: bool = False
+) -> Iterator[None]:
+    """Attach a part to every site that is reached through the interface, for this block.
+
+    With `maps` the family's own eager function is used, since the fused ones give no weights.
+    """
+    modules = interface_modules(model, anatomy)
+    with ExitStack() as stack:
+        stack.enter_context(switched(model, _to_eager if maps else _to_own))
+        stack.callback(_detach, modules, part)
+        for module in modules:
+            _PARTS[id(module)].append(part)
+        yield
+
+
+def interface_modules(model: nn.Module, anatomy: Anatomy) -> list[nn.Module]:
+    """The attention modules behind the sites, each once."""
+    names = {site.module for site in anatomy.sites if site.route == "interface"}
+    return [model.get_submodule(name) for name in sorted(names)]
+
+
+class Turns:
+    """Which site an attention call is: a module that serves several layers is called in turn."""
+
+    def __init__(self, model: nn.Module, anatomy: Anatomy) -> None:
+        self._sites: dict[int, list[Site]] = defaultdict(list)
+        for site in sorted(anatomy.sites, key=lambda site: site.call):
+            self._sites[id(model.get_submodule(site.module))].append(site)
+        self._turn: dict[int, int] = defaultdict(int)
+        self.shared = any(len(sites) > 1 for sites in self._sites.values())
+
+    def next(self, module: nn.Module) -> Site:
+        """The site of this call."""
+        sites = self._sites[id(module)]
+        turn = self._turn[id(module)]
+        self._turn[id(module)] = (turn + 1) % len(sites)
+        return sites[turn]
+
+    def reset(self, *_: Any) -> None:
+        """Start a forward afresh, also after one that broke off half way."""
+        self._turn.clear()
+
+    @contextmanager
+    def counted(self, model: nn.Module) -> Iterator[None]:
+        """Reset at the start of every forward of the model, for this block."""
+        handle = model.register_forward_pre_hook(self.reset) if self.shared else None
+        try:
+            yield
+        finally:
+            if handle is not None:
+                handle.remove()
+
+
+def _detach(modules: list[nn.Module], part: Part) -> None:
+    for module in modules:
+        parts = _PARTS.get(id(module), [])
+        if part in parts:
+            parts.remove(part)
+        if not parts:
+            _PARTS.pop(id(module), None)
+
+
+def _to_own(name: str) -> str:
+    return name if name.startswith(PREFIX) else _registered(name)
+
+
+def _to_eager(name: str) -> str:
+    return _registered("eager")
+
+
+def _registered(base: str) -> str:
+    register(PREFIX + base, attend, mask_like=base)
+    return PREFIX + base

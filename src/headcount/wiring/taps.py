@@ -1,0 +1,101 @@
+"""Read heads: run batches through the model and see what the tallies need, site by site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import ModelError
+from headcount.models.probe import quiet_arguments
+from headcount.models.site import Site
+from headcount.subject import Subject
+from headcount.text.batch import Batch
+from headcount.wiring.needs import Needs
+from headcount.wiring.recorded import recorded_maps
+from headcount.wiring.seam import Attended, Turns, attached
+from headcount.wiring.sighting import Sighting, look
+
+__all__ = ["Watch", "tap"]
+
+Receiver = Callable[[Sighting], None]
+
+
+@contextmanager
+def tap(subject: Subject, needs: Needs | None = None) -> Iterator[Watch]:
+    """Watch heads within the block; the model is exactly as before on any exit.
+
+    `watch(batch)` runs the batch and returns a `Sighting` for each site, holding what `needs`
+    asks for (the maps, by default). With `receive` each sighting is handed over as soon as
+    it is made and not kept, so that one layer's map lives at a time.
+    """
+    watch = Watch(subject, needs or Needs(maps=True))
+    with ExitStack() as stack:
+        stack.enter_context(_evaluating(subject.model))
+        stack.enter_context(watch.turns.counted(subject.model))
+        stack.enter_context(attached(subject.model, subject.anatomy, watch.seen, maps=True))
+        yield watch
+
+
+class Watch:
+    """A running tap."""
+
+    def __init__(self, subject: Subject, needs: Needs) -> None:
+        self.subject = subject
+        self.needs = needs
+        self.turns = Turns(subject.model, subject.anatomy)
+        self._quiet = quiet_arguments(subject.model)
+        self._batch: Batch | None = None
+        self._receive: Receiver = _ignore
+
+    def __call__(self, batch: Batch, receive: Receiver | None = None) -> list[Sighting]:
+        """Run a batch; return its sightings, or hand each to `receive` and return none."""
+        kept: list[Sighting] = []
+        batch = batch.to(self.subject.device)
+        self._batch, self._receive = batch, receive or kept.append
+        try:
+            with torch.no_grad():
+                for site, maps in recorded_maps(self.subject, batch, self._quiet):
+                    self._show(site, maps, None)
+        finally:
+            self._batch, self._receive = None, _ignore
+        return kept
+
+    def seen(self, module: nn.Module, attended: Attended) -> Tensor:
+        """The part on the seam: look at a map as it passes, leave the output alone."""
+        site = self.turns.next(module)
+        if self._batch is not None:
+            self._show(site, _present(site, attended.weights), attended.mask)
+        return attended.output
+
+    def _show(self, site: Site, maps: Tensor, mask: Tensor | None) -> None:
+        assert self._batch is not None
+        self._receive(look(site, maps, mask, self._batch, self.needs))
+
+
+def _present(site: Site, weights: Tensor | None) -> Tensor:
+    if weights is None:
+        raise ModelError(
+            f"The attention at {site.stack}.{site.layer} ({site.module}) gave no weights; "
+            "its eager implementation must return them."
+        )
+    return weights
+
+
+def _ignore(_: Sighting) -> None:
+    """Nobody is listening."""
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for the block, module by module as it was afterwards."""
+    before = [module for module in model.modules() if module.training]
+    for module in before:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in before:
+            module.training = True
