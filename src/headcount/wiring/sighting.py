@@ -38,7 +38,7 @@ class Sighting:
 
 def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:
     """Reduce a map to what is needed; statistics of half-precision maps are taken in float32."""
-    asking, answering = batch.sides_of(site.stack)
+    asking, answering = batch.sides_of(site.stack, maps.shape)
     maps = maps.detach()
     exact = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
     return Sighting(
