@@ -35,7 +35,7 @@ class OffsetMass(SumsTally):
         bins = (offsets.clamp(-REACH, REACH) + REACH).flatten().expand(sighting.site.heads, -1)
         mass = torch.zeros(sighting.site.heads, 2 * REACH + 1, dtype=torch.float64, device=maps.device)
         mass.scatter_add_(1, bins, maps.flatten(1))
-        self.sums.add(sighting.site, mass=mass, tokens=rows.sum())
+        self.sums.add(sighting.site, {"mass": mass, "tokens": rows.sum()})
 
     def compute(self) -> list[Reading]:
         """No column: see `details`."""

@@ -57,19 +57,21 @@ class Offsets(SumsTally):
     def update(self, sighting: Sighting) -> None:
         """Count the offsets of one batch, sentence by sentence."""
         if sighting.site.stack == "cross":
-            self.sums.add(sighting.site, tokens=torch.zeros(()))
+            self.sums.add(sighting.site, {"tokens": torch.zeros(())})
             return
         rows = sighting.queries.real & ~sighting.queries.separator
         counts = _histogram(sighting.tops[_LEFT_OUT][1], rows)
         tokens = rows.sum(-1).double()
         self.sums.add(
             sighting.site,
-            counts=counts.sum(0),
-            squares=counts.square().sum(0),
-            products=torch.einsum("bho,b->ho", counts, tokens),
-            tokens=tokens.sum(),
-            tokens_squared=tokens.square().sum(),
-            sentences=(tokens > 0).sum(),
+            {
+                "counts": counts.sum(0),
+                "squares": counts.square().sum(0),
+                "products": torch.einsum("bho,b->ho", counts, tokens),
+                "tokens": tokens.sum(),
+                "tokens_squared": tokens.square().sum(),
+                "sentences": (tokens > 0).sum(),
+            },
         )
 
     def compute(self) -> list[Reading]:

@@ -81,7 +81,7 @@ class Specials(SumsTally):
             cells = self._cells(column, rows, real) * answered
             self._add(sighting, column, masses["separator"], rows, cells)
         marks = (sighting.keys.of_class(self._marks) & sighting.keys.real).sum()
-        self.sums.add(sighting.site, marks=marks)
+        self.sums.add(sighting.site, {"marks": marks})
 
     def compute(self) -> list[Reading]:
         """Five readings a site."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -18,8 +18,8 @@ class Sums:
     >>> from headcount.models.site import Site
     >>> site = Site("enc", 0, heads=2, kv_heads=2, head_dim=4, module="a")
     >>> sums = Sums()
-    >>> sums.add(site, hits=torch.tensor([1.0, 2.0]))
-    >>> sums.add(site, hits=torch.tensor([3.0, 4.0]))
+    >>> sums.add(site, {"hits": torch.tensor([1.0, 2.0])})
+    >>> sums.add(site, {"hits": torch.tensor([3.0, 4.0])})
     >>> sums.of(site, "hits")
     tensor([4., 6.], dtype=torch.float64)
     """
@@ -30,7 +30,7 @@ class Sums:
     def __iter__(self) -> Iterator[Site]:
         return iter(self._sums)
 
-    def add(self, site: Site, **values: Tensor) -> None:
+    def add(self, site: Site, values: Mapping[str, Tensor]) -> None:
         """Add a tensor to each named sum of a site."""
         sums = self._sums.setdefault(site, {})
         for name, value in values.items():
@@ -46,4 +46,4 @@ class Sums:
         for site in other:
             device = next((v.device for v in self._sums.get(site, {}).values()), None)
             moved = {n: v if device is None else v.to(device) for n, v in other._sums[site].items()}
-            self.add(site, **moved)
+            self.add(site, moved)

@@ -87,7 +87,10 @@ def add_macro(sums: Sums, site: Site, name: str, total: Tensor, cells: Tensor) -
     there = cells > 0
     value = torch.where(there[:, None], total / cells.clamp_min(1)[:, None], 0.0).double()
     count = there.sum().expand(site.heads)
-    sums.add(site, **{name: value.sum(0), f"{name}_squares": value.square().sum(0), f"{name}_count": count})
+    sums.add(
+        site,
+        {name: value.sum(0), f"{name}_squares": value.square().sum(0), f"{name}_count": count},
+    )
 
 
 def read_macro(sums: Sums, site: Site, name: str, why: str) -> Reading:
@@ -106,7 +109,7 @@ def add_micro(sums: Sums, site: Site, name: str, hits: Tensor, cells: Tensor) ->
     cells = cells.double()[:, None].expand_as(hits)
     sums.add(
         site,
-        **{
+        {
             f"{name}_x": hits.sum(0),
             f"{name}_n": cells.sum(0),
             f"{name}_xx": hits.square().sum(0),
