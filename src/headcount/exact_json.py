@@ -1,0 +1,92 @@
+"""JSON that gives back every float as it was: also NaN and infinities, which JSON cannot write."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from headcount.errors import UsageError
+from headcount.heads import Head
+
+__all__ = ["decode", "encode", "to_plain"]
+
+_FLOAT = "$float"
+
+
+def encode(value: Any, indent: int | None = None) -> str:
+    """Write a value as strict JSON; NumPy numbers and arrays become numbers and lists.
+
+    >>> encode({"loss": float("nan"), "accuracy": 0.1})
+    '{"loss": {"$float": "nan"}, "accuracy": 0.1}'
+    """
+    return json.dumps(to_plain(value), indent=indent, allow_nan=False)
+
+
+def decode(text: str | bytes) -> Any:
+    """Read what `encode` wrote; raises ValueError for anything that is not JSON.
+
+    >>> decode('{"loss": {"$float": "-inf"}}')
+    {'loss': -inf}
+    """
+    return json.loads(text, object_hook=_read_float, parse_constant=_refuse_constant)
+
+
+def to_plain(value: Any, where: str = "") -> Any:
+    """The same value made of what JSON knows: dict, list, str, int, float, bool and None."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Head):
+        return str(value)
+    if isinstance(value, (str, int, float)):
+        return _scalar(value)
+    if isinstance(value, Mapping):
+        return {_key(key, where): to_plain(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item, f"{where}[{number}]") for number, item in enumerate(value)]
+    return _from_others(value, where)
+
+
+def _scalar(value: str | int | float) -> Any:
+    """A plain str, int or float: numpy.float64 loses its type, not its value."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if math.isfinite(value) else {_FLOAT: repr(float(value))}
+
+
+def _from_others(value: Any, where: str) -> Any:
+    """Arrays and their scalars know how to become lists; paths become text."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        plain = value.tolist()
+        if type(plain) is not type(value):
+            return to_plain(plain, where)
+    raise UsageError(
+        f"{where.lstrip('.') or 'The value'} is a {type(value).__name__}, which cannot be written "
+        "as JSON; give numbers, text, lists, arrays or dicts of them."
+    )
+
+
+def _key(key: Any, where: str) -> str:
+    """A key must be text already: JSON would turn 1 into "1" without a word."""
+    if not isinstance(key, str):
+        raise UsageError(
+            f"{where.lstrip('.') or 'The value'} has the key {key!r}; keys are text in JSON, "
+            f"so write {str(key)!r}."
+        )
+    if key == _FLOAT:
+        raise UsageError(f"The key '{_FLOAT}' is kept for NaN and infinity; choose another key.")
+    return key
+
+
+def _read_float(found: dict[str, Any]) -> Any:
+    return float(str(found[_FLOAT])) if found.keys() == {_FLOAT} else found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,363 @@
+"""The run directory: everything that is known about one model, in files that are always whole.
+
+::
+
+    run/
+      run.json           schema, version, provenance, columns, stages done, notes
+      heads.parquet      one row per head: stack, layer, head, statistics, <name>_low, <name>_high
+      relations.parquet  curve.parquet  agreement.parquet     frames that stages add
+      pairs.npz          head-to-head distances
+      exhibits/          a few sentences with their maps
+      journal.jsonl      units of a sweep under way
+
+Files are replaced in one step, one process writes at a time, anybody may read meanwhile.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headcount.atomic import is_leftover, reason, write_bytes
+from headcount.errors import RunError, UsageError
+from headcount.exact_json import decode, encode
+from headcount.journal import Journal
+from headcount.lock import Lock
+from headcount.parquet import (
+    about_table,
+    frame_bytes,
+    read_frame,
+    read_table,
+    table_bytes,
+)
+from headcount.provenance import now, version
+from headcount.run_record import RECORD, TABLE, check_place, fresh_record, read_record
+from headcount.table import SCHEMA, HeadTable
+
+__all__ = ["FRAMES", "SCHEMA", "Run", "Stage"]
+
+#: Frames whose columns are promised; more columns and other frames may come with later work.
+FRAMES: dict[str, tuple[str, ...]] = {
+    "relations": (
+        "stack",
+        "layer",
+        "head",
+        "relation",
+        "direction",
+        "split",
+        "n",
+        "accuracy",
+        "low",
+        "high",
+        "baseline",
+        "offset",
+        "p",
+        "p_adjusted",
+    ),
+}
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+class Run:
+    """One run directory. Close it, or use it in a ``with`` block, to let others write.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Run.open(Path(folder, "run")) as run:
+    ...         run.stage("survey").finish({"convention": "headcount"})
+    ...     Run.open(Path(folder, "run"), create=False).stage("survey").done
+    True
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Use `Run.open`."""
+        self.path = path
+        self._lock = Lock(path)
+        self._made: list[Path] = []
+
+    @classmethod
+    def open(cls, path: str | Path, create: bool = True) -> Run:
+        """Open a run to write in it, and make it where there is none; other writers are refused.
+
+        With ``create=False`` the run must be there, and it is locked by the first write only.
+        """
+        run = cls(Path(path))
+        check_place(run.path, create)
+        if create:
+            try:
+                run._make_folder()
+                run.lock()
+            except BaseException:
+                run.close()
+                raise
+        return run
+
+    def lock(self) -> None:
+        """Keep other processes from writing until `close`; every write does this by itself."""
+        if self._lock.acquire():
+            for file in self.path.rglob(".*.tmp"):
+                if is_leftover(file.name):  # nobody else writes now, so its writer is dead
+                    file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let others write; a folder that was made for this run and stayed empty goes again."""
+        self._lock.release()
+        for folder in reversed(self._made):
+            if any(folder.iterdir()):
+                break
+            folder.rmdir()
+        self._made = []
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Run('{self.path}', stages: {', '.join(self.stages) or 'none'})"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What run.json says now; an empty record where nothing was written yet."""
+        return read_record(self.path) or fresh_record()
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The provenance of the run's table."""
+        return dict(self.record["provenance"])
+
+    @property
+    def stages(self) -> dict[str, dict[str, Any]]:
+        """The stages done: name to settings, provenance, time and notes."""
+        return dict(self.record["stages"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks about the run as a whole."""
+        return list(self.record["notes"])
+
+    def note(self, text: str) -> None:
+        """Add a remark, once."""
+        if text not in self.notes:
+            self._change(lambda record: record["notes"].append(text))
+
+    def stage(self, name: str) -> Stage:
+        """A step of the work, to ask whether it is done and to mark it done."""
+        return Stage(self, _checked(name, "stage"))
+
+    @property
+    def has_table(self) -> bool:
+        """Whether there is a head table."""
+        return (self.path / TABLE).exists()
+
+    def write_table(self, table: HeadTable, *, replace: bool = False) -> None:
+        """Write the head table, with its descriptions here and in run.json.
+
+        A run is about one model: a table of other heads or other weights is refused unless it
+        shall replace the old one.
+        """
+        self.lock()
+        if self.has_table and not replace:
+            _check_same_subject(self.read_table(), table, self.path)
+        about = about_table(table)
+        write_bytes(self.path / TABLE, table_bytes(table))
+        self._change(
+            lambda record: record.update(
+                provenance=about["provenance"],
+                columns=about["columns"],
+                column_notes=about["notes"],
+                origins=about["origins"],
+            )
+        )
+
+    def read_table(self) -> HeadTable:
+        """Read the head table."""
+        record = self.record
+        about = {**record, "notes": record.get("column_notes", {})}
+        return read_table(self.path / TABLE, about)
+
+    @property
+    def frames(self) -> list[str]:
+        """The names of the frames that are there, besides the table."""
+        return sorted(file.stem for file in self.path.glob("*.parquet") if file.name != TABLE)
+
+    def write_frame(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a frame such as ``relations``, ``curve`` or ``agreement``."""
+        _check_frame(name, frame)
+        self._put(f"{name}.parquet", frame_bytes(frame))
+
+    def read_frame(self, name: str) -> pd.DataFrame:
+        """Read a frame."""
+        if name not in self.frames:
+            has = ", ".join(self.frames) or "no frames yet"
+            raise RunError(
+                f"{self.path}/ has no {name}.parquet (it has {has}); "
+                "run the stage that makes it first."
+            )
+        return read_frame(self.path / f"{name}.parquet")
+
+    def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Write arrays such as ``pairs``; no Python objects, since they would need pickle."""
+        for key, array in arrays.items():
+            if np.asarray(array).dtype.hasobject:
+                raise UsageError(f"Array '{key}' holds Python objects; give numbers or text.")
+        self._put(f"{_checked(name, 'array file')}.npz", _npz(arrays))
+
+    def read_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Read arrays."""
+        path = self.path / f"{name}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return {key: arrays[key] for key in arrays.files}
+        except FileNotFoundError as error:
+            raise RunError(
+                f"{self.path}/ has no {name}.npz; run the stage that makes it first."
+            ) from error
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise RunError(
+                f"{path} cannot be read: it is cut off or damaged. Make it again, or restore it."
+            ) from error
+
+    def folder(self, name: str = "exhibits") -> Path:
+        """A folder inside the run, made where there is none."""
+        self.lock()
+        path = self.path / _checked(name, "folder")
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path} cannot be made: {reason(error)}.") from error
+        return path
+
+    def journal(self, fingerprint: Mapping[str, Any], name: str = "journal") -> Journal:
+        """The journal of a sweep: begun here, or gone on with when the fingerprint is the same."""
+        self.lock()
+        return Journal.open(self.path / f"{_checked(name, 'journal')}.jsonl", fingerprint)
+
+    def drop_journal(self, name: str = "journal") -> None:
+        """Remove a journal whose results are all in the table, so that another sweep can begin."""
+        self.lock()
+        (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
+
+    def _make_folder(self) -> None:
+        missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
+        for folder in reversed(missing):
+            try:
+                folder.mkdir()
+            except OSError as error:
+                raise RunError(
+                    f"{self.path}/ cannot be made: {reason(error)}. Choose another folder."
+                ) from error
+            self._made.append(folder)
+
+    def _put(self, name: str, data: bytes) -> None:
+        """Write a file; the folder is a run from its first file on, so run.json comes first."""
+        self.lock()
+        if read_record(self.path) is None:
+            self._change(lambda record: None)
+        write_bytes(self.path / name, data)
+
+    def _change(self, change: Callable[[dict[str, Any]], Any]) -> None:
+        """Read run.json, change it and put it back: two `Run`s of one process stay in step."""
+        self.lock()
+        record = self.record
+        change(record)
+        record.update(schema=SCHEMA, headcount=version(), updated=now())
+        write_bytes(self.path / RECORD, encode(record, indent=2).encode() + b"\n")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the work on a run: ``survey``, ``score``, ``prune``, ..."""
+
+    run: Run
+    name: str
+    _begun: float = field(default_factory=time.monotonic, repr=False, compare=False)
+
+    @property
+    def done(self) -> bool:
+        """Whether it was marked done."""
+        return self.name in self.run.stages
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Its settings, provenance, times and notes; empty where it is not done."""
+        return self.run.stages.get(self.name, {})
+
+    def done_with(self, settings: Mapping[str, Any]) -> bool:
+        """Whether it was done with exactly these settings."""
+        return self.done and encode(self.record["settings"]) == encode(decode(encode(settings)))
+
+    def finish(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Mark it done, with the time since `Run.stage` was called."""
+        entry = {
+            "settings": dict(settings or {}),
+            "provenance": dict(provenance or {}),
+            "finished": now(),
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "notes": list(notes),
+        }
+        self.run._change(lambda record: record["stages"].update({self.name: entry}))
+
+
+def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as .npz; numpy.savez would stumble over an array named "file"."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, array in arrays.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+    return sink.getvalue()
+
+
+def _check_same_subject(old: HeadTable, new: HeadTable, path: Path) -> None:
+    """Old and new must be about the same heads and the same weights."""
+    hint = "choose another folder, or pass replace=True"
+    if old.heads != new.heads:
+        raise RunError(
+            f"{path}/ holds a table of {len(old)} heads, and this one has {len(new)} "
+            f"that are not the same; {hint}."
+        )
+    was, now_is = old.provenance.get("weights"), new.provenance.get("weights")
+    if was and now_is and was != now_is:
+        raise RunError(
+            f"{path}/ holds a table of {old.provenance.get('model', 'another model')} "
+            f"({was}), and this one has the weights {now_is}; {hint}."
+        )
+
+
+def _check_frame(name: str, frame: pd.DataFrame) -> None:
+    _checked(name, "frame")
+    if name == "heads":
+        raise UsageError("'heads' is the head table; write it with write_table().")
+    there = {*frame.columns, *(level for level in frame.index.names if level is not None)}
+    lacking = [column for column in FRAMES.get(name, ()) if column not in there]
+    if lacking:
+        raise UsageError(
+            f"Frame '{name}' lacks {', '.join(lacking)}; it must have {', '.join(FRAMES[name])}."
+        )
+
+
+def _checked(name: str, what: str) -> str:
+    """A name that is one plain file name: no folder of somebody else is ever reached."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"'{name}' cannot name a {what}; use small letters, digits, - and _, "
+            "starting with a letter."
+        )
+    return name
