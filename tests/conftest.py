@@ -1,0 +1,52 @@
+"""Fixtures that every room's tests may ask for: real models and corpora, when they are there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that tests say `from tiny import TINY`
+
+if TYPE_CHECKING:
+    from headcount.subject import Subject
+
+
+def real(name: str) -> Subject:
+    """A real model from the cache, on the CPU; skips the test when it was not fetched."""
+    from headcount.models.cache import is_model, model_dir
+    from headcount.models.load import load
+
+    if not is_model(model_dir(name)):
+        pytest.skip(f"the model {name} is not in {model_dir(name).parent}; run `make models`")
+    return load(name, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Subject:
+    """all-MiniLM-L6-v2: BERT, 6 layers x 12 heads. Shared by all tests: leave it as it is."""
+    return real("minilm")
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Subject:
+    """SmolLM2-135M: Llama, 30 layers x 9 query heads on 3 key heads."""
+    return real("smollm2")
+
+
+@pytest.fixture(scope="session")
+def e5_small() -> Subject:
+    """e5-small: BERT, 12 layers x 12 heads."""
+    return real("e5-small")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of corpora that ``HEADCOUNT_DATA`` names; skips the test when it is not set."""
+    named = os.environ.get("HEADCOUNT_DATA")
+    if not named or not Path(named).is_dir():
+        pytest.skip("HEADCOUNT_DATA names no folder; set it to the folder of corpora")
+    return Path(named)
