@@ -1,0 +1,80 @@
+# Everything a developer or a curious stranger runs. Needs Python 3.11 or newer, pip and make.
+#   make help
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+# What `make demo` shows: a survey of MiniLM on the bundled sentences, kept in run/.
+DEMO   ?= survey minilm --text sample -o run
+# Which models `make models` fetches; all when none is named.
+MODELS ?=
+# Further words for pytest, e.g. make test ARGS="-k seam -x"
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test check format bench docs models reproduce clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed  ## make .venv with headcount and its development tools
+
+demo: $(VENV)/.installed  ## survey a real model on bundled sentences and print the table
+	$(BIN)/python scripts/models.py minilm
+	$(BIN)/headcount $(DEMO)
+
+# One thread a worker: the small models of the tests are slower, not faster, with more.
+test: export OMP_NUM_THREADS = 1
+test: export TOKENIZERS_PARALLELISM = false
+test: $(VENV)/.installed  ## run all tests; those on real models fetch them first
+	@$(BIN)/python scripts/models.py minilm smollm2 \
+		|| echo "The real models are not there: the tests that read them will be skipped."
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+check: $(VENV)/.installed  ## lint, format, types and the rules of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --noconftest tests/test_house.py
+
+format: $(VENV)/.installed  ## put the code in shape, as `make check` wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed  ## measure the speed promises; results go to benchmarks/results
+	$(BIN)/python scripts/models.py minilm
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an error
+	$(BIN)/mkdocs build --strict --quiet
+
+models: $(VENV)/.installed  ## fetch the real models of tests and docs into the cache (HEADCOUNT_CACHE)
+	$(BIN)/python scripts/models.py $(MODELS)
+
+reproduce: $(VENV)/.installed  ## measure docs/results again; needs HEADCOUNT_DATA, the folder of corpora
+	@test -d "$(HEADCOUNT_DATA)" \
+		|| { echo "HEADCOUNT_DATA ('$(HEADCOUNT_DATA)') names no folder; set it to the folder of corpora."; exit 2; }
+	$(BIN)/python scripts/models.py
+	$(BIN)/python -m experiments
+
+clean:  ## remove everything that make made here (fetched models stay in the cache)
+	rm -rf $(VENV) site run build dist .mypy_cache .ruff_cache .hypothesis
+	find src tests scripts benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(VENV)/.installed
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+# Some systems ship Python without the pip that venv wants to copy: their own pip then brings one.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "headcount needs Python 3.11 or newer; say which: make PYTHON=python3.12"; exit 2; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null \
+		|| { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $@ install --quiet pip; }
