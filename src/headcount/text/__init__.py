@@ -1,1 +1,37 @@
-"""text"""
+"""Text: corpora are read, and strings become batches."""
+
+from headcount.text.account import EncodeReport
+from headcount.text.batch import SIDES, Batch, ready_batch
+from headcount.text.corpus import Corpus, read_corpus
+from headcount.text.encode import Encoded, encode
+from headcount.text.intake import Intake, intake_of, shift_of
+from headcount.text.limits import position_limit
+from headcount.text.padding import positions
+from headcount.text.sentence import Item, Multiword, Pair, Sentence, Word, texts_of
+from headcount.text.side import Side
+from headcount.text.vocabulary import is_punctuation, is_stop
+
+__all__ = [
+    "SIDES",
+    "Batch",
+    "Corpus",
+    "EncodeReport",
+    "Encoded",
+    "Intake",
+    "Item",
+    "Multiword",
+    "Pair",
+    "Sentence",
+    "Side",
+    "Word",
+    "encode",
+    "intake_of",
+    "is_punctuation",
+    "is_stop",
+    "position_limit",
+    "positions",
+    "read_corpus",
+    "ready_batch",
+    "shift_of",
+    "texts_of",
+]

@@ -1,0 +1,169 @@
+"""Texts written as rows of token ids, by any tokenizer, left as it was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from headcount.errors import UsageError
+from headcount.text.account import EncodeReport
+from headcount.text.chat import Frame, frame_of, render
+from headcount.text.rows import Row
+from headcount.text.specials import lookalikes, special_ids, spelt_out
+from headcount.text.untouched import untouched
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = ["Scribe"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Scribe:
+    """Writes texts as `Row`s with one tokenizer, and keeps the account.
+
+    With `markup` a special token written in a text, such as ``[MASK]``, is taken as such;
+    otherwise it is text like any other.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        account: EncodeReport,
+        *,
+        markup: bool = False,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._account = account
+        self._markup = markup
+        self._specials = special_ids(tokenizer)
+        self._spelling: dict[int, list[int]] = {}
+
+    def rows(
+        self,
+        texts: Sequence[str],
+        seconds: Sequence[str] | None = None,
+        *,
+        target: bool = False,
+        **options: Any,
+    ) -> list[Row]:
+        """A row a text (or a text and its second text), as the tokenizer wraps it."""
+        texts = [self._mend(text) for text in texts]
+        seconds = None if seconds is None else [self._mend(text) for text in seconds]
+        if target:
+            _must_know_language(self._tokenizer)
+        with untouched(self._tokenizer):
+            rows = self._ask(texts, seconds, target, self._tokenizer.is_fast, **options)
+            if not self._markup:
+                self._reread(rows, texts, seconds, target, **options)
+        return rows if self._markup else [self._plain(row) for row in rows]
+
+    def chat_rows(self, texts: Sequence[str]) -> list[Row]:
+        """A row a text, rendered as one user turn of the tokenizer's chat template."""
+        frame = frame_of(self._tokenizer)
+        rendered = [render(self._tokenizer, self._mend(text)) for text in texts]
+        offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
+        with untouched(self._tokenizer):
+            found = self._tokenizer(
+                rendered,
+                add_special_tokens=False,
+                verbose=False,
+                split_special_tokens=False,
+                **offsets,
+            )
+        places = found.get("offset_mapping") or [None] * len(rendered)
+        marked = zip(rendered, found["input_ids"], places, strict=True)
+        return [self._plain(self._chat_row(frame, *one)) for one in marked]
+
+    def _chat_row(
+        self,
+        frame: Frame,
+        rendered: str,
+        ids: list[int],
+        places: list[tuple[int, int]] | None,
+    ) -> Row:
+        start, end = frame.content(rendered)
+        inside = [start <= place[0] < end for place in places] if places else [False] * len(ids)
+        special = [
+            int(number in self._specials and not within)
+            for number, within in zip(ids, inside, strict=True)
+        ]
+        return Row(ids, special)
+
+    def _ask(
+        self,
+        texts: Sequence[str],
+        seconds: Sequence[str] | None,
+        target: bool,
+        split: bool,
+        **options: Any,
+    ) -> list[Row]:
+        found = self._tokenizer(
+            **{"text_target" if target else "text": texts},
+            text_pair=seconds,
+            return_special_tokens_mask=True,
+            return_attention_mask=False,
+            split_special_tokens=split and not self._markup,
+            verbose=False,
+            **options,
+        )
+        types = found.get("token_type_ids") or [None] * len(texts)
+        triples = zip(found["input_ids"], found["special_tokens_mask"], types, strict=True)
+        return [Row(ids, special, kinds) for ids, special, kinds in triples]
+
+    def _reread(
+        self,
+        rows: list[Row],
+        texts: Sequence[str],
+        seconds: Sequence[str] | None,
+        target: bool,
+        **options: Any,
+    ) -> None:
+        """Read again, with special tokens split, what a Python tokenizer took for special.
+
+        Not everything at once: some of them (ESM) need the same switch to find any token.
+        """
+        if self._tokenizer.is_fast:
+            return
+        usual = self._tokenizer.num_special_tokens_to_add(pair=seconds is not None)
+        for place, row in enumerate(rows):
+            if sum(row.special) > usual or lookalikes(row, self._specials):
+                second = None if seconds is None else seconds[place : place + 1]
+                again = self._ask(texts[place : place + 1], second, target, True, **options)
+                rows[place] = again[0]
+
+    def _plain(self, row: Row) -> Row:
+        """The row with look-alikes of special tokens spelt out."""
+        count = lookalikes(row, self._specials)
+        if not count:
+            return row
+        self._account.lookalikes += count
+        for number in self._specials.intersection(row.ids) - self._spelling.keys():
+            self._spelling[number] = self._letters(number)
+        return spelt_out(row, self._spelling)
+
+    def _letters(self, number: int) -> list[int]:
+        """The ids of the characters of a special token's name."""
+        name = self._tokenizer.convert_ids_to_tokens(number)
+        letters = [self._tokenizer.convert_tokens_to_ids(letter) for letter in name]
+        unknown = self._tokenizer.unk_token_id
+        kept = [unknown if found is None else found for found in letters]
+        return [found for found in kept if found is not None]
+
+    def _mend(self, text: str) -> str:
+        """The text with halves of surrogate pairs joined, or replaced where alone."""
+        if _SURROGATE.search(text) is None:
+            return text
+        self._account.mended += 1
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _must_know_language(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a multilingual tokenizer that would silently write the target as the source."""
+    if getattr(tokenizer, "tgt_lang", "none needed") is None:
+        raise UsageError(
+            f"{type(tokenizer).__name__} does not know the target language; set "
+            "tokenizer.tgt_lang (and src_lang), e.g. tokenizer.tgt_lang = 'de_DE'."
+        )
