@@ -41,6 +41,12 @@ PAIR: Settings = {
     **SPECIALS,
     "vocab_size": VOCAB,
 }
+CROSSLINGUAL: Settings = SPECIALS | {
+    "vocab_size": VOCAB,
+    "emb_dim": HIDDEN,
+    "n_layers": 2,
+    "n_heads": 4,
+}
 TRANSLATOR: Settings = PAIR | {"max_position_embeddings": 64}
 VISION: Settings = WIDE | {"image_size": 16, "patch_size": 8}
 
@@ -140,6 +146,36 @@ OUTSIDE: dict[str, Builder] = {  # families that do not speak the attention inte
         **{"hidden_size": HIDDEN, "n_layer": 2, "n_head": 4},
     ),
     "falcon": row("FalconForCausalLM", "FalconConfig", SPECIALS | SIZES | {"vocab_size": VOCAB}),
+    "big_bird": row("BigBirdModel", "BigBirdConfig", ENCODER, attention_type="original_full"),
+    "ibert": row("IBertModel", "IBertConfig", ENCODER),
+    "luke": row(
+        *("LukeModel", "LukeConfig", ENCODER), **{"entity_vocab_size": 8, "entity_emb_size": 16}
+    ),
+    "megatron_bert": row("MegatronBertModel", "MegatronBertConfig", ENCODER),
+    "rembert": row("RemBertModel", "RemBertConfig", ENCODER, input_embedding_size=16),
+    "roformer": row("RoFormerModel", "RoFormerConfig", ENCODER),
+    "xlm": row("XLMModel", "XLMConfig", CROSSLINGUAL),
+    "flaubert": row("FlaubertModel", "FlaubertConfig", CROSSLINGUAL),
+    "codegen": row("CodeGenForCausalLM", "CodeGenConfig", GPT, rotary_dim=4, n_positions=64),
+    "openai_gpt": row("OpenAIGPTLMHeadModel", "OpenAIGPTConfig", GPT, n_positions=64),
+    "gpt_neox_japanese": row(
+        *("GPTNeoXJapaneseForCausalLM", "GPTNeoXJapaneseConfig", SPECIALS | SIZES),
+        **{"vocab_size": VOCAB, "max_position_embeddings": 64, "intermediate_multiple_size": 2},
+    ),
+    "mpt": row(
+        *("MptForCausalLM", "MptConfig", SPECIALS | {"vocab_size": VOCAB, "max_seq_len": 64}),
+        **{"d_model": HIDDEN, "n_layers": 2, "n_heads": 4, "expansion_ratio": 2},
+    ),
+    "xglm": row(
+        *("XGLMForCausalLM", "XGLMConfig", SPECIALS | {"vocab_size": VOCAB, "ffn_dim": 64}),
+        **{"d_model": HIDDEN, "num_layers": 2, "attention_heads": 4},
+        max_position_embeddings=64,
+    ),
+    "fsmt": row(
+        *("FSMTForConditionalGeneration", "FSMTConfig", TRANSLATOR),
+        **{"langs": ["en", "de"], "src_vocab_size": VOCAB, "tgt_vocab_size": VOCAB},
+    ),
+    "mvp": row("MvpForConditionalGeneration", "MvpConfig", TRANSLATOR),
 }
 REFUSED: dict[str, Builder] = {  # two towers; no attention at all
     "clip": row(

@@ -19,9 +19,11 @@ from torch import Tensor, nn
 
 from headcount.errors import UnsupportedModel
 from headcount.heads import STACKS, Head
-from headcount.models.families.outside import outside_sites
+from headcount.models.families.outside import OUTSIDE
 from headcount.models.families.towers import refuse_two_towers
-from headcount.models.probe import core_of, probe_inputs, quiet_arguments
+from headcount.models.outside import outside_sites
+from headcount.models.probe import core_of, explained, probe_inputs, quiet_arguments
+from headcount.models.rest import at_rest
 from headcount.models.site import Site
 from headcount.models.switch import base_function, register, switched
 
@@ -84,17 +86,8 @@ def _heard_sites(model: nn.Module) -> list[Site]:
     """Run the model once on a few tokens and note every attention call."""
     core = core_of(model)
     calls: list[_Call] = []
-    with _listening(core, calls), _at_rest(core), torch.no_grad():
-        try:
-            core(**probe_inputs(core), **quiet_arguments(core))
-        except UnsupportedModel:
-            raise
-        except Exception as error:
-            raise UnsupportedModel(
-                f"{type(core).__name__} could not be run on a small input to find its heads "
-                f"({type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}); "
-                "pass the part of the model that takes token ids or pixels alone."
-            ) from error
+    with _listening(core, calls), at_rest(core), torch.no_grad(), explained(core):
+        core(**probe_inputs(core), **quiet_arguments(core))
     names = {id(module): name for name, module in model.named_modules()}
     return _number(calls, names)
 
@@ -138,21 +131,6 @@ def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights
     return _Call(module, query.shape[1], key.shape[1], value.shape[-1], crosses, causal)
 
 
-@contextmanager
-def _at_rest(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode and an untouched random state, both put back."""
-    training = [module for module in model.modules() if module.training]
-    devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
-    try:
-        with torch.random.fork_rng(devices=devices):
-            for module in training:
-                module.training = False
-            yield
-    finally:
-        for module in training:
-            module.training = True
-
-
 def _number(calls: list[_Call], names: dict[int, str]) -> list[Site]:
     """Give each call its stack and its layer, in the order they were heard."""
     layers: Counter[str] = Counter()
@@ -182,8 +160,8 @@ def _no_attention(model: nn.Module) -> str:
     if any("attention" in type(module).__name__.lower() for module in core.modules()):
         return (
             f"{type(core).__name__} (model type '{core.config.model_type}') does not speak "
-            "transformers' attention interface, and headcount has no fallback for it; "
-            "docs/how-to/add-a-family.md says how to write one."
+            "transformers' attention interface. Outside it headcount knows the families "
+            f"{', '.join(sorted(OUTSIDE))}; docs/how-to/add-a-family.md says how to add one."
         )
     return (
         f"{type(core).__name__} (model type '{core.config.model_type}') has no attention heads; "

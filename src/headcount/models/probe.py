@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-__all__ = ["core_of", "probe_inputs"]
+from headcount.errors import UnsupportedModel
+
+__all__ = ["core_of", "explained", "probe_inputs", "quiet_arguments"]
 
 #: Source and target lengths differ, so that a cross-attention site shows by its shape.
 SOURCE_LENGTH, TARGET_LENGTH = 5, 4
@@ -36,6 +40,22 @@ def quiet_arguments(model: nn.Module) -> dict[str, Any]:
     names = set(inspect.signature(model.forward).parameters)
     wanted = {"use_cache": False, "logits_to_keep": 1}
     return {name: value for name, value in wanted.items() if name in names}
+
+
+@contextmanager
+def explained(core: PreTrainedModel) -> Iterator[None]:
+    """Within the block, a forward that fails says that the heads could not be found."""
+    try:
+        yield
+    except UnsupportedModel:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else "no message"
+        raise UnsupportedModel(
+            f"{type(core).__name__} could not be run on a small input to find its heads "
+            f"({type(error).__name__}: {reason}); "
+            "pass the part of the model that takes token ids or pixels alone."
+        ) from error
 
 
 def _main_input(core: PreTrainedModel, names: set[str]) -> dict[str, Tensor]:

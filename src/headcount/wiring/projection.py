@@ -1,4 +1,4 @@
-"""Families outside the interface: scale the input of the output projection."""
+"""Families outside the interface: scale heads where they enter the output projection."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from torch import Tensor, nn
 
 from headcount.models.anatomy import Anatomy
+from headcount.models.entrance import entering
+from headcount.models.outside import family_of
 
 __all__ = ["scaled_projections"]
 
@@ -16,5 +18,21 @@ __all__ = ["scaled_projections"]
 def scaled_projections(
     model: nn.Module, anatomy: Anatomy, multiply: Callable[[nn.Module, Tensor], Tensor]
 ) -> Iterator[None]:
-    """Scale heads of sites whose route is `projection`, for this block."""
-    yield
+    """Scale heads of sites whose route is `projection`, for this block.
+
+    `multiply(module, heads)` takes the module of the site and what its heads gave,
+    `[batch, query, head, dim]`, and returns as much. Nothing is hung on other models.
+    """
+    sites = [site for site in anatomy.sites if site.route == "projection"]
+    family = family_of(model) if sites else None
+    if family is None:
+        yield
+        return
+    heads = {model.get_submodule(site.module): site.heads for site in sites}
+
+    def scale(attention: nn.Module, packed: Tensor) -> Tensor:
+        apart = packed.unflatten(-1, (heads[attention], -1))
+        return multiply(attention, apart).flatten(-2)
+
+    with entering(heads, family, scale):
+        yield
