@@ -12,6 +12,7 @@ from torch import Tensor
 
 from headcount.columns import Column
 from headcount.tallies.tally import Reading, SumsTally, add_micro, over_rows, read_micro
+from headcount.wiring.classes import of_class
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
@@ -50,7 +51,7 @@ class Confidence(SumsTally):
         """Add up the largest weights of the rows that count."""
         rows = sighting.queries.real
         for name in self.drop:
-            rows = rows & ~sighting.queries.of_class(name)
+            rows = rows & ~of_class(sighting.queries, name)
         weight = self._kept(sighting, sighting.tops[self.drop][0])
         add_micro(self.sums, sighting.site, "confidence", over_rows(weight, rows), rows.sum(-1))
 

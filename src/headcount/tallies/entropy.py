@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headcount.columns import Column
 from headcount.tallies.tally import Reading, SumsTally, add_macro, over_rows, read_macro
+from headcount.wiring.classes import of_class
 from headcount.wiring.needs import Needs
 from headcount.wiring.rows import uniform_entropy
 from headcount.wiring.sighting import Sighting
@@ -69,7 +70,7 @@ class Entropy(SumsTally):
     def update(self, sighting: Sighting) -> None:
         """Add each sentence's mean entropies."""
         rows, site = sighting.queries.real, sighting.site
-        first = sighting.queries.of_class("first")
+        first = of_class(sighting.queries, "first")
         entropy = self._entropies(sighting)
         uniform = self._uniform(sighting)[:, None, :].expand(-1, site.heads, -1)
         for column, values, chosen in (

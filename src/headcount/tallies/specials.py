@@ -13,6 +13,7 @@ from torch import Tensor
 
 from headcount.columns import Column
 from headcount.tallies.tally import Reading, SumsTally, add_macro, over_rows, read_macro
+from headcount.wiring.classes import of_class
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
@@ -80,7 +81,7 @@ class Specials(SumsTally):
         ):
             cells = self._cells(column, rows, real) * answered
             self._add(sighting, column, masses["separator"], rows, cells)
-        marks = (sighting.keys.of_class(self._marks) & sighting.keys.real).sum()
+        marks = (of_class(sighting.keys, self._marks) & sighting.keys.real).sum()
         self.sums.add(sighting.site, {"marks": marks})
 
     def compute(self) -> list[Reading]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CLASSES", "Needs"]
-
-#: Kinds of key a mass can be asked for; `stops` are exactly "." and ",".
-CLASSES = ("first", "separator", "punctuation", "stops")
+__all__ = ["Needs"]
 
 
 @dataclass(frozen=True)

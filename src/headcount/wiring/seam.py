@@ -14,8 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
+from headcount.errors import UsageError
 from headcount.models.anatomy import Anatomy
 from headcount.models.site import Site
 from headcount.models.switch import base_function, register, switched
@@ -66,6 +68,9 @@ def attached(
     With `maps` the family's own eager function is used, since the fused ones give no weights.
     """
     modules = interface_modules(model, anatomy)
+    if not modules:  # outside the interface a name it does not know would change the model
+        yield
+        return
     with ExitStack() as stack:
         stack.enter_context(switched(model, _to_eager if maps else _to_own))
         stack.callback(_detach, modules, part)
@@ -93,6 +98,11 @@ class Turns:
     def next(self, module: nn.Module) -> Site:
         """The site of this call."""
         sites = self._sites[id(module)]
+        if len(sites) > 1 and _in_backward():
+            raise UsageError(
+                f"{sites[0].module} serves several layers and is being recomputed in backward(), "
+                "where its layer cannot be known; turn off checkpointing for this model."
+            )
         turn = self._turn[id(module)]
         self._turn[id(module)] = (turn + 1) % len(sites)
         return sites[turn]
@@ -110,6 +120,11 @@ class Turns:
         finally:
             if handle is not None:
                 handle.remove()
+
+
+def _in_backward() -> bool:
+    """Whether autograd is running a backward pass right now."""
+    return bool(torch._C._current_graph_task_id() != -1)
 
 
 def _detach(modules: list[nn.Module], part: Part) -> None:

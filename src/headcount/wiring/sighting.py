@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.text.batch import Batch, Side
+from headcount.text.batch import Batch
+from headcount.text.side import Side, bare_side
 from headcount.wiring import rows
+from headcount.wiring.classes import of_class
 from headcount.wiring.needs import Needs
 
 __all__ = ["Sighting", "look"]
@@ -38,7 +40,8 @@ class Sighting:
 
 def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:
     """Reduce a map to what is needed; statistics of half-precision maps are taken in float32."""
-    asking, answering = batch.sides_of(site.stack, maps.shape)
+    asking = batch.query(site.stack) or _unknown_side(maps, -2)
+    answering = batch.key(site.stack) or _unknown_side(maps, -1)
     maps = maps.detach()
     exact = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
     return Sighting(
@@ -56,6 +59,12 @@ def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Nee
     )
 
 
+def _unknown_side(maps: Tensor, axis: int) -> Side:
+    """A side of which only the map knows how long it is: image patches, audio frames."""
+    real = torch.ones(maps.shape[0], maps.shape[axis], dtype=torch.bool, device=maps.device)
+    return bare_side(real.long(), real)
+
+
 def _smoothed(maps: Tensor, needs: Needs, keys: Side) -> Tensor | None:
     if needs.smoothed is None:
         return None
@@ -65,7 +74,7 @@ def _smoothed(maps: Tensor, needs: Needs, keys: Side) -> Tensor | None:
 def _top(maps: Tensor, left_out: frozenset[str], keys: Side) -> tuple[Tensor, Tensor]:
     allowed = keys.real
     for name in left_out:
-        allowed = allowed & ~keys.of_class(name)
+        allowed = allowed & ~of_class(keys, name)
     return rows.top(maps, allowed)
 
 
@@ -73,6 +82,6 @@ def _masses(maps: Tensor, needs: Needs, keys: Side) -> dict[str, Tensor]:
     if not needs.masses:
         return {}
     names = sorted(needs.masses)
-    classes = torch.stack([keys.of_class(name) for name in names], dim=1)
+    classes = torch.stack([of_class(keys, name) for name in names], dim=1)
     found = rows.class_masses(maps, classes)
     return {name: found[..., place] for place, name in enumerate(names)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
+from headcount.heads import STACKS
 from headcount.models.probe import quiet_arguments
 from headcount.models.site import Site
 from headcount.subject import Subject
@@ -24,14 +25,17 @@ Receiver = Callable[[Sighting], None]
 
 
 @contextmanager
-def tap(subject: Subject, needs: Needs | None = None) -> Iterator[Watch]:
+def tap(
+    subject: Subject, needs: Needs | None = None, *, stacks: Collection[str] | None = None
+) -> Iterator[Watch]:
     """Watch heads within the block; the model is exactly as before on any exit.
 
     `watch(batch)` runs the batch and returns a `Sighting` for each site, holding what `needs`
     asks for (the maps, by default). With `receive` each sighting is handed over as soon as
-    it is made and not kept, so that one layer's map lives at a time.
+    it is made and not kept, so that one layer's map lives at a time. `stacks` looks at some
+    of the stacks only.
     """
-    watch = Watch(subject, needs or Needs(maps=True))
+    watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS)
     with ExitStack() as stack:
         stack.enter_context(_evaluating(subject.model))
         stack.enter_context(watch.turns.counted(subject.model))
@@ -42,9 +46,10 @@ def tap(subject: Subject, needs: Needs | None = None) -> Iterator[Watch]:
 class Watch:
     """A running tap."""
 
-    def __init__(self, subject: Subject, needs: Needs) -> None:
+    def __init__(self, subject: Subject, needs: Needs, stacks: Collection[str]) -> None:
         self.subject = subject
         self.needs = needs
+        self.stacks = stacks
         self.turns = Turns(subject.model, subject.anatomy)
         self._quiet = quiet_arguments(subject.model)
         self._batch: Batch | None = None
@@ -57,8 +62,8 @@ class Watch:
         self._batch, self._receive = batch, receive or kept.append
         try:
             with torch.no_grad():
-                for site, maps in recorded_maps(self.subject, batch, self._quiet):
-                    self._show(site, maps, None)
+                for site, maps, mask in recorded_maps(self.subject, batch, self._quiet):
+                    self._show(site, maps, mask)
         finally:
             self._batch, self._receive = None, _ignore
         return kept
@@ -66,7 +71,7 @@ class Watch:
     def seen(self, module: nn.Module, attended: Attended) -> Tensor:
         """The part on the seam: look at a map as it passes, leave the output alone."""
         site = self.turns.next(module)
-        if self._batch is not None:
+        if self._batch is not None and site.stack in self.stacks:
             self._show(site, _present(site, attended.weights), attended.mask)
         return attended.output
 

@@ -46,7 +46,7 @@ class Valve:
         self.scales = read_scales(scales, subject.heads)
         self.spans = subject.anatomy.spans
         self.turns = Turns(subject.model, subject.anatomy)
-        self.replay: Replay[Tensor] = Replay()
+        self.replay: Replay[tuple[Site, Tensor]] = Replay()
 
     def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
         """Scale the heads of one attention call."""
@@ -54,10 +54,10 @@ class Valve:
 
     def multiply(self, module: nn.Module, output: Tensor) -> Tensor:
         """Scale head outputs `[batch, query, head, dim]` of the module's current site."""
-        return output * self._fit(self.replay.note(lambda: self._of(self.turns.next(module))), output)
-
-    def _of(self, site: Site) -> Tensor:
-        return self.scales[..., self.spans[site]]
+        # The whole tensor is noted and cut here: a slice made in a reentrant checkpoint's
+        # first run, which keeps no graph, would carry no gradient.
+        site, scales = self.replay.note(lambda: (self.turns.next(module), self.scales))
+        return output * self._fit(scales[..., self.spans[site]], output)
 
     def _fit(self, scale: Tensor, output: Tensor) -> Tensor:
         """Shape a scale like the output: `[batch or 1, 1, head, 1]`."""

@@ -1,0 +1,78 @@
+"""headcount: know what every attention head of a Transformer does, and how much it matters.
+
+>>> import headcount as hc
+>>> str(hc.Head("enc", 5, 3))
+'enc.5.3'
+
+Names are loaded when they are first used, so that ``import headcount`` and the command line
+start at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headcount.columns import Column
+    from headcount.errors import HeadcountError
+    from headcount.heads import Head
+    from headcount.models.load import load
+    from headcount.run import Run
+    from headcount.show import show
+    from headcount.subject import Subject
+    from headcount.survey import survey
+    from headcount.table import HeadTable
+    from headcount.text.sentence import Pair, Sentence
+    from headcount.wiring.taps import tap
+    from headcount.wiring.valves import valve
+
+__all__ = [
+    "Column",
+    "Head",
+    "HeadTable",
+    "HeadcountError",
+    "Pair",
+    "Run",
+    "Sentence",
+    "Subject",
+    "load",
+    "show",
+    "survey",
+    "tap",
+    "valve",
+]
+
+#: Where each public name lives.
+_HOMES = {
+    "Column": "headcount.columns",
+    "Head": "headcount.heads",
+    "HeadTable": "headcount.table",
+    "HeadcountError": "headcount.errors",
+    "Pair": "headcount.text.sentence",
+    "Run": "headcount.run",
+    "Sentence": "headcount.text.sentence",
+    "Subject": "headcount.subject",
+    "load": "headcount.models.load",
+    "show": "headcount.show",
+    "survey": "headcount.survey",
+    "tap": "headcount.wiring.taps",
+    "valve": "headcount.wiring.valves",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from headcount.provenance import version
+
+        return version()
+    if name not in _HOMES:
+        raise AttributeError(f"headcount has no '{name}'; it has {', '.join(__all__)}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    # Kept under its name: a submodule of the same name (headcount.survey) must not hide it.
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

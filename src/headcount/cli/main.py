@@ -1,0 +1,65 @@
+"""The `headcount` command: its verbs, and how mistakes are told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from headcount.cli.ls import ls
+from headcount.cli.show import show
+from headcount.cli.survey import survey
+from headcount.errors import HeadcountError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    help="Know what every attention head of a Transformer does, and how much it matters.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+app.command()(survey)
+app.command()(show)
+app.command()(ls)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from headcount.provenance import version
+
+        typer.echo(f"headcount {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version_asked: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Know what every attention head of a Transformer does, and how much it matters."""
+
+
+def run() -> None:
+    """Run the command; a user's mistake ends in one sentence and exit code 1 or 2."""
+    try:
+        app()
+    except HeadcountError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("Interrupted; nothing half-written was left behind.", 130)
+    except BrokenPipeError:
+        # The reader went away (`| head`): not a mistake; keep Python's exit from complaining.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _fail(sentence: str, code: int) -> None:
+    typer.secho("Error: ", nl=False, err=True, fg="red", bold=True)
+    typer.echo(sentence, err=True)
+    sys.exit(code)
