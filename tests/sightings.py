@@ -62,8 +62,7 @@ def batch_of(texts: Sequence[Text], kind: str, left: bool = False, extra: int = 
         target = side_of([text.target for text in texts], extra=extra)
         more = {"decoder_input_ids": target.ids, "decoder_attention_mask": target.real.long()}
         return Batch(inputs | more, {"source": source, "target": target}, [*range(len(texts))])
-    if kind == "dec":
-        inputs["position_ids"] = (source.real.cumsum(-1) - 1).clamp_min(0)
+    inputs["position_ids"] = (source.real.cumsum(-1) - 1).clamp_min(0)
     return Batch(inputs, {"source" if kind == "enc" else "target": source}, [*range(len(texts))])
 
 

@@ -66,8 +66,10 @@ class HeadTable:
         self.origins: dict[str, dict[str, Any]] = {
             name: dict(origin) for name, origin in (origins or {}).items()
         }
-        self._check_known(self.notes, "note")
-        self._check_known(self.origins, "origin")
+        self._check_known(self.notes, "notes")
+        self._check_known(self.origins, "origins")
+        #: Finer tables by name, such as the histogram of offsets; saved beside this one.
+        self.details: dict[str, pd.DataFrame] = {}
 
     @classmethod
     def of(
@@ -139,7 +141,8 @@ class HeadTable:
         if n < 1:
             raise UsageError(f"top() was asked for {n} heads; ask for 1 or more.")
         rows = {head: row for row, head in enumerate(self.heads)}
-        return self.frame[column].iloc[[rows[head] for head in self.rank(column)[:n]]]
+        best = [rows[head] for head in self.rank(column)[:n]]
+        return self.frame[column].iloc[best]
 
     def head(self, name: str | Head) -> dict[str, Any]:
         """One head's row: its name, its values and its intervals; None where NA."""
@@ -162,7 +165,7 @@ class HeadTable:
     def without(self, columns: Iterable[str]) -> HeadTable:
         """The same heads with fewer columns."""
         gone = set(columns)
-        self._check_known(gone, "removal")
+        self._check_known(gone, "columns to leave out")
         return self._like(*(part[[n for n in part if n not in gone]] for part in self.parts()))
 
     def join(self, other: HeadTable, *, replace: bool = False) -> HeadTable:
@@ -204,6 +207,8 @@ class HeadTable:
 
         with Run.open(path) as run:
             run.write_table(self, replace=replace)
+            for name, frame in self.details.items():
+                run.write_frame(name, frame)
 
     @classmethod
     def load(cls, path: str | Path) -> HeadTable:
@@ -263,7 +268,7 @@ class HeadTable:
         """A description for every column: the one given, or a bare one."""
         given = columns.values() if isinstance(columns, Mapping) else columns
         named = {column.name: column for column in given}
-        self._check_known(named, "description")
+        self._check_known(named, "descriptions")
         return {name: named.get(name) or Column(name) for name in self.names}
 
     def _bounds(self, bounds: pd.DataFrame | None, which: str) -> pd.DataFrame:
@@ -271,7 +276,7 @@ class HeadTable:
         if bounds is None:
             return pd.DataFrame(index=self.frame.index)
         ordered = in_order(bounds)
-        self._check_known(map(str, ordered), f"{which} bound")
+        self._check_known(map(str, ordered), f"{which} bounds")
         if not ordered.index.equals(self.frame.index):
             raise UsageError(
                 f"The {which} bounds are for {len(ordered)} heads and the values for {len(self)}, "
@@ -288,7 +293,9 @@ class HeadTable:
         """Everything said about columns must be about columns that are there."""
         for name in names:
             if name not in self.frame:
-                raise UsageError(f"{unknown_column(name, self.names)} A {what} names it.")
+                raise UsageError(
+                    f"{unknown_column(name, self.names)} It was named among the {what}."
+                )
 
 
 def _plain(value: Any) -> Any:
