@@ -127,7 +127,7 @@ class Subject:
         )
 
 
-def _check_model(model: object) -> None:
+def _check_model(model: Any) -> None:
     """Raise unless it is a transformers model, bare or in a peft wrapper."""
     from transformers import PreTrainedModel
 
@@ -161,12 +161,12 @@ def _is_wrapped(model: object) -> bool:
     return callable(getattr(model, "get_base_model", None))
 
 
-def _bytes_of(tensor: torch.Tensor) -> memoryview:
+def _bytes_of(tensor: torch.Tensor) -> Any:
     """A tensor's bytes, whatever its type and device."""
     import torch
 
     flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return memoryview(flat.view(torch.uint8).numpy())
+    return flat.view(torch.uint8).numpy()
 
 
 def _span(counts: list[int]) -> str:

@@ -1,0 +1,208 @@
+"""Load a model by name: a folder, a GGUF file, a model of ours, a package, an adapter, a hub id.
+
+Safe by default: safetensors or GGUF only, no code from the checkpoint, no weight left at random
+without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from headcount.errors import ModelError, UsageError
+from headcount.models.adapter import downloaded, open_adapter
+from headcount.models.architecture import choose_class, read_config
+from headcount.models.explain import explained, first_line
+from headcount.models.find import Found, find
+from headcount.models.gguf_file import gguf_options, reading_gguf
+from headcount.models.hub import ask
+from headcount.models.placement import pick_device, pick_dtype
+from headcount.models.quiet import quiet
+from headcount.models.weights import check_files, check_names
+from headcount.subject import Subject
+
+__all__ = ["load"]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the caller of `load` asked for, checked."""
+
+    device: torch.device
+    dtype: torch.dtype | str
+    trust_remote_code: bool
+    allow_bin: bool
+    revision: str | None
+    auto_class: str | None
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "auto",
+    trust_remote_code: bool = False,
+    allow_bin: bool = False,
+    revision: str | None = None,
+    auto_class: str | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
+) -> Subject:
+    """A model and its tokenizer, ready to be measured, in eval mode.
+
+    `name` is a folder with config.json and safetensors, a ``.gguf`` file, a folder of a LoRA
+    adapter, an installed model package, ``minilm``, ``smollm2``, ``e5-small``, ``translator``
+    or a hub id. `auto_class` (e.g. ``AutoModelForMaskedLM``) goes over the checkpoint's own
+    class; `tokenizer` names another folder for the tokenizer.
+
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    headcount.errors.ModelError: There is no folder or file 'no/such/folder'. ...
+    """
+    place = pick_device(device)
+    number = pick_dtype(dtype, place)
+    wishes = Wishes(place, number, trust_remote_code, allow_bin, revision, auto_class)
+    found = find(_spelled(name))
+    with quiet():
+        subject = _open(found, wishes)
+        if tokenizer is not None:
+            subject.tokenizer = _tokenizer_at(_spelled(tokenizer), trust_remote_code)
+    _check_vocabulary(subject)
+    _warn_of_pruned_heads(subject)
+    return subject
+
+
+def _spelled(name: object) -> str:
+    """A name or path as a string."""
+    if not isinstance(name, str | os.PathLike) or not str(name).strip():
+        raise UsageError(
+            f"load takes a name or a path, not {name!r}; wrap a model with hc.Subject."
+        )
+    return str(name)
+
+
+def _open(found: Found, wishes: Wishes) -> Subject:
+    """Open whatever was found."""
+    if found.kind == "adapter":
+        return open_adapter(found, wishes)
+    options, files = _options(found, wishes.trust_remote_code, wishes.revision)
+    if found.kind == "hub" and _is_adapter(files):
+        return open_adapter(downloaded(found, options), wishes)
+    reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
+    with reading:
+        model, notes = _open_model(found, wishes, options, files)
+        tokenizer, more = _open_tokenizer(found, options)
+    revision = options.get("revision") or getattr(model.config, "_commit_hash", None)
+    return Subject(model, tokenizer, found.name, found.source, revision, notes + more)
+
+
+def _is_adapter(files: frozenset[str] | None) -> bool:
+    """Whether a list of files is an adapter's rather than a model's."""
+    return files is not None and "adapter_config.json" in files and "config.json" not in files
+
+
+def _options(
+    found: Found, trusted: bool, revision: str | None = None
+) -> tuple[dict[str, Any], frozenset[str] | None]:
+    """What every ``from_pretrained`` is told, and the files there are (``None``: nobody knows)."""
+    options: dict[str, Any] = {"trust_remote_code": trusted}
+    if found.gguf:
+        options["gguf_file"] = found.gguf
+    if found.kind != "hub":
+        return options, frozenset(child.name for child in found.folder.iterdir())
+    answer = ask(found.location, revision)
+    options["revision"] = answer.revision or revision
+    options["local_files_only"] = answer.offline
+    return options, answer.files
+
+
+def _open_model(
+    found: Found, wishes: Wishes, options: dict[str, Any], files: frozenset[str] | None
+) -> tuple[Any, list[str]]:
+    """The model and what to note about its weights."""
+    with explained(found):
+        config = read_config(found.location, found.name, options)
+    if files is not None and not found.gguf:
+        check_files(files, found.name, wishes.allow_bin)
+    chosen = choose_class(config, wishes.auto_class, wishes.trust_remote_code)
+    with explained(found, chosen, config):
+        model, info = chosen.from_pretrained(
+            found.location,
+            **options,
+            **_loading(found, wishes, config),
+            output_loading_info=True,
+        )
+    return model, check_names(model, info, found.name)
+
+
+def _loading(found: Found, wishes: Wishes, config: Any) -> dict[str, Any]:
+    """How the weights are read and where they go."""
+    how: dict[str, Any] = {"dtype": wishes.dtype, "weights_only": True}
+    if not wishes.allow_bin:
+        how["use_safetensors"] = True
+    if wishes.device.type != "cpu":
+        how["device_map"] = {"": wishes.device}
+    if found.gguf:
+        return how | gguf_options()
+    return how | {"config": config}
+
+
+def _open_tokenizer(
+    found: Found, options: dict[str, Any]
+) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
+    """The tokenizer beside a model, or none and a note that says why."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
+    except Exception as error:
+        return None, [f"no tokenizer: {first_line(error)}"]
+    if _is_empty(tokenizer):
+        return None, ["no tokenizer: there are no tokenizer files beside the model."]
+    return tokenizer, []
+
+
+def _is_empty(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a tokenizer knows no words: transformers makes one up where there are no files."""
+    return len(tokenizer) <= len(tokenizer.all_special_ids) + 2
+
+
+def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
+    """The tokenizer of another folder, model or hub id."""
+    where = find(path)
+    tokenizer, notes = _open_tokenizer(where, _options(where, trusted)[0])
+    if tokenizer is None:
+        raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
+    return tokenizer
+
+
+def _check_vocabulary(subject: Subject) -> None:
+    """Note and warn when the tokenizer makes ids that the model cannot embed."""
+    table = subject.inner.get_input_embeddings() if subject.tokenizer is not None else None
+    rows = getattr(table, "num_embeddings", None)
+    if rows is not None and len(subject.tokenizer or ()) > rows:
+        _tell(
+            subject,
+            f"the tokenizer of {subject.name} has {len(subject.tokenizer or ())} tokens and the "
+            f"model embeds {rows}: pass the tokenizer that the model was trained with.",
+        )
+
+
+def _warn_of_pruned_heads(subject: Subject) -> None:
+    """Note and warn when a config lists heads that transformers 4 would have removed."""
+    pruned = getattr(subject.inner.config, "pruned_heads", None)
+    if pruned:
+        _tell(
+            subject,
+            f"the config of {subject.name} lists pruned_heads {pruned}, which transformers 5 "
+            "ignores: these heads are there and count as any other.",
+        )
+
+
+def _tell(subject: Subject, note: str) -> None:
+    """Keep a note and say it now."""
+    subject.notes.append(note)
+    warnings.warn(note, stacklevel=4)
