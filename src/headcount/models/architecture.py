@@ -78,7 +78,7 @@ def _auto_class(name: str) -> Any:
 def _named_class(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
     """The class in ``config.architectures``, when transformers has it and it takes this config."""
     for name in config.architectures or ():
-        found = getattr(transformers, name, None)
+        found: Any = getattr(transformers, name, None)
         if not isinstance(found, type) or not issubclass(found, PreTrainedModel):
             continue
         if isinstance(config, found.config_class or ()):

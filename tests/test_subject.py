@@ -1,0 +1,132 @@
+"""Subject: what it takes, what it says of itself, and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+import torch
+from tiny import TINY
+from torch import nn
+
+from headcount.errors import UsageError
+from headcount.heads import Head
+from headcount.subject import Subject
+
+
+@pytest.mark.parametrize(
+    ("family", "line"),
+    [
+        ("bert", "Subject(x: BertModel, 2 layers x 4 heads enc, float32 on cpu)"),
+        ("llama", "Subject(x: LlamaForCausalLM, 2 layers x 4 heads dec, float32 on cpu)"),
+        (
+            "t5",
+            "Subject(x: T5ForConditionalGeneration, 2 layers x 4 heads enc, "
+            "3 layers x 4 heads dec, 3 layers x 4 heads cross, float32 on cpu)",
+        ),
+        ("mamba", "Subject(x: MambaForCausalLM, no heads to reach, float32 on cpu)"),
+    ],
+)
+def test_says_in_one_line_what_it_is(family: str, line: str) -> None:
+    assert repr(Subject(TINY[family](), name="x")) == line
+
+
+@pytest.mark.parametrize(("family", "kind"), [("bert", "enc"), ("gpt2", "dec"), ("bart", "enc-dec")])
+def test_knows_its_kind(family: str, kind: str) -> None:
+    assert Subject(TINY[family]()).kind == kind
+
+
+def test_lists_heads_by_stack_then_layer_then_index() -> None:
+    heads = Subject(TINY["bart"]()).heads
+    assert [heads[i] for i in (0, 7, 8, 19, 20, -1)] == [
+        Head("enc", 0, 0),
+        Head("enc", 1, 3),
+        Head("dec", 0, 0),
+        Head("dec", 2, 3),
+        Head("cross", 0, 0),
+        Head("cross", 2, 3),
+    ]
+
+
+def test_is_called_after_its_class_when_nobody_names_it() -> None:
+    subject = Subject(TINY["gpt2"]())
+    assert (subject.name, subject.source) == ("GPT2LMHeadModel", "in hand")
+
+
+def test_refuses_what_is_no_model() -> None:
+    with pytest.raises(UsageError, match="a PeftModel, not an object of Linear"):
+        Subject(nn.Linear(2, 2))
+    with pytest.raises(UsageError, match="not 'minilm'; hc.load takes a name or path"):
+        Subject("minilm")
+
+
+def test_refuses_what_is_no_tokenizer() -> None:
+    with pytest.raises(UsageError, match="not an object of dict; for a processor pass"):
+        Subject(TINY["bert"](), {"a": 1})  # type: ignore[arg-type]
+
+
+def test_takes_a_peft_wrapper() -> None:
+    peft = pytest.importorskip("peft")
+    wrapped = peft.get_peft_model(TINY["llama"](), peft.LoraConfig(target_modules=["q_proj"]))
+    subject = Subject(wrapped)
+    assert type(subject.inner).__name__ == "LlamaForCausalLM"
+    assert subject.describe()["adapter"] == "PeftModel"
+    assert len(subject.heads) == 8
+
+
+def slow_hash(model: nn.Module) -> str:
+    """The definition, in loops."""
+    parts = []
+    for name, tensor in sorted(model.state_dict().items()):
+        parts.append(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        parts.append(tensor.contiguous().numpy().tobytes())
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def test_hash_is_of_names_types_shapes_and_bytes() -> None:
+    model = TINY["marian"]()
+    assert Subject(model).weights_hash == slow_hash(model)
+
+
+def test_hash_sees_one_changed_bit_and_nothing_else() -> None:
+    before = Subject(TINY["bert"]()).weights_hash
+    assert Subject(TINY["bert"](), name="other").weights_hash == before
+    changed = TINY["bert"]()
+    with torch.no_grad():
+        weight = changed.encoder.layer[1].attention.self.key.weight
+        weight[3, 5] = torch.nextafter(weight[3, 5], torch.tensor(9.0))
+    assert Subject(changed).weights_hash != before
+
+
+def test_hash_does_not_depend_on_how_a_tensor_lies_in_memory() -> None:
+    model = TINY["bert"]()
+    before = Subject(model).weights_hash
+    weight = model.pooler.dense.weight
+    weight.data = weight.data.t().contiguous().t()
+    assert not weight.is_contiguous()
+    assert Subject(model).weights_hash == before
+
+
+def test_hash_reads_half_precision() -> None:
+    half = Subject(TINY["llama"]().to(torch.bfloat16))
+    assert half.weights_hash != Subject(TINY["llama"]()).weights_hash
+    assert len(half.weights_hash) == 64
+
+
+def test_description_is_json_and_complete() -> None:
+    subject = Subject(TINY["bert"](), name="mine", source="models/mine", notes=["a note"])
+    told = json.loads(json.dumps(subject.describe()))
+    assert told == {
+        "name": "mine",
+        "source": "models/mine",
+        "revision": None,
+        "class": "BertModel",
+        "adapter": None,
+        "tokenizer": None,
+        "parameters": sum(weight.numel() for weight in subject.model.parameters()),
+        "dtype": "float32",
+        "device": "cpu",
+        "weights_hash": subject.weights_hash,
+        "notes": ["a note"],
+    }
