@@ -31,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
         command.add_argument("--device", default="")
         command.add_argument("--time-limit", type=float, help="seconds; the schedule is cut to fit")
+        command.add_argument("--workers", type=int, default=1, help="processes of dynamics")
     return parser
 
 
@@ -67,7 +68,8 @@ def _dynamics(options: argparse.Namespace) -> None:
     from .config import read_config
     from .dynamics import score_snapshots
 
-    score_snapshots(read_config(options.config), _data(options), options.out, _device(options))
+    config, device = read_config(options.config), _device(options)
+    score_snapshots(config, _data(options), options.out, device, options.workers)
 
 
 def _speed(options: argparse.Namespace) -> None:

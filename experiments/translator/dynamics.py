@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +24,7 @@ from transformers import MarianMTModel, MarianTokenizer
 from headcount.atomic import write_bytes
 from headcount.heads import Head
 from headcount.subject import Subject
-from headcount.wiring.valves import valve
+from headcount.wiring import valve
 
 from .config import Config
 from .evaluate import bleu, translate
@@ -35,23 +39,41 @@ _EXAMPLES = 500  # dev pairs
 _TENTHS = range(10)
 
 
-def score_snapshots(config: Config, data: Path | None, out: Path, device: str) -> dict[str, Any]:
-    """Score every snapshot on the first dev pairs and write `dynamics.json`."""
-    tokenizer = MarianTokenizer.from_pretrained(out / "tokenizer")
-    pairs = read_splits(config.data, data).dev[:_EXAMPLES]
-    model = build_model(config.model, len(tokenizer), config.train.seed).eval().to(device)
-    subject = Subject(model, tokenizer, name=config.name)
-    found = {"run": config.name, "pairs": len(pairs), "snapshots": []}
-    for path in sorted((out / "snapshots").glob("step-*.safetensors")):
-        average = safetensors.torch.load(path.read_bytes())["average"].to(device)
-        spread(average, trained_parameters(model))
-        entry = {"step": int(path.stem.removeprefix("step-")), **_score(subject, pairs)}
-        found["snapshots"].append(entry)
-        write_bytes(out / "dynamics.json", json.dumps(found, indent=1).encode())
-        print(
-            f"snapshot {entry['step']}: {[point['bleu'] for point in entry['curve']]}", flush=True
-        )
+def score_snapshots(
+    config: Config, data: Path | None, out: Path, device: str, workers: int = 1
+) -> dict[str, Any]:
+    """Score every snapshot on the first dev pairs and write `dynamics.json`.
+
+    Greedy search waits for the host, so several workers share one GPU well.
+    """
+    paths = sorted((out / "snapshots").glob("step-*.safetensors"))
+    job = partial(_score_snapshot, config, data, out, device)
+    if workers == 1:
+        entries = [job(path) for path in paths]
+    else:
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            entries = list(pool.map(job, paths))
+    found = {"run": config.name, "snapshots": entries}
+    write_bytes(out / "dynamics.json", json.dumps(found, indent=1).encode())
     return found
+
+
+def _score_snapshot(
+    config: Config, data: Path | None, out: Path, device: str, path: Path
+) -> dict[str, Any]:
+    tokenizer = MarianTokenizer.from_pretrained(out / "tokenizer")
+    pairs = read_splits(replace(config.data, train=config.data.dev), data).dev[:_EXAMPLES]
+    model = build_model(config.model, len(tokenizer), config.train.seed).eval().to(device)
+    average = safetensors.torch.load(path.read_bytes())["average"].to(device)
+    spread(average, trained_parameters(model))
+    step = int(path.stem.removeprefix("step-"))
+    entry = {
+        "step": step,
+        "dev_pairs": len(pairs),
+        **_score(Subject(model, tokenizer, name=config.name), pairs),
+    }
+    print(f"step {step}: BLEU {[point['bleu'] for point in entry['curve']]}", flush=True)
+    return entry
 
 
 def _score(subject: Subject, pairs: list[Pair]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from .prepare import pair_corpus
 
 __all__ = ["judge", "learned"]
 
+_BATCH = 640
+
 
 def judge(config: Config, data: Path | None, out: Path, device: str) -> dict[str, Any]:
     """Score `final/`, pack it, score what the pack expands to, and write `result.json`."""
@@ -59,7 +61,7 @@ def _score(
     scores: dict[str, Any] = {}
     for name, pairs in parts.items():
         began = time.monotonic()
-        told = translate(model, tokenizer, [pair.source for pair in pairs])
+        told = translate(model, tokenizer, [pair.source for pair in pairs], batch=_BATCH)
         scores[name] = bleu(told, [pair.target for pair in pairs])
         scores[name]["seconds"] = round(time.monotonic() - began, 1)
         corpus = pair_corpus(pairs, out / "tokenizer")

@@ -30,7 +30,7 @@ class Prepared:
 
     def chosen(self, phase: Phase, epoch: int) -> Tensor:
         """The pairs of an epoch: of one segmentation, all of them or the direct ones."""
-        version = 1 + epoch % self.versions if phase.sampled and self.versions else 0
+        version = epoch % (self.versions + 1) if phase.sampled else 0
         pairs = torch.arange(len(self.direct))
         picked = pairs if phase.indirect else pairs[self.direct]
         return picked + version * len(pairs)
