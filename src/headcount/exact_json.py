@@ -16,13 +16,13 @@ __all__ = ["decode", "encode", "to_plain"]
 _FLOAT = "$float"
 
 
-def encode(value: Any, indent: int | None = None) -> str:
+def encode(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> str:
     """Write a value as strict JSON; NumPy numbers and arrays become numbers and lists.
 
     >>> encode({"loss": float("nan"), "accuracy": 0.1})
     '{"loss": {"$float": "nan"}, "accuracy": 0.1}'
     """
-    return json.dumps(to_plain(value), indent=indent, allow_nan=False)
+    return json.dumps(to_plain(value), indent=indent, sort_keys=sort_keys, allow_nan=False)
 
 
 def decode(text: str | bytes) -> Any:
@@ -67,7 +67,7 @@ def _from_others(value: Any, where: str) -> Any:
         if type(plain) is not type(value):
             return to_plain(plain, where)
     raise UsageError(
-        f"{where.lstrip('.') or 'The value'} is a {type(value).__name__}, which cannot be written "
+        f"{where.lstrip('.') or 'The value'} is of type {type(value).__name__}, which cannot be written "
         "as JSON; give numbers, text, lists, arrays or dicts of them."
     )
 

@@ -110,8 +110,8 @@ class Journal:
             if not isinstance(error, OSError):
                 raise
             raise RunError(
-                f"'{unit}' could not be added to {self.path}: {reason(error)}. The "
-                f"{len(self.done)} units before it are safe; free some room and run the same again."
+                f"'{unit}' could not be added to {self.path}: {reason(error)}. What was done "
+                f"before it is safe ({len(self.done)} so far); free some room and run the same again."
             ) from error
         self._end += len(line)
         self._ragged = False

@@ -29,7 +29,7 @@ import pandas as pd
 
 from headcount.atomic import is_leftover, reason, write_bytes
 from headcount.errors import RunError, UsageError
-from headcount.exact_json import decode, encode
+from headcount.exact_json import encode
 from headcount.journal import Journal
 from headcount.lock import Lock
 from headcount.parquet import (
@@ -171,7 +171,7 @@ class Run:
         if self.has_table and not replace:
             _check_same_subject(self.read_table(), table, self.path)
         about = about_table(table)
-        write_bytes(self.path / TABLE, table_bytes(table))
+        self._put(TABLE, table_bytes(table))
         self._change(
             lambda record: record.update(
                 provenance=about["provenance"],
@@ -231,8 +231,8 @@ class Run:
 
     def folder(self, name: str = "exhibits") -> Path:
         """A folder inside the run, made where there is none."""
-        self.lock()
         path = self.path / _checked(name, "folder")
+        self._claim()
         try:
             path.mkdir(exist_ok=True)
         except OSError as error:
@@ -241,8 +241,9 @@ class Run:
 
     def journal(self, fingerprint: Mapping[str, Any], name: str = "journal") -> Journal:
         """The journal of a sweep: begun here, or gone on with when the fingerprint is the same."""
-        self.lock()
-        return Journal.open(self.path / f"{_checked(name, 'journal')}.jsonl", fingerprint)
+        path = self.path / f"{_checked(name, 'journal')}.jsonl"
+        self._claim()
+        return Journal.open(path, fingerprint)
 
     def drop_journal(self, name: str = "journal") -> None:
         """Remove a journal whose results are all in the table, so that another sweep can begin."""
@@ -260,11 +261,14 @@ class Run:
                 ) from error
             self._made.append(folder)
 
-    def _put(self, name: str, data: bytes) -> None:
-        """Write a file; the folder is a run from its first file on, so run.json comes first."""
+    def _claim(self) -> None:
+        """Lock, and write run.json before any other file: without it, the folder is no run."""
         self.lock()
         if read_record(self.path) is None:
             self._change(lambda record: None)
+
+    def _put(self, name: str, data: bytes) -> None:
+        self._claim()
         write_bytes(self.path / name, data)
 
     def _change(self, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -296,7 +300,9 @@ class Stage:
 
     def done_with(self, settings: Mapping[str, Any]) -> bool:
         """Whether it was done with exactly these settings."""
-        return self.done and encode(self.record["settings"]) == encode(decode(encode(settings)))
+        if not self.done:
+            return False
+        return encode(self.record["settings"], sort_keys=True) == encode(settings, sort_keys=True)
 
     def finish(
         self,
