@@ -48,6 +48,7 @@ bench: $(VENV)/.installed  ## measure the speed promises; results go to benchmar
 	$(BIN)/python scripts/models.py minilm
 	$(BIN)/python -m benchmarks
 
+docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an error
 	$(BIN)/mkdocs build --strict --quiet
 

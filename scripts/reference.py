@@ -6,7 +6,6 @@ to be added by hand when a module is.
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -36,20 +35,10 @@ def _page(room: str) -> str:
 
 
 def _rooms() -> dict[str, list[str]]:
-    """The modules of each room that say what they offer: those with an `__all__`."""
+    """The modules of each room, by their dotted names; a lone module is a room of its own."""
     rooms: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        if path.name != "__init__.py" and _offers(path):
+        if not path.stem.startswith("_"):
             rooms.setdefault(parts[1], []).append(".".join(parts))
     return rooms
-
-
-def _offers(path: Path) -> bool:
-    """Whether a module has an `__all__`."""
-    return any(
-        isinstance(target, ast.Name) and target.id == "__all__"
-        for node in ast.parse(path.read_text(encoding="utf8")).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-    )
