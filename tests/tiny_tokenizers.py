@@ -17,6 +17,7 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizer
 from transformers import (
     BertTokenizer,
     ByT5Tokenizer,
+    EsmTokenizer,
     GPT2Tokenizer,
     LlamaTokenizer,
     M2M100Tokenizer,
@@ -185,6 +186,15 @@ def m2m100() -> PreTrainedTokenizerBase:
 
 
 @cache
+def esm() -> PreTrainedTokenizerBase:
+    """ESM's: Python, a token a residue, found by the same switch that finds special tokens."""
+    path = _folder() / "vocab.txt"
+    residues = [*"LAGVSERTIDPKQNFYMHWCXBUZO.-"]
+    path.write_text("\n".join(["<cls>", "<pad>", "<eos>", "<unk>", *residues, "<mask>"]))
+    return EsmTokenizer(str(path))
+
+
+@cache
 def byt5() -> PreTrainedTokenizerBase:
     """ByT5's: Python, a token a byte."""
     return ByT5Tokenizer(extra_ids=3)
@@ -207,6 +217,7 @@ BUILDERS: dict[str, Callable[[], PreTrainedTokenizerBase]] = {
         marian,
         marian_two_vocabularies,
         m2m100,
+        esm,
         byt5,
     )
 }

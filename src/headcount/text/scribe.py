@@ -129,7 +129,7 @@ class Scribe:
             return
         usual = self._tokenizer.num_special_tokens_to_add(pair=seconds is not None)
         for place, row in enumerate(rows):
-            if sum(row.special) > usual or lookalikes(row, self._specials):
+            if _is_odd(row, usual) or lookalikes(row, self._specials):
                 second = None if seconds is None else seconds[place : place + 1]
                 again = self._ask(texts[place : place + 1], second, target, True, **options)
                 rows[place] = again[0]
@@ -158,6 +158,11 @@ class Scribe:
             return text
         self._account.mended += 1
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _is_odd(row: Row, usual: int) -> bool:
+    """Whether special places were read off the text: too many, or no longer one a token."""
+    return len(row.special) != len(row.ids) or sum(row.special) > usual
 
 
 def _must_know_language(tokenizer: PreTrainedTokenizerBase) -> None:

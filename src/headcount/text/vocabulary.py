@@ -50,7 +50,8 @@ def own_text(token: str, say: Callable[[list[str]], str]) -> str:
     spoken = say([_BEFORE, token])
     if not spoken.startswith(_BEFORE):
         spoken = say([token])
-    return spoken.removeprefix(_BEFORE).strip()
+    # A SentencePiece model leaves the marker on a piece of another model's vocabulary.
+    return spoken.removeprefix(_BEFORE).replace("▁", " ").strip()
 
 
 class Vocabulary:

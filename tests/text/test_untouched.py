@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+from tiny_tokenizers import BUILDERS, ENGLISH, m2m100, mbart, wordpiece
+
+from headcount.text.account import EncodeReport
+from headcount.text.scribe import Scribe
+from headcount.text.untouched import untouched
+
+
+def state(tokenizer: object) -> object:
+    backend = tokenizer.backend_tokenizer  # type: ignore[attr-defined]
+    return backend.truncation, backend.padding, backend.encode_special_tokens, backend.to_str()
+
+
+@pytest.fixture
+def set_up() -> object:
+    """A tokenizer whose file asks for truncation and padding, as sentence models' do."""
+    tokenizer = wordpiece()
+    backend = tokenizer.backend_tokenizer
+    backend.enable_truncation(max_length=4)
+    backend.enable_padding(length=4, pad_id=0, pad_token="[PAD]")
+    yield tokenizer
+    backend.no_truncation()
+    backend.no_padding()
+
+
+def test_settings_of_the_backend_come_back(set_up: object) -> None:
+    before = state(set_up)
+    rows = Scribe(set_up, EncodeReport()).rows(ENGLISH)  # type: ignore[arg-type]
+    assert max(len(row.ids) for row in rows) > 4, "its truncation is not ours"
+    assert state(set_up) == before
+
+
+def test_settings_come_back_after_an_error(set_up: object) -> None:
+    before = state(set_up)
+    with pytest.raises(TypeError):
+        Scribe(set_up, EncodeReport()).rows([None])  # type: ignore[arg-type, list-item]
+    with pytest.raises(KeyboardInterrupt), untouched(set_up):  # type: ignore[arg-type]
+        set_up.backend_tokenizer.no_padding()  # type: ignore[attr-defined]
+        raise KeyboardInterrupt
+    assert state(set_up) == before
+
+
+@pytest.mark.parametrize("kind", ["mbart", "m2m100", "marian"])
+def test_a_translators_tokenizer_is_left_on_its_source_side(kind: str) -> None:
+    tokenizer = BUILDERS[kind]()
+    before = tokenizer(ENGLISH[0])["input_ids"]
+    Scribe(tokenizer, EncodeReport()).rows(ENGLISH, target=True)
+    assert tokenizer(ENGLISH[0])["input_ids"] == before
+
+
+@pytest.mark.parametrize("tokenizer", [mbart(), m2m100()], ids=["mbart", "m2m100"])
+def test_also_after_an_error_on_the_target_side(tokenizer: object) -> None:
+    before = tokenizer(ENGLISH[0])["input_ids"]  # type: ignore[operator]
+    with pytest.raises(RuntimeError), untouched(tokenizer):  # type: ignore[arg-type]
+        tokenizer._switch_to_target_mode()  # type: ignore[attr-defined]
+        raise RuntimeError
+    assert tokenizer(ENGLISH[0])["input_ids"] == before  # type: ignore[operator]
