@@ -34,8 +34,8 @@ def correlate(one: Floats, two: Floats, kind: Kind) -> Floats:
 def correlate_weighted(one: Floats, two: Floats, weights: Floats, kind: Kind) -> Floats:
     """The correlation over heads drawn `weights` times, ``[head]`` twice and ``[draw, head]``.
 
-    >>> last_twice = np.array([[1.0, 1, 2]])
-    >>> correlate_weighted(np.array([1.0, 2, 3]), np.array([3.0, 1, 3]), last_twice, "pearson").round(3)
+    >>> one, two, last_twice = np.array([1.0, 2, 3]), np.array([3.0, 1, 3]), np.array([[1.0, 1, 2]])
+    >>> correlate_weighted(one, two, last_twice, "pearson").round(3)
     array([0.174])
     """
     if kind == "kendall":

@@ -51,13 +51,15 @@ def read_sentences(values: npt.ArrayLike, name: str) -> Floats:
         raise StatsError(
             f"The {name} hold one sentence, which says nothing about chance; give at least 2."
         )
+    if array.size == 0:
+        raise StatsError(f"The {name} have shape {array.shape}: there are no heads to look at.")
     return array
 
 
 def read_statistics(values: npt.ArrayLike, name: str = "statistics") -> Floats:
     """Sufficient statistics ``[sentence, statistic]`` or ``[sentence, head..., statistic]``."""
     array = read_sentences(values, name)
-    if array.ndim < 2 or array.shape[-1] == 0:
+    if array.ndim < 2:
         raise StatsError(
             f"The {name} have shape {array.shape}; give [sentence, statistic] or "
             "[sentence, head, statistic], e.g. hits and counts in the last axis."

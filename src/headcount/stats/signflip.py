@@ -97,7 +97,8 @@ class _Swap:
 
     def score(self, signs: Floats) -> Floats:
         """The difference of scores with signs flipped, ``[draw, head]``."""
-        turned = (signs @ self.half.reshape(len(self.half), -1)).reshape(-1, *self.half.shape[1:])
+        sums = signs @ self.half.reshape(len(self.half), self.middle.size)
+        turned = sums.reshape(len(signs), *self.middle.shape)
         return self.statistic(self.middle + turned) - self.statistic(self.middle - turned)
 
     def differing(self) -> npt.NDArray[np.bool_]:

@@ -54,9 +54,9 @@ def bleu(sums: Floats) -> Floats:
     smoothed = np.where(matches == 0, 0.5**misses, matches)
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = np.exp(np.log(smoothed / totals).mean(axis=-1))
-        brevity = np.exp(np.minimum(0.0, 1 - reference / length))
+        score = 100 * precision * np.exp(np.minimum(0.0, 1 - reference / length))
     seen = np.all(totals > 0, axis=-1) & np.any(matches > 0, axis=-1)
-    return 100 * np.where(seen, brevity * precision, 0.0)[()]
+    return np.where(seen, score, 0.0)[()]
 
 
 def check_statistic(statistic: Statistic, statistics: Floats) -> None:
