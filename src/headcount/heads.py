@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
     stack: str
     layer: int
-    index: int
+    index: int  # type: ignore[assignment]  # the contract's name; hides tuple.index
 
     def __str__(self) -> str:
         return f"{self.stack}.{self.layer}.{self.index}"

@@ -104,15 +104,11 @@ def show(
         for sighting in watch(batch):
             if sighting.site.layer == wanted.layer and sighting.maps is not None:
                 weights = sighting.maps[0, wanted.index].float().cpu().numpy()
-                return View(
-                    wanted, _tokens(sighting.queries), _tokens(sighting.keys), weights, top
-                )
+                return View(wanted, _tokens(sighting.queries), _tokens(sighting.keys), weights, top)
     raise InputError(f"{subject.name} showed nothing of {wanted}.")
 
 
-def _batch(
-    subject: Subject, sentence: str, target: str | None, head: Head, chat: bool
-) -> Batch:
+def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat: bool) -> Batch:
     text: Any = sentence if target is None else Pair(sentence, target)
     stacks = subject.anatomy.stacks
     if "cross" in stacks and target is None:

@@ -63,16 +63,22 @@ def survey(
     counting = [*chosen_tallies(columns, convention), *tallies]
     counting += [OffsetMass()] if offset_mass else []
     wanted = _stacks(subject, stacks)
-    source = _Ready(corpus, wanted) if _is_ready(corpus) else read_corpus(corpus, limit=limit, seed=seed)
-    batches = source if isinstance(source, _Ready) else encode(
-        source,
-        subject.tokenizer,
-        stacks=wanted,
-        intake=intake_of(subject.model, subject.tokenizer),
-        batch_size=batch_size,
-        max_length=max_length,
-        long=long,
-        chat=chat,
+    source = (
+        _Ready(corpus, wanted) if _is_ready(corpus) else read_corpus(corpus, limit=limit, seed=seed)
+    )
+    batches = (
+        source
+        if isinstance(source, _Ready)
+        else encode(
+            source,
+            subject.tokenizer,
+            stacks=wanted,
+            intake=intake_of(subject.model, subject.tokenizer),
+            batch_size=batch_size,
+            max_length=max_length,
+            long=long,
+            chat=chat,
+        )
     )
     _count(subject, _segmented(batches, segments), counting, wanted, len(source), progress)
     described = [column for column in COLUMNS if columns is None or column.name in columns]
@@ -161,7 +167,9 @@ class _Ready:
     name = "ready inputs"
     hash = None
 
-    def __init__(self, inputs: Sequence[Mapping[str, torch.Tensor]], stacks: Collection[str]) -> None:
+    def __init__(
+        self, inputs: Sequence[Mapping[str, torch.Tensor]], stacks: Collection[str]
+    ) -> None:
         self._inputs, self._stacks = inputs, stacks
         self.report = EncodeReport()
 

@@ -79,18 +79,18 @@ def test_a_break_in_mid_forward_leaves_no_trace() -> None:
     subject = Subject(INTERFACE["albert"]())
     inputs = tiny_inputs(subject.model)
 
-    class Broken(Exception):
+    class BrokenOffError(Exception):
         pass
 
     def break_off(*_: Any) -> None:
-        raise Broken
+        raise BrokenOffError
 
     scales = torch.linspace(0, 1, len(subject.heads))
     with valve(subject, scales):
         whole = answer(subject.model(**inputs))
         layer = subject.model.encoder.albert_layer_groups[0].albert_layers[0]
         handle = layer.ffn.register_forward_hook(break_off)
-        with pytest.raises(Broken):
+        with pytest.raises(BrokenOffError):
             subject.model(**inputs)
         handle.remove()
         # the layer count starts afresh, although the broken forward had used up one turn

@@ -170,7 +170,9 @@ def test_scales_for_another_batch_size_are_refused() -> None:
     subject = Subject(INTERFACE["bert"]())
     inputs = tiny_inputs(subject.model, batch=2)
     with (
-        pytest.raises(UsageError, match="scales for 3 examples, but the model was called on 2 rows"),
+        pytest.raises(
+            UsageError, match="scales for 3 examples, but the model was called on 2 rows"
+        ),
         valve(subject, torch.ones(3, 8)),
     ):
         subject.model(**inputs)

@@ -34,7 +34,9 @@ def cases(kind: str, head: Head) -> list[Case]:
             for sighting in watch(batch_of([text], kind)):
                 if (sighting.site.stack, sighting.site.layer) == head[:2]:
                     asks = text.source if kind != "enc-dec" or head.stack == "enc" else text.target
-                    answers = text.target if head.stack == "dec" and kind == "enc-dec" else text.source
+                    answers = (
+                        text.target if head.stack == "dec" and kind == "enc-dec" else text.source
+                    )
                     weights = sighting.maps[0, head.index].double().numpy()
                     found.append((weights, asks, answers))
     return found
@@ -97,7 +99,9 @@ def slow_separator(which: str) -> Callable[[list[Case], str], float]:
             rows = {"all": ends + rest, "ends": ends, "rest": rest}[which]
             cells = len(rows)
             if convention != "headcount" and which != "all":
-                cells = 2 if which == "ends" and ends else 0 if which == "ends" else len(queries) - 2
+                cells = (
+                    2 if which == "ends" and ends else 0 if which == "ends" else len(queries) - 2
+                )
             if not columns or cells <= 0:
                 values.append(None)
                 continue
@@ -160,7 +164,8 @@ def test_columns_equal_their_definitions(kind: str, convention: str) -> None:
         for name, slow in SLOW.items():
             value = frame.loc[tuple(head), name]
             missing = (name in CODELESS and convention == "code") or (
-                (head.stack == "cross" and name in NOT_ON_CROSS) or (head.stack == "dec" and name == "next")
+                (head.stack == "cross" and name in NOT_ON_CROSS)
+                or (head.stack == "dec" and name == "next")
             )
             expected = math.nan if missing else slow(found, convention)
             assert value == pytest.approx(expected, abs=2e-6, nan_ok=True), (name, head)

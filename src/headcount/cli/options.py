@@ -41,9 +41,7 @@ Dtype = Annotated[
 ]
 AllowBin = Annotated[
     bool,
-    typer.Option(
-        "--allow-bin", help="Also load pickled .bin weights.", rich_help_panel=_LOADING
-    ),
+    typer.Option("--allow-bin", help="Also load pickled .bin weights.", rich_help_panel=_LOADING),
 ]
 RemoteCode = Annotated[
     bool,

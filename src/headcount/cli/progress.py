@@ -34,7 +34,13 @@ def told(what: str) -> Iterator[None]:
 @contextmanager
 def bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar with the time left; call it with what is done and the total."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     shown = Progress(
         TextColumn("{task.description}"),

@@ -19,7 +19,9 @@ def show(
     ],
     target: Annotated[
         str | None,
-        typer.Option(help="The translation, for dec and cross heads; the second text for an encoder."),
+        typer.Option(
+            help="The translation, for dec and cross heads; the second text for an encoder."
+        ),
     ] = None,
     top: Annotated[int, typer.Option(help="Keys to name for each query.")] = 3,
     chat: Annotated[

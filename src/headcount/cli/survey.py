@@ -42,7 +42,8 @@ def survey(
         str | None, typer.Option(help="Stacks to look at: enc, dec, cross; separated by commas.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="What the input is, where its name does not tell: txt, tsv, conllu.")
+        str | None,
+        typer.Option(help="What the input is, where its name does not tell: txt, tsv, conllu."),
     ] = None,
     max_length: Annotated[
         int | None, typer.Option(help="Longest input in tokens; by default what the model takes.")
@@ -54,10 +55,12 @@ def survey(
         bool, typer.Option("--chat", help="Put each sentence into the model's chat template.")
     ] = False,
     offset_mass: Annotated[
-        bool, typer.Option("--offset-mass", help="Also keep the whole distribution of mass by offset.")
+        bool,
+        typer.Option("--offset-mass", help="Also keep the whole distribution of mass by offset."),
     ] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a table of another model in the run directory.")
+        bool,
+        typer.Option("--replace", help="Replace a table of another model in the run directory."),
     ] = False,
     convention: options.Convention = "headcount",
     limit: options.Limit = None,

@@ -29,7 +29,9 @@ def models_at_hand() -> list[dict[str, Any]]:
         for name, package in PACKAGES.items()
     ]
     if _has_translator():
-        rows.insert(0, {"name": "translator", "about": _ABOUT["translator"], "here": True, "how": ""})
+        rows.insert(
+            0, {"name": "translator", "about": _ABOUT["translator"], "here": True, "how": ""}
+        )
     return rows
 
 

@@ -21,7 +21,8 @@ SOURCE_LENGTH, TARGET_LENGTH = 5, 4
 
 def core_of(model: nn.Module) -> PreTrainedModel:
     """The bare model inside task heads and adapters: where all attention happens."""
-    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    unwrap: Any = getattr(model, "get_base_model", None)
+    inner = unwrap() if unwrap is not None else model
     core = getattr(inner, "base_model", inner)
     return core if isinstance(core, PreTrainedModel) else inner
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from headcount.columns import Column
@@ -58,12 +59,14 @@ class Confidence(SumsTally):
     def compute(self) -> list[Reading]:
         """One reading a site."""
         return [
-            read_micro(self.sums, site, "confidence", "no token is left once separators are dropped")
+            read_micro(
+                self.sums, site, "confidence", "no token is left once separators are dropped"
+            )
             for site in self.sums
         ]
 
     def _kept(self, sighting: Sighting, weight: Tensor) -> Tensor:
         if not self.renormalize:
             return weight
-        dropped = sum(sighting.masses[name] for name in self.drop)
+        dropped = torch.stack([sighting.masses[name] for name in sorted(self.drop)]).sum(0)
         return weight / (1 - dropped).clamp_min(1e-9)

@@ -31,9 +31,14 @@ class OffsetMass(SumsTally):
         rows = sighting.queries.real
         maps = (sighting.maps * rows[:, None, :, None]).sum(0).double()
         queries, keys = maps.shape[-2:]
-        offsets = torch.arange(keys, device=maps.device) - torch.arange(queries, device=maps.device)[:, None]
+        offsets = (
+            torch.arange(keys, device=maps.device)
+            - torch.arange(queries, device=maps.device)[:, None]
+        )
         bins = (offsets.clamp(-REACH, REACH) + REACH).flatten().expand(sighting.site.heads, -1)
-        mass = torch.zeros(sighting.site.heads, 2 * REACH + 1, dtype=torch.float64, device=maps.device)
+        mass = torch.zeros(
+            sighting.site.heads, 2 * REACH + 1, dtype=torch.float64, device=maps.device
+        )
         mass.scatter_add_(1, bins, maps.flatten(1))
         self.sums.add(sighting.site, {"mass": mass, "tokens": rows.sum()})
 

@@ -37,7 +37,7 @@ BEST_OFFSET = Column(
 )
 BEST_OFFSET_SHARE = Column(
     "best_offset_share",
-    meaning="Share of tokens whose largest weight sits at the best offset; 0.9 makes a head positional.",
+    meaning="Share of tokens whose largest weight sits there; 0.9 makes a head positional.",
     paper="Voita et al. 2019, section 5.1",
     range=(0, 1),
     more="more positional",
@@ -80,7 +80,9 @@ class Offsets(SumsTally):
 
     def details(self) -> dict[str, pd.DataFrame]:
         """`offsets`: the whole histogram, one row a head and offset that occurred."""
-        frames = [_frame(site, self.sums.of(site, "counts")) for site in self.sums if self._known(site)]
+        frames = [
+            _frame(site, self.sums.of(site, "counts")) for site in self.sums if self._known(site)
+        ]
         return {"offsets": pd.concat(frames, ignore_index=True)} if frames else {}
 
     def _known(self, site: Site) -> bool:
@@ -98,7 +100,8 @@ class Offsets(SumsTally):
         best = np.array([_most_frequent(row) for row in counts])
         heads = np.arange(site.heads)
         x, xx, xn = (
-            self.sums.of(site, name).numpy()[heads, best] for name in ("counts", "squares", "products")
+            self.sums.of(site, name).numpy()[heads, best]
+            for name in ("counts", "squares", "products")
         )
         n, nn, sentences = (
             float(self.sums.of(site, name)) for name in ("tokens", "tokens_squared", "sentences")

@@ -17,7 +17,14 @@ from headcount.wiring.classes import of_class
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
-__all__ = ["FIRST", "PUNCTUATION", "REST_TO_SEPARATOR", "SEPARATOR", "SEPARATOR_TO_SEPARATOR", "Specials"]
+__all__ = [
+    "FIRST",
+    "PUNCTUATION",
+    "REST_TO_SEPARATOR",
+    "SEPARATOR",
+    "SEPARATOR_TO_SEPARATOR",
+    "Specials",
+]
 
 
 def _column(name: str, title: str, meaning: str) -> Column:
@@ -31,8 +38,12 @@ def _column(name: str, title: str, meaning: str) -> Column:
     )
 
 
-FIRST = _column("first", "First token", "Mean mass on the first token ([CLS] or BOS where there is one).")
-SEPARATOR = _column("separator", "Separator", "Mean mass on separators, or on the end of the sentence.")
+FIRST = _column(
+    "first", "First token", "Mean mass on the first token ([CLS] or BOS where there is one)."
+)
+SEPARATOR = _column(
+    "separator", "Separator", "Mean mass on separators, or on the end of the sentence."
+)
 SEPARATOR_TO_SEPARATOR = _column(
     "separator_to_separator", "Separator to separator", "Mean mass of a separator on separators."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -57,7 +57,7 @@ class Tally(Protocol):
     def update(self, sighting: Sighting) -> None:
         """Take in one site's sighting of one batch."""
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: Self) -> None:
         """Take in a tally of the same kind from another part of the corpus."""
 
     def compute(self) -> list[Reading]:
@@ -73,7 +73,7 @@ class SumsTally:
 
     sums: Sums = field(default_factory=Sums, init=False, repr=False, compare=False)
 
-    def merge(self, other: SumsTally) -> None:
+    def merge(self, other: Self) -> None:
         """Add the other's sums."""
         self.sums.merge(other.sums)
 

@@ -79,5 +79,3 @@ def visible_keys(mask: Tensor | None, queries: int, keys: Tensor, causal: bool) 
 def uniform_entropy(visible: Tensor) -> Tensor:
     """What uniform attention over the visible keys would give: ln of their number."""
     return visible.clamp_min(1).to(torch.float64).log()
-
-

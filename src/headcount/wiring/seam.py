@@ -51,7 +51,8 @@ def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor | None]:
     """Attention as the model does it, then every attached part in turn."""
-    base = module.config._attn_implementation.removeprefix(PREFIX)  # type: ignore[union-attr]
+    config: Any = module.config
+    base = config._attn_implementation.removeprefix(PREFIX)
     function = base_function(module, base)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
     for part in _PARTS.get(id(module), ()):

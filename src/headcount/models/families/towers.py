@@ -9,7 +9,11 @@ from headcount.errors import UnsupportedModel
 __all__ = ["refuse_two_towers"]
 
 #: Attribute names of the two towers, as CLIP and its kin write them.
-TOWERS = (("text_model", "vision_model"), ("text_model", "audio_model"), ("text_encoder", "vision_encoder"))
+TOWERS = (
+    ("text_model", "vision_model"),
+    ("text_model", "audio_model"),
+    ("text_encoder", "vision_encoder"),
+)
 
 
 def refuse_two_towers(model: nn.Module) -> None:

@@ -1,0 +1,153 @@
+"""The figures of the authors' own programs, matched on a real model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sightings import table_of, tally_up
+from torch import Tensor
+
+from headcount.subject import Subject
+from headcount.tallies.confidence import Confidence
+from headcount.text.batch import Batch
+from headcount.text.side import Side
+from headcount.wiring import tap, valve
+
+HERE = Path(__file__).parent
+CLS, SEP = 101, 102
+
+#: Our column, their name.
+CLARK = {
+    "self": "avg_self",
+    "next": "avg_right",
+    "previous": "avg_left",
+    "first": "avg_cls",
+    "separator": "avg_sep",
+    "separator_to_separator": "avg_sep_sep",
+    "rest_to_separator": "avg_rest_sep",
+    "punctuation": "avg_punct",
+    "entropy": "entropies",
+    "entropy_first": "entropies_cls",
+}
+
+pytestmark = pytest.mark.real
+
+
+def inputs(which: str) -> list[dict[str, Any]]:
+    return json.loads((HERE / "inputs.json").read_text())[which]
+
+
+def figures(name: str) -> dict[str, np.ndarray]:
+    with np.load(HERE / f"{name}.npz") as found:
+        return {key: found[key] for key in found.files}
+
+
+def batches(which: str, size: int) -> Iterator[Batch]:
+    """The reference's own token ids, padded: no tokenizer in between."""
+    items = inputs(which)
+    for start in range(0, len(items), size):
+        part = items[start : start + size]
+        ids, real = padded([item["input_ids"] for item in part])
+        types, _ = padded([item.get("token_type_ids", [0] * len(item["tokens"])) for item in part])
+        stops, _ = padded([[token in (".", ",") for token in item["tokens"]] for item in part])
+        separator = ids == SEP
+        tokens = [item["tokens"] for item in part]
+        side = Side(ids, real, separator | (ids == CLS), separator, stops > 0, stops > 0, tokens)
+        fed = {"input_ids": ids, "attention_mask": real.long(), "token_type_ids": types}
+        yield Batch(fed, {"source": side}, list(range(start, start + len(part))))
+
+
+def padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+    tensors = [torch.tensor(row) for row in rows]
+    real = [torch.ones(len(row), dtype=torch.bool) for row in rows]
+    pad = torch.nn.utils.rnn.pad_sequence
+    return pad(tensors, batch_first=True).long(), pad(real, batch_first=True)
+
+
+@pytest.mark.parametrize("size", [1, 16])
+@pytest.mark.parametrize("which", ["own_single", "own_pairs"])
+def test_clarks_averages_and_entropies(minilm: Subject, which: str, size: int) -> None:
+    tallies = tally_up(minilm, batches(which, size), "code")
+    frame = table_of(minilm, tallies, "code").frame
+    theirs = figures("clark_general")
+    for ours, name in CLARK.items():
+        np.testing.assert_allclose(
+            frame[ours].to_numpy(), theirs[f"{which}/{name}"].ravel(), atol=2e-6, err_msg=ours
+        )
+    uniform = theirs[f"{which}/uniform_attn_entropy"]
+    np.testing.assert_allclose(frame["entropy_uniform"], uniform, atol=1e-9)
+    assert frame["confidence"].isna().all()
+    assert frame["best_offset"].isna().all()
+
+
+def test_the_paper_convention_takes_clarks_figures_too(minilm: Subject) -> None:
+    tallies = tally_up(minilm, batches("own_pairs", 8), "paper")
+    frame = table_of(minilm, tallies, "paper").frame
+    for ours, name in CLARK.items():
+        theirs = figures("clark_general")[f"own_pairs/{name}"].ravel()
+        np.testing.assert_allclose(frame[ours].to_numpy(), theirs, atol=2e-6, err_msg=ours)
+    assert frame["confidence"].notna().all()
+
+
+def test_voitas_confidence_and_offsets(minilm: Subject) -> None:
+    frame = table_of(
+        minilm, tally_up(minilm, batches("own_single", 16), "headcount"), "headcount"
+    ).frame
+    theirs = figures("voita_confidence")
+    np.testing.assert_allclose(
+        frame["confidence"], theirs["confidence_drop_sep"].ravel(), atol=2e-6
+    )
+    np.testing.assert_array_equal(frame["best_offset"], theirs["positional_best_offset"].ravel())
+    np.testing.assert_allclose(
+        frame["best_offset_share"], theirs["positional_best_share"].ravel(), atol=1e-12
+    )
+
+
+def test_confidence_without_the_first_token(minilm: Subject) -> None:
+    tally = Confidence(drop=frozenset({"separator", "first"}))
+    with tap(minilm, tally.needs) as watch:
+        for batch in batches("own_single", 16):
+            watch(batch, receive=tally.update)
+    values = np.concatenate([reading.value for reading in tally.compute()])
+    theirs = figures("voita_confidence")["confidence_drop_sep_and_cls"].ravel()
+    np.testing.assert_allclose(values, theirs, atol=2e-6)
+
+
+def classifier(minilm: Subject, weight: np.ndarray) -> Subject:
+    """MiniLM under a three-way classifier with the reference's weights."""
+    from transformers import BertForSequenceClassification
+
+    config = type(minilm.model.config)(**{**minilm.model.config.to_dict(), "num_labels": 3})
+    model = BertForSequenceClassification(config).eval()
+    model.bert.load_state_dict(minilm.model.state_dict())
+    with torch.no_grad():
+        model.classifier.weight.copy_(torch.from_numpy(weight))
+        model.classifier.bias.zero_()
+    return Subject(model)
+
+
+def test_the_valves_gradient_is_michels_importance(minilm: Subject) -> None:
+    """E|dL/dxi| with the absolute value per example: the paper's formula, at any batch size."""
+    theirs = figures("michel")
+    subject = classifier(minilm, theirs["classifier_weight"])
+    labels = torch.from_numpy(theirs["labels"]).long()
+    total, logits = torch.zeros(len(subject.heads)), []
+    for batch in batches("own_single", 20):
+        scales = torch.ones(len(batch), len(subject.heads), requires_grad=True)
+        with valve(subject, scales):
+            said = subject.model(**batch.inputs).logits
+        loss = torch.nn.functional.cross_entropy(said, labels[batch.index], reduction="sum")
+        loss.backward()
+        assert scales.grad is not None
+        total += scales.grad.abs().sum(0)
+        logits.append(said.detach())
+    np.testing.assert_allclose(torch.cat(logits), theirs["base_logits"], atol=1e-5)
+    ours = (total / len(labels)).numpy()
+    expected = theirs["own_variant_per_example_abs_mean"].ravel()
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-8)
