@@ -282,6 +282,21 @@ def test_a_table_of_other_weights_is_refused(written: Path) -> None:
     table().save(written)  # weights that are not known contradict nothing
 
 
+def test_replacing_a_model_forgets_what_was_known_about_it(written: Path) -> None:
+    with Run.open(written) as run:
+        run.write_frame("curve", pd.DataFrame({"left": [1]}))
+        run.write_frame("mine", pd.DataFrame({"a": [1]}))
+        run.write_arrays("pairs", {"a": np.zeros(1)})
+        (run.folder() / "map").write_text("x")
+        again = table(details={"offsets": pd.DataFrame({"a": [1]})})
+        run.write_table(again, replace=True)
+        assert {"curve.parquet", "pairs.npz", "exhibits", "offsets.parquet"} < set(files(written))
+        assert run.stage("survey").done, "the same model: replacing its table forgets nothing"
+        run.write_table(HeadTable.of([Head("dec", 0, 0)], {"x": [1]}), replace=True)
+        assert not run.stage("survey").done
+    assert files(written) == ["heads.parquet", "mine.parquet", "run.json"]
+
+
 # --- wrong places -----------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from pandas.testing import assert_frame_equal
 
 from headcount.columns import Column
 from headcount.errors import UnknownHead, UsageError
+from headcount.exact_json import encode
 from headcount.heads import STACKS, Head
 from headcount.table import HeadTable
 
@@ -253,8 +254,11 @@ def test_without_drops_all_that_belongs_to_a_column(table: HeadTable) -> None:
 
 def test_to_dict_is_strict_json_with_null_for_missing(table: HeadTable) -> None:
     table.frame.loc[("enc", 0, 0), "share"] = math.inf
+    table.provenance["rate"] = NAN
     read = json.loads(json.dumps(table.to_dict(), allow_nan=False))
+    assert read == json.loads(encode(table.to_dict())), "there is one way to write it"
     assert read["schema"] == 1
+    assert read["provenance"]["rate"] is None
     assert read["provenance"]["model"] == "m"
     assert list(read["columns"]) == ["share", "previous", "role"]
     assert read["columns"]["share"]["origin"] == {"call": "survey", "convention": "paper"}
@@ -267,6 +271,18 @@ def test_to_dict_is_strict_json_with_null_for_missing(table: HeadTable) -> None:
 
 
 # --- on disk ----------------------------------------------------------------------------------
+
+
+def test_details_go_where_their_table_goes(table: HeadTable, tmp_path: Path) -> None:
+    offsets = pd.DataFrame({"stack": ["enc", "dec"], "layer": 0, "head": [0, 1], "offset": [-1, 2]})
+    table.details = {"offsets": offsets, "other": pd.DataFrame({"a": [1]})}
+    part = table.stack("dec").without(["role"])
+    assert part.details["offsets"]["offset"].tolist() == [2]
+    assert part.details["other"]["a"].tolist() == [1]
+    table.save(tmp_path / "run")
+    read = HeadTable.load(tmp_path / "run")
+    assert read.details.keys() == {"offsets", "other"}
+    assert_frame_equal(read.details["offsets"], offsets)
 
 
 def assert_same(one: HeadTable, other: HeadTable) -> None:

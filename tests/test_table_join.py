@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from headcount.columns import Column
@@ -93,6 +94,15 @@ def test_replace_takes_all_of_the_second() -> None:
     assert joined.frame["a"].tolist() == [7, 7]
     assert list(joined.low) == [], "the old interval is not that of the new value"
     assert joined.notes == {}
+
+
+def test_details_of_both_are_kept_and_replaced_with_their_columns() -> None:
+    old, new, more = (pd.DataFrame({"a": [n]}) for n in range(3))
+    one = table({"details": {"x": old}}, a=[1, 2])
+    other = table({"details": {"x": new, "y": more}}, b=[1, 2])
+    assert {k: v["a"][0] for k, v in one.join(other).details.items()} == {"x": 0, "y": 2}
+    replaced = one.join(other, replace=True).details
+    assert {k: v["a"][0] for k, v in replaced.items()} == {"x": 1, "y": 2}
 
 
 def test_a_column_from_another_call_remembers_it() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from headcount.errors import UsageError
 from headcount.heads import Head
 
-__all__ = ["decode", "encode", "to_plain"]
+__all__ = ["decode", "encode", "to_plain", "to_strict"]
 
 _FLOAT = "$float"
 
@@ -49,6 +49,15 @@ def to_plain(value: Any, where: str = "") -> Any:
     return _from_others(value, where)
 
 
+def to_strict(value: Any) -> Any:
+    """The same for readers that know nothing of our marks: NaN is null, an infinity its name.
+
+    >>> to_strict({"loss": float("nan"), "ratio": float("inf")})
+    {'loss': None, 'ratio': 'Infinity'}
+    """
+    return json.loads(encode(value), object_hook=_name_float)
+
+
 def _scalar(value: str | int | float) -> Any:
     """A plain str, int or float: numpy.float64 loses its type, not its value."""
     if isinstance(value, str):
@@ -67,8 +76,8 @@ def _from_others(value: Any, where: str) -> Any:
         if type(plain) is not type(value):
             return to_plain(plain, where)
     raise UsageError(
-        f"{where.lstrip('.') or 'The value'} is of type {type(value).__name__}, which cannot be written "
-        "as JSON; give numbers, text, lists, arrays or dicts of them."
+        f"{where.lstrip('.') or 'The value'} is of type {type(value).__name__}, which cannot be "
+        "written as JSON; give numbers, text, lists, arrays or dicts of them."
     )
 
 
@@ -86,6 +95,12 @@ def _key(key: Any, where: str) -> str:
 
 def _read_float(found: dict[str, Any]) -> Any:
     return float(str(found[_FLOAT])) if found.keys() == {_FLOAT} else found
+
+
+def _name_float(found: dict[str, Any]) -> Any:
+    if found.keys() != {_FLOAT}:
+        return found
+    return {"nan": None, "inf": "Infinity", "-inf": "-Infinity"}[found[_FLOAT]]
 
 
 def _refuse_constant(name: str) -> Any:

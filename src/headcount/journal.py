@@ -111,7 +111,7 @@ class Journal:
                 raise
             raise RunError(
                 f"'{unit}' could not be added to {self.path}: {reason(error)}. What was done "
-                f"before it is safe ({len(self.done)} so far); free some room and run the same again."
+                f"before is safe ({len(self.done)} so far); free some room and run the same again."
             ) from error
         self._end += len(line)
         self._ragged = False

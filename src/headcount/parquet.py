@@ -35,6 +35,7 @@ def about_table(table: HeadTable) -> dict[str, Any]:
         "notes": table.notes,
         "provenance": table.provenance,
         "origins": table.origins,
+        "details": sorted(table.details),
     }
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +66,13 @@ FRAMES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_STAGE_FILES = (
+    "relations.parquet",
+    "curve.parquet",
+    "agreement.parquet",
+    "pairs.npz",
+    "journal.jsonl",
+)
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -162,15 +170,22 @@ class Run:
         return (self.path / TABLE).exists()
 
     def write_table(self, table: HeadTable, *, replace: bool = False) -> None:
-        """Write the head table, with its descriptions here and in run.json.
+        """Write the head table, with its descriptions here and in run.json, and its details.
 
-        A run is about one model: a table of other heads or other weights is refused unless it
-        shall replace the old one.
+        A run is about one model: a table of other heads or other weights is refused. With
+        `replace` it takes the old one's place, and all that was known about the old model goes.
         """
         self.lock()
-        if self.has_table and not replace:
-            _check_same_subject(self.read_table(), table, self.path)
+        other = _other_subject(self.read_table(), table) if self.has_table else ""
+        if other and not replace:
+            raise RunError(
+                f"{self.path}/ holds {other}; choose another folder, or pass replace=True."
+            )
+        if other:
+            self._forget()
         about = about_table(table)
+        for name, detail in table.details.items():
+            self.write_frame(name, detail)
         self._put(TABLE, table_bytes(table))
         self._change(
             lambda record: record.update(
@@ -178,14 +193,18 @@ class Run:
                 columns=about["columns"],
                 column_notes=about["notes"],
                 origins=about["origins"],
+                details=about["details"],
             )
         )
 
     def read_table(self) -> HeadTable:
-        """Read the head table."""
+        """Read the head table, and the finer tables that were written with it."""
         record = self.record
         about = {**record, "notes": record.get("column_notes", {})}
-        return read_table(self.path / TABLE, about)
+        table = read_table(self.path / TABLE, about)
+        finer = [name for name in record.get("details", []) if name in self.frames]
+        table.details = {name: self.read_frame(name) for name in finer}
+        return table
 
     @property
     def frames(self) -> list[str]:
@@ -249,6 +268,14 @@ class Run:
         """Remove a journal whose results are all in the table, so that another sweep can begin."""
         self.lock()
         (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
+
+    def _forget(self) -> None:
+        """Clear what stages found out about another model; only files that headcount names."""
+        names = [*_STAGE_FILES, *(f"{name}.parquet" for name in self.record.get("details", []))]
+        self._change(lambda record: record.update(stages={}, notes=[], details=[]))
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "exhibits", ignore_errors=True)
 
     def _make_folder(self) -> None:
         missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
@@ -331,20 +358,15 @@ def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     return sink.getvalue()
 
 
-def _check_same_subject(old: HeadTable, new: HeadTable, path: Path) -> None:
-    """Old and new must be about the same heads and the same weights."""
-    hint = "choose another folder, or pass replace=True"
+def _other_subject(old: HeadTable, new: HeadTable) -> str:
+    """How the old table is about other heads or other weights; empty where it is not."""
     if old.heads != new.heads:
-        raise RunError(
-            f"{path}/ holds a table of {len(old)} heads, and this one has {len(new)} "
-            f"that are not the same; {hint}."
-        )
-    was, now_is = old.provenance.get("weights"), new.provenance.get("weights")
-    if was and now_is and was != now_is:
-        raise RunError(
-            f"{path}/ holds a table of {old.provenance.get('model', 'another model')} "
-            f"({was}), and this one has the weights {now_is}; {hint}."
-        )
+        return f"a table of {len(old)} heads, and this one has {len(new)} that are not the same"
+    was, is_now = old.provenance.get("weights"), new.provenance.get("weights")
+    if was and is_now and was != is_now:
+        model = old.provenance.get("model", "another model")
+        return f"a table of {model} ({was}), and this one has the weights {is_now}"
+    return ""
 
 
 def _check_frame(name: str, frame: pd.DataFrame) -> None:

@@ -12,9 +12,9 @@ import pandas as pd
 
 from headcount.columns import Column
 from headcount.errors import UsageError
-from headcount.exact_json import to_plain
+from headcount.exact_json import to_strict
 from headcount.heads import STACKS, Head, check_heads, parse_head
-from headcount.table_frame import INDEX, head_index, in_order, unknown_column
+from headcount.table_frame import INDEX, head_index, in_order, rows_of, unknown_column
 from headcount.table_join import join
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class HeadTable:
         notes: Mapping[str, str] | None = None,
         provenance: Mapping[str, Any] | None = None,
         origins: Mapping[str, Mapping[str, Any]] | None = None,
+        details: Mapping[str, pd.DataFrame] | None = None,
     ) -> None:
         """Take a frame whose index is (stack, layer, head); rows are put in the order of heads."""
         #: Heads by statistics: float64 for numbers, text for verdicts.
@@ -69,7 +70,7 @@ class HeadTable:
         self._check_known(self.notes, "notes")
         self._check_known(self.origins, "origins")
         #: Finer tables by name, such as the histogram of offsets; saved beside this one.
-        self.details: dict[str, pd.DataFrame] = {}
+        self.details: dict[str, pd.DataFrame] = dict(details or {})
 
     @classmethod
     def of(
@@ -189,16 +190,16 @@ class HeadTable:
         """Each head as a plain dict; NA is None."""
         wide = self.wide()
         for head, values in zip(self.heads, wide.itertuples(index=False, name=None), strict=True):
-            measured = dict(zip(map(str, wide), map(_plain, values), strict=True))
+            measured = dict(zip(map(str, wide), map(_known, values), strict=True))
             yield {"name": str(head), **dict(zip(INDEX, head, strict=True)), **measured}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON: NA is None."""
         return {
             "schema": SCHEMA,
-            "provenance": to_plain(self.provenance),
+            "provenance": to_strict(self.provenance),
             "columns": {name: self._about(name) for name in self.names},
-            "heads": list(self.rows()),
+            "heads": to_strict(list(self.rows())),
         }
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
@@ -207,8 +208,6 @@ class HeadTable:
 
         with Run.open(path) as run:
             run.write_table(self, replace=replace)
-            for name, frame in self.details.items():
-                run.write_frame(name, frame)
 
     @classmethod
     def load(cls, path: str | Path) -> HeadTable:
@@ -238,7 +237,7 @@ class HeadTable:
 
     def _about(self, name: str) -> dict[str, Any]:
         """A column's description with its note and its origin."""
-        extra = {"note": self.notes.get(name), "origin": to_plain(self.origins.get(name))}
+        extra = {"note": self.notes.get(name), "origin": to_strict(self.origins.get(name))}
         told = {key: value for key, value in extra.items() if value}
         return {**self.column(name).to_dict(), **told}
 
@@ -262,6 +261,7 @@ class HeadTable:
             notes={name: note for name, note in self.notes.items() if name in frame},
             provenance=self.provenance,
             origins={name: origin for name, origin in self.origins.items() if name in frame},
+            details={name: rows_of(detail, frame) for name, detail in self.details.items()},
         )
 
     def _describe(self, columns: Mapping[str, Column] | Iterable[Column]) -> dict[str, Column]:
@@ -298,13 +298,9 @@ class HeadTable:
                 )
 
 
-def _plain(value: Any) -> Any:
-    """A value for JSON: NaN and NA become None, an infinity its name."""
-    if value is None or pd.isna(value):
-        return None
-    if isinstance(value, float) and math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
+def _known(value: Any) -> Any:
+    """A value, or None for NaN and NA."""
+    return None if pd.isna(value) else value
 
 
 def _count(n: int, what: str) -> str:

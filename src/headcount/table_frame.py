@@ -13,7 +13,7 @@ from headcount.columns import Column
 from headcount.errors import UsageError
 from headcount.heads import STACKS, Head
 
-__all__ = ["INDEX", "head_index", "in_order", "unknown_column"]
+__all__ = ["INDEX", "head_index", "in_order", "rows_of", "unknown_column"]
 
 #: The levels of a table's index, and the first columns of its Parquet file.
 INDEX = ("stack", "layer", "head")
@@ -39,6 +39,14 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     order = sorted(range(len(heads)), key=lambda row: _place(heads[row]))
     data = {str(name): _clean(str(name), frame[name].iloc[order]) for name in frame.columns}
     return pd.DataFrame(data, index=head_index(heads[row] for row in order), columns=list(data))
+
+
+def rows_of(detail: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a finer table that are about the heads of a frame."""
+    if not set(INDEX) <= set(detail.columns):
+        return detail
+    kept = pd.MultiIndex.from_frame(detail[list(INDEX)]).isin(frame.index.tolist())
+    return detail.loc[kept].reset_index(drop=True)
 
 
 def unknown_column(name: str, names: Iterable[str]) -> str:

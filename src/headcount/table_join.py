@@ -21,6 +21,7 @@ def join(one: HeadTable, other: HeadTable, *, replace: bool = False) -> HeadTabl
     shared = [name for name in other.names if name in one.names]
     if replace:
         joined = _side_by_side(one.without(shared), other)
+        joined.details = {**one.details, **other.details}
     else:
         for name in shared:
             _check_same_values(one, other, name)
@@ -78,6 +79,7 @@ def _side_by_side(old: HeadTable, new: HeadTable) -> HeadTable:
         notes={**old.notes, **new.notes},
         provenance=old.provenance if len(old.frame.columns) else old.provenance or new.provenance,
         origins={**old.origins, **_origins(new, old.provenance)},
+        details={**new.details, **old.details},
     )
 
 
