@@ -70,6 +70,7 @@ def _open_base(found: Found, settings: dict[str, Any], wishes: Wishes) -> Subjec
             "add base_model_name_or_path."
         )
     beside = found.folder / base
+    own_words = (found.folder / "tokenizer_config.json").is_file()
     return load(
         beside if not Path(base).exists() and beside.exists() else base,
         device=wishes.device,
@@ -78,6 +79,7 @@ def _open_base(found: Found, settings: dict[str, Any], wishes: Wishes) -> Subjec
         allow_bin=wishes.allow_bin,
         revision=settings.get("revision"),
         auto_class=wishes.auto_class or _CLASSES.get(settings.get("task_type") or ""),
+        tokenizer=wishes.tokenizer or (found.location if own_words else None),
     )
 
 

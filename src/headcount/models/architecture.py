@@ -75,13 +75,13 @@ def _auto_class(name: str) -> Any:
     return found
 
 
-def _named_class(config: PreTrainedConfig) -> type[PreTrainedModel] | None:
+def _named_class(config: PreTrainedConfig) -> Any:
     """The class in ``config.architectures``, when transformers has it and it takes this config."""
     for name in config.architectures or ():
         found: Any = getattr(transformers, name, None)
-        if not isinstance(found, type) or not issubclass(found, PreTrainedModel):
-            continue
-        if isinstance(config, found.config_class or ()):
+        is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
+        takes = getattr(found, "config_class", None) if is_model else None
+        if takes is not None and isinstance(config, takes):
             return found
     return None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from headcount.errors import ModelError, UsageError
-from headcount.models.find import closest
+from headcount.models.find import Found, closest
 
-__all__ = ["Answer", "ask", "nowhere"]
+__all__ = ["Answer", "ask", "nowhere", "options_for"]
 
 _PATIENCE = 10.0  # seconds; without a network the library itself would retry for half a minute
 
@@ -49,3 +50,18 @@ def nowhere(name: str, hub_says: str) -> str:
         f"There is no model '{name}': no folder, installed package or bundled model is called "
         f"that, and {hub_says}.{closest(name)}"
     )
+
+
+def options_for(
+    found: Found, trusted: bool, revision: str | None = None
+) -> tuple[dict[str, Any], frozenset[str] | None]:
+    """What every ``from_pretrained`` is told, and the files there are (``None``: nobody knows)."""
+    options: dict[str, Any] = {"trust_remote_code": trusted}
+    if found.gguf:
+        options["gguf_file"] = found.gguf
+    if found.kind != "hub":
+        return options, frozenset(child.name for child in found.folder.iterdir())
+    answer = ask(found.location, revision)
+    options["revision"] = answer.revision or revision
+    options["local_files_only"] = answer.offline
+    return options, answer.files

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from headcount.errors import ModelError, UsageError
+from headcount.errors import UsageError
 from headcount.models.adapter import downloaded, open_adapter
 from headcount.models.architecture import choose_class, read_config
-from headcount.models.explain import explained, first_line
+from headcount.models.explain import explained
 from headcount.models.find import Found, find
 from headcount.models.gguf_file import gguf_options, reading_gguf
-from headcount.models.hub import ask
+from headcount.models.hub import options_for
 from headcount.models.placement import pick_device, pick_dtype
 from headcount.models.quiet import quiet
+from headcount.models.tokenizer import open_tokenizer
 from headcount.models.weights import check_files, check_names
 from headcount.subject import Subject
 
@@ -40,6 +40,7 @@ class Wishes:
     allow_bin: bool
     revision: str | None
     auto_class: str | None
+    tokenizer: str | None
 
 
 def load(
@@ -66,12 +67,11 @@ def load(
     """
     place = pick_device(device)
     number = pick_dtype(dtype, place)
-    wishes = Wishes(place, number, trust_remote_code, allow_bin, revision, auto_class)
+    words = None if tokenizer is None else _spelled(tokenizer)
+    wishes = Wishes(place, number, trust_remote_code, allow_bin, revision, auto_class, words)
     found = find(_spelled(name))
     with quiet():
         subject = _open(found, wishes)
-        if tokenizer is not None:
-            subject.tokenizer = _tokenizer_at(_spelled(tokenizer), trust_remote_code)
     _check_vocabulary(subject)
     _warn_of_pruned_heads(subject)
     return subject
@@ -90,13 +90,13 @@ def _open(found: Found, wishes: Wishes) -> Subject:
     """Open whatever was found."""
     if found.kind == "adapter":
         return open_adapter(found, wishes)
-    options, files = _options(found, wishes.trust_remote_code, wishes.revision)
+    options, files = options_for(found, wishes.trust_remote_code, wishes.revision)
     if found.kind == "hub" and _is_adapter(files):
         return open_adapter(downloaded(found, options), wishes)
     reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
     with reading:
         model, notes = _open_model(found, wishes, options, files)
-        tokenizer, more = _open_tokenizer(found, options)
+        tokenizer, more = open_tokenizer(found, options, wishes.tokenizer)
     revision = options.get("revision") or getattr(model.config, "_commit_hash", None)
     return Subject(model, tokenizer, found.name, found.source, revision, notes + more)
 
@@ -104,21 +104,6 @@ def _open(found: Found, wishes: Wishes) -> Subject:
 def _is_adapter(files: frozenset[str] | None) -> bool:
     """Whether a list of files is an adapter's rather than a model's."""
     return files is not None and "adapter_config.json" in files and "config.json" not in files
-
-
-def _options(
-    found: Found, trusted: bool, revision: str | None = None
-) -> tuple[dict[str, Any], frozenset[str] | None]:
-    """What every ``from_pretrained`` is told, and the files there are (``None``: nobody knows)."""
-    options: dict[str, Any] = {"trust_remote_code": trusted}
-    if found.gguf:
-        options["gguf_file"] = found.gguf
-    if found.kind != "hub":
-        return options, frozenset(child.name for child in found.folder.iterdir())
-    answer = ask(found.location, revision)
-    options["revision"] = answer.revision or revision
-    options["local_files_only"] = answer.offline
-    return options, answer.files
 
 
 def _open_model(
@@ -150,33 +135,6 @@ def _loading(found: Found, wishes: Wishes, config: Any) -> dict[str, Any]:
     if found.gguf:
         return how | gguf_options()
     return how | {"config": config}
-
-
-def _open_tokenizer(
-    found: Found, options: dict[str, Any]
-) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
-    """The tokenizer beside a model, or none and a note that says why."""
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
-    except Exception as error:
-        return None, [f"no tokenizer: {first_line(error)}"]
-    if _is_empty(tokenizer):
-        return None, ["no tokenizer: there are no tokenizer files beside the model."]
-    return tokenizer, []
-
-
-def _is_empty(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a tokenizer knows no words: transformers makes one up where there are no files."""
-    return len(tokenizer) <= len(tokenizer.all_special_ids) + 2
-
-
-def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
-    """The tokenizer of another folder, model or hub id."""
-    where = find(path)
-    tokenizer, notes = _open_tokenizer(where, _options(where, trusted)[0])
-    if tokenizer is None:
-        raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
-    return tokenizer
 
 
 def _check_vocabulary(subject: Subject) -> None:

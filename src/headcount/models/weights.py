@@ -88,10 +88,10 @@ def _in_stack(model: Any, name: str) -> bool:
     return bool({stack, prefix + stack, stack.removeprefix(prefix)} & known)
 
 
-def _some(names: list[str]) -> str:
-    """The first few names, and how many there are."""
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+def _some(names: list[str], few: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(names[:few])
+    return shown if len(names) <= few else f"{shown} and {len(names) - few} more"
 
 
 def broken_file(folder: Path) -> str | None:
@@ -116,12 +116,12 @@ def wrong_sizes(folder: Path, model_class: Any, config: Any) -> str:
     wanted = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
     prefix = f"{model.base_model_prefix}."
     odd = [
-        f"{name} {size} where the config asks for {wanted[match]}"
+        f"{name} is {size} where the config asks for {wanted[match]}"
         for name, size in _stored_sizes(folder)
-        for match in (name, prefix + name, name.removeprefix(prefix))
+        for match in {name, prefix + name, name.removeprefix(prefix)}
         if wanted.get(match, size) != size
     ]
-    return _some(odd) or "weights of other sizes than the config asks for"
+    return _some(odd, 1) or "sizes differ"
 
 
 def _stored_sizes(folder: Path) -> list[tuple[str, tuple[int, ...]]]:
