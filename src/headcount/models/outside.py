@@ -1,14 +1,14 @@
 """Attention sites of families outside the interface, found by running the model once.
 
 The row of the family says where to listen. What is heard must agree with the maps that the
-model gives of the same forward: a row that is wrong, or a setting that changes what a map
-is, ends in a refusal and never in wrong figures.
+model gives of the same forward, in number, shape and sum; a setting that changes what a map
+is, or a version of transformers that moved a module, ends in a refusal, not in wrong figures.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -149,12 +149,15 @@ def _number(
     counts = Counter(sides)
     maps = {side: iter(recorded.of(side or "enc", layers)) for side, layers in counts.items()}
     layers: Counter[str | None] = Counter()
+    turns: Counter[int] = Counter()
     sites = []
     for call, side in zip(calls, sides, strict=True):
-        own = next(maps[side])
+        own, key = next(maps[side]), id(call.attention)
         _check_map(core, call, own)
-        sites.append(_site(family, call, own, side, layers[side], names[id(call.attention)]))
+        heard = _heard(family, call, own, side)
+        sites.append(replace(heard, layer=layers[side], module=names[key], call=turns[key]))
         layers[side] += 1
+        turns[key] += 1
     return sites
 
 
@@ -181,19 +184,18 @@ def _check_map(core: nn.Module, call: _Call, own: Tensor) -> None:
         )
 
 
-def _site(
-    family: Family, call: _Call, own: Tensor, side: str | None, layer: int, name: str
-) -> Site:
+def _heard(family: Family, call: _Call, own: Tensor, side: str | None) -> Site:
+    """The site as far as one call shows it; its name and number are the caller's to give."""
     later = torch.ones(own.shape[-2:], dtype=torch.bool, device=own.device).triu(1)
     causal = side != "cross" and own.shape[-2] > 1 and not bool(own[..., later].any())
     heads = own.shape[1]
     return Site(
         stack=side or ("dec" if causal else "enc"),
-        layer=layer,
+        layer=0,
         heads=heads,
         kv_heads=int(getattr(call.attention, family.kv_heads, heads)),
         head_dim=call.heads.shape[-1] // heads,
-        module=name,
+        module="",
         causal=causal,
         route="projection",
     )
