@@ -255,6 +255,12 @@ def test_missing_or_misshapen_maps_are_an_error(change: Any, message: str) -> No
         look(subject, batch)
 
 
+def test_a_tap_may_look_at_some_stacks_only() -> None:
+    subject = Subject(OUTSIDE["fsmt"]())
+    with tap(subject, stacks=["cross"]) as watch:
+        assert [s.site.stack for s in watch(batch_of(subject))] == ["cross"] * 3
+
+
 def test_a_family_inside_the_interface_is_only_run() -> None:
     subject = Subject(TINY["bert"]())
     batch = batch_of(subject)

@@ -63,7 +63,8 @@ class Watch:
         try:
             with torch.no_grad():
                 for site, maps, mask in recorded_maps(self.subject, batch, self._quiet):
-                    self._show(site, maps, mask)
+                    if site.stack in self.stacks:
+                        self._show(site, maps, mask)
         finally:
             self._batch, self._receive = None, _ignore
         return kept
