@@ -149,6 +149,20 @@ def test_spans_lie_inside_one_sentence() -> None:
             assert owner[first] == owner[last], passage.doc
 
 
+def test_the_readme_counts_right() -> None:
+    clusters = [cluster for passage in sample.passages() for cluster in passage.clusters]
+    counts = {
+        "passages": len(sample.passages()),
+        "sentences": len(sample.sentences()),
+        "words, punctuation included": sum(len(tree.nodes) for tree in TREES),
+        "clusters of coreferent mentions": len(clusters),
+        "mentions": sum(map(len, clusters)),
+    }
+    readme = sample.path().with_name("README.md").read_text(encoding="utf8")
+    for what, count in counts.items():
+        assert f"| {what} | {count:,} |" in readme
+
+
 def test_an_unknown_file_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match=r"The sample has no file 'x.txt'; it has sample.conllu, "):
         sample.path("x.txt")

@@ -264,13 +264,10 @@ def _arguments(tree: Tree) -> Iterator[str]:
     """At most one subject, one object and one indirect object for each word."""
     for node in tree.nodes:
         kinds = [child.relation for child in tree.children(node) if child.deprel not in OUTERMOST]
+        # An expletive is no subject: the real one follows as csubj.
         subjects = kinds.count("nsubj") + kinds.count("csubj")
-        # An expletive takes the subject's place, and the real one comes after as csubj.
-        for kind, n in (("subject", subjects), ("obj", kinds.count("obj"))):
-            if n > 1:
-                yield f"{node.form} has {n} of kind {kind}"
-        if kinds.count("iobj") > 1:
-            yield f"{node.form} has {kinds.count('iobj')} of kind iobj"
+        counts = {"subject": subjects, "obj": kinds.count("obj"), "iobj": kinds.count("iobj")}
+        yield from (f"{node.form} has {n} of kind {kind}" for kind, n in counts.items() if n > 1)
 
 
 def _passives(tree: Tree) -> Iterator[str]:
