@@ -54,6 +54,15 @@ def test_other_heads_are_refused() -> None:
         other.join(table(a=[1, 2]))
 
 
+def test_other_weights_are_refused_even_to_replace() -> None:
+    one = table({"provenance": {"weights": "sha256:a"}}, a=[1, 2])
+    other = table({"provenance": {"weights": "sha256:b"}}, b=[1, 2])
+    for replace in (False, True):
+        with pytest.raises(UsageError, match=r"different weights \(sha256:a and sha256:b\)\. Join"):
+            one.join(other, replace=replace)
+    assert one.join(table(b=[1, 2])).provenance == {"weights": "sha256:a"}
+
+
 @pytest.mark.parametrize(
     ("mine", "theirs", "message"),
     [
@@ -125,6 +134,14 @@ def test_columns_of_unknown_provenance_stay_so() -> None:
     joined = table(a=[1, 2]).join(table({"provenance": {"data": "two"}}, b=[1, 2]))
     assert joined.provenance == {}
     assert joined.origins == {"b": {"data": "two"}}
+
+
+def test_a_table_whose_columns_are_all_replaced_is_the_second_one() -> None:
+    one = table({"provenance": {"data": "one"}}, a=[1, 2])
+    other = table({"provenance": {"data": "two"}}, a=[3, 4], b=[5, 6])
+    joined = one.join(other, replace=True)
+    assert joined.provenance == {"data": "two"}
+    assert joined.origins == {}
 
 
 def test_a_table_without_columns_takes_the_others_provenance() -> None:

@@ -18,6 +18,7 @@ __all__ = ["join"]
 def join(one: HeadTable, other: HeadTable, *, replace: bool = False) -> HeadTable:
     """The columns of both; where both have one, it must be equal, or `other`'s shall replace it."""
     _check_same_heads(one, other)
+    _check_same_weights(one, other)
     shared = [name for name in other.names if name in one.names]
     if replace:
         joined = _side_by_side(one.without(shared), other)
@@ -40,6 +41,15 @@ def _check_same_heads(one: HeadTable, other: HeadTable) -> None:
                 f"The tables have different heads ({len(mine)} and {len(theirs)}): {head} is only "
                 f"in the {which}. Join tables of one model."
             )
+
+
+def _check_same_weights(one: HeadTable, other: HeadTable) -> None:
+    """Where both say which weights they are of; two models may well have the same heads."""
+    mine, theirs = one.provenance.get("weights"), other.provenance.get("weights")
+    if mine and theirs and mine != theirs:
+        raise UsageError(
+            f"The tables are of different weights ({mine} and {theirs}). Join tables of one model."
+        )
 
 
 def _check_same_values(one: HeadTable, other: HeadTable, name: str) -> None:
@@ -71,14 +81,16 @@ def _same(a: Any, b: Any) -> bool:
 def _side_by_side(old: HeadTable, new: HeadTable) -> HeadTable:
     """Two tables without a column in common."""
     parts = [pd.concat(pair, axis=1) for pair in zip(old.parts(), new.parts(), strict=True)]
+    # Where no old column is left, the new ones' provenance is that of the whole table.
+    provenance = old.provenance if old.names else new.provenance or old.provenance
     return type(old)(
         parts[0],
         {**old.columns, **new.columns},
         low=parts[1],
         high=parts[2],
         notes={**old.notes, **new.notes},
-        provenance=old.provenance if len(old.frame.columns) else old.provenance or new.provenance,
-        origins={**old.origins, **_origins(new, old.provenance)},
+        provenance=provenance,
+        origins={**old.origins, **_origins(new, provenance)},
         details={**new.details, **old.details},
     )
 

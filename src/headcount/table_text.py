@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.table import Table
+from rich.containers import Lines
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 
 from headcount.columns import NA
@@ -21,12 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["TableText"]
 
-#: Between two columns: a blank behind the first, and the place of a vertical line.
+#: Blanks between two columns.
 _GAP = 2
+_BOLD = Style(bold=True)
 
-#: Backgrounds from weak to strong, dark enough for white ink on any terminal.
+#: White ink on backgrounds from weak to strong, dark enough for it on any terminal.
 _MORE = ("rgb(70,118,122)", "rgb(46,96,120)", "rgb(40,70,116)", "rgb(44,46,106)")
 _LESS = ("rgb(134,98,78)", "rgb(142,80,52)", "rgb(140,60,32)", "rgb(120,40,18)")
+_MORE_STYLES, _LESS_STYLES = (
+    [None, *(Style(color="rgb(255,255,255)", bgcolor=shade) for shade in shades)]
+    for shades in (_MORE, _LESS)
+)
 
 
 class TableText:
@@ -51,14 +57,14 @@ class TableText:
         """The grid, then what its columns mean and what it leaves out."""
         shown = self.fitting(options.max_width)
         # Text, never strings: rich would read a model named "[red]" as markup.
-        yield Text(self._title(), style="bold")
-        yield self._grid(shown)
+        yield Text(_printable(self._title()), style="bold")
+        yield from self._grid(shown, console)
         for footnote in self._footnotes(shown):
-            yield Text(footnote, style="dim")
+            yield Text(_printable(footnote), style="dim")
 
     def fitting(self, width: int) -> list[str]:
         """The columns that fit into so many characters beside the heads' names; one at least."""
-        room = width - max(cell_len(str(head)) for head in [*self.table.heads, "head"])
+        room = width - self._label_width()
         shown: list[str] = []
         for name in self.candidates:
             room -= self._width(name) + _GAP
@@ -74,7 +80,7 @@ class TableText:
     def _texts(self, name: str) -> list[str]:
         """Every value of a column as text, with its interval when asked for."""
         column, table = self.table.column(name), self.table
-        texts = [column.show(value) for value in table.frame[name]]
+        texts = [_printable(column.show(value)) for value in table.frame[name]]
         if not self.intervals or name not in table.low or name not in table.high:
             return texts
         bounds = zip(
@@ -85,25 +91,47 @@ class TableText:
 
     def _width(self, name: str) -> int:
         """What a column needs: its widest value, and the longest word of its title."""
-        words = [*self.table.column(name).title.split(), *self._cells[name]]
+        words = [*self._heading_of(name).split(), *self._cells[name]]
         return max(cell_len(word) for word in words)
 
-    def _grid(self, shown: list[str]) -> Table:
-        """One row per head, a rule after each layer."""
-        grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-        grid.add_column("head", no_wrap=True)
-        for name in shown:
-            title = Text(self.table.column(name).title)
-            grid.add_column(title, justify="right", width=self._width(name))
-        styles = {name: self._styles(name) for name in shown}
-        for row, head in enumerate(self.table.heads):
-            cells = [Text(self._cells[name][row], style=styles[name][row]) for name in shown]
-            grid.add_row(Text(str(head)), *cells, end_section=self._ends_layer(row))
-        return grid
+    def _heading_of(self, name: str) -> str:
+        return _printable(self.table.column(name).title)
 
-    def _ends_layer(self, row: int) -> bool:
-        index = self.table.frame.index
-        return row + 1 < len(index) and index[row][:2] != index[row + 1][:2]
+    def _grid(self, shown: list[str], console: Console) -> Iterator[Segment]:
+        """A line for each head, and an empty one after each layer.
+
+        The widths are known, so lines are set here: rich's own table would measure and wrap every
+        cell, and take seconds for a thousand heads.
+        """
+        widths = [self._label_width(), *map(self._width, shown)]
+        yield from self._heading(shown, widths, console)
+        columns = [(self._cells[name], self._styles(name)) for name in shown]
+        heads = self.table.heads
+        for row, head in enumerate(heads):
+            if row and heads[row - 1][:2] != head[:2]:
+                yield Segment.line()
+            yield Segment(str(head).ljust(widths[0]))
+            for (texts, styles), width in zip(columns, widths[1:], strict=True):
+                yield Segment(" " * _GAP)
+                yield Segment(_right(texts[row], width), styles[row])
+            yield Segment.line()
+
+    def _heading(self, shown: list[str], widths: list[int], console: Console) -> Iterator[Segment]:
+        """Titles, broken between words and standing on a rule."""
+        titles = [Text("head"), *(Text(self._heading_of(name)) for name in shown)]
+        broken = [title.wrap(console, width) for title, width in zip(titles, widths, strict=True)]
+        height = max(len(lines) for lines in broken)
+        for place in range(height):
+            words = [_line(lines, place - height) for lines in broken]
+            first, *rest = zip(words, widths, strict=True)
+            cells = [first[0].ljust(first[1]), *(_right(word, width) for word, width in rest)]
+            yield Segment((" " * _GAP).join(cells), _BOLD)
+            yield Segment.line()
+        yield Segment("─" * (sum(widths) + _GAP * len(shown)))
+        yield Segment.line()
+
+    def _label_width(self) -> int:
+        return max(cell_len(str(head)) for head in [*self.table.heads, "head"])
 
     def _title(self) -> str:
         sizes = ", ".join(f"{name} {len(self.table.stack(name))}" for name in self.table.stacks)
@@ -111,11 +139,11 @@ class TableText:
         of = f" of {model}" if model else ""
         return f"{len(self.table)} heads{of}" + (f": {sizes}" if sizes else "")
 
-    def _styles(self, name: str) -> list[str]:
+    def _styles(self, name: str) -> list[Style | None]:
         """A background for each cell of a column of numbers."""
         values = self.table.frame[name]
         if not self.heat or not pd.api.types.is_numeric_dtype(values.dtype):
-            return [""] * len(values)
+            return [None] * len(values)
         numbers = values.to_numpy(dtype="float64", na_value=np.nan)
         return [_style(step) for step in heat_steps(self.table.column(name), numbers)]
 
@@ -140,8 +168,24 @@ class TableText:
         return f"{column.title}{unit}: {column.meaning}{paper}"
 
 
-def _style(step: int) -> str:
-    """White ink on a shade; weak values stay as the terminal has them."""
-    shades = _MORE if step > 0 else _LESS
-    strength = (abs(step) * (len(shades) + 1)) // (STEPS + 1)
-    return f"rgb(255,255,255) on {shades[strength - 1]}" if strength else ""
+def _style(step: int) -> Style | None:
+    """A shade for strong values; weak ones stay as the terminal has them."""
+    styles = _MORE_STYLES if step > 0 else _LESS_STYLES
+    return styles[abs(step) * len(styles) // (STEPS + 1)]
+
+
+def _printable(text: str) -> str:
+    """Text that cannot move the cursor, change colours or turn the direction of what follows."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else f"⟨{ord(sign):04x}⟩" for sign in text)
+
+
+def _right(text: str, width: int) -> str:
+    """Set against the right edge; some characters are two cells wide."""
+    return " " * (width - cell_len(text)) + text
+
+
+def _line(lines: Lines, place: int) -> str:
+    """A line of a broken title, counted from the last; empty above the first."""
+    return lines[place].plain.rstrip() if -place <= len(lines) else ""
