@@ -93,6 +93,17 @@ def test_maps_of_a_padded_row_equal_those_of_a_run_of_its_own(subject: Subject) 
             assert not padded.maps[1, :, :queries, keys:].any()
 
 
+def test_xlnet_s_padding_may_stand_on_the_left() -> None:
+    subject = Subject(OUTSIDE["xlnet"]())
+    ids = tiny_inputs(subject.model, batch=1, length=4)["input_ids"]
+    real = torch.tensor([[0, 0, 0, 1, 1, 1, 1]])
+    padded = {"input_ids": torch.cat([torch.zeros(1, 3).long(), ids], 1), "attention_mask": real}
+    alone = look(subject, ready_batch({"input_ids": ids}, ["enc"]))
+    for single, wide in zip(alone, look(subject, ready_batch(padded, ["enc"])), strict=True):
+        torch.testing.assert_close(wide.maps[:, :, 3:, 3:], single.maps, atol=1e-5, rtol=1e-4)
+        assert not wide.maps[:, :, 3:, :3].any()
+
+
 def caught(subject: Subject) -> tuple[list[tuple[Site, Tensor]], OwnMaps]:
     """What entered each output projection, beside the maps of the same forward."""
     model, family = subject.model, family_of(subject.model)
