@@ -27,7 +27,9 @@ rows = st.builds(row, st.integers(0, 2), st.integers(1, 40), st.integers(0, 2))
 @given(rows, st.integers(5, 20))
 def test_windows_hold_the_text_once_in_order(whole: Row, limit: int) -> None:
     pieces = windows(whole, limit)
-    content = [n for piece in pieces for n, s in zip(piece.ids, piece.special, strict=True) if not s]
+    content = [
+        n for piece in pieces for n, s in zip(piece.ids, piece.special, strict=True) if not s
+    ]
     assert content == [n for n, s in zip(whole.ids, whole.special, strict=True) if not s]
     specials = [n for n, s in zip(whole.ids, whole.special, strict=True) if s]
     for piece in pieces:

@@ -114,7 +114,9 @@ def test_halves_of_characters_are_mended_and_counted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("text", ["🙂", "שלום עולם!", "مرحبا", "\u200b", "中文，句子。", "a" * 3000])
+@pytest.mark.parametrize(
+    "text", ["🙂", "שלום עולם!", "مرحبا", "\u200b", "中文，句子。", "a" * 3000]
+)
 def test_any_script_is_written(kind: str, text: str) -> None:
     (row,) = rows(kind, [text])
     assert len(row.ids) == len(row.special)

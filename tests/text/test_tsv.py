@@ -64,7 +64,8 @@ def test_uneven_columns_name_file_and_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "side"), [("a\tb\na\t\n", "target"), ("a\tb\n\tb\n", "source"), ("a\tb\na\t \n", "target")]
+    ("text", "side"),
+    [("a\tb\na\t\n", "target"), ("a\tb\n\tb\n", "source"), ("a\tb\na\t \n", "target")],
 )
 def test_a_missing_side_names_file_and_line(text: str, side: str) -> None:
     assert refused(text) == f"p.tsv, line 2 has no {side}; fill it in or drop the line."

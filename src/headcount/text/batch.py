@@ -98,4 +98,14 @@ def _ready_side(inputs: Mapping[str, Tensor], prefix: str) -> Side | None:
             f"{prefix}attention_mask has the shape {tuple(real.shape)}; it must be that of the "
             f"ids, {tuple(ids.shape)}."
         )
-    return bare_side(ids, torch.ones_like(ids, dtype=torch.bool) if real is None else real > 0)
+    there = torch.ones_like(ids, dtype=torch.bool) if real is None else real > 0
+    return replace(bare_side(ids, there), tokens=_numbers(ids, there))
+
+
+def _numbers(ids: Tensor, real: Tensor) -> list[list[str]]:
+    """Ids as tokens, for want of a tokenizer."""
+    rows = zip(ids.tolist(), real.tolist(), strict=True)
+    return [
+        [str(number) for number, there in zip(numbers, places, strict=True) if there]
+        for numbers, places in rows
+    ]

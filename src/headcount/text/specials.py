@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from headcount.text.rows import Row
@@ -36,9 +37,8 @@ def separator_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
 
 def lookalikes(row: Row, specials: frozenset[int]) -> int:
     """How many tokens of the text itself carry a special id."""
-    return sum(
-        number in specials and not added for number, added in zip(row.ids, row.special, strict=True)
-    )
+    known = specials.__contains__
+    return sum(map(known, row.ids)) - sum(map(known, compress(row.ids, row.special)))
 
 
 def spelt_out(row: Row, spelling: Mapping[int, list[int]]) -> Row:

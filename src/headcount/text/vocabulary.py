@@ -70,7 +70,7 @@ class Vocabulary:
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Tokens as the tokenizer writes them, for ids that `flags` has seen."""
-        return [self._written[number] for number in ids]
+        return list(map(self._written.__getitem__, ids))
 
     def flags(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which of the ids are punctuation, and which are stops."""
