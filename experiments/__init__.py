@@ -1,0 +1,1 @@
+"""Experiments: a config in, JSON and figures out; the corpora are read by path."""

@@ -1,0 +1,1 @@
+"""Clark et al.'s surface statistics (section 3) on Wikipedia paragraphs, for two real models."""

@@ -1,0 +1,43 @@
+"""`python -m experiments.surface --data DIR`: measure, draw, and write docs/results/surface.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tomllib
+from pathlib import Path
+
+from experiments.surface.draw import draw
+from experiments.surface.findings import findings
+from experiments.surface.measure import surveys
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent.parent / "docs" / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--pairs", type=int, help="use fewer pairs, for a trial")
+    given = parser.parse_args()
+    if given.data is None:
+        parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
+    config = tomllib.loads((HERE / "config.toml").read_text())
+    config["pairs"] = given.pairs or config["pairs"]
+    found = surveys(config, Path(given.data))
+    told = {
+        name: {
+            convention: {"findings": findings(table), "provenance": table.provenance}
+            for convention, table in tables.items()
+        }
+        for name, tables in found.items()
+    }
+    result = {"config": config, "command": "python -m experiments.surface", "models": told}
+    (given.out / "surface.json").write_text(json.dumps(result, indent=1) + "\n")
+    draw({name: tables["headcount"] for name, tables in found.items()}, given.out / "surface.svg")
+
+
+if __name__ == "__main__":
+    main()
