@@ -163,6 +163,15 @@ def test_a_cut_line_stays_until_something_is_appended(path: Path) -> None:
     assert path.read_bytes() == whole + b'{"unit": "b", "res'
 
 
+def test_a_cut_line_goes_wholly_also_when_the_next_one_is_shorter(path: Path) -> None:
+    write(path, "a")
+    path.write_bytes(path.read_bytes() + b'{"unit": "b", "result": "' + b"x" * 500)
+    write(path, "c")
+    with Journal.open(path, PRINT) as journal:
+        assert list(journal.done) == ["a", "c"]
+        assert journal.dropped == 0
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -70,6 +70,14 @@ def test_without_any_description_bounds_are_told_by_their_names(path: Path) -> N
     assert read.high["x"].tolist()[0] == 0.75
 
 
+def test_a_statistic_may_be_called_as_a_bound_would_be(tmp_path: Path) -> None:
+    path = tmp_path / "heads.parquet"
+    path.write_bytes(table_bytes(HeadTable.of(HEADS, {"x": [1, 2], "x_low": [3, 4]})))
+    read = read_table(path)
+    assert read.names == ["x", "x_low"]
+    assert list(read.low) == []
+
+
 def test_columns_that_another_tool_dropped_or_added(path: Path) -> None:
     data = pq.read_table(path)
     data = data.drop_columns(["x", "x_low", "x_high"]).append_column("z", data["y_low"])

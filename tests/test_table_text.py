@@ -83,11 +83,12 @@ def test_the_columns_that_fit_come_first_and_the_others_are_counted() -> None:
 
 
 def test_the_fit_is_tight() -> None:
-    table = wide()
-    shown = table.draw().fitting(80)
-    longest = max(len(line.rstrip()) for line in printed(table).splitlines() if "0.12" in line)
-    following = next(name for name in NAMES if name not in [*shown, "first"])
-    assert longest + 2 + len(max(following.split("_"), key=len)) > 80
+    names = [name for name in NAMES if name != "first"]
+    for count in range(2, len(names)):
+        lines = printed(wide().draw(names[:count]), width=500).splitlines()
+        width = max(len(line) for line in lines if line.startswith("──"))
+        assert wide().draw().fitting(width) == names[:count]
+        assert wide().draw().fitting(width - 1) == names[: count - 1]
 
 
 def test_a_column_that_is_missing_everywhere_is_shown_only_when_asked_for() -> None:
