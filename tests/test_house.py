@@ -334,3 +334,9 @@ def test_pages_link_to_what_is_there() -> None:
         and not (ROOT / page.parent / target.split("#")[0]).exists()
     ]
     assert not dead
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = LINK.findall((folder / "README.md").read_text(encoding="utf8"))
+    assert {page.name for page in folder.glob("0*.md")} <= set(listed)
