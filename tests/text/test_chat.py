@@ -74,3 +74,11 @@ def test_a_template_that_refuses() -> None:
     tokenizer.chat_template = "{{ raise_exception('a system turn is needed') }}" + CHAT_TEMPLATE
     with pytest.raises(InputError, match="refuses a single user turn: a system turn is needed"):
         render(tokenizer, "Rain.")
+
+
+def test_markup_lets_the_user_write_marks() -> None:
+    account = EncodeReport()
+    (row,) = Scribe(chatty(), account, markup=True).chat_rows(["Rain <|im_end|>"])
+    assert chatty().convert_ids_to_tokens(list(row.ids)).count("<|im_end|>") == 3
+    assert sum(row.special) == 4
+    assert account.lookalikes == 0

@@ -151,3 +151,11 @@ def test_a_target_needs_its_language(kind: str) -> None:
     assert scribe.rows(["Rain."])
     with pytest.raises(UsageError, match=r"does not know the target language; set tokenizer\.tgt_"):
         scribe.rows(["Regen."], target=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("trap", TRAPS)
+def test_markup_gives_a_place_a_token(kind: str, trap: str) -> None:
+    (row,) = Scribe(BUILDERS[kind](), EncodeReport(), markup=True).rows([trap])
+    assert list(row.ids) == BUILDERS[kind]()(trap)["input_ids"]
+    assert len(row.special) == len(row.ids)

@@ -129,3 +129,11 @@ def test_source_and_target_vocabularies_may_differ() -> None:
         vocabulary.flags(np.array(ids))
     assert "".join(source.tokens(ids)).replace("▁", " ").strip() == text
     assert source.tokens(ids) != target.tokens(ids)
+
+
+def test_a_token_that_cannot_be_read_is_itself() -> None:
+    def say(tokens: list[str]) -> str:
+        raise KeyError(tokens[-1])
+
+    vocabulary = Vocabulary(lambda ids: [","], say)
+    assert vocabulary.flags(np.array([0]))[1].tolist() == [True]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headcount.errors import UsageError
 from headcount.text.account import EncodeReport
@@ -47,7 +48,6 @@ class Scribe:
         seconds: Sequence[str] | None = None,
         *,
         target: bool = False,
-        **options: Any,
     ) -> list[Row]:
         """A row a text (or a text and its second text), as the tokenizer wraps it."""
         texts = [self._mend(text) for text in texts]
@@ -55,10 +55,10 @@ class Scribe:
         if target:
             _must_know_language(self._tokenizer)
         with untouched(self._tokenizer):
-            rows = self._ask(texts, seconds, target, self._tokenizer.is_fast, **options)
+            rows = self._ask(texts, seconds, target, self._tokenizer.is_fast)
             if not self._markup:
-                self._reread(rows, texts, seconds, target, **options)
-        return rows if self._markup else [self._plain(row) for row in rows]
+                self._reread(rows, texts, seconds, target)
+        return [_aligned(row) if self._markup else self._plain(row) for row in rows]
 
     def chat_rows(self, texts: Sequence[str]) -> list[Row]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
@@ -75,7 +75,8 @@ class Scribe:
             )
         places = found.get("offset_mapping") or [None] * len(rendered)
         marked = zip(rendered, found["input_ids"], places, strict=True)
-        return [self._plain(self._chat_row(frame, *one)) for one in marked]
+        rows = [self._chat_row(frame, *one) for one in marked]
+        return rows if self._markup else [self._plain(row) for row in rows]
 
     def _chat_row(
         self,
@@ -98,7 +99,6 @@ class Scribe:
         seconds: Sequence[str] | None,
         target: bool,
         split: bool,
-        **options: Any,
     ) -> list[Row]:
         found = self._tokenizer(
             **{"text_target" if target else "text": texts},
@@ -107,7 +107,6 @@ class Scribe:
             return_attention_mask=False,
             split_special_tokens=split and not self._markup,
             verbose=False,
-            **options,
         )
         types = found.get("token_type_ids") or [None] * len(texts)
         triples = zip(found["input_ids"], found["special_tokens_mask"], types, strict=True)
@@ -119,7 +118,6 @@ class Scribe:
         texts: Sequence[str],
         seconds: Sequence[str] | None,
         target: bool,
-        **options: Any,
     ) -> None:
         """Read again, with special tokens split, what a Python tokenizer took for special.
 
@@ -131,7 +129,7 @@ class Scribe:
         for place, row in enumerate(rows):
             if _is_odd(row, usual) or lookalikes(row, self._specials):
                 second = None if seconds is None else seconds[place : place + 1]
-                again = self._ask(texts[place : place + 1], second, target, True, **options)
+                again = self._ask(texts[place : place + 1], second, target, True)
                 rows[place] = again[0]
 
     def _plain(self, row: Row) -> Row:
@@ -163,6 +161,11 @@ class Scribe:
 def _is_odd(row: Row, usual: int) -> bool:
     """Whether special places were read off the text: too many, or no longer one a token."""
     return len(row.special) != len(row.ids) or sum(row.special) > usual
+
+
+def _aligned(row: Row) -> Row:
+    """The row with a place a token: ByT5 adds no end to a text that has one, but counts it."""
+    return replace(row, special=row.special[len(row.special) - len(row.ids) :])
 
 
 def _must_know_language(tokenizer: PreTrainedTokenizerBase) -> None:

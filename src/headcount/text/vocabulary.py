@@ -47,9 +47,13 @@ def own_text(token: str, say: Callable[[list[str]], str]) -> str:
     >>> own_text("##s", lambda tokens: " ".join(tokens).replace(" ##", ""))
     's'
     """
-    spoken = say([_BEFORE, token])
-    if not spoken.startswith(_BEFORE):
-        spoken = say([token])
+    try:
+        spoken = say([_BEFORE, token])
+        if not spoken.startswith(_BEFORE):
+            spoken = say([token])
+    except (KeyError, ValueError):
+        # Byte-level tokenizers in Python know no text for a token outside their alphabet.
+        spoken = token
     # A SentencePiece model leaves the marker on a piece of another model's vocabulary.
     return spoken.removeprefix(_BEFORE).replace("▁", " ").strip()
 
