@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import resource
 import statistics
-import sys
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -109,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,0 +1,17 @@
+"""`python -m benchmarks`: measure every speed promise; results go to benchmarks/results."""
+
+from __future__ import annotations
+
+from benchmarks import survey
+
+BENCHMARKS = {"survey": survey.main}
+
+
+def main() -> None:
+    for name, measure in BENCHMARKS.items():
+        print(f"{name} ...", flush=True)
+        measure()
+
+
+if __name__ == "__main__":
+    main()
