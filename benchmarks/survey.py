@@ -38,7 +38,9 @@ def drawn_batches(subject: Subject, count: int, rows: int, length: int) -> list[
         ends, marks = ids == 102, ids % 10 == 0
         side = Side(ids, real, ends | (ids == 101), ends, marks, marks, [[]] * rows)
         inputs = {"input_ids": ids, "attention_mask": real.long()}
-        batches.append(Batch(inputs, {"source": side}, list(range(number * rows, (number + 1) * rows))))
+        batches.append(
+            Batch(inputs, {"source": side}, list(range(number * rows, (number + 1) * rows)))
+        )
     return batches
 
 

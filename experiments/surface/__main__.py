@@ -1,4 +1,4 @@
-"""`python -m experiments.surface --data DIR`: measure, draw, and write docs/results/surface.json."""
+"""`python -m experiments.surface --data DIR`: measure, draw, write docs/results/surface.json."""
 
 from __future__ import annotations
 
