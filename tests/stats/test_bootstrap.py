@@ -124,9 +124,10 @@ def test_any_statistic_of_sums_will_do() -> None:
     assert np.all((found.low < found.value) & (found.value < found.high))
 
 
-def test_no_difference_has_p_1() -> None:
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_no_difference_has_p_1(alternative: str) -> None:
     counts = clustered(30, 4, seed=17)
-    found = bootstrap_difference(counts, counts)
+    found = bootstrap_difference(counts, counts, alternative=alternative)
     assert np.all(found.value == 0)
     assert np.all(found.p == 1)
 

@@ -86,10 +86,13 @@ def test_bounds_cut_the_ends_not_the_value() -> None:
 
 
 def test_no_spread_gives_no_width_in_spite_of_rounding() -> None:
-    n = np.array([0.1, 0.2, 0.7])
-    found = ratio_interval(*(float(s) for s in sums(n * 0.3, n)))
-    assert found.high - found.low == pytest.approx(0, abs=1e-7)
-    assert not np.isnan(found.low)
+    n = np.array([0.1, 0.2, 0.7])[:, None] + np.zeros(99)
+    x = n * np.linspace(0.01, 0.99, 99)
+    total, count, xx, xn, nn, sentences = sums(x, n)
+    ratio = total / count
+    assert np.any(xx - 2 * ratio * xn + ratio**2 * nn < 0)  # rounding does go below 0 here
+    found = ratio_interval(total, count, xx, xn, nn, sentences)
+    assert found.high - found.low == pytest.approx(np.zeros(99), abs=1e-6)
 
 
 def test_scalars_and_heads_broadcast() -> None:

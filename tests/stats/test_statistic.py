@@ -7,14 +7,16 @@ from sacrebleu.metrics.bleu import BLEU
 from headcount.errors import StatsError
 from headcount.stats import bleu, ratio
 
-OUTPUTS = ["the cat sat on the mat", "a dog", "there is no such thing here at all", "", "yes yes"]
-REFERENCES = [
-    "the cat sat on a mat",
-    "the dog barked",
-    "there is no such thing there at all",
-    "it",
-    "no",
+PAIRS = [
+    ("the cat sat on the mat", "the cat sat on a mat"),
+    ("a dog", "the dog barked"),
+    ("there is no such thing here at all", "there is no such thing there at all"),
+    ("", "it"),
+    ("yes yes", "no"),
+    ("one two three four five", "five six one seven"),  # words match, longer runs do not
+    ("alpha beta gamma delta", "nothing of this kind"),  # nothing matches
 ]
+OUTPUTS, REFERENCES = ([pair[side] for pair in PAIRS] for side in (0, 1))
 
 
 def sufficient(outputs: list[str], references: list[str]) -> np.ndarray:
@@ -38,12 +40,13 @@ def test_bleu_of_every_sentence_smoothed_short_and_empty() -> None:
     ]
     assert bleu(rows) == pytest.approx(expected, abs=1e-9)
     assert 0 < expected[0] < 100
-    assert expected[3] == 0
+    assert 0 < expected[5] < 20
+    assert expected[3] == expected[6] == 0
 
 
 def test_bleu_keeps_leading_axes() -> None:
     rows = sufficient(OUTPUTS, REFERENCES)
-    assert bleu(np.stack([rows, rows])).shape == (2, 5)
+    assert bleu(np.stack([rows, rows])).shape == (2, 7)
 
 
 def test_wrong_numbers_of_statistics_are_named() -> None:
