@@ -276,7 +276,7 @@ def test_a_table_of_other_heads_is_refused(written: Path) -> None:
 
 def test_a_table_of_other_weights_is_refused(written: Path) -> None:
     other = table(provenance={"weights": "sha256:cd"})
-    with pytest.raises(RunError, match=r"holds a table of m \(sha256:ab\), and this one has the"):
+    with pytest.raises(RunError, match=r"a table of m \(weights ab\), and this one has cd; choose"):
         other.save(written)
     other.save(written, replace=True)
     table().save(written)  # weights that are not known contradict nothing

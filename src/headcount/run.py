@@ -176,11 +176,9 @@ class Run:
         `replace` it takes the old one's place, and all that was known about the old model goes.
         """
         self.lock()
-        other = _other_subject(self.read_table(), table) if self.has_table else ""
+        other = self._other_subject(table)
         if other and not replace:
-            raise RunError(
-                f"{self.path}/ holds {other}; choose another folder, or pass replace=True."
-            )
+            raise RunError(other)
         if other:
             self._forget()
         about = about_table(table)
@@ -195,6 +193,21 @@ class Run:
                 origins=about["origins"],
                 details=about["details"],
             )
+        )
+
+    def check_subject(self, table: HeadTable) -> None:
+        """Refuse a table of other heads or other weights than the run's: before long work, too."""
+        other = self._other_subject(table)
+        if other:
+            raise RunError(other)
+
+    def _other_subject(self, table: HeadTable) -> str:
+        """Why a table cannot join this run's; empty where it can."""
+        other = _difference(self.read_table(), table) if self.has_table else ""
+        if not other:
+            return ""
+        return (
+            f"{self.path}/ holds {other}; choose another folder, or pass replace=True (--replace)."
         )
 
     def read_table(self) -> HeadTable:
@@ -358,15 +371,20 @@ def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     return sink.getvalue()
 
 
-def _other_subject(old: HeadTable, new: HeadTable) -> str:
+def _difference(old: HeadTable, new: HeadTable) -> str:
     """How the old table is about other heads or other weights; empty where it is not."""
     if old.heads != new.heads:
         return f"a table of {len(old)} heads, and this one has {len(new)} that are not the same"
     was, is_now = old.provenance.get("weights"), new.provenance.get("weights")
     if was and is_now and was != is_now:
         model = old.provenance.get("model", "another model")
-        return f"a table of {model} ({was}), and this one has the weights {is_now}"
+        return f"a table of {model} (weights {_short(was)}), and this one has {_short(is_now)}"
     return ""
+
+
+def _short(digest: str) -> str:
+    """As much of a hash as people compare."""
+    return digest.rpartition(":")[2][:12]
 
 
 def _check_frame(name: str, frame: pd.DataFrame) -> None:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Group
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from headcount.errors import InputError, UsageError
 from headcount.heads import Head, check_heads, parse_head
+from headcount.models.finite import refuse_nan
 from headcount.subject import Subject
-from headcount.text import Batch, Pair, Side, encode, intake_of
+from headcount.text import Batch, Pair, encode, intake_of
 from headcount.tokens import visible_token
-from headcount.wiring import Needs, tap
+from headcount.wiring import Needs, Sighting, tap
 
 __all__ = ["View", "show"]
 
 #: Shades for a weight, from nothing to all.
 _SHADES = " ·░▒▓█"
-#: More columns than this do not fit a terminal; the strongest keys are then named alone.
-_WIDEST = 40
 
 
 @dataclass(frozen=True)
 class View:
-    """A head's weights `[query, key]` on one sentence, with the tokens of both sides."""
+    """A head's weights `[query, key]` on one sentence, with the tokens of both sides.
+
+    >>> view = View(Head("enc", 0, 1), ["a", "b"], ["a", "b"], np.array([[0, 1], [0.5, 0.5]]))
+    >>> view.strongest(0)
+    [('b', 1.0), ('a', 0.0)]
+    """
 
     head: Head
     queries: list[str]
@@ -38,7 +43,7 @@ class View:
     top: int = 3
 
     def strongest(self, query: int) -> list[tuple[str, float]]:
-        """The keys a query looks at most, with their weights."""
+        """The keys a query looks at most, with their weights; among equals the first."""
         row = self.weights[query]
         order = np.argsort(-row, kind="stable")[: self.top]
         return [(self.keys[key], float(row[key])) for key in order]
@@ -52,21 +57,23 @@ class View:
             "weights": self.weights.astype(float).tolist(),
         }
 
-    def __rich__(self) -> Group:
-        title = Text.assemble(
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """A line for each query: its token, its row in shades where it fits, its strongest keys."""
+        yield Text.assemble(
             ("Head ", "dim"), (str(self.head), "bold"), ("  rows ask, columns answer", "dim")
         )
-        return Group(title, self._table(), Text(f"{_SHADES[1:]}  from 0 to 1", style="dim"))
+        yield from self._lines(options.max_width)
+        yield Text(f"{_SHADES[1:]}  from 0 to 1", style="dim")
 
-    def _table(self) -> Table:
-        table = Table(box=None, padding=(0, 1, 0, 0), show_header=False)
-        for query, token in enumerate(self.queries):
-            cells = [Text(visible_token(token), style="bold", justify="right")]
-            if len(self.keys) <= _WIDEST:
-                cells.append(Text("".join(_shade(w) for w in self.weights[query])))
-            cells.append(_named(self.strongest(query)))
-            table.add_row(*cells)
-        return table
+    def _lines(self, width: int) -> Iterator[Text]:
+        labels = [visible_token(token) for token in self.queries]
+        named = [_named(self.strongest(query)) for query in range(len(labels))]
+        margin = max(map(cell_len, labels))
+        drawn = margin + len(self.keys) + max(line.cell_len for line in named) + 3 <= width
+        for label, row, strongest in zip(labels, self.weights, named, strict=True):
+            shades = f"{''.join(map(_shade, row))}  " if drawn else ""
+            space = " " * (margin - cell_len(label))
+            yield Text.assemble(f"{space}", (label, "bold"), f" {shades}", strongest)
 
     def _repr_html_(self) -> str:
         """A small heat map for notebooks; every token is escaped."""
@@ -99,13 +106,21 @@ def show(
     check_heads([wanted], subject.heads)
     if top < 1:
         raise UsageError(f"top is {top}; name 1 key or more.")
+    found: list[View] = []
+
+    def receive(sighting: Sighting) -> None:
+        if sighting.site.layer == wanted.layer and sighting.maps is not None:
+            weights = sighting.maps[0, wanted.index].cpu().numpy()
+            tokens = sighting.queries.tokens[0], sighting.keys.tokens[0]
+            found.append(View(wanted, *tokens, weights, top))
+
     batch = _batch(subject, sentence, target, wanted, chat)
     with tap(subject, Needs(maps=True), stacks={wanted.stack}) as watch:
-        for sighting in watch(batch):
-            if sighting.site.layer == wanted.layer and sighting.maps is not None:
-                weights = sighting.maps[0, wanted.index].float().cpu().numpy()
-                return View(wanted, _tokens(sighting.queries), _tokens(sighting.keys), weights, top)
-    raise InputError(f"{subject.name} showed nothing of {wanted}.")
+        watch(batch, receive=receive)
+    (view,) = found
+    if np.isnan(view.weights).any():
+        refuse_nan(subject, str(wanted))
+    return view
 
 
 def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat: bool) -> Batch:
@@ -115,19 +130,22 @@ def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat
         if head.stack != "enc":
             raise UsageError(f"{head} reads a translation too; give it with --target (target=...).")
         stacks = ("enc",)
+    intake = intake_of(subject.model, subject.tokenizer)
     encoded = encode(
-        [text],
-        subject.tokenizer,
-        stacks=stacks,
-        intake=intake_of(subject.model, subject.tokenizer),
-        long="error",
-        chat=chat,
+        [text], subject.tokenizer, stacks=stacks, intake=intake, long="truncate", chat=chat
     )
-    return next(iter(encoded))
-
-
-def _tokens(side: Side) -> list[str]:
-    return side.tokens[0]
+    batches = list(encoded)
+    if encoded.report.truncated:
+        limits = sorted({limit for limit in (intake.source_limit, intake.target_limit) if limit})
+        raise InputError(
+            f"The sentence is longer than the {' or '.join(map(str, limits))} tokens that "
+            f"{subject.name} takes; shorten it."
+        )
+    if not batches:
+        raise InputError(
+            f"The sentence {sentence!r} has no token for this tokenizer; give another."
+        )
+    return batches[0]
 
 
 def _shade(weight: float) -> str:
@@ -139,7 +157,9 @@ def _named(strongest: list[tuple[str, float]]) -> Text:
     parts: list[Any] = []
     for token, weight in strongest:
         parts += [(visible_token(token), ""), (f" {weight:.2f}  ", "dim")]
-    return Text.assemble(*parts)
+    line = Text.assemble(*parts)
+    line.rstrip()
+    return line
 
 
 def _cells(row: NDArray[np.float32]) -> str:

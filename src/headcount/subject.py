@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from headcount.errors import HeadcountError, UsageError
+from headcount.errors import HeadcountError, UnsupportedModel, UsageError
 from headcount.heads import Head
 
 if TYPE_CHECKING:
@@ -57,8 +57,13 @@ class Subject:
     def anatomy(self) -> Anatomy:
         """Where the heads are; raises `UnsupportedModel` when they cannot be reached."""
         from headcount.models.anatomy import anatomy_of
+        from headcount.models.finite import check_finite
 
-        return anatomy_of(self.model)
+        try:
+            return anatomy_of(self.model)
+        except UnsupportedModel:
+            check_finite(self)  # a broken weight is the better reason
+            raise
 
     @property
     def heads(self) -> list[Head]:
@@ -87,9 +92,10 @@ class Subject:
         The same on any device. Kept once computed: a model trained further is a new Subject.
         """
         digest = hashlib.sha256()
-        for name, tensor in sorted(self.model.state_dict().items()):
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-            digest.update(_bytes_of(tensor))
+        for name, value in sorted(self.model.state_dict().items()):
+            for tensor in _tensors_of(value):
+                digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+                digest.update(_bytes_of(tensor))
         return digest.hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -161,11 +167,22 @@ def _is_wrapped(model: object) -> bool:
     return callable(getattr(model, "get_base_model", None))
 
 
+def _tensors_of(value: Any) -> list[torch.Tensor]:
+    """The tensors of one entry of a state dict; a quantised layer packs weight and bias in one."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    parts = value if isinstance(value, tuple) else ()
+    return [tensor for part in parts for tensor in _tensors_of(part)]
+
+
 def _bytes_of(tensor: torch.Tensor) -> Any:
     """A tensor's bytes, whatever its type and device."""
     import torch
 
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    plain = tensor.int_repr() if tensor.is_quantized else tensor
+    flat = plain.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy()
 
 

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import Any
 
+import numpy as np
 import torch
 
 from headcount import provenance
-from headcount.errors import ModelError, UsageError
+from headcount.errors import InputError, ModelError, UsageError
 from headcount.heads import STACKS
-from headcount.models.finite import check_finite
+from headcount.models.finite import refuse_nan
 from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
 from headcount.tallies.offset_mass import OffsetMass
 from headcount.tallies.tabulate import tabulate
 from headcount.tallies.tally import Tally
-from headcount.text import Batch, Corpus, EncodeReport, encode, intake_of, read_corpus, ready_batch
-from headcount.text.encode import Long
+from headcount.text import Batch, Corpus, EncodeReport, encode, intake_of, read_corpus
+from headcount.text.encode import Encoded, Long
+from headcount.text.ready import Ready, is_ready
 from headcount.wiring import Needs, Sighting, tap
 
-__all__ = ["survey"]
+__all__ = ["Progress", "survey"]
 
 #: Called after each batch with the sentences done and their total.
 Progress = Callable[[int, int], None]
@@ -52,10 +55,10 @@ def survey(
 
     `corpus` is a list of sentences or pairs, a path (.txt, .tsv, .conllu), or, for models that
     read no text, a list of ready model inputs. `convention` is "headcount", "paper" or
-    "code"; `columns` chooses some of the columns, `tallies` adds your own. Long sentences are
-    cut into windows and counted. `segments=False` gives both texts of a pair the segment 0, as
-    Clark's extraction did; `offset_mass` adds the whole distribution of mass by offset to
-    `table.details`. Nothing of the model is changed.
+    "code"; `columns` chooses some of the columns, `stacks` some of the stacks, `tallies` adds
+    your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
+    of a pair the segment 0, as Clark's extraction did; `offset_mass` adds the whole distribution
+    of mass by offset to `table.details`. Nothing of the model is changed.
 
     >>> from headcount.models.load import load
     >>> table = survey(load("minilm"), ["The cat sat on the mat."])    # doctest: +SKIP
@@ -63,31 +66,72 @@ def survey(
     counting = [*chosen_tallies(columns, convention), *tallies]
     counting += [OffsetMass()] if offset_mass else []
     wanted = _stacks(subject, stacks)
-    source = (
-        _Ready(corpus, wanted) if _is_ready(corpus) else read_corpus(corpus, limit=limit, seed=seed)
-    )
-    batches = (
-        source
-        if isinstance(source, _Ready)
-        else encode(
-            source,
-            subject.tokenizer,
-            stacks=wanted,
-            intake=intake_of(subject.model, subject.tokenizer),
-            batch_size=batch_size,
-            max_length=max_length,
-            long=long,
-            chat=chat,
-        )
-    )
+    settings: dict[str, Any] = {"max_length": max_length, "long": long, "chat": chat}
+    source = _source(corpus, wanted, limit, seed, settings)
+    batches = _batches(source, subject, wanted, batch_size, settings)
     _count(subject, _segmented(batches, segments), counting, wanted, len(source), progress)
-    described = [column for column in COLUMNS if columns is None or column.name in columns]
-    described += [column for tally in tallies for column in tally.columns]
-    missing = {n: why for n, why in no_author_code(convention).items() if columns is None}
-    table = tabulate(subject.anatomy, counting, described, missing)
-    table.provenance = _provenance(subject, source, batches.report, convention, seed)
-    table.details = {name: frame for tally in counting for name, frame in tally.details().items()}
+    _check_any(source.name, batches.report)
+    table = _table(subject, counting, columns, tallies, convention)
+    _note_left_out(table, wanted)
+    settings |= {"stacks": list(wanted), "segments": segments, "limit": limit}
+    table.provenance = _provenance(subject, source, batches.report, convention, seed, settings)
     return table
+
+
+def _stacks(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
+    """The stacks to look at, in their order; those that were asked for must be there."""
+    there = subject.anatomy.stacks
+    if stacks is None:
+        return there
+    for stack in stacks:
+        if stack not in there:
+            raise UsageError(f"{subject.name} has no stack '{stack}'; it has {', '.join(there)}.")
+    if not stacks:
+        raise UsageError(f"No stack was asked for; {subject.name} has {', '.join(there)}.")
+    return tuple(stack for stack in STACKS if stack in stacks)
+
+
+def _source(
+    corpus: Any,
+    stacks: Sequence[str],
+    limit: int | None,
+    seed: int | None,
+    settings: dict[str, Any],
+) -> Corpus | Ready:
+    """Texts, read; or ready inputs, for which the settings of texts mean nothing."""
+    if not is_ready(corpus):
+        return read_corpus(corpus, limit=limit, seed=seed)
+    for name, value in {"limit": limit, **settings}.items():
+        if value not in (None, False, "window"):
+            raise UsageError(
+                f"{name} is {value!r}, but these are ready inputs and no text; leave it out."
+            )
+    return Ready(corpus, stacks)
+
+
+def _batches(
+    source: Corpus | Ready,
+    subject: Subject,
+    stacks: Sequence[str],
+    batch_size: int,
+    settings: dict[str, Any],
+) -> Encoded | Ready:
+    if isinstance(source, Ready):
+        return source
+    intake = intake_of(subject.model, subject.tokenizer)
+    return encode(
+        source, subject.tokenizer, stacks=stacks, intake=intake, batch_size=batch_size, **settings
+    )
+
+
+def _segmented(batches: Iterable[Batch], segments: bool) -> Iterator[Batch]:
+    """Batches as they are, or with all tokens in segment 0."""
+    for batch in batches:
+        if segments or "token_type_ids" not in batch.inputs:
+            yield batch
+            continue
+        zeros = torch.zeros_like(batch.inputs["token_type_ids"])
+        yield replace(batch, inputs=batch.inputs | {"token_type_ids": zeros})
 
 
 def _count(
@@ -104,94 +148,73 @@ def _count(
         for tally in tallies:
             tally.update(sighting)
 
-    seen: set[int] = set()
+    done = 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-    with tap(subject, needs, stacks=stacks) as watch:
+    with tap(subject, needs, stacks=stacks) as watch, _enough_memory(subject):
         for batch in batches:
             watch(batch, receive=receive)
-            if not seen:
+            if not done:  # broken weights show at once, not after an hour
                 _check_numbers(subject, tallies)
-            seen.update(batch.index)
+            done += batch.window.count(0)
             if progress is not None:
-                progress(len(seen), total)
+                progress(done, total)
     _check_numbers(subject, tallies)
 
 
+@contextmanager
+def _enough_memory(subject: Subject) -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            f"{subject.device} has not enough memory for a batch of {subject.name}; use a smaller "
+            "--batch-size (batch_size=) or --max-length (max_length=)."
+        ) from error
+
+
 def _check_numbers(subject: Subject, tallies: Sequence[Tally]) -> None:
-    """Stop at attention that is not a number, naming the weights to blame where there are any."""
-    broken = [r for t in tallies for r in t.compute() if not r.note and _has_nan(r.value)]
-    if not broken:
-        return
-    check_finite(subject)
-    site = broken[0].site
-    raise ModelError(
-        f"The attention at {site.stack}.{site.layer} of {subject.name} is not a number, although "
-        f"all weights are; {subject.dtype} may be too small: load it with dtype='float32'."
-    )
+    """Stop at attention that is not a number, rather than print NA for it."""
+    for tally in tallies:
+        for reading in tally.compute():
+            if not reading.note and np.isnan(reading.value).any():
+                refuse_nan(subject, f"{reading.site.stack}.{reading.site.layer}")
 
 
-def _has_nan(values: Any) -> bool:
-    return bool(torch.isnan(torch.as_tensor(values)).any())
+def _check_any(name: str, report: EncodeReport) -> None:
+    if not report.rows:
+        raise InputError(f"No sentence of {name} has a token for this tokenizer; give other text.")
 
 
-def _stacks(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
-    there = subject.anatomy.stacks
-    if stacks is None:
-        return there
-    for stack in stacks:
-        if stack not in there:
-            raise UsageError(f"{subject.name} has no stack '{stack}'; it has {', '.join(there)}.")
-    if not stacks:
-        raise UsageError(f"No stack was asked for; {subject.name} has {', '.join(there)}.")
-    return tuple(stack for stack in STACKS if stack in stacks)
+def _table(
+    subject: Subject,
+    counting: Sequence[Tally],
+    columns: Sequence[str] | None,
+    tallies: Sequence[Tally],
+    convention: str,
+) -> HeadTable:
+    """The tallies' columns, those that were asked for, in the order of the table."""
+    described = [column for column in COLUMNS if columns is None or column.name in columns]
+    described += [column for tally in tallies for column in tally.columns]
+    missing = {n: why for n, why in no_author_code(convention).items() if columns is None}
+    table = tabulate(subject.anatomy, counting, described, missing)
+    table.details = {name: frame for tally in counting for name, frame in tally.details().items()}
+    return table
 
 
-def _segmented(batches: Iterable[Batch], segments: bool) -> Iterator[Batch]:
-    """Batches as they are, or with all tokens in segment 0."""
-    for batch in batches:
-        if segments or "token_type_ids" not in batch.inputs:
-            yield batch
-            continue
-        zeros = torch.zeros_like(batch.inputs["token_type_ids"])
-        yield replace(batch, inputs=batch.inputs | {"token_type_ids": zeros})
-
-
-def _is_ready(corpus: Any) -> bool:
-    """Whether the corpus is model inputs rather than text."""
-    return isinstance(corpus, list | tuple) and bool(corpus) and isinstance(corpus[0], Mapping)
-
-
-class _Ready:
-    """Inputs that the caller prepared: one mapping of tensors a batch."""
-
-    name = "ready inputs"
-    hash = None
-
-    def __init__(
-        self, inputs: Sequence[Mapping[str, torch.Tensor]], stacks: Collection[str]
-    ) -> None:
-        self._inputs, self._stacks = inputs, stacks
-        self.report = EncodeReport()
-
-    def __len__(self) -> int:
-        return sum(len(next(iter(inputs.values()))) for inputs in self._inputs)
-
-    def __iter__(self) -> Iterator[Batch]:
-        first = 0
-        for inputs in self._inputs:
-            batch = ready_batch(inputs, self._stacks, first)
-            first += len(batch)
-            self.report.sentences += len(batch)
-            self.report.rows += len(batch)
-            yield batch
+def _note_left_out(table: HeadTable, stacks: Collection[str]) -> None:
+    """Say of the stacks that nobody looked at that they are NA for this reason."""
+    left_out = [f"{stack}: not surveyed" for stack in table.stacks if stack not in stacks]
+    for name in table.names if left_out else ():
+        table.notes[name] = "; ".join([*filter(None, [table.notes.get(name)]), *left_out])
 
 
 def _provenance(
     subject: Subject,
-    corpus: Corpus | _Ready,
+    source: Corpus | Ready,
     report: EncodeReport,
     convention: str,
     seed: int | None,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Where the numbers come from."""
     about = subject.describe()
@@ -200,19 +223,11 @@ def _provenance(
         revision=subject.revision,
         weights=about["weights_hash"],
         subject=about,
-        corpus=corpus.name,
-        data=corpus.hash,
+        corpus=source.name,
+        data=source.hash,
         convention=convention,
         seed=seed,
-        counts={
-            "sentences": report.sentences,
-            "rows": report.rows,
-            "tokens": dict(report.tokens),
-            "truncated": report.truncated,
-            "windowed": report.windowed,
-            "windows": report.windows,
-            "empty": report.empty,
-            "skipped": dict(getattr(corpus, "skipped", {})),
-        },
+        settings=settings,
+        counts=vars(report) | {"tokens": dict(report.tokens), "skipped": dict(source.skipped)},
         remarks=report.sentences_in_words(),
     )

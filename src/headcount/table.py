@@ -220,12 +220,17 @@ class HeadTable:
         return Run.open(path, create=False).read_table()
 
     def draw(
-        self, columns: Sequence[str] | None = None, *, heat: bool = True, intervals: bool = False
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        heat: bool = True,
+        intervals: bool = False,
+        papers: bool = True,
     ) -> TableText:
         """The table for a terminal, with a choice of columns; rich prints it."""
         from headcount.table_text import TableText
 
-        return TableText(self, columns, heat=heat, intervals=intervals)
+        return TableText(self, columns, heat=heat, intervals=intervals, papers=papers)
 
     def __rich__(self) -> TableText:
         return self.draw()

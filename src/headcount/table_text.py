@@ -45,11 +45,13 @@ class TableText:
         *,
         heat: bool = True,
         intervals: bool = False,
+        papers: bool = True,
     ) -> None:
         """Take columns by name, or those that were measured."""
         self.table = table
         self.heat = heat
         self.intervals = intervals
+        self.papers = papers
         self.candidates = self._measured() if columns is None else list(columns)
         self._cells = {name: self._texts(name) for name in self.candidates}
 
@@ -152,19 +154,26 @@ class TableText:
         for name in shown:
             if meaning := self._meaning(name):
                 yield meaning
-        for name, note in self.table.notes.items():
-            yield f"{NA} {self.table.column(name).title}: {note}"
+        for note, names in self._reasons().items():
+            yield f"{NA} {', '.join(self.table.column(name).title for name in names)}: {note}"
         hidden = [name for name in self.table.names if name not in shown]
         if hidden:
             columns = "column" if len(hidden) == 1 else "columns"
             yield f"{len(hidden)} more {columns} not shown: {', '.join(hidden)}"
+
+    def _reasons(self) -> dict[str, list[str]]:
+        """Each reason for missing values, with the columns it explains."""
+        reasons: dict[str, list[str]] = {}
+        for name, note in self.table.notes.items():
+            reasons.setdefault(note, []).append(name)
+        return reasons
 
     def _meaning(self, name: str) -> str:
         column = self.table.column(name)
         if not column.meaning:
             return ""
         unit = f" ({column.unit})" if column.unit else ""
-        paper = f" [{column.paper}]" if column.paper else ""
+        paper = f" [{column.paper}]" if column.paper and self.papers else ""
         return f"{column.title}{unit}: {column.meaning}{paper}"
 
 

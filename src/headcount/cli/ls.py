@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headcount.cli import options
+from headcount.cli.loading import loaded
+from headcount.cli.output import output, print_json, print_notes
+
+if TYPE_CHECKING:
+    from headcount.table import HeadTable
 
 __all__ = ["ls"]
 
@@ -15,7 +21,11 @@ __all__ = ["ls"]
 def ls(
     what: Annotated[
         str | None,
-        typer.Argument(help="A model, or a run directory; nothing lists the models at hand."),
+        typer.Argument(
+            metavar="WHAT",
+            help="A model, or a run directory; without it, the models at hand.",
+            show_default=False,
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -38,35 +48,26 @@ def _models(json: bool) -> None:
 
     rows = models_at_hand()
     if json:
-        _print_json({"models": rows})
+        print_json({"models": rows})
         return
-    from rich.table import Table
-
-    table = Table("name", "what it is", "at hand", box=None, header_style="dim")
-    for row in rows:
-        table.add_row(row["name"], row["about"], "yes" if row["here"] else row["how"])
-    _print(table)
-    _print("[dim]Any folder, .gguf file, model package or hub id works too.[/dim]")
+    _print_rows(("name", "what it is"), [(row["name"], row["about"]) for row in rows])
+    missing = [row["how"] for row in rows if not row["here"]]
+    print_notes([f"Not here yet; fetch it: {how}" for how in missing])
+    output().print("Any folder, .gguf file, model package or hub id works too.", style="dim")
 
 
 def _anatomy(model: str, json: bool) -> None:
-    from headcount.cli.progress import told
-    from headcount.models.load import load
-
-    with told(f"Loading {model}"):
-        subject = load(model, device="cpu")
-        sites = subject.anatomy.sites
+    subject = loaded(model, device="cpu")
+    sites = subject.anatomy.sites
     if json:
-        _print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})
+        print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})
         return
-    from rich.table import Table
-
-    table = Table("stack", "layer", "heads", "kv heads", "head size", "module", box=None)
-    for site in sites:
-        cells = (site.stack, site.layer, site.heads, site.kv_heads, site.head_dim, site.module)
-        table.add_row(*map(str, cells))
-    _print(table)
-    _print(f"[dim]{subject!r}[/dim]")
+    _print_rows(
+        ("stack", "layer", "heads", "kv heads", "head size", "module"),
+        [(s.stack, s.layer, s.heads, s.kv_heads, s.head_dim, s.module) for s in sites],
+    )
+    output().print(repr(subject), style="dim")
+    print_notes(subject.notes)
 
 
 def _run(path: Path, json: bool) -> None:
@@ -76,24 +77,39 @@ def _run(path: Path, json: bool) -> None:
     table = run.read_table() if run.has_table else None
     if json:
         described = {} if table is None else table.to_dict()["columns"]
-        _print_json({"stages": run.stages, "columns": described, "frames": run.frames})
+        print_json(
+            {
+                "provenance": run.provenance,
+                "stages": run.stages,
+                "columns": described,
+                "frames": run.frames,
+            }
+        )
         return
+    held = [f"stages: {', '.join(run.stages) or 'none'}"]
+    held += [f"frames: {', '.join(run.frames)}"] if run.frames else []
+    shown = "no table" if table is None else repr(table)
+    output().print(f"{path}/: {shown}; {'; '.join(held)}")
+    if table is not None:
+        _print_columns(table)
+
+
+def _print_columns(table: HeadTable) -> None:
+    """Each column with its meaning, its paper and why it is NA."""
+    rows = []
+    for name in table.names:
+        column = table.column(name)
+        paper = f" [{column.paper}]" if column.paper else ""
+        note = f" NA: {table.notes[name]}." if name in table.notes else ""
+        rows.append((name, f"{column.meaning}{paper}{note}"))
+    _print_rows(("column", "meaning"), rows)
+
+
+def _print_rows(titles: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    listed = Table("column", "meaning", "why NA", box=None, header_style="dim")
-    for name, column in (table.columns if table is not None else {}).items():
-        listed.add_row(name, column.meaning, table.notes.get(name, "") if table is not None else "")
-    _print(f"{path}/: {table!r}; stages: {', '.join(run.stages) or 'none'}")
-    _print(listed)
-
-
-def _print(what: Any) -> None:
-    from headcount.cli.progress import out_console
-
-    out_console().print(what)
-
-
-def _print_json(what: dict[str, Any]) -> None:
-    from headcount.exact_json import encode
-
-    typer.echo(encode(what))
+    table = Table(*titles, box=None, header_style="dim", pad_edge=False)
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    output().print(table)

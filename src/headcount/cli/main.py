@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from headcount.cli.ls import ls
 from headcount.cli.show import show
@@ -15,16 +16,34 @@ from headcount.errors import HeadcountError
 
 __all__ = ["app", "run"]
 
+
+class _Verbs(TyperGroup):
+    """The verbs; a user's mistake in one ends in one sentence and exit code 1 or 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb that was named."""
+        try:
+            return super().invoke(ctx)
+        except HeadcountError as error:
+            _fail(str(error), error.exit_code)
+        except KeyboardInterrupt:
+            _fail("Interrupted; nothing half-written was left behind.", 130)
+        except BrokenPipeError:
+            # The reader went away (`| head`): no mistake; Python's exit shall not complain either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+
+
 app = typer.Typer(
-    help="Know what every attention head of a Transformer does, and how much it matters.",
+    cls=_Verbs,
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command()(survey)
-app.command()(show)
-app.command()(ls)
+for verb in (survey, show, ls):
+    app.command()(verb)
 
 
 def _version(asked: bool) -> None:
@@ -46,20 +65,11 @@ def main(
 
 
 def run() -> None:
-    """Run the command; a user's mistake ends in one sentence and exit code 1 or 2."""
-    try:
-        app()
-    except HeadcountError as error:
-        _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("Interrupted; nothing half-written was left behind.", 130)
-    except BrokenPipeError:
-        # The reader went away (`| head`): not a mistake; keep Python's exit from complaining.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    """Run the command; the entry point of the package."""
+    app(prog_name="headcount")
 
 
-def _fail(sentence: str, code: int) -> None:
+def _fail(sentence: str, code: int) -> NoReturn:
     typer.secho("Error: ", nl=False, err=True, fg="red", bold=True)
     typer.echo(sentence, err=True)
     sys.exit(code)

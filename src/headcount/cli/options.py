@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,7 +10,9 @@ import typer
 __all__ = [
     "AllowBin",
     "BatchSize",
+    "Chat",
     "Convention",
+    "Conventions",
     "Device",
     "Dtype",
     "Json",
@@ -18,26 +21,44 @@ __all__ = [
     "RemoteCode",
     "Revision",
     "Seed",
+    "names",
 ]
 
 _LOADING = "Loading the model"
 _RUNNING = "Running"
 
+
+class Conventions(StrEnum):
+    """Whose definitions; the same words as `headcount.tallies.tally.CONVENTIONS`."""
+
+    headcount = "headcount"
+    paper = "paper"
+    code = "code"
+
+
 Model = Annotated[
     str,
     typer.Argument(
+        metavar="MODEL",
         help="A folder, a .gguf file, a hub id, an installed model package, or a short name "
         "(`headcount ls` lists them).",
         show_default=False,
     ),
 ]
+Chat = Annotated[
+    bool, typer.Option("--chat", help="Put each text into the model's chat template, as a user's.")
+]
 Device = Annotated[
     str,
-    typer.Option(help="auto, cpu, cuda, cuda:1, mps ...", rich_help_panel=_LOADING),
+    typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps ...", rich_help_panel=_LOADING),
 ]
 Dtype = Annotated[
     str,
-    typer.Option(help="auto, float32, bfloat16 or float16.", rich_help_panel=_LOADING),
+    typer.Option(
+        metavar="NAME",
+        help="auto (float32 on a CPU), float32, bfloat16, float16.",
+        rich_help_panel=_LOADING,
+    ),
 ]
 AllowBin = Annotated[
     bool,
@@ -53,25 +74,48 @@ RemoteCode = Annotated[
 ]
 Revision = Annotated[
     str | None,
-    typer.Option(help="Branch, tag or commit on the hub.", rich_help_panel=_LOADING),
+    typer.Option(
+        metavar="NAME", help="Branch, tag or commit on the hub.", rich_help_panel=_LOADING
+    ),
 ]
 BatchSize = Annotated[
     int,
-    typer.Option(help="Sentences a forward; never changes the numbers.", rich_help_panel=_RUNNING),
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Sentences a forward; never changes the numbers.",
+        rich_help_panel=_RUNNING,
+    ),
 ]
 Limit = Annotated[
     int | None,
     typer.Option(
+        metavar="N",
+        min=1,
         help="Use so many sentences: the first, or with --seed a random sample.",
         rich_help_panel=_RUNNING,
     ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(help="Seed of everything drawn at random.", rich_help_panel=_RUNNING),
+    typer.Option(metavar="N", help="Seed of everything drawn at random.", rich_help_panel=_RUNNING),
 ]
 Convention = Annotated[
-    str,
-    typer.Option(help="headcount, paper or code: whose definitions.", rich_help_panel=_RUNNING),
+    Conventions,
+    typer.Option(
+        metavar="WHOSE",
+        help="Whose definitions: headcount's, those of the papers' text (paper), or those of the "
+        "authors' programs (code).",
+        rich_help_panel=_RUNNING,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def names(given: str | None) -> list[str] | None:
+    """Names separated by commas; None where nothing was given.
+
+    >>> names("self, next,"), names(None)
+    (['self', 'next'], None)
+    """
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]

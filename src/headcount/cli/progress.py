@@ -6,28 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 
-__all__ = ["bar", "err_console", "out_console", "told"]
-
-
-def err_console() -> Console:
-    """Where progress and errors go, so that standard output stays clean."""
-    return Console(stderr=True)
-
-
-def out_console() -> Console:
-    """Where results go."""
-    return Console(highlight=False)
+__all__ = ["bar", "told"]
 
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
     """Say what is going on while it goes on."""
-    console = err_console()
+    console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(f"{what} ..."):
+    with console.status(f"{escape(what)} ..."):
         yield
 
 
@@ -42,15 +33,17 @@ def bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn,
     )
 
+    console = Console(stderr=True)
     shown = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
         TimeRemainingColumn(),
-        console=err_console(),
+        TextColumn("left"),
+        console=console,
         transient=True,
-        disable=not err_console().is_terminal,
+        disable=not console.is_terminal,
     )
     with shown:
         task = shown.add_task(what, total=None)

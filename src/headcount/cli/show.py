@@ -7,26 +7,35 @@ from typing import Annotated
 import typer
 
 from headcount.cli import options
+from headcount.cli.loading import loaded
+from headcount.cli.output import output, print_json
+from headcount.heads import parse_head
 
 __all__ = ["show"]
 
 
 def show(
     model: options.Model,
-    sentence: Annotated[str, typer.Argument(help="The sentence.", show_default=False)],
+    sentence: Annotated[
+        str, typer.Argument(metavar="SENTENCE", help="The sentence.", show_default=False)
+    ],
     head: Annotated[
-        str, typer.Option(help="The head: stack.layer.head, from 0.", show_default=False)
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The head: stack.layer.head, from 0, e.g. enc.0.2.",
+            show_default=False,
+        ),
     ],
     target: Annotated[
         str | None,
         typer.Option(
-            help="The translation, for dec and cross heads; the second text for an encoder."
+            metavar="TEXT",
+            help="The translation, for dec and cross heads; the second text for an encoder.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(help="Keys to name for each query.")] = 3,
-    chat: Annotated[
-        bool, typer.Option("--chat", help="Put the sentence into the model's chat template.")
-    ] = False,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Keys to name a query.")] = 3,
+    chat: options.Chat = False,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",
     revision: options.Revision = None,
@@ -38,27 +47,19 @@ def show(
 
     [dim]headcount show minilm "The cat sat on the mat." --head enc.0.2[/dim]
     """
-    from headcount.heads import parse_head
-
     wanted = parse_head(head)
-
-    from headcount.cli.progress import out_console, told
-    from headcount.models.load import load
+    subject = loaded(
+        model,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        allow_bin=allow_bin,
+        trust_remote_code=trust_remote_code,
+    )
     from headcount.show import show as look
 
-    with told(f"Loading {model}"):
-        subject = load(
-            model,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            allow_bin=allow_bin,
-            trust_remote_code=trust_remote_code,
-        )
     view = look(subject, sentence, wanted, target=target, chat=chat, top=top)
     if json:
-        from headcount.exact_json import encode
-
-        typer.echo(encode(view.to_dict()))
+        print_json(view.to_dict())
     else:
-        out_console().print(view)
+        output().print(view)

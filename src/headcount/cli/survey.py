@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headcount.cli import options
+from headcount.cli.corpus import named_corpus
+from headcount.cli.loading import loaded
+from headcount.cli.output import output, print_json, print_notes, print_table
+from headcount.cli.progress import bar
 from headcount.errors import UsageError
+from headcount.heads import STACKS
+
+if TYPE_CHECKING:
+    from headcount.run import Run
+    from headcount.subject import Subject
+    from headcount.table import HeadTable
 
 __all__ = ["survey"]
+
+
+class Format(StrEnum):
+    """What an input file holds."""
+
+    txt = "txt"
+    tsv = "tsv"
+    conllu = "conllu"
+
+
+class Long(StrEnum):
+    """What is done with a sentence that the model cannot take whole."""
+
+    window = "window"
+    truncate = "truncate"
+    error = "error"
 
 
 def survey(
@@ -18,51 +46,65 @@ def survey(
     text: Annotated[
         str | None,
         typer.Option(
-            help="Sentences: .txt (one a line), .conllu, .tsv (pairs), also .gz and .xz; - for "
-            "standard input; `sample` for the bundled sentences.",
+            metavar="FILE",
+            help="Sentences: .txt (one a line), .conllu, .tsv (pairs), also .gz, .xz and .bz2; "
+            "- for standard input; `sample` for the bundled sentences.",
             show_default=False,
         ),
     ] = None,
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="Pairs: a .tsv of two columns; source and target of a translator, two texts "
-            "for an encoder; `sample` for the bundled ones.",
+            metavar="FILE",
+            help="Pairs, two columns with a tab between: source and target for a translator, two "
+            "texts for an encoder; `sample` for the bundled English-German pairs.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Run directory to write; made where there is none."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Run directory to write; made where there is none."
+        ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to measure and show, separated by commas.")
+        str | None,
+        typer.Option(metavar="NAMES", help="Columns to measure and show, separated by commas."),
     ] = None,
     stacks: Annotated[
-        str | None, typer.Option(help="Stacks to look at: enc, dec, cross; separated by commas.")
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="Stacks to look at: enc, dec, cross; separated by commas."
+        ),
     ] = None,
     format: Annotated[
-        str | None,
-        typer.Option(help="What the input is, where its name does not tell: txt, tsv, conllu."),
+        Format | None,
+        typer.Option(
+            metavar="KIND", help="What the input is, if its name does not tell: txt, tsv, conllu."
+        ),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(help="Longest input in tokens; by default what the model takes.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Longest input in tokens; by default what the model takes."
+        ),
     ] = None,
     long: Annotated[
-        str, typer.Option(help="What to do with longer sentences: window, truncate or error.")
-    ] = "window",
-    chat: Annotated[
-        bool, typer.Option("--chat", help="Put each sentence into the model's chat template.")
-    ] = False,
+        Long,
+        typer.Option(
+            metavar="HOW", help="What to do with longer sentences: window, truncate or error."
+        ),
+    ] = Long.window,
+    chat: options.Chat = False,
     offset_mass: Annotated[
         bool,
         typer.Option("--offset-mass", help="Also keep the whole distribution of mass by offset."),
     ] = False,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Replace a table of another model in the run directory."),
+        typer.Option("--replace", help="Start the run directory's table anew."),
     ] = False,
-    convention: options.Convention = "headcount",
+    convention: options.Convention = options.Conventions.headcount,
     limit: options.Limit = None,
     seed: options.Seed = None,
     batch_size: options.BatchSize = 16,
@@ -79,16 +121,11 @@ def survey(
     [dim]headcount survey ./my-model --text sentences.txt -o run/[/dim]
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
-    corpus = _corpus(text, pairs, format, limit, seed)
-
-    from headcount.cli.progress import bar, told
-    from headcount.models.load import load
-    from headcount.run import Run
-    from headcount.survey import survey as measure
-
-    _check_place(out)
-    with told(f"Loading {model}"):
-        subject = load(
+    chosen, wanted = options.names(columns), _stacks(stacks)
+    corpus = named_corpus(text, pairs, format, limit, seed)
+    _check_columns(chosen, convention)
+    with _opened(out) as run:
+        subject = loaded(
             model,
             device=device,
             dtype=dtype,
@@ -96,91 +133,107 @@ def survey(
             allow_bin=allow_bin,
             trust_remote_code=trust_remote_code,
         )
-    with bar("Surveying", unit="sentences") as progress:
-        table = measure(
-            subject,
-            corpus,
-            convention=convention,
-            columns=_names(columns),
-            stacks=_names(stacks),
-            batch_size=batch_size,
-            max_length=max_length,
-            long=long,  # type: ignore[arg-type]  # checked by encode, with a clear message
-            chat=chat,
-            offset_mass=offset_mass,
-            seed=seed,
-            progress=progress,
-        )
-    if out is not None:
-        with Run.open(out) as run:
-            stage = run.stage("survey")
-            run.write_table(_joined(run, table, replace), replace=replace)
-            for name, frame in table.details.items():
-                run.write_frame(name, frame)
-            stage.finish({"convention": convention, "columns": list(table.frame.columns)})
-    _print(table, subject, out, json)
+        if run is not None and not replace:
+            _check_run(run, subject, wanted)
+        from headcount.survey import survey as measure
+
+        with bar("Surveying", unit="pairs" if corpus.paired else "sentences") as progress:
+            table = measure(
+                subject,
+                corpus,
+                convention=convention.value,
+                columns=chosen,
+                stacks=wanted,
+                batch_size=batch_size,
+                max_length=max_length,
+                long=long.value,
+                chat=chat,
+                offset_mass=offset_mass,
+                seed=seed,
+                progress=progress,
+            )
+        if run is not None:
+            _write(run, table, replace)
+    _print(table, subject, out, chosen, wanted, json)
 
 
-def _corpus(
-    text: str | None, pairs: str | None, format: str | None, limit: int | None, seed: int | None
-) -> Any:
-    """The corpus that was asked for: exactly one of the two options."""
-    if (text is None) == (pairs is None):
-        which = "Both --text and --pairs were" if text else "Neither --text nor --pairs was"
+def _stacks(given: str | None) -> list[str] | None:
+    """The stacks asked for; a word that is no stack is refused before anything is loaded."""
+    wanted = options.names(given)
+    for stack in wanted or ():
+        if stack not in STACKS:
+            raise UsageError(f"There is no stack '{stack}'; choose among {', '.join(STACKS)}.")
+    return wanted
+
+
+def _check_columns(columns: list[str] | None, convention: str) -> None:
+    """Refuse a column that is not known before a model is loaded for it."""
+    from headcount.tallies.catalogue import chosen_tallies
+
+    if columns is not None and not columns:
+        raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
+    chosen_tallies(columns, convention)
+
+
+def _opened(out: Path | None) -> AbstractContextManager[Run | None]:
+    """The run directory, made and locked before the work: a bad place is told at once."""
+    if out is None:
+        return nullcontext()
+    from headcount.run import Run
+
+    return Run.open(out)
+
+
+def _check_run(run: Run, subject: Subject, stacks: list[str] | None) -> None:
+    """Refuse, before the work, a run of another model or one that would lose what it knows."""
+    from headcount.table import HeadTable
+
+    run.check_subject(HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash}))
+    others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
+    if others and run.has_table and "survey" in run.stages:
         raise UsageError(
-            f"{which} given; name one corpus, e.g. --text sentences.txt, or --text sample."
+            f"{run.path}/ has a survey already, and one of {', '.join(stacks or ())} alone would "
+            f"clear {', '.join(others)}; leave out --stacks, choose another folder, or --replace."
         )
-    from headcount.text.corpus import read_corpus
-
-    source: Any = text if text is not None else pairs
-    if source == "sample":
-        from headcount.bundle.sample import pairs as sample_pairs
-        from headcount.bundle.sample import sentences as sample_sentences
-
-        source = sample_sentences() if text is not None else sample_pairs()
-    elif pairs is not None and format is None and source == "-":
-        format = "tsv"
-    return read_corpus(source, format=format, limit=limit, seed=seed)
 
 
-def _names(given: str | None) -> list[str] | None:
-    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+def _write(run: Run, table: HeadTable, replace: bool) -> None:
+    """Put the table into the run: beside the columns of this model that are there, or anew."""
+    stage = run.stage("survey")
+    whole = run.read_table().join(table, replace=True) if run.has_table and not replace else table
+    run.write_table(whole, replace=replace)
+    about = table.provenance
+    settings = {"convention": about["convention"], "columns": table.names, **about["settings"]}
+    stage.finish(settings, about, notes=about["remarks"])
 
 
-def _check_place(out: Path | None) -> None:
-    """Say at once, not after the work, that the run directory cannot be used."""
-    if out is not None:
-        from headcount.run_record import check_place
-
-        check_place(out, True)
-
-
-def _joined(run: Any, table: Any, replace: bool) -> Any:
-    """The new columns beside those that the run already has of this model."""
-    if not run.has_table or replace:
-        return table
-    old = run.read_table()
-    return old.join(table, replace=True) if old.heads == table.heads else table
-
-
-def _print(table: Any, subject: Any, out: Path | None, json: bool) -> None:
-    from headcount.cli.progress import out_console
-
+def _print(
+    table: HeadTable,
+    subject: Subject,
+    out: Path | None,
+    columns: list[str] | None,
+    stacks: list[str] | None,
+    json: bool,
+) -> None:
     if json:
-        from headcount.exact_json import encode
-
-        typer.echo(encode(table.to_dict()))
+        print_json(table.to_dict())
         return
-    console = out_console()
-    console.print(table)
-    counts = table.provenance["counts"]
-    tokens = ", ".join(f"{n:,} {side}" for side, n in counts["tokens"].items())
-    console.print(f"[dim]{subject!r}; {counts['sentences']:,} sentences, {tokens} tokens[/dim]")
-    for remark in [*table.provenance["remarks"], *_skipped(counts)]:
-        console.print(f"[yellow]Note:[/yellow] {remark}")
+    shown = [head for head in table.heads if stacks is None or head.stack in stacks]
+    print_table(table.select(shown), columns)
+    about = table.provenance
+    console = output()
+    console.print(_sizes(about["counts"], about["corpus"]), style="dim")
+    console.print(repr(subject), style="dim")
+    print_notes([*subject.notes, *about["remarks"], *_skipped(about["counts"]["skipped"])])
     if out is not None:
         console.print(f"Wrote {out}/ (heads.parquet, run.json).")
 
 
-def _skipped(counts: dict[str, Any]) -> list[str]:
-    return [f"{n} {what} skipped." for what, n in counts["skipped"].items()]
+def _sizes(counts: dict[str, Any], corpus: str) -> str:
+    tokens = " and ".join(f"{number:,} {side}" for side, number in counts["tokens"].items())
+    what = "pairs" if len(counts["tokens"]) > 1 else "sentences"
+    return f"{counts['sentences']:,} {what} of {corpus}, {tokens} tokens"
+
+
+def _skipped(counts: dict[str, int]) -> list[str]:
+    return [f"{number} {what} skipped." for what, number in counts.items()]

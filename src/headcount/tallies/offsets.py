@@ -6,7 +6,7 @@ offset for at least 90% of tokens. There is no author code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from torch import Tensor
 from headcount import stats
 from headcount.columns import Column
 from headcount.models.site import Site
-from headcount.tallies.tally import Reading, SumsTally
+from headcount.tallies.tally import Reading, SumsTally, over_rows
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
@@ -60,7 +60,8 @@ class Offsets(SumsTally):
             self.sums.add(sighting.site, {"tokens": torch.zeros(())})
             return
         rows = sighting.queries.real & ~sighting.queries.separator
-        counts = _histogram(sighting.tops[_LEFT_OUT][1], rows)
+        weights, keys = sighting.tops[_LEFT_OUT]
+        counts = _histogram(keys, rows)
         tokens = rows.sum(-1).double()
         self.sums.add(
             sighting.site,
@@ -71,6 +72,7 @@ class Offsets(SumsTally):
                 "tokens": tokens.sum(),
                 "tokens_squared": tokens.square().sum(),
                 "sentences": (tokens > 0).sum(),
+                "weights": over_rows(weights, rows).sum(0),
             },
         )
 
@@ -96,6 +98,9 @@ class Offsets(SumsTally):
                 else "no token is left once separators are dropped"
             )
             return [Reading.missing(column.name, site, why) for column in self.columns]
+        if bool(self.sums.of(site, "weights").isnan().any()):
+            # The largest of weights that are no numbers sits nowhere: say NaN, and no reason.
+            return [replace(Reading.missing(c.name, site, ""), note=None) for c in self.columns]
         counts = self.sums.of(site, "counts").numpy()
         best = np.array([_most_frequent(row) for row in counts])
         heads = np.arange(site.heads)

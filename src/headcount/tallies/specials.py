@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headcount.columns import Column
+from headcount.models.site import Site
 from headcount.tallies.tally import Reading, SumsTally, add_macro, over_rows, read_macro
 from headcount.wiring.classes import of_class
 from headcount.wiring.needs import Needs
@@ -52,6 +53,7 @@ REST_TO_SEPARATOR = _column(
 )
 PUNCTUATION = _column("punctuation", "Punctuation", "Mean mass on punctuation tokens.")
 
+_UNKNOWN = "nothing is known of the tokens of ready inputs"
 _WHY = {
     FIRST.name: "there was no sentence",
     SEPARATOR.name: "the keys hold no separator or end of sentence",
@@ -93,17 +95,18 @@ class Specials(SumsTally):
             cells = self._cells(column, rows, real) * answered
             self._add(sighting, column, masses["separator"], rows, cells)
         marks = (of_class(sighting.keys, self._marks) & sighting.keys.real).sum()
-        self.sums.add(sighting.site, {"marks": marks})
+        known = marks.new_tensor(sighting.keys.annotated)
+        self.sums.add(sighting.site, {"marks": marks, "known": known})
 
     def compute(self) -> list[Reading]:
         """Five readings a site."""
-        return [
-            Reading.missing(column.name, site, _WHY[column.name])
-            if column is PUNCTUATION and not self.sums.of(site, "marks").any()
-            else read_macro(self.sums, site, column.name, _WHY[column.name])
-            for site in self.sums
-            for column in self.columns
-        ]
+        return [self._read(site, column.name) for site in self.sums for column in self.columns]
+
+    def _read(self, site: Site, name: str) -> Reading:
+        why = _WHY[name] if self.sums.of(site, "known").any() else _UNKNOWN
+        if name == PUNCTUATION.name and not self.sums.of(site, "marks").any():
+            return Reading.missing(name, site, why)
+        return read_macro(self.sums, site, name, why)
 
     def _cells(self, column: Column, rows: Tensor, real: Tensor) -> Tensor:
         """How many rows the mean is over: those that exist, or what the program assumes."""
