@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .pieces import EOS, Flat
 
-__all__ = ["IGNORED", "Batch", "Corpus", "Layout", "lay_rows", "slot_widths"]
+__all__ = ["IGNORED", "Batch", "Corpus", "Layout", "lay_rows", "most_slots", "slot_widths"]
 
 IGNORED = -100
 _SHORTEST = 4  # narrower slots than this are not made
@@ -94,20 +94,25 @@ class Layout:
         return replace(self, rows=self.rows.to(device), widths=self.widths.to(device))
 
 
+def most_slots(length: int) -> int:
+    """How many pairs a row of this length can hold."""
+    return max(length // _SHORTEST, 1)
+
+
 def slot_widths(length: int) -> list[int]:
     """The widths that cut a row into equal slots with little waste, ascending.
 
     >>> slot_widths(24)
     [4, 6, 8, 12, 24]
     """
-    return sorted({length // count for count in range(1, max(length // _SHORTEST, 1) + 1)})
+    return sorted({length // count for count in range(1, most_slots(length) + 1)})
 
 
 def lay_rows(
     corpus: Corpus, chosen: Tensor, length: int, batch: int, generator: torch.Generator
 ) -> Layout:
     """Put the chosen pairs into rows in random order; whole batches, gaps hold the empty pair."""
-    empty, most = len(corpus), max(length // _SHORTEST, 1)
+    empty, most = len(corpus), most_slots(length)
     chosen = chosen[torch.randperm(len(chosen), generator=generator)]
     needed, rows, widths = corpus.widths[chosen], [], []
     for low, width in zip([0, *slot_widths(length)], slot_widths(length), strict=False):

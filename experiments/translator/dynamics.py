@@ -145,7 +145,7 @@ def _mean_loss(subject: Subject, pairs: list[Pair]) -> float:
 
 
 def _inputs(subject: Subject, pairs: list[Pair]) -> dict[str, Tensor]:
-    tokenizer = subject.tokenizer
+    tokenizer: Any = subject.tokenizer
     texts, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     encoded = tokenizer(texts, text_target=targets, padding=True, return_tensors="pt")
     labels = encoded["labels"].masked_fill(encoded["labels"] == tokenizer.pad_token_id, -100)

@@ -46,8 +46,9 @@ def judge(config: Config, data: Path | None, out: Path, device: str) -> dict[str
 
 
 def learned(model: MarianMTModel) -> dict[str, torch.Tensor]:
-    """The weights that training set, tied ones once, under their names in the model."""
-    return {name: p.detach().cpu() for name, p in model.named_parameters() if p.requires_grad}
+    """The weights that training set, tied ones once; the sinusoids are made anew at load."""
+    named = model.named_parameters()
+    return {name: p.detach().cpu() for name, p in named if "embed_positions" not in name}
 
 
 def _score(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -98,7 +99,7 @@ def logits_of(model: MarianMTModel, batch: Batch) -> Tensor:
     return functional.linear(told, inner.shared.weight)
 
 
-def _embed(stack: nn.Module, shared: nn.Embedding, ids: Tensor, place: Tensor) -> Tensor:
+def _embed(stack: Any, shared: nn.Embedding, ids: Tensor, place: Tensor) -> Tensor:
     scaled = shared(ids) * math.sqrt(shared.embedding_dim)
     embedded = scaled + functional.embedding(place, stack.embed_positions.weight)
     return functional.dropout(embedded, p=stack.dropout, training=stack.training)

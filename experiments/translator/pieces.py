@@ -13,6 +13,7 @@ import numpy as np
 import sentencepiece as spm
 
 from .config import Pieces
+from .merges import Cutter
 
 __all__ = ["EOS", "UNK", "Flat", "encode", "train_pieces"]
 
@@ -69,19 +70,16 @@ def _write_folder(model: bytes, folder: Path, languages: tuple[str, str]) -> Non
 def encode(
     texts: list[str], folder: Path, dropout: float = 0.0, seed: int = 0, processes: int = 0
 ) -> Flat:
-    """Cut texts into ids, `</s>` at the end of each; with dropout, sample the cuts.
-
-    Every chunk is cut in a process of its own: SentencePiece seeds its sampling once a thread.
-    """
+    """Cut texts into ids, `</s>` at the end of each; with dropout, sample the cuts."""
     model = (folder / "source.spm").read_bytes()
     jobs = [
         (texts[start : start + _CHUNK], model, dropout, seed + number)
         for number, start in enumerate(range(0, len(texts), _CHUNK))
     ]
-    if not dropout and len(jobs) == 1:
-        return _encode_chunk(jobs[0])
     workers = min(processes or os.cpu_count() or 1, len(jobs))
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
+    if workers == 1:
+        return _join([_encode_chunk(job) for job in jobs])
+    with multiprocessing.get_context("fork").Pool(workers) as pool:
         return _join(pool.map(_encode_chunk, jobs, chunksize=1))
 
 
@@ -89,16 +87,15 @@ def _encode_chunk(job: tuple[list[str], bytes, float, int]) -> Flat:
     texts, model, dropout, seed = job
     pieces = spm.SentencePieceProcessor(model_proto=model)
     if dropout:
-        spm.set_random_generator_seed(seed)
-        cut = pieces.encode(
-            texts, out_type=int, num_threads=1, enable_sampling=True, alpha=dropout, nbest_size=-1
-        )
+        cutter = Cutter(pieces, dropout, seed)
+        cut = [cutter(text) for text in texts]
     else:
         cut = pieces.encode(texts, out_type=int, num_threads=1)
     lengths = np.array([len(ids) + 1 for ids in cut], dtype=np.int32)
     # </s> stands before SentencePiece's ids in vocab.json, so every id moves up by one.
-    joined = [index for ids in cut for index in (*(i + 1 for i in ids), EOS)]
-    return np.array(joined, dtype=np.int16), lengths
+    ends = np.array([-1])
+    joined = np.concatenate([part for ids in cut for part in (np.array(ids, dtype=int), ends)])
+    return (joined + 1).astype(np.int16), lengths
 
 
 def _join(parts: list[Flat]) -> Flat:

@@ -55,7 +55,7 @@ def _run(
 
 
 def _time(run: Run, steps: int) -> dict[str, Any]:
-    began, layout = time.monotonic(), run._layout()
+    began, layout = time.monotonic(), run.lay_epoch()
     run.model.train()
     if run.device == "cuda":
         run.stride.record(layout)
@@ -93,7 +93,7 @@ def _same_twice(config: Config, prepared: Prepared, out: Path, device: str) -> d
 
 def _heaviest(run: Run) -> str:
     """The kernels that take the most time in an eager step."""
-    layout = run._layout()
+    layout = run.lay_epoch()
     run.model.train()
     for _ in range(2):
         run.stride(layout, 0)

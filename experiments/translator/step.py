@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import MarianMTModel
 
 from .config import Train
-from .corpus import Batch, Corpus, Layout
+from .corpus import Batch, Corpus, Layout, most_slots
 from .loss import summed_loss
 from .model import logits_of
 from .weights import Weights
@@ -29,8 +29,9 @@ class Step:
         self.done = torch.zeros(1, dtype=torch.long, device=device)
         self.sums = torch.zeros(3, dtype=torch.float64, device=device)  # loss, plain loss, tokens
         self.tokens = torch.ones((), device=device)
-        self.rows: Tensor | None = None
-        self.widths: Tensor | None = None
+        shape = (settings.rows, most_slots(settings.length))
+        self.rows = torch.zeros(shape, dtype=torch.int, device=device)
+        self.widths = torch.ones(settings.rows, dtype=torch.int, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.loss = torch.compile(summed_loss) if settings.compile else summed_loss
         if settings.compile:
@@ -83,8 +84,6 @@ class Step:
 
     def _fill(self, layout: Layout, number: int) -> None:
         part = slice(number * self.settings.rows, (number + 1) * self.settings.rows)
-        if self.rows is None or self.widths is None:
-            self.rows, self.widths = layout.rows[part].clone(), layout.widths[part].clone()
         self.rows.copy_(layout.rows[part])
         self.widths.copy_(layout.widths[part])
         self.tokens.fill_(layout.tokens)

@@ -26,9 +26,10 @@ class Weights:
     host, so that a whole step can be captured as one CUDA graph.
     """
 
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
+    def __init__(self, parameters: list[nn.Parameter], exact: Tensor) -> None:
+        """Start from `exact`, the parameters in single precision end to end."""
         self.parameters = parameters
-        self.master = torch.cat([parameter.detach().flatten() for parameter in parameters]).float()
+        self.master = exact.clone()
         self.mean = torch.zeros_like(self.master)
         self.square = torch.zeros_like(self.master)
         self.average = self.master.clone()
@@ -51,7 +52,8 @@ class Weights:
 
     def gradient(self) -> Tensor:
         """The gradients of the last backward pass as one vector, which are then let go."""
-        flat = torch.cat([parameter.grad.flatten() for parameter in self.parameters]).float()
+        grads = [p.grad.flatten() for p in self.parameters if p.grad is not None]
+        flat = torch.cat(grads).float()
         for parameter in self.parameters:
             parameter.grad = None
         return flat

@@ -72,5 +72,6 @@ def _check(name: str, tensor: Tensor) -> None:
         )
     if not torch.isfinite(tensor).all():
         raise ModelError(f"{name} holds values that are not finite, which int8 cannot show.")
-    if tensor.dim() != 2 and tensor.abs().max() > torch.finfo(torch.float16).max:
-        raise ModelError(f"{name} holds values beyond float16; only matrices may be that large.")
+    limit = torch.finfo(torch.float16).max * (_STEPS if tensor.dim() == 2 else 1)
+    if tensor.numel() and tensor.abs().max() > limit:
+        raise ModelError(f"{name} holds values beyond {limit:.3g}, the largest that can be packed.")
