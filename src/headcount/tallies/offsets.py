@@ -66,9 +66,9 @@ class Offsets(SumsTally):
         self.sums.add(
             sighting.site,
             {
-                "counts": counts.sum(0),
-                "squares": counts.square().sum(0),
-                "products": torch.einsum("bho,b->ho", counts, tokens),
+                "counts": _widened(counts.sum(0)),
+                "squares": _widened(counts.square().sum(0)),
+                "products": _widened((counts * tokens[:, None, None]).sum(0)),
                 "tokens": tokens.sum(),
                 "tokens_squared": tokens.square().sum(),
                 "sentences": (tokens > 0).sum(),
@@ -120,12 +120,19 @@ class Offsets(SumsTally):
 
 
 def _histogram(keys: Tensor, rows: Tensor) -> Tensor:
-    """Counts of key - query, `[batch, head, offset]`, offsets from -REACH to +REACH."""
+    """Counts of key - query, `[batch, head, offset]`, as far as this batch reaches."""
     batch, heads, queries = keys.shape
+    reach = min(REACH, queries - 1)
     offsets = keys - torch.arange(queries, device=keys.device)
-    bins = offsets.clamp(-REACH, REACH) + REACH
-    counts = torch.zeros(batch, heads, 2 * REACH + 1, dtype=torch.float64, device=keys.device)
+    bins = offsets.clamp(-reach, reach) + reach
+    counts = torch.zeros(batch, heads, 2 * reach + 1, dtype=torch.float64, device=keys.device)
     return counts.scatter_add_(2, bins, rows[:, None, :].expand_as(bins).double())
+
+
+def _widened(counts: Tensor) -> Tensor:
+    """A batch's histogram in the middle of one from -REACH to +REACH."""
+    more = REACH - counts.shape[-1] // 2
+    return torch.nn.functional.pad(counts, (more, more))
 
 
 def _most_frequent(counts: np.ndarray) -> int:

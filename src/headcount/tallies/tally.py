@@ -132,4 +132,4 @@ def read_micro(sums: Sums, site: Site, name: str, why: str) -> Reading:
 
 def over_rows(values: Tensor, rows: Tensor) -> Tensor:
     """Sum `[batch, head, query]` over the chosen rows `[batch, query]`, to `[batch, head]`."""
-    return torch.einsum("bhq,bq->bh", values.double(), rows.double())
+    return (values * rows[:, None, :].to(values.dtype)).sum(-1, dtype=torch.float64)
