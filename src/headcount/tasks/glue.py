@@ -1,0 +1,122 @@
+"""GLUE's tasks from their files as published: which columns, which labels, which metric.
+
+Wang et al. 2019. Quotes in these files are ordinary characters; some begin with a byte-order mark,
+CoLA has no header, and most test labels were never published.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headcount.errors import InputError, UsageError
+from headcount.tasks.classification import classification
+from headcount.tasks.reading import Columns
+from headcount.tasks.regression import regression
+from headcount.tasks.similarity import similarity
+from headcount.tasks.task import Task
+
+__all__ = ["SETS", "glue"]
+
+_ENTAILMENT = ("entailment", "not_entailment")
+_PACKED = ("", ".xz", ".gz", ".bz2")
+
+
+@dataclass(frozen=True)
+class GlueSet:
+    """One set of GLUE: its folder, its columns, and what it is judged by."""
+
+    folder: str
+    columns: Columns
+    kind: str = "classification"
+    metric: str = "accuracy"
+    labels: tuple[str, ...] = ()
+    #: The file that has the labels of the test part, with its columns, where there is one.
+    test: tuple[str, Columns] | None = None
+
+
+SETS = {
+    "cola": GlueSet("CoLA", Columns("3", None, "1", header=False), metric="matthews"),
+    "mrpc": GlueSet(
+        "MRPC",
+        Columns("#1 String", "#2 String", "Quality"),
+        test=("msr_paraphrase_test.txt", Columns("#1 String", "#2 String", "Quality")),
+    ),
+    "qnli": GlueSet("QNLI", Columns("question", "sentence", "label"), labels=_ENTAILMENT),
+    "rte": GlueSet("RTE", Columns("sentence1", "sentence2", "label"), labels=_ENTAILMENT),
+    "sst2": GlueSet("SST-2", Columns("sentence", None, "label")),
+    "stsb": GlueSet(
+        "STS-B",
+        Columns("sentence1", "sentence2", "score"),
+        kind="regression",
+        metric="spearman",
+        test=("original-sts-test.tsv", Columns("5", "6", "4", header=False)),
+    ),
+}
+
+
+def glue(
+    name: str,
+    folder: str | Path,
+    *,
+    split: str = "dev",
+    metric: str | None = None,
+    kind: str | None = None,
+) -> Task:
+    """A task of GLUE: cola, mrpc, qnli, rte, sst2 or stsb, from its published files.
+
+    `folder` holds the set's files, or the folders of all sets. `kind="similarity"` asks an
+    embedding model about STS-B, which is a regression otherwise.
+    """
+    chosen = _set(name)
+    kinds = [chosen.kind, *(["similarity"] if chosen.kind == "regression" else [])]
+    if kind is not None and kind not in kinds:
+        raise UsageError(f"{chosen.folder} is no {kind} task; it is a {' or '.join(kinds)} task.")
+    path, columns = _file(chosen, Path(folder), split)
+    extra = {"labels": chosen.labels} if chosen.labels else {}
+    return _MAKERS[kind or chosen.kind](path, metric or chosen.metric, **vars(columns), **extra)
+
+
+_MAKERS: dict[str, Callable[..., Task]] = {
+    "classification": classification,
+    "regression": regression,
+    "similarity": similarity,
+}
+
+
+def _set(name: str) -> GlueSet:
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if plain not in SETS:
+        near = difflib.get_close_matches(plain, SETS, n=1)
+        hint = f" (closest: {near[0]})" if near else ""
+        raise UsageError(f"There is no GLUE set '{name}'{hint}; known are {', '.join(SETS)}.")
+    return SETS[plain]
+
+
+def _file(chosen: GlueSet, folder: Path, split: str) -> tuple[Path, Columns]:
+    """The file of one part of a set, and its columns."""
+    stem, columns = f"{split}.tsv", chosen.columns
+    if split == "test":
+        if chosen.test is None:
+            raise InputError(
+                f"The labels of {chosen.folder}'s test part were never published; use split=dev."
+            )
+        stem, columns = chosen.test
+    inside = folder / chosen.folder
+    home = inside if inside.is_dir() else folder
+    for packed in _PACKED:
+        if (path := home / f"{stem}{packed}").is_file():
+            return path, columns
+    raise InputError(
+        f"There is no {stem} of {chosen.folder} in {home}, plain or packed; {_there(home)}."
+    )
+
+
+def _there(home: Path) -> str:
+    if not home.is_dir():
+        return "there is no such folder"
+    names = sorted(path.name for path in home.iterdir() if path.is_file())
+    return f"it has {', '.join(names) or 'no files'}"

@@ -1,0 +1,137 @@
+"""Examples of a task from wherever they are: a list in hand, or the columns of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from headcount.errors import InputError
+from headcount.tasks.example import Labelled, pair, read_each, sentence
+from headcount.tasks.table_file import Table, read_table, suffix_of
+from headcount.text.corpus import read_corpus
+from headcount.text.lines import text_file
+from headcount.text.sentence import Pair, Sentence
+
+__all__ = ["Columns", "Found", "read_labelled", "read_pairs", "read_texts"]
+
+#: Names that columns usually have.
+TEXT = ("text", "sentence", "text1", "sentence1")
+SECOND = ("text2", "sentence2")
+LABEL = ("label", "score")
+
+IN_HAND = "examples in hand"
+Column = str | int | None
+
+
+class Found(NamedTuple):
+    """Examples, and where they were found."""
+
+    examples: tuple[Any, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file to read: names, numbers from 0, or None for the usual names."""
+
+    text: Column = None
+    text2: Column = None
+    label: Column = None
+    header: bool = True
+
+
+def read_labelled(
+    source: Any,
+    read: Callable[[Any, str], Labelled],
+    *,
+    kind: str,
+    shape: str,
+    columns: Columns,
+) -> Found:
+    """Labelled examples, each gone through `read`; all with a second text, or none."""
+    if isinstance(source, str | Path):
+        table = read_table(source, header=columns.header)
+        found = Found(tuple(_labelled_rows(table, columns, read)), table.name)
+    else:
+        found = Found(read_each(source, read, kind, shape), IN_HAND)
+    paired = [example.second is not None for example in found.examples]
+    if len(set(paired)) > 1:
+        odd = paired.index(not paired[0])
+        raise InputError(
+            f"Example 1 of {found.name} has {'two texts' if paired[0] else 'one text'} and example "
+            f"{odd + 1} has {'one' if paired[0] else 'two'}; give all of them the same."
+        )
+    return found
+
+
+def _labelled_rows(
+    table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
+) -> list[Labelled]:
+    text = table.find(columns.text, TEXT, "text")
+    second = _second(table, columns)
+    label = table.find(columns.label, LABEL, "label")
+    return [
+        read(
+            Labelled(row.cells[text], row.cells[label], second and row.cells[second], row.line),
+            f"{table.name}, line {row.line}",
+        )
+        for row in table.rows
+    ]
+
+
+def _second(table: Table, columns: Columns) -> str | None:
+    """The column of second texts: as named, or a usual one where no column was named at all."""
+    if columns.text2 is not None:
+        return table.find(columns.text2, SECOND, "text2")
+    return table.has(SECOND) if columns.text is None else None
+
+
+def read_pairs(
+    source: Any, *, columns: tuple[Column, Column] = (None, None), header: bool | None = None
+) -> Found:
+    """Sources with their targets.
+
+    A .tsv has no header unless columns are named: its first two columns are source and target.
+    """
+    if not isinstance(source, str | Path):
+        return Found(read_each(source, pair, "translation", "(source, target) pairs"), IN_HAND)
+    plain = all(column is None or str(column).isdecimal() for column in columns) and not header
+    if plain and text_file(source) and suffix_of(source) in (".tsv", ".txt"):
+        first, other = (
+            int(given) if given is not None else usual for usual, given in enumerate(columns)
+        )
+        corpus = read_corpus(source, format="tsv", columns=(first, other))
+        return Found(tuple(corpus), corpus.name)
+    table = read_table(source, header=header is not False)
+    one = table.find(columns[0], ("source",), "source")
+    two = table.find(columns[1], ("target",), "target")
+    rows = [
+        pair(Pair(row.cells[one], row.cells[two], row.line), f"{table.name}, line {row.line}")
+        for row in table.rows
+    ]
+    return Found(tuple(rows), table.name)
+
+
+def read_texts(source: Any, *, kind: str, text: Column = None, header: bool = True) -> Found:
+    """Single texts: a line each in a .txt or .conllu, else the column of a file."""
+    if not isinstance(source, str | Path):
+        return Found(read_each(source, sentence, kind, "texts"), IN_HAND)
+    if text is None and _is_plain(source):
+        corpus = read_corpus(source)
+        return Found(tuple(corpus), corpus.name)
+    table = read_table(source, header=header)
+    column = table.find(text, TEXT, "text")
+    rows = [
+        sentence(Sentence(row.cells[column], line=row.line), f"{table.name}, line {row.line}")
+        for row in table.rows
+    ]
+    return Found(tuple(rows), table.name)
+
+
+def _is_plain(source: str | Path) -> bool:
+    """Whether a file is a text a line, or a treebank: something else than rows with columns."""
+    return not any(
+        suffix in (".tsv", ".csv", ".jsonl", ".ndjson") for suffix in Path(source).suffixes
+    )
