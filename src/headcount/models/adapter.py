@@ -91,6 +91,7 @@ def downloaded(found: Found, options: dict[str, Any]) -> Found:
         folder = snapshot_download(
             found.location,
             revision=options["revision"],
+            local_files_only=options["local_files_only"],
             allow_patterns=[
                 "adapter_config.json",
                 "adapter_model.safetensors",

@@ -11,7 +11,6 @@ from safetensors import SafetensorError
 
 from headcount.errors import HeadcountError, ModelError
 from headcount.models.find import Found
-from headcount.models.hub import nowhere
 from headcount.models.weights import broken_file, wrong_sizes
 
 __all__ = ["explained", "first_line"]
@@ -39,10 +38,6 @@ def explained(found: Found, model_class: Any = None, config: Any = None) -> Iter
         if "mismatch" not in str(error) or found.kind != "folder":
             raise ModelError(_plain(found, error)) from error
         raise ModelError(_misfit(found, model_class, config)) from None
-    except OSError as error:
-        if found.kind == "hub" and "connect" in str(error):
-            raise ModelError(nowhere(found.name, "the hub could not be reached")) from None
-        raise ModelError(_plain(found, error)) from error
     except Exception as error:
         raise ModelError(_plain(found, error)) from error
 

@@ -162,7 +162,7 @@ def closest(name: str) -> str:
     """A sentence with the names most like this one: of known models, and of folders beside it."""
     path = Path(name).expanduser()
     beside = [str(Path(name).parent / child.name) for child in _folders(path.parent)]
-    near = difflib.get_close_matches(name, [*known_names(), *beside], n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, [*known_names(), *beside], n=3, cutoff=0.6)
     return f" Closest: {', '.join(near)}." if near else f" Known names: {', '.join(known_names())}."
 
 

@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headcount.errors import ModelError, UsageError
 from headcount.models.find import Found, closest
 
-__all__ = ["Answer", "ask", "nowhere", "options_for"]
+__all__ = ["Listing", "ask", "options_for"]
 
 _PATIENCE = 10.0  # seconds; without a network the library itself would retry for half a minute
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the hub says; without it only what was downloaded before can be loaded."""
+class Listing:
+    """The files of a model, in a folder or on the hub."""
 
-    #: The commit, when the hub was reached.
-    revision: str | None
-    #: The names of the files at the top of the repository; ``None`` when nobody could be asked.
-    files: frozenset[str] | None
+    files: frozenset[str]
+    #: The commit on the hub.
+    revision: str | None = None
+    #: Whether the hub was out of reach, so that only what was downloaded before can be read.
+    offline: bool = False
 
     @property
-    def offline(self) -> bool:
-        """Whether the hub was out of reach."""
-        return self.files is None
+    def is_adapter(self) -> bool:
+        """Whether the files are an adapter's rather than a model's."""
+        return "adapter_config.json" in self.files and "config.json" not in self.files
 
 
-def ask(name: str, revision: str | None) -> Answer:
-    """Look a name up on the hub; raises when the hub says that there is no such model."""
+def options_for(
+    found: Found, trusted: bool, revision: str | None = None
+) -> tuple[dict[str, Any], Listing]:
+    """What every ``from_pretrained`` is told, and which files there are."""
+    options: dict[str, Any] = {"trust_remote_code": trusted}
+    if found.gguf:
+        options["gguf_file"] = found.gguf
+    if found.kind != "hub":
+        return options, Listing(frozenset(child.name for child in found.folder.iterdir()))
+    listing = ask(found.location, revision)
+    # The name of the revision, not its commit: only so is it found again without a network.
+    return options | {"revision": revision, "local_files_only": listing.offline}, listing
+
+
+def ask(name: str, revision: str | None) -> Listing:
+    """Look a name up on the hub, or among what was downloaded when the hub is out of reach."""
     from huggingface_hub import HfApi, errors
 
     try:
@@ -37,31 +53,31 @@ def ask(name: str, revision: str | None) -> Answer:
     except errors.RevisionNotFoundError:
         raise UsageError(f"The model '{name}' has no revision '{revision}' on the hub.") from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise ModelError(nowhere(name, "the hub has none of that name that you may read")) from None
+        raise ModelError(
+            _nowhere(name, "the hub has none of that name that you may read")
+        ) from None
     except Exception:  # no route, no name service, a proxy's page, the library told to be offline
-        return Answer(None, None)
+        return _downloaded_before(name, revision)
     names = (file.rfilename for file in info.siblings or ())
-    return Answer(info.sha, frozenset(file for file in names if "/" not in file))
+    return Listing(frozenset(file for file in names if "/" not in file), info.sha)
 
 
-def nowhere(name: str, hub_says: str) -> str:
+def _downloaded_before(name: str, revision: str | None) -> Listing:
+    """The files of a model that lie in the hub's own cache on this machine."""
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in ("config.json", "adapter_config.json"):
+        path = try_to_load_from_cache(name, file, revision=revision)
+        if isinstance(path, str):
+            folder = Path(path).parent
+            names = frozenset(child.name for child in folder.iterdir())
+            return Listing(names, revision=folder.name, offline=True)
+    raise ModelError(_nowhere(name, "the hub could not be reached"))
+
+
+def _nowhere(name: str, hub_says: str) -> str:
     """One sentence for a name that is nothing we know."""
     return (
         f"There is no model '{name}': no folder, installed package or bundled model is called "
         f"that, and {hub_says}.{closest(name)}"
     )
-
-
-def options_for(
-    found: Found, trusted: bool, revision: str | None = None
-) -> tuple[dict[str, Any], frozenset[str] | None]:
-    """What every ``from_pretrained`` is told, and the files there are (``None``: nobody knows)."""
-    options: dict[str, Any] = {"trust_remote_code": trusted}
-    if found.gguf:
-        options["gguf_file"] = found.gguf
-    if found.kind != "hub":
-        return options, frozenset(child.name for child in found.folder.iterdir())
-    answer = ask(found.location, revision)
-    options["revision"] = answer.revision or revision
-    options["local_files_only"] = answer.offline
-    return options, answer.files

@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from headcount.bundle.packed import is_packed, unpacked
 from headcount.errors import UsageError
 from headcount.models.adapter import downloaded, open_adapter
 from headcount.models.architecture import choose_class, read_config
 from headcount.models.explain import explained
 from headcount.models.find import Found, find
 from headcount.models.gguf_file import gguf_options, reading_gguf
-from headcount.models.hub import options_for
+from headcount.models.hub import Listing, options_for
 from headcount.models.placement import pick_device, pick_dtype
 from headcount.models.quiet import quiet
 from headcount.models.tokenizer import open_tokenizer
@@ -90,51 +91,48 @@ def _open(found: Found, wishes: Wishes) -> Subject:
     """Open whatever was found."""
     if found.kind == "adapter":
         return open_adapter(found, wishes)
-    options, files = options_for(found, wishes.trust_remote_code, wishes.revision)
-    if found.kind == "hub" and _is_adapter(files):
-        return open_adapter(downloaded(found, options), wishes)
+    options, listing = options_for(found, wishes.trust_remote_code, wishes.revision)
+    if found.kind == "hub" and listing.is_adapter:
+        subject = open_adapter(downloaded(found, options), wishes)
+        return replace(subject, revision=listing.revision)
     reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
     with reading:
-        model, notes = _open_model(found, wishes, options, files)
-        tokenizer, more = open_tokenizer(found, options, wishes.tokenizer)
-    revision = options.get("revision") or getattr(model.config, "_commit_hash", None)
-    return Subject(model, tokenizer, found.name, found.source, revision, notes + more)
-
-
-def _is_adapter(files: frozenset[str] | None) -> bool:
-    """Whether a list of files is an adapter's rather than a model's."""
-    return files is not None and "adapter_config.json" in files and "config.json" not in files
+        model, notes = _open_model(found, wishes, options, listing)
+        tokenizer, more = open_tokenizer(found, options, listing, wishes.tokenizer)
+    return Subject(model, tokenizer, found.name, found.source, listing.revision, notes + more)
 
 
 def _open_model(
-    found: Found, wishes: Wishes, options: dict[str, Any], files: frozenset[str] | None
+    found: Found, wishes: Wishes, options: dict[str, Any], listing: Listing
 ) -> tuple[Any, list[str]]:
     """The model and what to note about its weights."""
     with explained(found):
         config = read_config(found.location, found.name, options)
-    if files is not None and not found.gguf:
-        check_files(files, found.name, wishes.allow_bin)
+    if not found.gguf:
+        check_files(listing.files, found.name, wishes.allow_bin)
     chosen = choose_class(config, wishes.auto_class, wishes.trust_remote_code)
     with explained(found, chosen, config):
+        packed = found.kind == "folder" and is_packed(found.folder)
+        weights = {"state_dict": unpacked(found.folder)} if packed else options
         model, info = chosen.from_pretrained(
-            found.location,
-            **options,
-            **_loading(found, wishes, config),
+            None if packed else found.location,
+            **weights,
+            **_loading(found, wishes, config, listing.offline),
             output_loading_info=True,
         )
     return model, check_names(model, info, found.name)
 
 
-def _loading(found: Found, wishes: Wishes, config: Any) -> dict[str, Any]:
+def _loading(found: Found, wishes: Wishes, config: Any, offline: bool) -> dict[str, Any]:
     """How the weights are read and where they go."""
     how: dict[str, Any] = {"dtype": wishes.dtype, "weights_only": True}
     if not wishes.allow_bin:
         how["use_safetensors"] = True
     if wishes.device.type != "cpu":
         how["device_map"] = {"": wishes.device}
-    if found.gguf:
-        return how | gguf_options()
-    return how | {"config": config}
+    if offline:  # else an Auto class asks the hub for an adapter, again and again
+        how["adapter_kwargs"] = {"local_files_only": True}
+    return how | (gguf_options() if found.gguf else {"config": config})
 
 
 def _check_vocabulary(subject: Subject) -> None:

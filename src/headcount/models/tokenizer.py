@@ -10,13 +10,17 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from headcount.errors import ModelError
 from headcount.models.explain import first_line
 from headcount.models.find import Found, find
-from headcount.models.hub import options_for
+from headcount.models.hub import Listing, options_for
 
 __all__ = ["open_tokenizer"]
 
+_STARTS = ("tokenizer", "vocab", "merges", "sentencepiece")
+_ENDS = (".model", ".spm", ".tiktoken", ".gguf")
+_NO_FILES = "no tokenizer: there are no tokenizer files beside the model."
+
 
 def open_tokenizer(
-    found: Found, options: dict[str, Any], other: str | None = None
+    found: Found, options: dict[str, Any], listing: Listing, other: str | None = None
 ) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
     """The tokenizer beside a model, or that of another folder; or none and a note that says why."""
     if other is not None:
@@ -24,10 +28,8 @@ def open_tokenizer(
     try:
         tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
     except Exception as error:
-        return None, [f"no tokenizer: {first_line(error)}"]
-    if _is_empty(tokenizer):
-        return None, ["no tokenizer: there are no tokenizer files beside the model."]
-    return tokenizer, []
+        return None, [f"no tokenizer: {first_line(error)}" if _has_files(listing) else _NO_FILES]
+    return (None, [_NO_FILES]) if _is_empty(tokenizer) else (tokenizer, [])
 
 
 def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
@@ -35,10 +37,15 @@ def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
     folder = Path(path).expanduser()
     plain = folder.is_dir() and not any(folder.glob("*.gguf"))
     where = Found("folder", str(folder), path, path) if plain else find(path)
-    tokenizer, notes = open_tokenizer(where, options_for(where, trusted)[0])
+    tokenizer, notes = open_tokenizer(where, *options_for(where, trusted))
     if tokenizer is None:
         raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
     return tokenizer
+
+
+def _has_files(listing: Listing) -> bool:
+    """Whether anything beside the model looks like a tokenizer's."""
+    return any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files)
 
 
 def _is_empty(tokenizer: PreTrainedTokenizerBase) -> bool:
