@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from headcount.table_text import TableText
 
 __all__ = ["INDEX", "SCHEMA", "HeadTable"]
+
+#: Where a note turns to another stack: "dec: ...; cross: ...".
+_BY_STACK = re.compile(rf"; (?=(?:{'|'.join(STACKS)}): )")
 
 #: The newest table and run that this version reads, and the one that it writes.
 SCHEMA = 1
@@ -263,7 +267,7 @@ class HeadTable:
             [self.column(str(name)) for name in frame],
             low=low,
             high=high,
-            notes={name: note for name, note in self.notes.items() if name in frame},
+            notes=_notes_on(frame, self.notes),
             provenance=self.provenance,
             origins={name: origin for name, origin in self.origins.items() if name in frame},
             details={name: rows_of(detail, frame) for name, detail in self.details.items()},
@@ -301,6 +305,21 @@ class HeadTable:
                 raise UsageError(
                     f"{unknown_column(name, self.names)} It was named among the {what}."
                 )
+
+
+def _notes_on(frame: pd.DataFrame, notes: Mapping[str, str]) -> dict[str, str]:
+    """The notes on a frame's columns, without what they say of stacks that it does not have."""
+    there = {*frame.index.get_level_values("stack")}
+    kept = {
+        name: "; ".join(
+            part
+            for part in _BY_STACK.split(note)
+            if part.partition(": ")[0] not in STACKS or part.partition(": ")[0] in there
+        )
+        for name, note in notes.items()
+        if name in frame
+    }
+    return {name: note for name, note in kept.items() if note}
 
 
 def _known(value: Any) -> Any:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
+
+from headcount.errors import UsageError
 
 __all__ = [
     "AllowBin",
     "BatchSize",
     "Chat",
     "Convention",
-    "Conventions",
     "Device",
     "Dtype",
     "Json",
@@ -22,18 +23,31 @@ __all__ = [
     "Revision",
     "Seed",
     "names",
+    "one_of",
+    "positive",
 ]
 
 _LOADING = "Loading the model"
 _RUNNING = "Running"
 
 
-class Conventions(StrEnum):
-    """Whose definitions; the same words as `headcount.tallies.tally.CONVENTIONS`."""
+def positive(param: typer.CallbackParam, value: int | None) -> int | None:
+    """Refuse a number below 1."""
+    if value is not None and value < 1:
+        raise UsageError(f"{param.opts[0]} is {value}; it must be 1 or more.")
+    return value
 
-    headcount = "headcount"
-    paper = "paper"
-    code = "code"
+
+def one_of(*words: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
+    """Refuse every word but these."""
+
+    def check(param: typer.CallbackParam, value: str | None) -> str | None:
+        if value is not None and value not in words:
+            allowed = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise UsageError(f"{param.opts[0]} is '{value}'; choose {allowed}.")
+        return value
+
+    return check
 
 
 Model = Annotated[
@@ -82,7 +96,7 @@ BatchSize = Annotated[
     int,
     typer.Option(
         metavar="N",
-        min=1,
+        callback=positive,
         help="Sentences a forward; never changes the numbers.",
         rich_help_panel=_RUNNING,
     ),
@@ -91,7 +105,7 @@ Limit = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        min=1,
+        callback=positive,
         help="Use so many sentences: the first, or with --seed a random sample.",
         rich_help_panel=_RUNNING,
     ),
@@ -101,8 +115,9 @@ Seed = Annotated[
     typer.Option(metavar="N", help="Seed of everything drawn at random.", rich_help_panel=_RUNNING),
 ]
 Convention = Annotated[
-    Conventions,
+    str,
     typer.Option(
+        callback=one_of("headcount", "paper", "code"),
         metavar="WHOSE",
         help="Whose definitions: headcount's, those of the papers' text (paper), or those of the "
         "authors' programs (code).",

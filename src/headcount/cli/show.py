@@ -34,7 +34,9 @@ def show(
             help="The translation, for dec and cross heads; the second text for an encoder.",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Keys to name a query.")] = 3,
+    top: Annotated[
+        int, typer.Option(metavar="N", callback=options.positive, help="Keys to name.")
+    ] = 3,
     chat: options.Chat = False,
     device: options.Device = "auto",
     dtype: options.Dtype = "auto",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,22 +23,6 @@ if TYPE_CHECKING:
     from headcount.table import HeadTable
 
 __all__ = ["survey"]
-
-
-class Format(StrEnum):
-    """What an input file holds."""
-
-    txt = "txt"
-    tsv = "tsv"
-    conllu = "conllu"
-
-
-class Long(StrEnum):
-    """What is done with a sentence that the model cannot take whole."""
-
-    window = "window"
-    truncate = "truncate"
-    error = "error"
 
 
 def survey(
@@ -78,23 +62,29 @@ def survey(
         ),
     ] = None,
     format: Annotated[
-        Format | None,
+        str | None,
         typer.Option(
-            metavar="KIND", help="What the input is, if its name does not tell: txt, tsv, conllu."
+            metavar="KIND",
+            callback=options.one_of("txt", "tsv", "conllu"),
+            help="What the input is, if its name does not tell: txt, tsv, conllu.",
         ),
     ] = None,
     max_length: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Longest input in tokens; by default what the model takes."
+            metavar="N",
+            callback=options.positive,
+            help="Longest input in tokens; by default what the model takes.",
         ),
     ] = None,
     long: Annotated[
-        Long,
+        str,
         typer.Option(
-            metavar="HOW", help="What to do with longer sentences: window, truncate or error."
+            metavar="HOW",
+            callback=options.one_of("window", "truncate", "error"),
+            help="What to do with longer sentences: window, truncate or error.",
         ),
-    ] = Long.window,
+    ] = "window",
     chat: options.Chat = False,
     offset_mass: Annotated[
         bool,
@@ -104,7 +94,7 @@ def survey(
         bool,
         typer.Option("--replace", help="Start the run directory's table anew."),
     ] = False,
-    convention: options.Convention = options.Conventions.headcount,
+    convention: options.Convention = "headcount",
     limit: options.Limit = None,
     seed: options.Seed = None,
     batch_size: options.BatchSize = 16,
@@ -137,16 +127,17 @@ def survey(
             _check_run(run, subject, wanted)
         from headcount.survey import survey as measure
 
-        with bar("Surveying", unit="pairs" if corpus.paired else "sentences") as progress:
+        unit = "pairs" if corpus.paired else "sentences"
+        with bar("Surveying", unit) as progress:
             table = measure(
                 subject,
                 corpus,
-                convention=convention.value,
+                convention=convention,
                 columns=chosen,
                 stacks=wanted,
                 batch_size=batch_size,
                 max_length=max_length,
-                long=long.value,
+                long=long,  # type: ignore[arg-type]  # one of the three, as checked above
                 chat=chat,
                 offset_mass=offset_mass,
                 seed=seed,
@@ -154,7 +145,15 @@ def survey(
             )
         if run is not None:
             _write(run, table, replace)
-    _print(table, subject, out, chosen, wanted, json)
+    if json:
+        print_json(table.to_dict())
+        return
+    shown = table if wanted is None else table.select(h for h in table.heads if h.stack in wanted)
+    print_table(shown, chosen)
+    output().print(f"{_sizes(table.provenance, unit)}; {subject!r}", style="dim")
+    print_notes([*subject.notes, *table.provenance["remarks"], *_skipped(corpus.skipped)])
+    if out is not None:
+        output().print(f"Wrote {out}/ (heads.parquet, run.json).")
 
 
 def _stacks(given: str | None) -> list[str] | None:
@@ -207,33 +206,16 @@ def _write(run: Run, table: HeadTable, replace: bool) -> None:
     stage.finish(settings, about, notes=about["remarks"])
 
 
-def _print(
-    table: HeadTable,
-    subject: Subject,
-    out: Path | None,
-    columns: list[str] | None,
-    stacks: list[str] | None,
-    json: bool,
-) -> None:
-    if json:
-        print_json(table.to_dict())
-        return
-    shown = [head for head in table.heads if stacks is None or head.stack in stacks]
-    print_table(table.select(shown), columns)
-    about = table.provenance
-    console = output()
-    console.print(_sizes(about["counts"], about["corpus"]), style="dim")
-    console.print(repr(subject), style="dim")
-    print_notes([*subject.notes, *about["remarks"], *_skipped(about["counts"]["skipped"])])
-    if out is not None:
-        console.print(f"Wrote {out}/ (heads.parquet, run.json).")
+def _sizes(about: dict[str, Any], unit: str) -> str:
+    """What was read, in words: "20 pairs of news.tsv, 310 source and 290 target tokens"."""
+    counts = about["counts"]
+    sides = [f"{number:,} {side}" for side, number in counts["tokens"].items()]
+    tokens = " and ".join(sides) if len(sides) > 1 else f"{sum(counts['tokens'].values()):,}"
+    return f"{counts['sentences']:,} {unit} of {about['corpus']}, {tokens} tokens"
 
 
-def _sizes(counts: dict[str, Any], corpus: str) -> str:
-    tokens = " and ".join(f"{number:,} {side}" for side, number in counts["tokens"].items())
-    what = "pairs" if len(counts["tokens"]) > 1 else "sentences"
-    return f"{counts['sentences']:,} {what} of {corpus}, {tokens} tokens"
-
-
-def _skipped(counts: dict[str, int]) -> list[str]:
-    return [f"{number} {what} skipped." for what, number in counts.items()]
+def _skipped(counts: Mapping[str, int]) -> list[str]:
+    return [
+        f"{number} {what.removesuffix('s') if number == 1 else what} skipped."
+        for what, number in counts.items()
+    ]

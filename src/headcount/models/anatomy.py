@@ -23,6 +23,7 @@ from headcount.models.families.outside import OUTSIDE
 from headcount.models.families.towers import refuse_two_towers
 from headcount.models.outside import outside_sites
 from headcount.models.probe import core_of, explained, probe_inputs, quiet_arguments
+from headcount.models.quiet import quiet
 from headcount.models.rest import at_rest
 from headcount.models.site import Site
 from headcount.models.switch import base_function, register, switched
@@ -76,7 +77,8 @@ def anatomy_of(model: nn.Module) -> Anatomy:
     ['enc.0.0', 'enc.0.1', 'enc.0.2', 'enc.0.3', 'enc.1.0']
     """
     refuse_two_towers(model)
-    sites = outside_sites(model) or _heard_sites(model)
+    with quiet():  # what transformers has to say of a small trial run helps nobody
+        sites = outside_sites(model) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))
     return Anatomy(tuple(sorted(sites, key=lambda site: (STACKS.index(site.stack), site.layer))))
