@@ -16,11 +16,14 @@ from transformers import MarianTokenizer
 from transformers.models.marian.modeling_marian import shift_tokens_right
 
 from headcount.errors import InputError
+from headcount.heads import Head
+from headcount.subject import Subject
+from headcount.wiring import valve
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from experiments.translator import checkpoint  # noqa: E402
+from experiments.translator import checkpoint, dynamics  # noqa: E402
 from experiments.translator.__main__ import main  # noqa: E402
 from experiments.translator.clock import Clock  # noqa: E402
 from experiments.translator.config import Config, Phase, read_config  # noqa: E402
@@ -395,6 +398,50 @@ def test_the_real_configs_have_the_promised_shape(name: str) -> None:
     weights = sum(parameter.numel() for parameter in trained_parameters(model))
     assert weights == 13_107_200
     assert model.config.encoder_layers * model.config.encoder_attention_heads == 48
+
+
+# -- dynamics ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def subject(prepared: Prepared) -> Subject:
+    tokenizer = MarianTokenizer.from_pretrained(prepared.folder)
+    shape = read_config(FOLDER / "config.smoke.toml").model
+    return Subject(build_model(shape, len(tokenizer), seed=7).eval(), tokenizer, name="toy")
+
+
+def test_importance_is_the_mean_slope_of_each_pairs_loss(
+    prepared: Prepared, subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Michel et al. 2019, section 4.1, by differences: one pair and one head at a time."""
+    pairs = prepared.splits.dev[:3]
+    monkeypatch.setattr(dynamics, "_BATCH", 2)
+    importance = dynamics.gradient_importance(subject, pairs)
+    assert len(importance) == 24
+    for name in ("enc.0.1", "dec.1.3", "cross.1.0"):
+        slopes = []
+        for pair in pairs:
+            inputs = dynamics._inputs(subject, [pair])
+            ends = []
+            for scale in (1.01, 0.99):
+                with torch.no_grad(), valve(subject, {name: scale}):
+                    ends.append(dynamics._losses(subject.model, inputs).double().item())
+            slopes.append(abs(ends[0] - ends[1]) / 0.02)
+        place = [str(head) for head in subject.heads].index(name)
+        assert importance[place].item() == pytest.approx(sum(slopes) / 3, rel=0.02, abs=2e-3)
+
+
+def test_the_order_divides_each_layer_by_its_norm() -> None:
+    heads = [Head("enc", layer, index) for layer in (0, 1) for index in (0, 1)]
+    order = dynamics.pruning_order(torch.tensor([30.0, 40.0, 0.1, 0.9]), heads)
+    assert [str(head) for head in order] == ["enc.1.0", "enc.0.0", "enc.0.1", "enc.1.1"]
+
+
+def test_the_curve_starts_at_the_whole_model(prepared: Prepared, subject: Subject) -> None:
+    pairs = prepared.splits.dev[:4]
+    curve = dynamics.pruning_curve(subject, pairs, subject.heads)
+    assert curve[0]["loss"] == dynamics._mean_loss(subject, pairs)
+    assert curve[-1]["loss"] != curve[0]["loss"]
 
 
 # -- search, loss, optimiser, clock --------------------------------------------------------
