@@ -71,8 +71,9 @@ def test_blank_texts_in_hand_are_counted() -> None:
     assert read_corpus(["", "Rain.", "\u3000"]).skipped == {"blank lines": 2}
 
 
-def test_nothing_skipped_is_said_plainly() -> None:
-    assert not read_corpus(TEXTS).skipped
+def test_nothing_skipped_is_said_plainly(tmp_path: Path) -> None:
+    assert dict(read_corpus(TEXTS).skipped) == {}
+    assert dict(read_corpus(written(tmp_path, "a\tb\n", "c.tsv")).skipped) == {}
 
 
 def test_tsv_and_its_columns(tmp_path: Path) -> None:

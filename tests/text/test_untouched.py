@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tiny_tokenizers import BUILDERS, ENGLISH, m2m100, mbart, wordpiece
+from tiny_tokenizers import BUILDERS, ENGLISH, wordpiece
 
 from headcount.text.account import EncodeReport
 from headcount.text.scribe import Scribe
@@ -41,20 +41,28 @@ def test_settings_come_back_after_an_error(set_up: object) -> None:
     assert state(set_up) == before
 
 
+def direction(tokenizer: object) -> object:
+    """What turns with the side that a translator's tokenizer writes."""
+    names = ("prefix_tokens", "suffix_tokens", "current_spm", "cur_lang_code")
+    return [getattr(tokenizer, name, None) for name in names]
+
+
 @pytest.mark.parametrize("kind", ["mbart", "m2m100", "marian"])
 def test_a_translators_tokenizer_is_left_on_its_source_side(kind: str) -> None:
     tokenizer = BUILDERS[kind]()
-    before = tokenizer(ENGLISH[0])["input_ids"]
+    before = direction(tokenizer)
     Scribe(tokenizer, EncodeReport()).rows(ENGLISH, target=True)
-    assert tokenizer(ENGLISH[0])["input_ids"] == before
+    assert direction(tokenizer) == before
 
 
-@pytest.mark.parametrize("tokenizer", [mbart(), m2m100()], ids=["mbart", "m2m100"])
-def test_also_after_an_error_on_the_target_side(tokenizer: object) -> None:
-    before = tokenizer(ENGLISH[0])["input_ids"]  # type: ignore[operator]
+@pytest.mark.parametrize("kind", ["mbart", "m2m100", "marian"])
+def test_also_after_an_error_on_the_target_side(kind: str) -> None:
+    tokenizer = BUILDERS[kind]()
+    tokenizer("Rain.")
+    before = direction(tokenizer)
     with pytest.raises(KeyboardInterrupt):
         _interrupted(tokenizer)
-    assert tokenizer(ENGLISH[0])["input_ids"] == before  # type: ignore[operator]
+    assert direction(tokenizer) == before
 
 
 def _interrupted(tokenizer: object) -> None:
