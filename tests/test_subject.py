@@ -32,7 +32,9 @@ def test_says_in_one_line_what_it_is(family: str, line: str) -> None:
     assert repr(Subject(TINY[family](), name="x")) == line
 
 
-@pytest.mark.parametrize(("family", "kind"), [("bert", "enc"), ("gpt2", "dec"), ("bart", "enc-dec")])
+@pytest.mark.parametrize(
+    ("family", "kind"), [("bert", "enc"), ("gpt2", "dec"), ("bart", "enc-dec")]
+)
 def test_knows_its_kind(family: str, kind: str) -> None:
     assert Subject(TINY[family]()).kind == kind
 
@@ -57,7 +59,7 @@ def test_is_called_after_its_class_when_nobody_names_it() -> None:
 def test_refuses_what_is_no_model() -> None:
     with pytest.raises(UsageError, match="a PeftModel, not an object of Linear"):
         Subject(nn.Linear(2, 2))
-    with pytest.raises(UsageError, match="not 'minilm'; hc.load takes a name or path"):
+    with pytest.raises(UsageError, match=r"not 'minilm'; hc\.load takes a name or path"):
         Subject("minilm")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from headcount.bundle.packed import is_packed, unpacked
+from headcount.bundle.packed import is_packed
 from headcount.errors import UsageError
 from headcount.models.adapter import downloaded, open_adapter
 from headcount.models.architecture import choose_class, read_config
@@ -22,6 +22,7 @@ from headcount.models.explain import explained
 from headcount.models.find import Found, find
 from headcount.models.gguf_file import gguf_options, reading_gguf
 from headcount.models.hub import Listing, options_for
+from headcount.models.packed import open_packed
 from headcount.models.placement import pick_device, pick_dtype
 from headcount.models.quiet import quiet
 from headcount.models.tokenizer import open_tokenizer
@@ -111,25 +112,27 @@ def _open_model(
     if not found.gguf:
         check_files(listing.files, found.name, wishes.allow_bin)
     chosen = choose_class(config, wishes.auto_class, wishes.trust_remote_code)
+    how = options | _placing(wishes) | {"output_loading_info": True}
     with explained(found, chosen, config):
-        packed = found.kind == "folder" and is_packed(found.folder)
-        weights = {"state_dict": unpacked(found.folder)} if packed else options
-        model, info = chosen.from_pretrained(
-            None if packed else found.location,
-            **weights,
-            **_loading(found, wishes, config, listing.offline),
-            output_loading_info=True,
-        )
+        if found.kind == "folder" and is_packed(found.folder):
+            model, info = open_packed(found.folder, chosen, config, how)
+        else:
+            reading = _reading(found, wishes, config, listing.offline)
+            model, info = chosen.from_pretrained(found.location, **how, **reading)
     return model, check_names(model, info, found.name)
 
 
-def _loading(found: Found, wishes: Wishes, config: Any, offline: bool) -> dict[str, Any]:
-    """How the weights are read and where they go."""
-    how: dict[str, Any] = {"dtype": wishes.dtype, "weights_only": True}
+def _placing(wishes: Wishes) -> dict[str, Any]:
+    """In which numbers the weights are kept, and where."""
+    on_cpu = wishes.device.type == "cpu"
+    return {"dtype": wishes.dtype} | ({} if on_cpu else {"device_map": {"": wishes.device}})
+
+
+def _reading(found: Found, wishes: Wishes, config: Any, offline: bool) -> dict[str, Any]:
+    """How the files of weights are read."""
+    how: dict[str, Any] = {"weights_only": True}
     if not wishes.allow_bin:
         how["use_safetensors"] = True
-    if wishes.device.type != "cpu":
-        how["device_map"] = {"": wishes.device}
     if offline:  # else an Auto class asks the hub for an adapter, again and again
         how["adapter_kwargs"] = {"local_files_only": True}
     return how | (gguf_options() if found.gguf else {"config": config})

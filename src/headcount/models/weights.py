@@ -42,7 +42,8 @@ def check_files(names: Iterable[str], label: str, allow_bin: bool) -> None:
 
 def check_names(model: Any, info: dict[str, Any], label: str) -> list[str]:
     """Notes on task heads that were missing or left over; raises for anything inside the model."""
-    missing, extra = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
+    missing = sorted(set(info["missing_keys"]) - _computed(model))
+    extra = sorted(info["unexpected_keys"])
     lost = [name for name in missing if not _is_head(model, name)]
     if lost:
         raise ModelError(
@@ -66,6 +67,12 @@ def _notes(missing: list[str], extra: list[str]) -> list[str]:
     if extra:
         notes.append(f"in the checkpoint, but not used by this class: {_some(extra)}")
     return notes
+
+
+def _computed(model: Any) -> set[str]:
+    """Weights that nobody trains: a model makes its sinusoidal positions itself."""
+    tables = [name for name, module in model.named_modules() if "Sinus" in type(module).__name__]
+    return {f"{name}.weight" for name in tables}
 
 
 def _is_head(model: Any, name: str) -> bool:
