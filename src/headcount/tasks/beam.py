@@ -80,12 +80,9 @@ def _settings(
         num_beams=beams,
         do_sample=False,
         num_return_sequences=1,
-        max_length=None,
-        max_new_tokens=longest,
-        min_length=0,
-        min_new_tokens=None,
-        # It would cut only the longest translation of a batch short by one token.
-        forced_eos_token_id=None,
+        # One more than any may have: some models force an end at the last place, which would cut
+        # the longest translation of a batch short and no other.
+        max_new_tokens=longest + 1,
         decoder_start_token_id=int(start[0, 0]),
         return_dict_in_generate=False,
         output_scores=False,

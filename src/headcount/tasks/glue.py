@@ -16,7 +16,7 @@ from headcount.errors import InputError, UsageError
 from headcount.tasks.classification import classification
 from headcount.tasks.reading import Columns
 from headcount.tasks.regression import regression
-from headcount.tasks.similarity import similarity
+from headcount.tasks.similarity import similarity as similar
 from headcount.tasks.task import Task
 
 __all__ = ["SETS", "glue"]
@@ -64,26 +64,26 @@ def glue(
     *,
     split: str = "dev",
     metric: str | None = None,
-    kind: str | None = None,
+    similarity: bool = False,
 ) -> Task:
     """A task of GLUE: cola, mrpc, qnli, rte, sst2 or stsb, from its published files.
 
-    `folder` holds the set's files, or the folders of all sets. `kind="similarity"` asks an
-    embedding model about STS-B, which is a regression otherwise.
+    `folder` holds the set's files, or the folders of all sets; `split` is train, dev or test.
+    STS-B asks a model with a regression head, or with `similarity` an embedding model.
     """
     chosen = _set(name)
-    kinds = [chosen.kind, *(["similarity"] if chosen.kind == "regression" else [])]
-    if kind is not None and kind not in kinds:
-        raise UsageError(f"{chosen.folder} is no {kind} task; it is a {' or '.join(kinds)} task.")
+    if similarity and chosen.kind != "regression":
+        raise UsageError(f"{chosen.folder} has classes and no scores of similarity; STS-B has.")
     path, columns = _file(chosen, Path(folder), split)
     extra = {"labels": chosen.labels} if chosen.labels else {}
-    return _MAKERS[kind or chosen.kind](path, metric or chosen.metric, **vars(columns), **extra)
+    make = _MAKERS["similarity" if similarity else chosen.kind]
+    return make(path, metric or chosen.metric, **vars(columns), **extra)
 
 
 _MAKERS: dict[str, Callable[..., Task]] = {
     "classification": classification,
     "regression": regression,
-    "similarity": similarity,
+    "similarity": similar,
 }
 
 

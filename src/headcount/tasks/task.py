@@ -57,7 +57,7 @@ class Task(ABC):
 
     # --- what every kind says for itself ----------------------------------------------------
 
-    def check(self, subject: Subject) -> None:
+    def check(self, subject: Subject) -> None:  # noqa: B027  some kinds take any model
         """Raise `ModelError` unless the model can do this task at all."""
 
     @abstractmethod
