@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from headcount.errors import InputError
+from headcount.tasks.table_file import read_table, suffix_of
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_tabs_separate_and_quotes_are_characters(tmp_path: Path) -> None:
+    path = write(tmp_path / "dev.tsv", 'sentence\tlabel\n"He said\t1\nso\t0\n\n')
+    table = read_table(path)
+    assert table.columns == ("sentence", "label")
+    assert [row.cells["sentence"] for row in table.rows] == ['"He said', "so"]
+    assert [row.line for row in table.rows] == [2, 3]
+
+
+def test_commas_separate_and_quotes_quote(tmp_path: Path) -> None:
+    path = write(tmp_path / "dev.csv", 'text,label\n"a, ""b""\nc",1\n\nd,0\n')
+    table = read_table(path)
+    assert [row.cells["text"] for row in table.rows] == ['a, "b"\nc', "d"]
+    assert [row.line for row in table.rows] == [2, 5]
+
+
+def test_json_lines_are_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "dev.jsonl", '{"text": "a", "label": 1}\n\n{"text": "b", "label": 0}\n')
+    table = read_table(path)
+    assert table.columns == ("text", "label")
+    assert [(row.line, row.cells["label"]) for row in table.rows] == [(1, 1), (3, 0)]
+
+
+def test_without_a_header_columns_are_numbers(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path / "dev.tsv", "gj04\t1\t\tA b.\n"), header=False)
+    assert table.columns == ("0", "1", "2", "3")
+    assert table.rows[0].cells["3"] == "A b."
+
+
+def test_packed_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
+    raw = "text\tlabel\nü\t1\n".encode("utf-8-sig")
+    for name, opened in (("a.tsv.xz", lzma.open), ("a.tsv.gz", gzip.open)):
+        with opened(tmp_path / name, "wb") as file:
+            file.write(raw)
+        assert read_table(tmp_path / name).rows[0].cells == {"text": "ü", "label": "1"}
+
+
+def test_columns_are_found_by_name_number_or_usual_name(tmp_path: Path) -> None:
+    table = read_table(write(tmp_path / "a.tsv", "sentence\tgrade\nx\t1\n"))
+    assert table.find(None, ("text", "sentence"), "text") == "sentence"
+    assert table.find("grade", (), "label") == "grade"
+    assert table.find(1, (), "label") == "grade"
+    with pytest.raises(InputError) as error:
+        table.find("sentense", (), "text")
+    assert str(error.value) == (
+        f"{table.name} has no column 'sentense' (closest: sentence); it has sentence, grade."
+    )
+    with pytest.raises(InputError) as error:
+        table.find(None, ("label", "score"), "label")
+    assert str(error.value) == (
+        f"{table.name} has no column label or score for the label; it has sentence, grade: "
+        "name one with label=COLUMN."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "", " is empty: it has no examples."),
+        ("a.jsonl", "\n", " is empty: it has no examples."),
+        ("a.tsv", "text\tlabel\n", " has a header and no examples."),
+        (
+            "a.tsv",
+            "text\tlabel\na\t1\nb\n",
+            ", line 3 has 1 column where the first line has 2; give every line the same number.",
+        ),
+        (
+            "a.csv",
+            "text,label\na,1,2\n",
+            ", line 2 has 3 columns where the first line has 2; give every line the same number.",
+        ),
+        ("a.csv", 'text,label\n"a,1\n', ", line 2 is not proper CSV: unexpected end of data."),
+        (
+            "a.tsv",
+            "text\ttext\na\tb\n",
+            " names a column twice in its header: text, text; if the first line is an example, say "
+            "header=no and name columns by number from 0.",
+        ),
+        (
+            "a.jsonl",
+            '{"text": "a", "label": 1}\n{"text": "b"}\n',
+            ", line 2 has no 'label', which the first line has; give every object the same keys.",
+        ),
+        (
+            "a.jsonl",
+            "[1]\n",
+            ", line 1 is a JSON list; give an object with named fields, e.g. "
+            '{"text": "...", "label": 1}.',
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_with_its_line(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / name, text)
+    with pytest.raises(InputError) as error:
+        read_table(path)
+    assert str(error.value) == f"{path}{message}"
+
+
+def test_broken_json_is_told_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 1 is not JSON: Expecting"):
+        read_table(write(tmp_path / "a.jsonl", "{text}\n"))
+
+
+def test_missing_files_and_unknown_suffixes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no file"):
+        read_table(tmp_path / "dev.tsv")
+    with pytest.raises(InputError, match=r"has the suffix '.xlsx'.*examples come in .tsv"):
+        read_table(write(tmp_path / "a.xlsx", "x"))
+    assert suffix_of("A.CSV.gz") == ".csv"
