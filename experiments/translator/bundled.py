@@ -1,6 +1,7 @@
 """Score the bundled translator as users load it, and draw how it was trained.
 
-`python -m experiments.translator.bundled --data DIR` writes `docs/results/translator.json` and the figures.
+`python -m experiments.translator.bundled --data DIR` writes `docs/results/translator.json` and the
+figures beside it.
 """
 
 from __future__ import annotations
