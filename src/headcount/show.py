@@ -106,6 +106,8 @@ def show(
     check_heads([wanted], subject.heads)
     if top < 1:
         raise UsageError(f"top is {top}; name 1 key or more.")
+    if not sentence.strip() or (target is not None and not target.strip()):
+        raise UsageError("The sentence is empty; give one with a word in it.")
     found: list[View] = []
 
     def receive(sighting: Sighting) -> None:

@@ -357,8 +357,8 @@ def test_a_translator_without_targets() -> None:
     with pytest.raises(InputError) as caught:
         encode(["Rain."], marian(), stacks=ALL, intake=intake)
     assert str(caught.value) == (
-        "texts in hand has no targets, which a decoder's heads need; give pairs (a .tsv with "
-        "source and target), or survey the encoder alone with stacks={'enc'}."
+        "texts in hand has no targets, which a decoder's heads need; give pairs (--pairs, a .tsv "
+        "with source and target), or look at the encoder alone (--stacks enc)."
     )
 
 

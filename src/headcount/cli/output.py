@@ -34,7 +34,11 @@ def output() -> Console:
     """Where results go; nothing in them is taken for markup."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would call it a failure; see main.py
+
+    return Output(highlight=False, markup=False, emoji=False)
 
 
 def print_json(what: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from headcount.cli import options
 from headcount.cli.corpus import named_corpus
 from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json, print_notes, print_table
-from headcount.cli.progress import bar
+from headcount.cli.progress import bar, told
 from headcount.errors import UsageError
 from headcount.heads import STACKS
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headcount.run import Run
     from headcount.subject import Subject
     from headcount.table import HeadTable
+    from headcount.text.corpus import Corpus
 
 __all__ = ["survey"]
 
@@ -86,6 +87,12 @@ def survey(
         ),
     ] = "window",
     chat: options.Chat = False,
+    own_output: Annotated[
+        bool,
+        typer.Option(
+            "--own-output", help="Translate first, and survey the model's own translations."
+        ),
+    ] = False,
     offset_mass: Annotated[
         bool,
         typer.Option("--offset-mass", help="Also keep the whole distribution of mass by offset."),
@@ -112,8 +119,9 @@ def survey(
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
     chosen, wanted = options.names(columns), _stacks(stacks)
-    corpus = named_corpus(text, pairs, format, limit, seed)
-    _check_columns(chosen, convention)
+    with told("Reading the corpus"):
+        corpus = named_corpus(text, pairs, format, limit, seed)
+        _check_columns(chosen, convention)
     with _opened(out) as run:
         subject = loaded(
             model,
@@ -125,6 +133,8 @@ def survey(
         )
         if run is not None and not replace:
             _check_run(run, subject, wanted)
+        if own_output:
+            corpus = _translated(subject, corpus, batch_size)
         from headcount.survey import survey as measure
 
         unit = "pairs" if corpus.paired else "sentences"
@@ -194,6 +204,17 @@ def _check_run(run: Run, subject: Subject, stacks: list[str] | None) -> None:
             f"{run.path}/ has a survey already, and one of {', '.join(stacks or ())} alone would "
             f"clear {', '.join(others)}; leave out --stacks, choose another folder, or --replace."
         )
+
+
+def _translated(subject: Subject, corpus: Corpus, batch_size: int) -> Corpus:
+    """Each source with what the model makes of it."""
+    from headcount.tasks.own_output import own_output
+    from headcount.text.corpus import read_corpus
+
+    with bar("Translating", unit="sentences") as progress:
+        pairs = read_corpus(own_output(subject, corpus, batch_size=batch_size, progress=progress))
+    pairs.name, pairs.skipped = f"{corpus.name} in its own words", corpus.skipped
+    return pairs
 
 
 def _write(run: Run, table: HeadTable, replace: bool) -> None:

@@ -227,12 +227,13 @@ def _read_key(kind: str, key: str, value: Any) -> Any:
     known = KEYS[kind]
     if key not in known:
         raise UsageError(
-            f"A {kind} task has no key '{key}'{_nearest(key, known)}; it has {', '.join(known)}."
+            f"Tasks of the kind {kind} have no key '{key}'{_nearest(key, known)}; they have "
+            f"{', '.join(known)}."
         )
     try:
         return known[key](value)
     except ValueError as error:
-        raise UsageError(f"{key} of a {kind} task is '{value}'; it must be {error}.") from None
+        raise UsageError(f"{key} of the task {kind} is '{value}'; it must be {error}.") from None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -27,14 +27,14 @@ def tabulate(
     """
     readings = [reading for tally in tallies for reading in tally.compute()]
     names = [column.name for column in columns]
-    parts = {part: _fill(anatomy, readings, names, part) for part in ("value", "low", "high")}
+    values, low, high = (_fill(anatomy, readings, names, part) for part in ("value", "low", "high"))
     notes = {**_notes(readings, names), **(missing or {})}
     return HeadTable.of(
         anatomy.heads,
-        parts["value"],
+        values,
         columns,
-        low=_known(parts["low"]),
-        high=_known(parts["high"]),
+        low=_known(_possible(low, columns)),
+        high=_known(_possible(high, columns)),
         notes=notes,
     )
 
@@ -47,6 +47,16 @@ def _fill(
         if reading.column in filled:
             filled[reading.column][anatomy.spans[reading.site]] = getattr(reading, part)
     return filled
+
+
+def _possible(bounds: dict[str, np.ndarray], columns: Sequence[Column]) -> dict[str, np.ndarray]:
+    """Bounds that the column can reach: few sentences give intervals that know no limits."""
+    return {column.name: _clipped(bounds[column.name], column) for column in columns}
+
+
+def _clipped(bounds: np.ndarray, column: Column) -> np.ndarray:
+    low, high = column.range
+    return bounds if low is None and high is None else np.clip(bounds, low, high)
 
 
 def _known(bounds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -74,8 +74,8 @@ def check_corpus(corpus: Corpus, kind: Kind, decoded: bool) -> None:
     """Refuse a corpus that this kind of model cannot take."""
     if decoded and not corpus.paired:
         raise InputError(
-            f"{corpus.name} has no targets, which a decoder's heads need; give pairs (a .tsv with "
-            "source and target), or survey the encoder alone with stacks={'enc'}."
+            f"{corpus.name} has no targets, which a decoder's heads need; give pairs (--pairs, a "
+            ".tsv with source and target), or look at the encoder alone (--stacks enc)."
         )
     if kind == "decoder" and corpus.paired:
         raise InputError(

@@ -1,0 +1,466 @@
+"""`headcount survey`: what it prints and writes, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headcount.run import Run
+from headcount.table import HeadTable
+
+ROOT = Path(__file__).parents[2]
+TEXT = "The old ferry leaves at noon, and nobody is ever late.\n\nRain.\nTwo crows argued.\n"
+PAIRS = "Rain fell.\tRegen fiel.\nShe mends clocks.\tSie repariert Uhren.\n"
+
+Command = Callable
+Saved = Callable[[str], Path]
+
+
+@pytest.fixture
+def desk(headcount: Command, tmp_path: Path) -> Path:
+    """A folder with inputs of every kind, good and bad; commands run in it."""
+    files = {"s.txt": TEXT, "p.tsv": PAIRS, "empty.txt": "", "blank.txt": "\n \n", "afile": "x"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf8")
+    (tmp_path / "latin.txt").write_bytes("café\n".encode("latin-1"))
+    for name in ("nothing", "foreign", "newer"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "foreign" / "thesis.tex").touch()
+    (tmp_path / "newer" / "run.json").write_text('{"schema": 99}')
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Every file below a folder and what it holds."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+# --- what it prints -----------------------------------------------------------------------------
+
+
+def test_a_table_for_people(desk: Path, headcount: Command, saved: Saved) -> None:
+    ended = headcount("survey", saved("bert"), "--text", "s.txt")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0] == "8 heads of bert: enc 8"
+    assert sum(line.startswith("enc.") for line in lines) == 8
+    sizes = next(line for line in lines if line.startswith("3 sentences"))
+    assert re.match(r"3 sentences of s\.txt, \d+ tokens; Subject\(bert: BertModel, 2 layers", sizes)
+    assert "Note: 1 blank line skipped." in lines
+    assert "\x1b" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        ("200", "Confidence Entropy Self Previous Next First Separator Punctuation offset share"),
+        ("80", "Confidence Entropy Previous Next First Separator offset share"),
+    ],
+)
+def test_people_see_the_columns_worth_seeing(
+    desk: Path,
+    headcount: Command,
+    saved: Saved,
+    monkeypatch: pytest.MonkeyPatch,
+    width: str,
+    titles: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    ended = headcount("survey", saved("bert"), "--text", "s.txt")
+    heading = " ".join(ended.out.split("───")[0].splitlines()[1:])
+    words = {"Best", "token", "head"}
+    assert sorted(set(heading.split()) - words) == sorted(titles.split())
+    assert max(map(len, ended.out.splitlines())) <= int(width)
+    assert "more columns not shown: entropy_first, entropy_uniform, " in ended.out
+    assert "[Clark" not in ended.out  # papers are for `ls`
+
+
+def test_chosen_columns_and_stacks_alone(desk: Path, headcount: Command, saved: Saved) -> None:
+    words = ["--columns", "next,self", "--stacks", "enc"]
+    ended = headcount("survey", saved("marian"), "--text", "s.txt", *words)
+    assert ended.code == 0
+    assert ended.out.splitlines()[0] == "8 heads of marian: enc 8"
+    assert "Confidence" not in ended.out
+    assert "not surveyed" not in ended.out
+
+
+def test_json_for_machines(desk: Path, headcount: Command, saved: Saved) -> None:
+    ended = headcount("survey", saved("gpt2"), "--text", "s.txt", "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, ended.err, len(told["heads"])) == (0, "", 8)
+    first = told["heads"][0]
+    assert first["name"] == "dec.0.0"
+    assert first["next"] is None
+    assert told["columns"]["next"]["note"] == "dec: a causal head cannot look ahead"
+    assert 0 <= first["self_low"] < first["self"] < first["self_high"] <= 1
+    assert told["provenance"]["command"].startswith("headcount survey ")
+    assert told["provenance"]["counts"]["skipped"] == {"blank lines": 1}
+
+
+def test_standard_input(desk: Path, headcount: Command, saved: Saved) -> None:
+    from_file = headcount("survey", saved("bert"), "--text", "s.txt", "--json")
+    piped = headcount("survey", saved("bert"), "--text", "-", "--json", stdin=TEXT)
+    assert json.loads(piped.out)["heads"] == json.loads(from_file.out)["heads"]
+    assert json.loads(piped.out)["provenance"]["corpus"] == "standard input"
+    pairs = headcount("survey", saved("marian"), "--pairs", "-", "--json", stdin=PAIRS)
+    assert json.loads(pairs.out)["provenance"]["counts"]["sentences"] == 2
+
+
+def test_the_bundled_sample(desk: Path, headcount: Command, saved: Saved) -> None:
+    from headcount.bundle import sample
+
+    ended = headcount("survey", saved("bert"), "--text", "sample", "--limit", 6, "--json")
+    plain = "\n".join(sample.sentences()[:6])
+    piped = headcount("survey", saved("bert"), "--text", "-", "--json", stdin=plain)
+    assert json.loads(ended.out)["heads"] == json.loads(piped.out)["heads"]
+    assert json.loads(ended.out)["provenance"]["corpus"] == "sample.conllu"
+    ended = headcount("survey", saved("marian"), "--pairs", "sample", "--limit", 3)
+    assert "3 pairs of sample.en-de.tsv, " in ended.out
+    assert " source and " in ended.out
+
+
+def test_pairs_are_two_columns_whatever_the_file_is_called(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    (desk / "p.txt").write_text(PAIRS)
+    ended = headcount("survey", saved("bert"), "--pairs", "p.txt", "--columns", "separator")
+    assert "2 pairs of p.txt, " in ended.out
+
+
+def test_limit_takes_the_first_and_with_a_seed_a_sample(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    def data(*words: object) -> str:
+        line = ["survey", saved("bert"), "--text", "sample", "--columns", "self", "--json", *words]
+        return str(json.loads(headcount(*line).out)["provenance"]["data"])
+
+    assert data("--limit", 3) == data("--limit", 3)
+    assert data("--limit", 3, "--seed", 1) == data("--limit", 3, "--seed", 1)
+    assert len({data("--limit", 3), data("--limit", 3, "--seed", 1)}) == 2
+
+
+def test_long_sentences_are_counted_and_said(desk: Path, headcount: Command, saved: Saved) -> None:
+    (desk / "long.txt").write_text(" ".join(["Rain fell on the tin roof."] * 40) + "\nRain.\n")
+    line = ["survey", saved("bert"), "--text", "long.txt", "--columns", "self"]
+    ended = headcount(*line)
+    assert "Note: 1 of 2 sentences was too long and gave " in ended.out
+    assert " windows." in ended.out
+    ended = headcount(*line, "--long", "truncate", "--max-length", 9)
+    assert "Note: 1 of 2 sentences was too long and lost the end." in ended.out
+    ended = headcount(*line, "--long", "error")
+    assert ended.code == 1
+    assert "Item 1 of long.txt (line 1) has " in ended.err
+    assert " tokens and the model takes 64; shorten it" in ended.err
+
+
+def test_chat_puts_each_sentence_into_the_template(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    line = ["survey", saved("chatty"), "--text", "s.txt", "--json"]
+    plain, chat = (json.loads(headcount(*line, *more).out) for more in ([], ["--chat"]))
+    tokens = [table["provenance"]["counts"]["tokens"]["target"] for table in (plain, chat)]
+    assert tokens[1] > tokens[0] + 3 * 10
+
+
+def test_own_output_is_what_the_model_says(desk: Path, headcount: Command) -> None:
+    line = ["survey", "translator", "--text", "s.txt", "--own-output", "--columns", "first"]
+    ended = headcount(*line, "--limit", 2, "--json")
+    told = json.loads(ended.out)
+    assert told["provenance"]["corpus"] == "s.txt in its own words"
+    assert told["provenance"]["counts"]["tokens"].keys() == {"source", "target"}
+    assert all(head["first"] is not None for head in told["heads"])
+
+
+# --- what it writes -----------------------------------------------------------------------------
+
+
+def test_a_run_directory_is_written_and_joined(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    line = ["survey", saved("bert"), "--text", "s.txt", "-o", "run"]
+    ended = headcount(*line, "--columns", "self,best_offset")
+    assert ended.out.endswith("Wrote run/ (heads.parquet, run.json).\n")
+    assert sorted(contents(desk / "run")) == ["heads.parquet", "offsets.parquet", "run.json"]
+    before = HeadTable.load("run")
+    assert headcount(*line, "--columns", "entropy").code == 0
+    table = HeadTable.load("run")
+    assert table.names == ["self", "best_offset", "entropy"]
+    assert table.frame[before.names].equals(before.frame)
+    assert set(table.details) == {"offsets"}
+    run = Run.open("run", create=False)
+    assert list(run.stages) == ["survey"]
+    assert run.stages["survey"]["settings"]["columns"] == ["entropy"]
+    assert run.stages["survey"]["notes"] == []
+
+
+def test_a_run_of_another_model_is_kept_unless_replaced(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    headcount("survey", saved("bert"), "--text", "s.txt", "-o", "run", "--columns", "self")
+    before = contents(desk)
+    line = ["survey", saved("gpt2"), "--text", "s.txt", "-o", "run", "--columns", "first"]
+    ended = headcount(*line)
+    assert ended.code == 1
+    assert ended.err == (
+        "Error: run/ holds a table of 8 heads, and this one has 8 that are not the same; choose "
+        "another folder, or pass replace=True (--replace).\n"
+    )
+    assert contents(desk) == before
+    assert headcount(*line, "--replace").code == 0
+    assert HeadTable.load("run").stacks == ["dec"]
+
+
+def test_a_survey_of_one_stack_does_not_clear_the_others(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    line = ["survey", saved("marian"), "--pairs", "p.tsv", "-o", "run", "--columns", "self"]
+    headcount(*line)
+    before = contents(desk)
+    ended = headcount(*line, "--stacks", "enc")
+    assert ended.code == 2
+    assert ended.err == (
+        "Error: run/ has a survey already, and one of enc alone would clear dec, cross; leave out "
+        "--stacks, choose another folder, or --replace.\n"
+    )
+    assert contents(desk) == before
+
+
+# --- what it says when it cannot ------------------------------------------------------------------
+
+#: Words, exit code, message; {name} is the folder of a saved model.
+BAD: dict[str, tuple[str, int, str]] = {
+    "missing file": ("{bert} --text t.txt", 1, "There is no file t.txt; near it are "),
+    "empty file": ("{bert} --text empty.txt", 1, "empty.txt is empty: it has no sentence."),
+    "blank file": (
+        "{bert} --text blank.txt",
+        1,
+        "blank.txt is empty: it has no sentence (2 blank lines skipped).",
+    ),
+    "wrong encoding": (
+        "{bert} --text latin.txt",
+        1,
+        "latin.txt is not UTF-8: byte 3 (line 1) is 0xE9; convert it, e.g. "
+        "iconv -f latin1 -t utf-8 latin.txt > utf8-latin.txt.",
+    ),
+    "text that is a folder": ("{bert} --text nothing", 1, "nothing is a folder; give one file"),
+    "one column for pairs": ("{bert} --pairs s.txt", 1, "s.txt"),
+    "folder without config": (
+        "nothing --text s.txt",
+        1,
+        "The folder 'nothing' is empty; pass a folder that save_pretrained wrote",
+    ),
+    "unknown model": (
+        "no/such/model --text s.txt",
+        1,
+        "There is no folder or file 'no/such/model'. Known names: translator, minilm",
+    ),
+    "no attention": (
+        "{mamba} --text s.txt",
+        1,
+        "MambaModel (model type 'mamba') has no attention heads; headcount works on Transformers "
+        "with softmax attention.",
+    ),
+    "two towers": (
+        "{clip} --text s.txt",
+        1,
+        "CLIPModel has two towers whose heads would share their names; pass one of them",
+    ),
+    "NaN in BERT": (
+        "{nan-bert} --text s.txt",
+        1,
+        "The weight encoder.layer.0.attention.self.query.weight of nan-bert holds 1 values of "
+        "1024 that are NaN or infinite; the checkpoint is broken",
+    ),
+    "NaN in Llama": ("{nan-llama} --text s.txt", 1, "of nan-llama holds 1 values of "),
+    "NaN outside the interface": (
+        "{nan-deberta} --text s.txt",
+        1,
+        "in_proj.weight of nan-deberta holds 1 values of 3072 that are NaN or infinite",
+    ),
+    "NaN in GPT-J": ("{nan-gptj} --text s.txt", 1, "of nan-gptj holds 1 values of 1024"),
+    "newer run": (
+        "{bert} --text s.txt -o newer",
+        1,
+        "newer/ was written with schema 99; this headcount",
+    ),
+    "run that is a file": (
+        "{bert} --text s.txt -o afile",
+        1,
+        "afile is a file, not a folder; choose another folder for the run.",
+    ),
+    "foreign folder": (
+        "{bert} --text s.txt -o foreign",
+        1,
+        "foreign/ is not a run directory: it holds thesis.tex and no run.json.",
+    ),
+    "unwritable place": (
+        "{bert} --text s.txt -o afile/run",
+        1,
+        "afile/run/ cannot be made: not a directory. Choose another folder.",
+    ),
+    "model fails after the run was made": (
+        "{mamba} --text s.txt -o deep/er/run",
+        1,
+        "has no attention heads",
+    ),
+    "unknown column": (
+        "{bert} --text s.txt --columns selff",
+        2,
+        "There is no column 'selff'; did you mean self?",
+    ),
+    "no column": ("{bert} --text s.txt --columns ,", 2, "--columns names no column; name some"),
+    "unknown convention": (
+        "{bert} --text s.txt --convention codex",
+        2,
+        "--convention is 'codex'; choose headcount, paper or code.",
+    ),
+    "column without author code": (
+        "{bert} --text s.txt --columns confidence --convention code",
+        2,
+        "Column 'confidence' does not exist under the convention 'code': the authors published no "
+        "program for it; use the convention headcount or paper.",
+    ),
+    "unknown stack": (
+        "{bert} --text s.txt --stacks foo",
+        2,
+        "There is no stack 'foo'; choose among enc, dec, cross.",
+    ),
+    "stack the model lacks": (
+        "{bert} --text s.txt --stacks dec",
+        2,
+        "bert has no stack 'dec'; it has enc.",
+    ),
+    "two corpora": (
+        "{bert} --text s.txt --pairs p.tsv",
+        2,
+        "Both --text and --pairs were given; name one corpus",
+    ),
+    "no corpus": ("{bert}", 2, "No --text or --pairs was given; name one corpus"),
+    "pairs for a decoder": (
+        "{gpt2} --pairs p.tsv",
+        1,
+        "p.tsv holds pairs, which a decoder-only model cannot take; give one text a line (.txt).",
+    ),
+    "text for a translator": (
+        "{marian} --text s.txt",
+        1,
+        "s.txt has no targets, which a decoder's heads need; give pairs (--pairs, a .tsv with "
+        "source and target), or look at the encoder alone (--stacks enc).",
+    ),
+    "own output of no translator": (
+        "{bert} --text s.txt --own-output",
+        2,
+        "bert is a BertModel, which translates nothing;",
+    ),
+    "no chat template": (
+        "{bert} --text s.txt --chat",
+        2,
+        "BertTokenizer has no chat template; leave out chat=True (--chat), or use the instruct "
+        "version of the model.",
+    ),
+    "unknown device": (
+        "{bert} --text s.txt --device tpu",
+        2,
+        "There is no device 'tpu'; allowed: auto, cpu",
+    ),
+    "unknown dtype": (
+        "{bert} --text s.txt --dtype int3",
+        2,
+        "There is no dtype 'int3'; allowed: auto, float32, bfloat16, float16, float64.",
+    ),
+    "batch of none": (
+        "{bert} --text s.txt --batch-size 0",
+        2,
+        "--batch-size is 0; it must be 1 or more.",
+    ),
+    "limit of none": ("{bert} --text s.txt --limit 0", 2, "--limit is 0; it must be 1 or more."),
+    "unknown way with long ones": (
+        "{bert} --text s.txt --long drop",
+        2,
+        "--long is 'drop'; choose window, truncate or error.",
+    ),
+    "unknown format": (
+        "{bert} --text s.txt --format csv",
+        2,
+        "--format is 'csv'; choose txt, tsv or conllu.",
+    ),
+    "longer than the model": (
+        "{bert} --text s.txt --max-length 999",
+        2,
+        "The maximum length is 999; this model takes 1 to 64 tokens.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gives_one_sentence_and_leaves_nothing(
+    desk: Path, headcount: Command, saved: Saved, case: str
+) -> None:
+    words, code, message = BAD[case]
+    line = [str(saved(w[1:-1])) if w.startswith("{") else w for w in words.split()]
+    before = contents(desk)
+    ended = headcount("survey", *line)
+    assert ended.code == code
+    assert ended.err.startswith("Error: ")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert ended.out == ""
+    assert contents(desk) == before
+
+
+SLOW = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import headcount.survey
+counted = headcount.survey._check_numbers
+def slow(*words):
+    counted(*words)
+    print("in the middle", flush=True)
+    time.sleep(60)
+headcount.survey._check_numbers = slow
+from headcount.cli.main import run
+run()
+"""
+
+
+def test_control_c_in_the_middle_leaves_nothing(desk: Path, saved: Saved) -> None:
+    before = contents(desk)
+    words = ["survey", str(saved("bert")), "--text", "s.txt", "-o", "new/run"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=desk,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in the middle\n"
+    assert (desk / "new" / "run").is_dir()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "Error: Interrupted; nothing half-written was left behind.\n"
+    assert contents(desk) == before
+
+
+def test_progress_is_shown_on_a_terminal_alone(
+    desk: Path, headcount: Command, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes this for a terminal
+    ended = headcount("survey", saved("bert"), "--text", "s.txt", "--json")
+    assert "Surveying" in ended.err
+    assert "3/3" in ended.err
+    assert "left" in ended.err
+    json.loads(ended.out)
