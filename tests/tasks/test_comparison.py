@@ -95,7 +95,9 @@ def test_too_few_examples_are_refused() -> None:
 
 def test_outcomes_of_different_tasks_are_refused() -> None:
     accuracy = Outcome(ACCURACY, np.ones((9, 2)))
-    with pytest.raises(UsageError, match="One outcome is a loss and the other a accuracy"):
+    with pytest.raises(
+        UsageError, match="The metric of one outcome is loss and of the other accuracy"
+    ):
         Outcome(LOSS, np.ones((9, 2))).against(accuracy)
     with pytest.raises(UsageError, match=r"different examples \(8 and 9\)"):
         Outcome(ACCURACY, np.ones((8, 2))).against(accuracy)

@@ -82,9 +82,9 @@ def test_no_examples_are_an_error() -> None:
     with pytest.raises(InputError) as error:
         read_each([], labelled, "classification", "(text, label)")
     assert str(error.value) == (
-        "There are no examples; a classification task takes a list of (text, label)."
+        "There are no examples; tasks of the kind classification take a list of (text, label)."
     )
-    with pytest.raises(InputError, match="or the path of a file, not a int"):
+    with pytest.raises(InputError, match="or the path of a file, not of the type int"):
         read_each(3, labelled, "classification", "(text, label)")  # type: ignore[arg-type]
 
 

@@ -39,4 +39,6 @@ def test_a_metric_that_no_sum_gives_is_computed_from_its_rows() -> None:
 def test_an_unknown_metric_is_told_with_those_there_are() -> None:
     with pytest.raises(UsageError) as error:
         choose_metric("lm", "bleu", {"loss": 1, "perplexity": 2})
-    assert str(error.value) == "A lm task has no metric 'bleu'; choose loss or perplexity."
+    assert (
+        str(error.value) == "Tasks of the kind lm have no metric 'bleu'; choose loss or perplexity."
+    )

@@ -114,6 +114,14 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(
     assert str(error.value) == f"{path}{message}"
 
 
+def test_rows_of_a_ragged_file_may_be_longer_but_not_shorter(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "a\tb\nc\td\te\n")
+    table = read_table(path, header=False, ragged=True)
+    assert [list(row.cells.values()) for row in table.rows] == [["a", "b"], ["c", "d"]]
+    with pytest.raises(InputError, match="line 2 has 1 column where the first line has 2"):
+        read_table(write(path, "a\tb\nc\n"), header=False, ragged=True)
+
+
 def test_broken_json_is_told_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 1 is not JSON: Expecting"):
         read_table(write(tmp_path / "a.jsonl", "{text}\n"))

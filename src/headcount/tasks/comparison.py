@@ -105,8 +105,8 @@ def _check_same(outcome: Outcome, baseline: Outcome) -> None:
     """Refuse to subtract apples from pears."""
     if outcome.name != baseline.name:
         raise UsageError(
-            f"One outcome is a {outcome.name} and the other a {baseline.name}; compare outcomes of "
-            "the same task."
+            f"The metric of one outcome is {outcome.name} and of the other {baseline.name}; "
+            "compare outcomes of the same task."
         )
     ours, theirs = (one.provenance.get("task", {}).get("hash") for one in (outcome, baseline))
     if len(outcome) != len(baseline) or ours != theirs:

@@ -65,12 +65,12 @@ def read_each(
     """Read items in hand one by one; none at all is an error."""
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise InputError(
-            f"Examples of a {kind} task are a list of {shape}, or the path of a file, not a "
-            f"{type(items).__name__}."
+            f"Examples of the kind {kind} are a list of {shape}, or the path of a file, not of the "
+            f"type {type(items).__name__}."
         )
     found = tuple(read(item, place(number)) for number, item in enumerate(items))
     if not found:
-        raise InputError(f"There are no examples; a {kind} task takes a list of {shape}.")
+        raise InputError(f"There are no examples; tasks of the kind {kind} take a list of {shape}.")
     return found
 
 

@@ -31,4 +31,6 @@ def logits_of(subject: Subject, batch: Batch, *, axes: int, needs: str) -> Tenso
 
 def refuse(subject: Subject, needs: str) -> ModelError:
     """The error for a model of the wrong kind for a task."""
-    return ModelError(f"{needs}, and {subject.name} is a {type(subject.inner).__name__}.")
+    return ModelError(
+        f"{needs}, and {subject.name} is of the class {type(subject.inner).__name__}."
+    )

@@ -9,14 +9,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headcount.errors import InputError, UsageError
 from headcount.tasks.classification import classification
-from headcount.tasks.reading import Columns
+from headcount.tasks.example import labelled
+from headcount.tasks.reading import Columns, labelled_rows
 from headcount.tasks.regression import regression
 from headcount.tasks.similarity import similarity as similar
+from headcount.tasks.table_file import read_table
 from headcount.tasks.task import Task
 
 __all__ = ["SETS", "glue"]
@@ -75,9 +77,12 @@ def glue(
     if similarity and chosen.kind != "regression":
         raise UsageError(f"{chosen.folder} has classes and no scores of similarity; STS-B has.")
     path, columns = _file(chosen, Path(folder), split)
+    # Some rows of STS-B end in columns of their own: where the texts came from.
+    table = read_table(path, header=columns.header, ragged=True)
+    examples = labelled_rows(table, columns, labelled)
     extra = {"labels": chosen.labels} if chosen.labels else {}
     make = _MAKERS["similarity" if similarity else chosen.kind]
-    return make(path, metric or chosen.metric, **vars(columns), **extra)
+    return replace(make(examples, metric or chosen.metric, **extra), name=table.name)
 
 
 _MAKERS: dict[str, Callable[..., Task]] = {

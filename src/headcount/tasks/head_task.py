@@ -34,7 +34,8 @@ class HeadTask(Task):
     def check(self, subject: Subject) -> None:
         """Raise unless the model gives one row of logits a text, and several in a batch."""
         config = subject.inner.config
-        if type(subject.inner) is type(subject.inner.base_model):  # no head on top
+        bare = subject.inner.base_model is subject.inner
+        if bare or subject.inner.get_output_embeddings() is not None:  # no head, or one for words
             raise refuse(subject, self.needs)
         if subject.kind == "dec" and config.pad_token_id is None:
             raise ModelError(

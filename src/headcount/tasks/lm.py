@@ -41,8 +41,8 @@ class LanguageModelling(Task):
         if subject.kind != "dec":
             other = "mlm" if subject.kind == "enc" else "translation"
             raise ModelError(
-                f"{_NEEDS}, and {subject.name} is a {type(subject.inner).__name__} with "
-                f"{subject.kind} heads; use a task of the kind {other}."
+                f"{_NEEDS}, and {subject.name} is of the class {type(subject.inner).__name__}, "
+                f"with {subject.kind} heads; use the task {other}."
             )
 
     def encode(self, subject: Subject, batch_size: int) -> Encoded:

@@ -73,12 +73,12 @@ def choose_metric(kind: str, name: str, known: Mapping[str, M]) -> M:
 
     >>> choose_metric("translation", "acuracy", {"bleu": 1, "chrf": 2, "loss": 3})
     Traceback (most recent call last):
-    headcount.errors.UsageError: A translation task has no metric 'acuracy'; choose bleu, chrf or
-    loss.
+    headcount.errors.UsageError: Tasks of the kind translation have no metric 'acuracy'; choose
+    bleu, chrf or loss.
     """
     if name not in known:
         *most, last = known
         raise UsageError(
-            f"A {kind} task has no metric '{name}'; choose {', '.join(most)} or {last}."
+            f"Tasks of the kind {kind} have no metric '{name}'; choose {', '.join(most)} or {last}."
         )
     return known[name]

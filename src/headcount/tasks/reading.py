@@ -14,7 +14,7 @@ from headcount.text.corpus import read_corpus
 from headcount.text.lines import text_file
 from headcount.text.sentence import Pair, Sentence
 
-__all__ = ["Columns", "Found", "read_labelled", "read_pairs", "read_texts"]
+__all__ = ["Columns", "Found", "labelled_rows", "read_labelled", "read_pairs", "read_texts"]
 
 #: Names that columns usually have.
 TEXT = ("text", "sentence", "text1", "sentence1")
@@ -53,7 +53,7 @@ def read_labelled(
     """Labelled examples, each gone through `read`; all with a second text, or none."""
     if isinstance(source, str | Path):
         table = read_table(source, header=columns.header)
-        found = Found(tuple(_labelled_rows(table, columns, read)), table.name)
+        found = Found(tuple(labelled_rows(table, columns, read)), table.name)
     else:
         found = Found(read_each(source, read, kind, shape), IN_HAND)
     paired = [example.second is not None for example in found.examples]
@@ -66,9 +66,10 @@ def read_labelled(
     return found
 
 
-def _labelled_rows(
+def labelled_rows(
     table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
 ) -> list[Labelled]:
+    """The examples in some columns of a table, each with its line."""
     text = table.find(columns.text, TEXT, "text")
     second = _second(table, columns)
     label = table.find(columns.label, LABEL, "label")

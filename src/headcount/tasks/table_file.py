@@ -65,18 +65,19 @@ class Table:
         return ", ".join(self.columns)
 
 
-def read_table(path: str | Path, *, header: bool = True) -> Table:
+def read_table(path: str | Path, *, header: bool = True, ragged: bool = False) -> Table:
     """Read a file of rows; without a header its columns are called 0, 1, 2 and so on.
 
     In .tsv files quotes are ordinary characters; in .csv files they quote. Blank lines are
-    skipped. A row with more or fewer cells than the first is an error.
+    skipped. A row with more or fewer cells than the first is an error; in a `ragged` file a row
+    may have more, which are not read.
     """
     file = text_file(path)
     suffix = suffix_of(path)
     if suffix in (".jsonl", ".ndjson"):
         return _objects(file)
     records = _comma(file) if suffix == ".csv" else _tabs(file)
-    return _table(file.name, records, header)
+    return _table(file.name, records, header, ragged)
 
 
 def suffix_of(path: str | Path) -> str:
@@ -113,7 +114,9 @@ def _comma(file: TextFile) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{file.name}, line {last + 1} is not proper CSV: {error}.") from error
 
 
-def _table(name: str, records: Iterator[tuple[int, list[str]]], header: bool) -> Table:
+def _table(
+    name: str, records: Iterator[tuple[int, list[str]]], header: bool, ragged: bool
+) -> Table:
     first = next(records, None)
     if first is None:
         raise InputError(f"{name} is empty: it has no examples.")
@@ -123,8 +126,9 @@ def _table(name: str, records: Iterator[tuple[int, list[str]]], header: bool) ->
             f"{name} names a column twice in its header: {', '.join(columns)}; if the first line "
             "is an example, say header=no and name columns by number from 0."
         )
+    width = len(columns) if ragged else None
     rows = [] if header else [_row(name, *first, columns)]
-    rows += [_row(name, number, cells, columns) for number, cells in records]
+    rows += [_row(name, number, cells[:width], columns) for number, cells in records]
     if not rows:
         raise InputError(f"{name} has a header and no examples.")
     return Table(name, tuple(columns), tuple(rows))

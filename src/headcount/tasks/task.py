@@ -216,9 +216,9 @@ class Task(ABC):
             return
         check_finite(subject)
         raise ModelError(
-            f"{self._place(batch.index[broken[0]])} of {self.name} gets a {self.metric.name} that "
-            f"is not a number from {subject.name}, although all weights are; {subject.dtype} may "
-            "be too small: load it with dtype='float32'."
+            f"{self._place(batch.index[broken[0]])} of {self.name}: the {self.metric.name} of "
+            f"{subject.name} is not a number, although all its weights are; {subject.dtype} may be "
+            "too small: load it with dtype='float32'."
         )
 
     def _check_all_there(self, sheet: Sheet, subject: Subject) -> None:
