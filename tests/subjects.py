@@ -17,8 +17,13 @@ def subject_of(family: str, tokenizer: str, **settings: object) -> Subject:
     Subject(bert: BertModel, 2 layers x 4 heads enc, float32 on cpu)
     """
     words = BUILDERS[tokenizer]()
-    ids = {"vocab_size": len(words), "pad_token_id": words.pad_token_id or 0}
-    return Subject(TINY[family](**(ids | settings)), words, name=family)
+    names = ("pad_token_id", "bos_token_id", "eos_token_id")
+    ids = {name: getattr(words, name) for name in names if getattr(words, name) is not None}
+    start = "eos_token_id" if family in ("bart", "m2m100") else "pad_token_id"
+    # M2M100 keeps ids behind its vocabulary for languages.
+    size = len(words) + (128 if family == "m2m100" else 0)
+    more = {"vocab_size": size, "decoder_start_token_id": ids.get(start, 0)}
+    return Subject(TINY[family](**(ids | more | settings)), words, name=family)
 
 
 def save(folder: Path, family: str, tokenizer: str | None = None, **settings: object) -> Path:

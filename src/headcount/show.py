@@ -144,9 +144,7 @@ def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat
             f"{subject.name} takes; shorten it."
         )
     if not batches:
-        raise InputError(
-            f"The sentence {sentence!r} has no token for this tokenizer; give another."
-        )
+        raise InputError(f"The sentence {sentence!r} has no token for this tokenizer.")
     return batches[0]
 
 
