@@ -102,7 +102,7 @@ def main() -> None:
         "aim": 1.5,
         "rounds": ROUNDS,
         "peak_mib_by_sentences": memory,
-        "provenance": provenance.collect(command="python -m benchmarks.survey"),
+        "provenance": provenance.collect() | {"command": "python -m benchmarks.survey"},
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "survey.json").write_text(json.dumps(result, indent=2) + "\n")

@@ -14,6 +14,7 @@ from experiments.surface.measure import surveys
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
+COMMAND = "python -m experiments.surface"
 
 
 def main() -> None:
@@ -29,12 +30,15 @@ def main() -> None:
     found = surveys(config, Path(given.data))
     told = {
         name: {
-            convention: {"findings": findings(table), "provenance": table.provenance}
+            convention: {
+                "findings": findings(table),
+                "provenance": table.provenance | {"command": COMMAND},  # no paths of a machine
+            }
             for convention, table in tables.items()
         }
         for name, tables in found.items()
     }
-    result = {"config": config, "command": "python -m experiments.surface", "models": told}
+    result = {"config": config, "command": COMMAND, "models": told}
     (given.out / "surface.json").write_text(json.dumps(result, indent=1) + "\n")
     draw({name: tables["headcount"] for name, tables in found.items()}, given.out / "surface.svg")
 

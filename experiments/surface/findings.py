@@ -16,14 +16,16 @@ def by_layer(table: hc.HeadTable, column: str) -> np.ndarray:
     return values.to_numpy().reshape(layers, -1)
 
 
-def over(table: hc.HeadTable, column: str, bar: float) -> list[str]:
-    """Heads above a bar, highest first."""
-    return [str(h) for h in table.rank(column) if table.frame.loc[tuple(h), column] > bar]
+def over(table: hc.HeadTable, column: str, bar: float) -> dict[str, float]:
+    """Heads above a bar with their values, highest first."""
+    ranked = {str(head): float(table.frame.loc[tuple(head), column]) for head in table.rank(column)}
+    return {head: round(value, 3) for head, value in ranked.items() if value > bar}
 
 
 def findings(table: hc.HeadTable) -> dict[str, Any]:
     """The numbers that decide whether each finding holds."""
-    mean = {c: by_layer(table, c).mean(1) for c in ("first", "separator", "punctuation", "entropy")}
+    averaged = ("self", "previous", "next", "first", "separator", "punctuation", "entropy")
+    mean = {column: by_layer(table, column).mean(1) for column in averaged}
     ends, first = by_layer(table, "separator_to_separator"), by_layer(table, "entropy_first")
     uniform = float(table.frame["entropy_uniform"].iloc[0])
     return {
@@ -31,10 +33,7 @@ def findings(table: hc.HeadTable) -> dict[str, Any]:
         "next_over_half": over(table, "next", 0.5),
         "separator_over_half": over(table, "separator", 0.5),
         "first_over_half": over(table, "first", 0.5),
-        "mean_first_by_layer": mean["first"].round(4).tolist(),
-        "mean_separator_by_layer": mean["separator"].round(4).tolist(),
-        "mean_punctuation_by_layer": mean["punctuation"].round(4).tolist(),
-        "mean_entropy_by_layer": mean["entropy"].round(4).tolist(),
+        **{f"mean_{column}_by_layer": mean[column].round(4).tolist() for column in averaged},
         "separator_to_separator_by_layer": ends.mean(1).round(4).tolist(),
         "entropy_first_by_layer": first.mean(1).round(4).tolist(),
         "entropy_uniform": round(uniform, 4),

@@ -24,6 +24,7 @@ from headcount.tasks import translation
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent.parent / "docs" / "results"
+COMMAND = "python -m experiments.translator.bundled"  # as run from the root, without paths
 INK, BLUE, RUST = "#333333", "#12419b", "#a0572a"
 
 
@@ -107,9 +108,7 @@ def main() -> None:
     result = {
         "tatoeba test": scored(subject, Path(given.data) / "parallel" / "tatoeba.en-de.test.tsv"),
         "bundled sample": scored(subject, sample.pairs(), shown=8),
-        "provenance": provenance.collect(
-            command="python -m experiments.translator.bundled", subject=subject.describe()
-        ),
+        "provenance": provenance.collect(subject=subject.describe()) | {"command": COMMAND},
     }
     (given.out / "translator.json").write_text(
         json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf8"
