@@ -6,7 +6,7 @@ offset for at least 90% of tokens. There is no author code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -99,8 +99,8 @@ class Offsets(SumsTally):
             )
             return [Reading.missing(column.name, site, why) for column in self.columns]
         if bool(self.sums.of(site, "weights").isnan().any()):
-            # The largest of weights that are no numbers sits nowhere: say NaN, and no reason.
-            return [replace(Reading.missing(c.name, site, ""), note=None) for c in self.columns]
+            # The largest of weights that are no numbers sits nowhere.
+            return [Reading.broken(column.name, site) for column in self.columns]
         counts = self.sums.of(site, "counts").numpy()
         best = np.array([_most_frequent(row) for row in counts])
         heads = np.arange(site.heads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -41,6 +41,11 @@ class Reading:
         """Not measured here, and the reason."""
         nothing = np.full(site.heads, np.nan)
         return cls(column, site, nothing, nothing.copy(), nothing.copy(), why)
+
+    @classmethod
+    def broken(cls, column: str, site: Site) -> Reading:
+        """Measured, but not a number: the model's attention is to blame, and no reason excuses."""
+        return replace(cls.missing(column, site, ""), note=None)
 
 
 class Tally(Protocol):
@@ -100,6 +105,8 @@ def read_macro(sums: Sums, site: Site, name: str, why: str) -> Reading:
     )
     if not count.any():
         return Reading.missing(name, site, why)
+    if np.isnan(total).any():
+        return Reading.broken(name, site)
     return Reading(name, site, *stats.mean_interval(total, squares, count))
 
 
@@ -127,6 +134,8 @@ def read_micro(sums: Sums, site: Site, name: str, why: str) -> Reading:
     )
     if not n.any():
         return Reading.missing(name, site, why)
+    if np.isnan(x).any():
+        return Reading.broken(name, site)
     return Reading(name, site, *stats.ratio_interval(x, n, xx, xn, nn, count))
 
 

@@ -14,6 +14,7 @@ from headcount.models.probe import quiet_arguments
 from headcount.models.site import Site
 from headcount.subject import Subject
 from headcount.text.batch import Batch
+from headcount.wiring.ids import check_ids
 from headcount.wiring.needs import Needs
 from headcount.wiring.recorded import recorded_maps
 from headcount.wiring.seam import Attended, Turns, attached
@@ -58,6 +59,7 @@ class Watch:
     def __call__(self, batch: Batch, receive: Receiver | None = None) -> list[Sighting]:
         """Run a batch; return its sightings, or hand each to `receive` and return none."""
         kept: list[Sighting] = []
+        check_ids(self.subject, batch.inputs)
         batch = batch.to(self.subject.device)
         self._batch, self._receive = batch, receive or kept.append
         try:
