@@ -81,7 +81,7 @@ class Classification(HeadTask):
     def _rows(self, answer: Tensor, batch: Batch, said: Any) -> Floats:
         one = np.ones(len(said))
         if self.metric.name == "loss":
-            return np.stack([_losses(answer, batch).double().cpu().numpy(), one], axis=1)
+            return np.stack([_losses(answer, batch).cpu().double().numpy(), one], axis=1)
         gold = labels_of(batch, answer).cpu().numpy()
         if self.metric.name == "accuracy":
             return np.stack([(said == gold).astype(np.float64), one], axis=1)

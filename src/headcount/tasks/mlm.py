@@ -96,10 +96,10 @@ class MaskedLanguageModelling(Task):
         labels = labels_of(batch, answer)
         if self.metric.name == "loss":
             return loss_marks(answer, labels)
-        right = (answer.argmax(dim=-1) == labels).sum(dim=1).double()
+        right = (answer.argmax(dim=-1) == labels).sum(dim=1).float()
         right = right.masked_fill(answer.isnan().flatten(1).any(dim=1), torch.nan)
-        both = torch.stack([right, label_counts(labels).double()], dim=1)
-        return Marks(both.cpu().numpy(), [])
+        both = torch.stack([right, label_counts(labels).float()], dim=1)
+        return Marks(both.cpu().double().numpy(), [])
 
     def _instead(self, ids: Tensor, subject: Subject, noise: np.random.Generator) -> Tensor:
         """What stands in the place of hidden tokens."""

@@ -59,9 +59,9 @@ class Regression(HeadTask):
 
 def number_marks(metric: Metric, said: Tensor, gold: Tensor, losses: Tensor) -> Marks:
     """What the metric counts in predicted numbers."""
-    x, y = said.double().cpu().numpy(), gold.double().cpu().numpy()
+    x, y = said.cpu().double().numpy(), gold.cpu().double().numpy()
     if metric.name == "loss":
-        rows = np.stack([losses.double().cpu().numpy(), np.ones(len(x))], axis=1)
+        rows = np.stack([losses.cpu().double().numpy(), np.ones(len(x))], axis=1)
     elif metric.name == "pearson":
         rows = pair_sums(x, y)
     else:

@@ -54,8 +54,8 @@ def labels_of(batch: Batch, like: Tensor) -> Tensor:
 
 def loss_marks(logits: Tensor, labels: Tensor) -> Marks:
     """The summed loss and the number of labels of each row."""
-    both = [row_losses(logits, labels).double(), label_counts(labels).double()]
-    return Marks(torch.stack(both, dim=1).cpu().numpy(), [])
+    both = torch.stack([row_losses(logits, labels), label_counts(labels).float()], dim=1)
+    return Marks(both.cpu().double().numpy(), [])
 
 
 def _perplexity(sums: Floats) -> Floats:
