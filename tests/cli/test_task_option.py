@@ -199,6 +199,16 @@ def test_a_spec_builds_its_task(tmp_path: Path) -> None:
         parse_task(f"mlm:{tmp_path / 'b.txt'}").build()
 
 
+def test_the_bundled_sample_needs_no_file() -> None:
+    from headcount.bundle import sample
+
+    task = parse_task("translation:sample,metric=chrf").build()
+    assert [(pair.source, pair.target) for pair in task.examples] == list(sample.pairs())
+    assert [one.text for one in parse_task("lm:sample").build().examples] == sample.sentences()
+    with pytest.raises(InputError, match="There is no file sample"):
+        parse_task("classification:sample").build()
+
+
 @pytest.mark.parametrize("kind", KEYS)
 def test_keys_are_the_arguments_of_the_task(kind: str) -> None:
     arguments = set(inspect.signature(getattr(tasks, kind)).parameters)

@@ -93,6 +93,14 @@ def test_too_few_examples_are_refused() -> None:
         compare(rows[:1], rows[1])
 
 
+def test_other_beams_are_compared_like_other_models() -> None:
+    few, many = (
+        Outcome(ACCURACY, np.ones((9, 2)), provenance={"task": {"hash": "a", "beams": beams}})
+        for beams in (1, 4)
+    )
+    assert many.against(few, draws=100).value == 0
+
+
 def test_outcomes_of_different_tasks_are_refused() -> None:
     accuracy = Outcome(ACCURACY, np.ones((9, 2)))
     with pytest.raises(
@@ -104,5 +112,11 @@ def test_outcomes_of_different_tasks_are_refused() -> None:
     named = Outcome(ACCURACY, np.ones((9, 2)), provenance={"task": {"hash": "a"}})
     with pytest.raises(UsageError, match="needs the same task on both sides"):
         named.against(accuracy)
+    hidden = [
+        Outcome(ACCURACY, np.ones((9, 2)), provenance={"task": {"hash": "a", "seed": seed}})
+        for seed in (0, 1)
+    ]
+    with pytest.raises(UsageError, match="differ: seed is 1 in one and 0 in the other"):
+        hidden[1].against(hidden[0])
     with pytest.raises(UsageError, match="no outcome to compare"):
         compare([], accuracy)

@@ -134,7 +134,16 @@ class TaskSpec:
             options = dict(self.options)
             return tasks.glue(options.pop("set"), self.place, **options)
         make: Callable[..., AnyTask] = getattr(tasks, self.kind)
-        return make(Path(self.place), **self.options)
+        return make(self._examples(), **self.options)
+
+    def _examples(self) -> Any:
+        """The file's path; for `sample`, as in other verbs, the bundled texts."""
+        bundled = {"translation": "pairs", "lm": "sentences", "mlm": "sentences"}
+        if self.place != "sample" or self.kind not in bundled:
+            return Path(self.place)
+        from headcount.bundle import sample
+
+        return getattr(sample, bundled[self.kind])()
 
 
 def read_task(task: str | None, task_file: Path | None) -> TaskSpec:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 
+#: What may differ between two outcomes that are compared: how the model was made to speak.
+_FREE = {"beams", "max_new_tokens", "length_penalty", "data"}
+
+
 class Comparison(NamedTuple):
     """A difference of metrics with its interval and p value; arrays where many were compared."""
 
@@ -108,9 +112,15 @@ def _check_same(outcome: Outcome, baseline: Outcome) -> None:
             f"The metric of one outcome is {outcome.name} and of the other {baseline.name}; "
             "compare outcomes of the same task."
         )
-    ours, theirs = (one.provenance.get("task", {}).get("hash") for one in (outcome, baseline))
-    if len(outcome) != len(baseline) or ours != theirs:
+    ours, theirs = (one.provenance.get("task", {}) for one in (outcome, baseline))
+    if len(outcome) != len(baseline) or ours.get("hash") != theirs.get("hash"):
         raise UsageError(
             f"The outcomes are of different examples ({len(outcome):,} and {len(baseline):,}); a "
             "paired comparison needs the same task on both sides."
         )
+    for key in sorted((ours.keys() | theirs.keys()) - _FREE):
+        if ours.get(key) != theirs.get(key):
+            raise UsageError(
+                f"The tasks of the two outcomes differ: {key} is {ours.get(key)!r} in one and "
+                f"{theirs.get(key)!r} in the other; compare outcomes of the same task."
+            )

@@ -98,18 +98,20 @@ def read_pairs(
     """
     if not isinstance(source, str | Path):
         return Found(read_each(source, pair, "translation", "(source, target) pairs"), IN_HAND)
-    plain = all(column is None or str(column).isdecimal() for column in columns) and not header
-    if plain and text_file(source) and suffix_of(source) in (".tsv", ".txt"):
-        first, other = (
-            int(given) if given is not None else usual for usual, given in enumerate(columns)
-        )
-        corpus = read_corpus(source, format="tsv", columns=(first, other))
+    text_file(source)  # a missing file with an odd suffix is above all missing
+    numbered = all(column is None or str(column).isdecimal() for column in columns)
+    if numbered and not header and suffix_of(source) in (".tsv", ".txt"):
+        places = [usual if given is None else int(given) for usual, given in enumerate(columns)]
+        corpus = read_corpus(source, format="tsv", columns=(places[0], places[1]))
         return Found(tuple(corpus), corpus.name)
-    table = read_table(source, header=header is not False)
-    one = table.find(columns[0], ("source",), "source")
-    two = table.find(columns[1], ("target",), "target")
+    return _paired_rows(read_table(source, header=header is not False), *columns)
+
+
+def _paired_rows(table: Table, source: Column, target: Column) -> Found:
+    first = table.find(source, ("source",), "source")
+    other = table.find(target, ("target",), "target")
     rows = [
-        pair(Pair(row.cells[one], row.cells[two], row.line), f"{table.name}, line {row.line}")
+        pair(Pair(row.cells[first], row.cells[other], row.line), f"{table.name}, line {row.line}")
         for row in table.rows
     ]
     return Found(tuple(rows), table.name)
