@@ -28,9 +28,9 @@ def check_ids(subject: Subject, inputs: Mapping[str, Tensor]) -> None:
 def _rows(subject: Subject, name: str) -> int | None:
     """How many tokens the side's embedding knows; none where that cannot be told."""
     model: Any = subject.inner
-    if name == "decoder_input_ids" and hasattr(model, "get_decoder"):
-        model = model.get_decoder() or model
+    if name == "decoder_input_ids":
+        model = model.get_decoder() if hasattr(model, "get_decoder") else None
     try:
         return getattr(model.get_input_embeddings(), "num_embeddings", None)
-    except NotImplementedError:
+    except (AttributeError, NotImplementedError):
         return None

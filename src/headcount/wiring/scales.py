@@ -43,11 +43,23 @@ def _stack(named: dict[Head, Tensor], heads: list[Head]) -> Tensor:
                 f"The scale of {head} has shape {tuple(value.shape)}; give one number, "
                 "or one a sentence of the batch."
             )
+    _check_examples({head: len(value) for head, value in named.items() if value.dim()})
     device = next((value.device for value in named.values()), torch.device("cpu"))
     one = torch.ones((), device=device)
     columns = [named[head].to(device) if head in named else one for head in heads]
     columns = [column if column.is_floating_point() else column.float() for column in columns]
     return torch.stack(torch.broadcast_tensors(*columns), dim=-1)
+
+
+def _check_examples(counts: dict[Head, int]) -> None:
+    """Heads with a scale for each example must have as many."""
+    (first, count), *others = counts.items() or [(None, 0)]
+    for head, other in others:
+        if other != count:
+            raise UsageError(
+                f"{first} has scales for {count} examples and {head} for {other}; give as many as "
+                "the batch has."
+            )
 
 
 def _check_shape(scales: Tensor, count: int) -> Tensor:
