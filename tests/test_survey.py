@@ -623,9 +623,7 @@ def test_too_little_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("family", "tokenizer"), [("bert", "wordpiece"), ("gpt2", "gpt2")])
 def test_a_tokenizer_of_another_model_is_told(family: str, tokenizer: str) -> None:
     subject = subject_of(family, tokenizer, vocab_size=170)
-    with pytest.raises(
-        ModelError, match=rf"holds the token id \d+ and {family} embeds 170"
-    ):
+    with pytest.raises(ModelError, match=rf"holds the token id \d+ and {family} embeds 170"):
         hc.survey(subject, ENGLISH)
 
 

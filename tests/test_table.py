@@ -234,11 +234,20 @@ def test_stack_and_select_keep_everything_that_is_known(table: HeadTable) -> Non
     assert part.heads == HEADS[4:8]
     assert part.columns == table.columns
     assert part.low["share"].tolist() == table.low["share"].tolist()[4:8]
-    assert (part.notes, part.origins) == (table.notes, table.origins)
+    assert part.origins == table.origins
     assert part.provenance == table.provenance
     assert table.select(["dec.0.1", "enc.0.0"]).heads == [HEADS[0], HEADS[5]]
     with pytest.raises(UsageError, match="There is no stack 'mid' in this table; it has enc, dec"):
         table.stack("mid")
+
+
+def test_notes_on_other_stacks_stay_behind(table: HeadTable) -> None:
+    assert table.notes == {"previous": "cross: queries and keys are different texts"}
+    assert table.stack("dec").notes == {}
+    assert table.stack("cross").notes == table.notes
+    table.notes = {"previous": "dec: one; two; cross: three", "share": "no program; use another"}
+    assert table.stack("dec").notes == {"previous": "dec: one; two", "share": table.notes["share"]}
+    assert table.stack("cross").notes["previous"] == "cross: three"
 
 
 def test_without_drops_all_that_belongs_to_a_column(table: HeadTable) -> None:

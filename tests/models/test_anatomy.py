@@ -220,9 +220,7 @@ def test_a_model_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> No
         raise ValueError("no way\nwith two lines")
 
     monkeypatch.setattr(model.encoder, "forward", fail)
-    with pytest.raises(
-        UnsupportedModel, match=r"BertModel could not be .*ValueError: no way\);"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"BertModel could not be .*ValueError: no way\);"):
         anatomy_of(model)
 
 
