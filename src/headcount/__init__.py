@@ -14,6 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headcount import tasks
     from headcount.columns import Column
     from headcount.errors import HeadcountError
     from headcount.heads import Head
@@ -40,6 +41,7 @@ __all__ = [
     "show",
     "survey",
     "tap",
+    "tasks",
     "valve",
 ]
 
@@ -57,6 +59,7 @@ _HOMES = {
     "show": "headcount.show",
     "survey": "headcount.survey",
     "tap": "headcount.wiring.taps",
+    "tasks": "headcount.tasks",
     "valve": "headcount.wiring.valves",
 }
 
@@ -68,7 +71,8 @@ def __getattr__(name: str) -> Any:
         return version()
     if name not in _HOMES:
         raise AttributeError(f"headcount has no '{name}'; it has {', '.join(__all__)}")
-    found = getattr(importlib.import_module(_HOMES[name]), name)
+    home = importlib.import_module(_HOMES[name])
+    found = getattr(home, name, home)  # a room, such as tasks, is its own home
     # Kept under its name: a submodule of the same name (headcount.survey) must not hide it.
     globals()[name] = found
     return found
