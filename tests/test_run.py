@@ -274,6 +274,14 @@ def test_a_table_of_other_heads_is_refused(written: Path) -> None:
     assert HeadTable.load(written).heads == other.heads
 
 
+def test_other_heads_and_weights_can_be_refused_before_the_work(written: Path) -> None:
+    run = Run.open(written, create=False)
+    run.check_subject(table())
+    with pytest.raises(RunError, match=r"a table of m \(weights ab\), and this one has cd; choose"):
+        run.check_subject(table(provenance={"weights": "sha256:cd"}))
+    Run.open(written.parent / "new").check_subject(table())  # nothing there to differ from
+
+
 def test_a_table_of_other_weights_is_refused(written: Path) -> None:
     other = table(provenance={"weights": "sha256:cd"})
     with pytest.raises(RunError, match=r"a table of m \(weights ab\), and this one has cd; choose"):

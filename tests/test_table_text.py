@@ -105,6 +105,20 @@ def test_a_footnote_gives_meaning_unit_and_paper() -> None:
     assert "Entropy (nats): How broad. [Clark et al. 2019]" in printed(wide())
 
 
+def test_papers_can_be_left_out() -> None:
+    text = printed(wide().draw(papers=False))
+    assert "Entropy (nats): How broad.\n" in text.replace(" \n", "\n")
+    assert "Clark" not in text
+
+
+def test_columns_that_are_missing_for_one_reason_share_a_line() -> None:
+    table = wide()
+    table.notes = {"previous": "two texts", "first": "no token", "next": "two texts"}
+    lines = printed(table).splitlines()
+    assert "– Previous, Next: two texts" in lines
+    assert "– First: no token" in lines
+
+
 def test_names_are_no_markup() -> None:
     assert "8 heads of [red]m[/red]: enc 4, cross 4" in printed(wide())
 

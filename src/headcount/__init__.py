@@ -11,6 +11,8 @@ start at once.
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,10 +75,20 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"headcount has no '{name}'; it has {', '.join(__all__)}")
     home = importlib.import_module(_HOMES[name])
     found = getattr(home, name, home)  # a room, such as tasks, is its own home
-    # Kept under its name: a submodule of the same name (headcount.survey) must not hide it.
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Facade(ModuleType):
+    """This package: importing headcount.survey, the module, must not hide hc.survey, its verb."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Facade

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -180,6 +181,17 @@ def test_own_output_is_what_the_model_says(desk: Path, headcount: Command) -> No
     assert told["provenance"]["corpus"] == "s.txt in its own words"
     assert told["provenance"]["counts"]["tokens"].keys() == {"source", "target"}
     assert all(head["first"] is not None for head in told["heads"])
+
+
+def test_what_there_is_to_know_of_the_model_is_a_note(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    shutil.copytree(saved("bert"), desk / "old")
+    config = json.loads((desk / "old" / "config.json").read_text())
+    (desk / "old" / "config.json").write_text(json.dumps(config | {"pruned_heads": {"0": [1]}}))
+    ended = headcount("survey", "old", "--text", "s.txt", "--columns", "self")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Note: the config of old lists pruned_heads" in ended.out
 
 
 # --- what it writes -----------------------------------------------------------------------------
@@ -422,13 +434,14 @@ def test_bad_input_gives_one_sentence_and_leaves_nothing(
 SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import headcount.survey
-counted = headcount.survey._check_numbers
+from importlib import import_module
+survey = import_module("headcount.survey")
+counted = survey._check_numbers
 def slow(*words):
     counted(*words)
     print("in the middle", flush=True)
     time.sleep(60)
-headcount.survey._check_numbers = slow
+survey._check_numbers = slow
 from headcount.cli.main import run
 run()
 """

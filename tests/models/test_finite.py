@@ -7,7 +7,7 @@ import torch
 from tiny import TINY
 
 from headcount.errors import ModelError
-from headcount.models.finite import check_finite
+from headcount.models.finite import check_finite, refuse_nan
 from headcount.subject import Subject
 
 
@@ -25,3 +25,17 @@ def test_the_first_broken_weight_is_named(value: float) -> None:
     said = r"model\.layers\.1\.self_attn\.k_proj\.weight of mine holds 3 values of 512"
     with pytest.raises(ModelError, match=said):
         check_finite(Subject(model, name="mine"))
+
+
+def test_attention_that_is_no_number_is_blamed_on_a_weight_or_on_the_dtype() -> None:
+    model = TINY["llama"]().to(torch.bfloat16)
+    with pytest.raises(ModelError) as caught:
+        refuse_nan(Subject(model, name="mine"), "dec.1")
+    assert str(caught.value) == (
+        "The attention at dec.1 of mine is not a number, although all weights are; bfloat16 may be "
+        "too narrow: use --dtype float32 (dtype='float32')."
+    )
+    with torch.no_grad():
+        model.lm_head.weight[0, 0] = float("nan")
+    with pytest.raises(ModelError, match=r"The weight lm_head\.weight of mine holds 1 values of"):
+        refuse_nan(Subject(model, name="mine"), "dec.1")
