@@ -122,6 +122,11 @@ def built(model_class: str, **settings: Any) -> PreTrainedModel:
     ("model_class", "settings", "message"),
     [
         (
+            "DeepseekV32Model",
+            {**ENCODER, "first_k_dense_replace": 2, "index_topk": 2},
+            r"DeepseekV32Model \(model type 'deepseek_v32'\) chooses some keys for each query",
+        ),
+        (
             "LongformerModel",
             {**ENCODER, "attention_window": [4, 4]},
             r"LongformerModel \(model type 'longformer'\) attends within a band",

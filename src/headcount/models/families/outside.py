@@ -68,8 +68,15 @@ OUTSIDE: dict[str, Family] = {
     "xlnet": Family("XLNetRelativeAttention", "post_attention", time_first=True, method=True),
 }
 
+# They ask for "eager" or "sdpa" by name before they mask the keys that they did not choose: under
+# any other name, such as a tap's, all keys would be attended to, without a word.
+_CHOOSES_KEYS = "chooses some keys for each query by a rule that no tap can keep"
+
 #: Families whose attention is not one map `[query, key]` a head, and what it is instead.
 REFUSED: dict[str, str] = {
+    **dict.fromkeys(("axk2", "deepseek_v32", "glm_moe_dsa", "hy_v4"), _CHOOSES_KEYS),
+    **dict.fromkeys(("minimax_m3_vl", "minimax_m3_vl_text"), _CHOOSES_KEYS),
+    **dict.fromkeys(("mistral_large4", "mistral_large4_text"), _CHOOSES_KEYS),
     "canine": "attends within blocks of characters, then over a shortened sequence",
     "convbert": "puts convolutions beside its heads, in the same input of the output projection",
     "funnel": "shortens the sequence between its blocks, so that its maps do not show tokens",
