@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from subjects import subject_of
 from tiny import DECODERS, ENCODERS, INTERFACE, OUTSIDE, PAIRS, TINY, tiny_inputs
 
@@ -211,6 +212,15 @@ def test_what_has_no_heads_to_name_is_refused(family: str, message: str) -> None
     with pytest.raises(UnsupportedModel) as caught:
         anatomy_of(TINY[family]())
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("family", ["LongT5", "BigBirdPegasus"])
+def test_an_encoder_decoder_with_an_encoder_outside_the_interface_is_refused(family: str) -> None:
+    like = TINY["t5" if family == "LongT5" else "bart"]().config.to_diff_dict()
+    config = getattr(transformers, f"{family}Config").from_dict(like)
+    model = getattr(transformers, f"{family}Model")(config)
+    with pytest.raises(UnsupportedModel, match=rf"The enc attention of {family}Model .* does not"):
+        anatomy_of(model)
 
 
 def test_a_model_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

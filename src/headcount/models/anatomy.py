@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
 from headcount.heads import STACKS, Head
@@ -89,9 +90,24 @@ def _heard_sites(model: nn.Module) -> list[Site]:
     core = core_of(model)
     calls: list[_Call] = []
     with _listening(core, calls), at_rest(core), torch.no_grad(), explained(core):
-        core(**probe_inputs(core), **quiet_arguments(core))
+        inputs = probe_inputs(core)
+        core(**inputs, **quiet_arguments(core))
     names = {id(module): name for name, module in model.named_modules()}
-    return _number(calls, names)
+    sites = _number(calls, names)
+    if sites and "decoder_input_ids" in inputs:
+        _check_all_stacks(core, {site.stack for site in sites})
+    return sites
+
+
+def _check_all_stacks(core: PreTrainedModel, heard: set[str]) -> None:
+    """Raise for an encoder-decoder of which one half was not heard (LongT5, BigBird-Pegasus)."""
+    missing = [stack for stack in STACKS if stack not in heard]
+    if missing:
+        raise UnsupportedModel(
+            f"The {' and '.join(missing)} attention of {type(core).__name__} (model type "
+            f"'{core.config.model_type}') does not speak transformers' attention interface, so "
+            "half of its heads would be missing; use an encoder-decoder that speaks it throughout."
+        )
 
 
 @dataclass(frozen=True)
