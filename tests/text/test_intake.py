@@ -73,12 +73,21 @@ def test_others_have_no_shift(family: str) -> None:
     assert shift_of(TINY[family]()) is None
 
 
+@pytest.mark.parametrize("family", ["marian", "t5", "bart"])
+@pytest.mark.parametrize("half", ["encoder", "decoder"])
+def test_one_half_of_an_encoder_decoder_has_no_shift(family: str, half: str) -> None:
+    alone = getattr(TINY[family](), f"get_{half}")()
+    assert shift_of(alone) is None
+
+
 def test_a_model_that_does_not_say_how_it_starts() -> None:
     class Mystery(torch.nn.Module):
         class config:  # noqa: N801
             is_encoder_decoder = True
             pad_token_id = 0
             decoder_start_token_id = 0
+
+        def forward(self, input_ids: Tensor, decoder_input_ids: Tensor) -> None: ...
 
     with pytest.raises(ModelError, match="Mystery does not say how its decoder starts"):
         shift_of(Mystery())

@@ -66,7 +66,9 @@ def shift_of(model: Any) -> Shift | None:
     token, BART with </s>, mBART with the language code that ends its labels.
     """
     bare = _unwrapped(model)
-    if not getattr(bare.config, "is_encoder_decoder", False):
+    takes = inspect.signature(bare.forward).parameters
+    # One half of an encoder-decoder, in hand alone, has the config of the whole.
+    if not getattr(bare.config, "is_encoder_decoder", False) or "decoder_input_ids" not in takes:
         return None
     for name in ("prepare_decoder_input_ids_from_labels", "_shift_right"):
         method: Shift | None = getattr(bare, name, None)
