@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-EXPERIMENTS = ("experiments.surface",)
+EXPERIMENTS = ("experiments.surface", "experiments.translator.bundled")
 
 
 def main() -> None:
