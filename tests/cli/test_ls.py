@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 Saved = Callable[[str], Path]
 
@@ -35,6 +38,18 @@ def test_the_anatomy_of_a_model(headcount: Callable, saved: Saved) -> None:
     assert told["model"]["class"] == "LlamaForCausalLM"
     assert [site["layer"] for site in told["sites"]] == [0, 1]
     assert {site["kv_heads"] for site in told["sites"]} == {2}
+
+
+def test_pickled_weights_are_listed_when_allowed(
+    headcount: Callable, saved: Saved, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "old")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    ended = headcount("ls", "old")
+    assert ended.code == 1
+    assert "--allow-bin" in ended.err
+    assert headcount("ls", "old", "--allow-bin").code == 0
 
 
 def test_what_a_run_holds(headcount: Callable, saved: Saved) -> None:

@@ -194,6 +194,21 @@ def test_what_there_is_to_know_of_the_model_is_a_note(
     assert "Note: the config of old lists pruned_heads" in ended.out
 
 
+def test_a_model_without_a_tokenizer_takes_another_folders(
+    desk: Path, headcount: Command, saved: Saved
+) -> None:
+    shutil.copytree(
+        saved("bert"), desk / "bare", ignore=shutil.ignore_patterns("*token*", "*vocab*")
+    )
+    line = ["survey", "bare", "--text", "s.txt", "--json"]
+    ended = headcount(*line)
+    assert ended.code == 2
+    assert "Reading text needs a tokenizer and this subject has none; pass one: --tok" in ended.err
+    lent = headcount(*line, "--tokenizer", saved("bert"))
+    own = headcount("survey", saved("bert"), "--text", "s.txt", "--json")
+    assert json.loads(lent.out)["heads"] == json.loads(own.out)["heads"]
+
+
 # --- what it writes -----------------------------------------------------------------------------
 
 

@@ -347,7 +347,7 @@ def test_no_tokenizer() -> None:
     with pytest.raises(UsageError) as caught:
         encode(["Rain."], None, stacks={"enc"})
     assert str(caught.value) == (
-        "Reading text needs a tokenizer and this subject has none; pass one: "
+        "Reading text needs a tokenizer and this subject has none; pass one: --tokenizer, or "
         "hc.Subject(model, tokenizer)."
     )
 

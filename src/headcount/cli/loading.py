@@ -21,6 +21,7 @@ def loaded(
     revision: str | None = None,
     allow_bin: bool = False,
     trust_remote_code: bool = False,
+    tokenizer: str | None = None,
 ) -> Subject:
     """The model; what there is to note about it stands in its `notes` instead of a warning."""
     with told(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
@@ -33,4 +34,5 @@ def loaded(
             revision=revision,
             allow_bin=allow_bin,
             trust_remote_code=trust_remote_code,
+            tokenizer=tokenizer,
         )

@@ -13,6 +13,7 @@ from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json, print_notes
 
 if TYPE_CHECKING:
+    from headcount.subject import Subject
     from headcount.table import HeadTable
 
 __all__ = ["ls"]
@@ -27,6 +28,9 @@ def ls(
             show_default=False,
         ),
     ] = None,
+    revision: options.Revision = None,
+    allow_bin: options.AllowBin = False,
+    trust_remote_code: options.RemoteCode = False,
     json: options.Json = False,
 ) -> None:
     """List the models at hand, the stacks and heads of a model, or what a run holds.
@@ -40,7 +44,14 @@ def ls(
     elif Path(what, "run.json").exists():
         _run(Path(what), json)
     else:
-        _anatomy(what, json)
+        subject = loaded(
+            what,
+            device="cpu",
+            revision=revision,
+            allow_bin=allow_bin,
+            trust_remote_code=trust_remote_code,
+        )
+        _anatomy(subject, json)
 
 
 def _models(json: bool) -> None:
@@ -56,8 +67,7 @@ def _models(json: bool) -> None:
     output().print("Any folder, .gguf file, model package or hub id works too.", style="dim")
 
 
-def _anatomy(model: str, json: bool) -> None:
-    subject = loaded(model, device="cpu")
+def _anatomy(subject: Subject, json: bool) -> None:
     sites = subject.anatomy.sites
     if json:
         print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})

@@ -22,6 +22,7 @@ __all__ = [
     "RemoteCode",
     "Revision",
     "Seed",
+    "Tokenizer",
     "names",
     "one_of",
     "positive",
@@ -90,6 +91,14 @@ Revision = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="Branch, tag or commit on the hub.", rich_help_panel=_LOADING
+    ),
+]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Folder or hub id of the tokenizer, where the model has none.",
+        rich_help_panel=_LOADING,
     ),
 ]
 BatchSize = Annotated[

@@ -43,6 +43,7 @@ def show(
     revision: options.Revision = None,
     allow_bin: options.AllowBin = False,
     trust_remote_code: options.RemoteCode = False,
+    tokenizer: options.Tokenizer = None,
     json: options.Json = False,
 ) -> None:
     """Draw where one head of MODEL looks on one sentence.
@@ -57,6 +58,7 @@ def show(
         revision=revision,
         allow_bin=allow_bin,
         trust_remote_code=trust_remote_code,
+        tokenizer=tokenizer,
     )
     from headcount.show import show as look
 

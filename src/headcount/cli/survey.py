@@ -110,6 +110,7 @@ def survey(
     revision: options.Revision = None,
     allow_bin: options.AllowBin = False,
     trust_remote_code: options.RemoteCode = False,
+    tokenizer: options.Tokenizer = None,
     json: options.Json = False,
 ) -> None:
     """Measure where every head of MODEL looks, over a corpus.
@@ -130,6 +131,7 @@ def survey(
             revision=revision,
             allow_bin=allow_bin,
             trust_remote_code=trust_remote_code,
+            tokenizer=tokenizer,
         )
         if run is not None and not replace:
             _check_run(run, subject, wanted)

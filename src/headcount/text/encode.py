@@ -63,7 +63,7 @@ def encode(
     decoded = kind == "encoder-decoder" and not {"dec", "cross"}.isdisjoint(stacks)
     if tokenizer is None:
         raise UsageError(
-            "Reading text needs a tokenizer and this subject has none; pass one: "
+            "Reading text needs a tokenizer and this subject has none; pass one: --tokenizer, or "
             "hc.Subject(model, tokenizer)."
         )
     check_corpus(corpus, kind, decoded)
