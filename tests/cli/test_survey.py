@@ -126,6 +126,7 @@ def test_the_bundled_sample(desk: Path, headcount: Command, saved: Saved) -> Non
     piped = headcount("survey", saved("bert"), "--text", "-", "--json", stdin=plain)
     assert json.loads(ended.out)["heads"] == json.loads(piped.out)["heads"]
     assert json.loads(ended.out)["provenance"]["corpus"] == "sample.conllu"
+    assert json.loads(ended.out)["provenance"]["settings"]["limit"] == 6
     ended = headcount("survey", saved("marian"), "--pairs", "sample", "--limit", 3)
     assert "3 pairs of sample.en-de.tsv, " in ended.out
     assert " source and " in ended.out
@@ -229,6 +230,7 @@ def test_a_run_directory_is_written_and_joined(
     assert list(run.stages) == ["survey"]
     assert run.stages["survey"]["settings"]["columns"] == ["entropy"]
     assert run.stages["survey"]["notes"] == []
+    assert run.stages["survey"]["seconds"] > 0.01  # the work, not the writing alone
 
 
 def test_a_run_of_another_model_is_kept_unless_replaced(

@@ -18,7 +18,7 @@ from headcount.errors import UsageError
 from headcount.heads import STACKS
 
 if TYPE_CHECKING:
-    from headcount.run import Run
+    from headcount.run import Run, Stage
     from headcount.subject import Subject
     from headcount.table import HeadTable
     from headcount.text.corpus import Corpus
@@ -124,6 +124,7 @@ def survey(
         corpus = named_corpus(text, pairs, format, limit, seed)
         _check_columns(chosen, convention)
     with _opened(out) as run:
+        stage = None if run is None else run.stage("survey")
         subject = loaded(
             model,
             device=device,
@@ -152,11 +153,12 @@ def survey(
                 long=long,  # type: ignore[arg-type]  # one of the three, as checked above
                 chat=chat,
                 offset_mass=offset_mass,
+                limit=limit,
                 seed=seed,
                 progress=progress,
             )
-        if run is not None:
-            _write(run, table, replace)
+        if stage is not None:
+            _write(stage, table, replace)
     if json:
         print_json(table.to_dict())
         return
@@ -219,9 +221,9 @@ def _translated(subject: Subject, corpus: Corpus, batch_size: int) -> Corpus:
     return pairs
 
 
-def _write(run: Run, table: HeadTable, replace: bool) -> None:
+def _write(stage: Stage, table: HeadTable, replace: bool) -> None:
     """Put the table into the run: beside the columns of this model that are there, or anew."""
-    stage = run.stage("survey")
+    run = stage.run
     whole = run.read_table().join(table, replace=True) if run.has_table and not replace else table
     run.write_table(whole, replace=replace)
     about = table.provenance
