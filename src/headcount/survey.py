@@ -67,7 +67,7 @@ def survey(
     counting += [OffsetMass()] if offset_mass else []
     wanted = _stacks(subject, stacks)
     settings: dict[str, Any] = {"max_length": max_length, "long": long, "chat": chat}
-    source = _source(corpus, wanted, limit, seed, settings)
+    source = _source(corpus, subject.anatomy.stacks, limit, seed, settings)
     batches = _batches(source, subject, wanted, batch_size, settings)
     _count(subject, _segmented(batches, segments), counting, wanted, len(source), progress)
     _check_any(source.name, batches.report)
@@ -98,7 +98,10 @@ def _source(
     seed: int | None,
     settings: dict[str, Any],
 ) -> Corpus | Ready:
-    """Texts, read; or ready inputs, for which the settings of texts mean nothing."""
+    """Texts, read; or ready inputs, for which the settings of texts mean nothing.
+
+    All stacks of the model say which side an input is, whichever of them are looked at.
+    """
     if not is_ready(corpus):
         return read_corpus(corpus, limit=limit, seed=seed)
     for name, value in {"limit": limit, **settings}.items():
