@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from torch import nn
@@ -20,7 +22,28 @@ __all__ = ["attention_configs", "base_function", "register", "switched"]
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
 
+Rename = Callable[[str], str]
+
 _NAME = "_attn_implementation_internal"
+
+
+@dataclass
+class _Renamed:
+    """A config's own name for its attention, and the renames of the blocks that are open."""
+
+    own: str | None
+    blocks: dict[object, Rename] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str | None:
+        """The name with every rename applied in turn."""
+        if not self.blocks:
+            return self.own
+        return reduce(lambda name, rename: rename(name), self.blocks.values(), self.own or "eager")
+
+
+#: By the id of the config, as long as a block is open.
+_RENAMED: dict[int, _Renamed] = {}
 
 
 def attention_configs(model: nn.Module) -> list[PreTrainedConfig]:
@@ -65,13 +88,32 @@ def _inherited_eager(module: nn.Module) -> AttentionFunction:
 
 
 @contextmanager
-def switched(model: nn.Module, rename: Callable[[str], str]) -> Iterator[None]:
-    """Within the block, every config names `rename(its own implementation)`."""
-    before = [(config, getattr(config, _NAME, None)) for config in attention_configs(model)]
+def switched(model: nn.Module, rename: Rename) -> Iterator[None]:
+    """Within the block, every config names `rename(its own implementation)`.
+
+    Blocks may end in any order: the last to end gives the config its own name back.
+    """
+    configs, block = attention_configs(model), object()
     try:
-        for config, name in before:
-            setattr(config, _NAME, rename(name or "eager"))
+        for config in configs:
+            _begin(config, block, rename)
         yield
     finally:
-        for config, name in before:
-            setattr(config, _NAME, name)
+        for config in configs:
+            _end(config, block)
+
+
+def _begin(config: PreTrainedConfig, block: object, rename: Rename) -> None:
+    own = getattr(config, _NAME, None)
+    renamed = _RENAMED.setdefault(id(config), _Renamed(own))
+    renamed.blocks[block] = rename
+    setattr(config, _NAME, renamed.name)
+
+
+def _end(config: PreTrainedConfig, block: object) -> None:
+    renamed = _RENAMED.get(id(config))
+    if renamed is None or renamed.blocks.pop(block, None) is None:
+        return
+    setattr(config, _NAME, renamed.name)
+    if not renamed.blocks:
+        del _RENAMED[id(config)]
