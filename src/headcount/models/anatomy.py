@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
 from headcount.heads import STACKS, Head
+from headcount.models.alone import alone
 from headcount.models.families.outside import OUTSIDE
 from headcount.models.families.towers import refuse_two_towers
 from headcount.models.outside import outside_sites
@@ -78,7 +79,7 @@ def anatomy_of(model: nn.Module) -> Anatomy:
     ['enc.0.0', 'enc.0.1', 'enc.0.2', 'enc.0.3', 'enc.1.0']
     """
     refuse_two_towers(model)
-    with quiet():  # what transformers has to say of a small trial run helps nobody
+    with alone(model), quiet():  # what transformers has to say of a small trial run helps nobody
         sites = outside_sites(model) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))

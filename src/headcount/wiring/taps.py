@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError
 from headcount.heads import STACKS
+from headcount.models.alone import alone
 from headcount.models.probe import quiet_arguments
 from headcount.models.site import Site
 from headcount.subject import Subject
@@ -38,6 +39,7 @@ def tap(
     """
     watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS)
     with ExitStack() as stack:
+        stack.enter_context(alone(subject.model))
         stack.enter_context(_evaluating(subject.model))
         stack.enter_context(watch.turns.counted(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, watch.seen, maps=True))
@@ -100,9 +102,9 @@ def _ignore(_: Sighting) -> None:
 def _evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode for the block, module by module as it was afterwards."""
     before = [module for module in model.modules() if module.training]
-    for module in before:
-        module.training = False
     try:
+        for module in before:
+            module.training = False
         yield
     finally:
         for module in before:

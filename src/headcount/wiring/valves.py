@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.models.alone import alone
 from headcount.models.site import Site
 from headcount.subject import Subject
 from headcount.wiring.projection import scaled_projections
@@ -32,6 +33,7 @@ def valve(subject: Subject, scales: ScalesLike) -> Iterator[Valve]:
     """
     opened = Valve(subject, scales)
     with ExitStack() as stack:
+        stack.enter_context(alone(subject.model))
         stack.enter_context(opened.turns.counted(subject.model))
         stack.enter_context(opened.replay.watching(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, opened))
