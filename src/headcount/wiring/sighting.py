@@ -40,8 +40,8 @@ class Sighting:
 
 def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:
     """Reduce a map to what is needed; statistics of half-precision maps are taken in float32."""
-    asking = batch.query(site.stack) or _unknown_side(maps, -2)
-    answering = batch.key(site.stack) or _unknown_side(maps, -1)
+    asking = _beside(maps, batch.query(site.stack)) or _unknown_side(maps, -2)
+    answering = _beside(maps, batch.key(site.stack)) or _unknown_side(maps, -1)
     maps = maps.detach()
     exact = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
     return Sighting(
@@ -57,6 +57,13 @@ def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Nee
         masses=_masses(exact, needs, answering),
         offsets={offset: rows.at_offset(exact, offset) for offset in sorted(needs.offsets)},
     )
+
+
+def _beside(maps: Tensor, side: Side | None) -> Side | None:
+    """The side on the device of the map: a model's layers may be spread over several."""
+    if side is None or side.real.device == maps.device:
+        return side
+    return side.to(maps.device)
 
 
 def _unknown_side(maps: Tensor, axis: int) -> Side:
