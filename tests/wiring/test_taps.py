@@ -170,6 +170,15 @@ def test_a_tap_watches_only_what_runs_through_it() -> None:
     assert len(seen) == 2
 
 
+def test_a_site_that_the_forward_goes_past_is_an_error() -> None:
+    subject = Subject(INTERFACE["bert"](), name="mine")
+    batch = batch_for(subject)
+    with tap(subject) as watch:
+        subject.model.encoder.layer = subject.model.encoder.layer[:1]
+        with pytest.raises(ModelError, match=r"mine ran without its attention at enc\.1 \(encoder"):
+            watch(batch)
+
+
 def test_two_taps_at_once_see_the_same() -> None:
     subject = Subject(INTERFACE["bert"]())
     batch = batch_for(subject)

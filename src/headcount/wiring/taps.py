@@ -56,6 +56,7 @@ class Watch:
         self.turns = Turns(subject.model, subject.anatomy)
         self._quiet = quiet_arguments(subject.model)
         self._batch: Batch | None = None
+        self._seen: set[Site] = set()
         self._receive: Receiver = _ignore
 
     def __call__(self, batch: Batch, receive: Receiver | None = None) -> list[Sighting]:
@@ -64,11 +65,13 @@ class Watch:
         check_ids(self.subject, batch.inputs)
         batch = batch.to(self.subject.device)
         self._batch, self._receive = batch, receive or kept.append
+        self._seen = set()
         try:
             with torch.no_grad():
                 for site, maps, mask in recorded_maps(self.subject, batch, self._quiet):
                     if site.stack in self.stacks:
                         self._show(site, maps, mask)
+            self._check_all_seen()
         finally:
             self._batch, self._receive = None, _ignore
         return kept
@@ -82,7 +85,17 @@ class Watch:
 
     def _show(self, site: Site, maps: Tensor, mask: Tensor | None) -> None:
         assert self._batch is not None
+        self._seen.add(site)
         self._receive(look(site, maps, mask, self._batch, self.needs))
+
+    def _check_all_seen(self) -> None:
+        """Raise for a site that the forward went past: its heads would be missing unsaid."""
+        for site in self.subject.anatomy.sites:
+            if site.stack in self.stacks and site not in self._seen:
+                raise ModelError(
+                    f"{self.subject.name} ran without its attention at {site.stack}.{site.layer} "
+                    f"({site.module}) being seen; run it whole, uncompiled and in this process."
+                )
 
 
 def _present(site: Site, weights: Tensor | None) -> Tensor:
