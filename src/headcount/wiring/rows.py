@@ -18,10 +18,10 @@ def entropy(maps: Tensor) -> Tensor:
     >>> entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
     tensor([0.6931, -0.0000])
     """
-    # p log p with the logarithm of the smallest number at 0: torch.special.entr is exact
-    # there too, but four times slower on a CPU.
-    logs = maps.clamp_min(torch.finfo(maps.dtype).tiny).log_()
-    return torch.linalg.vecdot(maps, logs).neg_()
+    # p log p with the logarithm of the smallest number at 0, in one spare map: torch.special.entr
+    # is exact there too, but several times slower on a CPU.
+    spare = maps.clamp_min(torch.finfo(maps.dtype).tiny)
+    return spare.log_().mul_(maps).sum(-1).neg_()
 
 
 def smoothed_entropy(maps: Tensor, amount: float, real: Tensor) -> Tensor:
