@@ -22,7 +22,7 @@ from headcount.wiring.sighting import Sighting
 
 __all__ = ["BEST_OFFSET", "BEST_OFFSET_SHARE", "REACH", "Offsets"]
 
-#: Offsets further away than this share one bin at each end.
+#: Offsets this far away and further share one bin at each end; such a bin is no offset.
 REACH = 512
 
 BEST_OFFSET = Column(
@@ -136,8 +136,15 @@ def _widened(counts: Tensor) -> Tensor:
 
 
 def _most_frequent(counts: np.ndarray) -> int:
-    """The fullest bin; among equals the nearest, then the left one."""
-    full = np.flatnonzero(counts == counts.max())
+    """The fullest bin of one offset; among equals the nearest, then the left one.
+
+    >>> counts = np.zeros(2 * REACH + 1)
+    >>> counts[[0, REACH - 1]] = 9, 1  # mostly far to the left, at many offsets
+    >>> _most_frequent(counts) - REACH
+    -1
+    """
+    inner = counts[1:-1]
+    full = np.flatnonzero(inner == inner.max()) + 1
     return int(min(full, key=lambda place: (abs(place - REACH), place)))
 
 
