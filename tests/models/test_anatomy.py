@@ -8,10 +8,11 @@ import pytest
 import torch
 import transformers
 from subjects import subject_of
-from tiny import DECODERS, ENCODERS, INTERFACE, OUTSIDE, PAIRS, TINY, tiny_inputs
+from tiny import DECODERS, ENCODERS, GROUPED, INTERFACE, OUTSIDE, PAIRS, TINY, tiny_inputs
 
 from headcount.errors import ModelError, UnsupportedModel
 from headcount.heads import Head
+from headcount.models import outside
 from headcount.models.anatomy import Anatomy, Site, anatomy_of
 from headcount.models.switch import attention_configs
 from headcount.subject import Subject
@@ -221,6 +222,19 @@ def test_an_encoder_decoder_with_an_encoder_outside_the_interface_is_refused(fam
     model = getattr(transformers, f"{family}Model")(config)
     with pytest.raises(UnsupportedModel, match=rf"The enc attention of {family}Model .* does not"):
         anatomy_of(model)
+
+
+def test_keys_that_are_not_tokens_make_no_cross_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Summaries of tokens among the keys are no source that a decoder looks at."""
+    monkeypatch.delitem(outside.REFUSED, "deepseek_v4")
+    config = transformers.DeepseekV4Config(
+        **GROUPED | {"num_key_value_heads": 1, "num_hidden_layers": 1, "q_lora_rank": 16},
+        **{"layer_types": ["compressed_sparse_attention"], "qk_rope_head_dim": 8, "o_groups": 2},
+        **{"o_lora_rank": 16, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 3},
+        **{"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16},
+    )
+    with pytest.raises(UnsupportedModel, match=r"DeepseekV4Model .* attends to keys that are not"):
+        anatomy_of(transformers.DeepseekV4Model(config))
 
 
 def test_a_model_that_cannot_run_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

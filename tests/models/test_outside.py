@@ -127,6 +127,11 @@ def built(model_class: str, **settings: Any) -> PreTrainedModel:
             r"DeepseekV32Model \(model type 'deepseek_v32'\) chooses some keys for each query",
         ),
         (
+            "DiffLlamaModel",
+            {**ENCODER, "num_key_value_heads": 2},
+            r"DiffLlamaModel \(model type 'diffllama'\) attends twice in each layer",
+        ),
+        (
             "LongformerModel",
             {**ENCODER, "attention_window": [4, 4]},
             r"LongformerModel \(model type 'longformer'\) attends within a band",

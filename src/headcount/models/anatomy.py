@@ -95,8 +95,15 @@ def _heard_sites(model: nn.Module) -> list[Site]:
         core(**inputs, **quiet_arguments(core))
     names = {id(module): name for name, module in model.named_modules()}
     sites = _number(calls, names)
+    heard = {site.stack for site in sites}
     if sites and "decoder_input_ids" in inputs:
-        _check_all_stacks(core, {site.stack for site in sites})
+        _check_all_stacks(core, heard)
+    elif "cross" in heard:
+        raise UnsupportedModel(
+            f"{type(core).__name__} (model type '{core.config.model_type}') attends to keys that "
+            "are not its tokens, such as a summary of them; headcount works on attention with one "
+            "map [query, key] over tokens."
+        )
     return sites
 
 

@@ -79,6 +79,8 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("mistral_large4", "mistral_large4_text"), _CHOOSES_KEYS),
     "canine": "attends within blocks of characters, then over a shortened sequence",
     "convbert": "puts convolutions beside its heads, in the same input of the output projection",
+    "deepseek_v4": "attends to summaries of many tokens beside the tokens themselves",
+    "diffllama": "attends twice in each layer and takes the difference of pairs of heads",
     "funnel": "shortens the sequence between its blocks, so that its maps do not show tokens",
     "led": "attends within a band and to global tokens, and stores its maps by diagonals",
     "lilt": "has a text half and a layout half of each head, and shows the map of one of them",
