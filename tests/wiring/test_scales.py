@@ -62,6 +62,10 @@ def test_gradients_reach_the_values_that_were_given() -> None:
             r"A tensor of scales has shape \[3\] or \[batch, 3\] for this model's 3 heads, not \(4",
         ),
         (torch.ones(1, 1, 3), UsageError, r"not \(1, 1, 3\)"),
+        (torch.ones(0, 3), UsageError, r"not \(0, 3\)"),
+        ({"enc.0.0": []}, UsageError, r"The scale of enc\.0\.0 has shape \(0,\); give one number"),
+        ({"enc.0.0": "off"}, UsageError, r"The scale of enc\.0\.0 is 'off'; give a number"),
+        ({"enc.0.0": None}, UsageError, r"The scale of enc\.0\.0 is None; give a number"),
         ([0.0, 1.0, 1.0], UsageError, r"Scales are a mapping such as .* or a tensor .* not a list"),
     ],
 )

@@ -30,15 +30,25 @@ def read_scales(scales: ScalesLike, heads: list[Head]) -> Tensor:
             f"Scales are a mapping such as {{'enc.0.3': 0.0}} or a tensor [head] or [batch, head], "
             f"not a {type(scales).__name__}."
         )
-    named = {parse_head(name): torch.as_tensor(value) for name, value in scales.items()}
+    named = {parse_head(name): _number(name, value) for name, value in scales.items()}
     check_heads(named, heads)
     return _stack(named, heads)
+
+
+def _number(head: object, value: Any) -> Tensor:
+    """One head's scale, or scales, as a tensor."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError(
+            f"The scale of {head} is {value!r}; give a number, or one a sentence of the batch."
+        ) from None
 
 
 def _stack(named: dict[Head, Tensor], heads: list[Head]) -> Tensor:
     """Columns in the order of the heads; gradients flow to the values that were given."""
     for head, value in named.items():
-        if value.dim() > 1:
+        if value.dim() > 1 or not value.numel():
             raise UsageError(
                 f"The scale of {head} has shape {tuple(value.shape)}; give one number, "
                 "or one a sentence of the batch."
@@ -63,7 +73,7 @@ def _check_examples(counts: dict[Head, int]) -> None:
 
 
 def _check_shape(scales: Tensor, count: int) -> Tensor:
-    if scales.dim() not in (1, 2) or scales.shape[-1] != count:
+    if scales.dim() not in (1, 2) or scales.shape[-1] != count or not len(scales):
         raise UsageError(
             f"A tensor of scales has shape [{count}] or [batch, {count}] for this model's {count} "
             f"heads, not {tuple(scales.shape)}."
