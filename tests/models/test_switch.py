@@ -6,9 +6,11 @@ from contextlib import ExitStack
 
 import pytest
 from tiny import TINY
+from transformers import AttentionInterface
 
+from headcount.errors import UnsupportedModel
 from headcount.models import switch
-from headcount.models.switch import attention_configs, switched
+from headcount.models.switch import attention_configs, register, switched
 
 
 def names(model: object) -> set[str | None]:
@@ -43,3 +45,10 @@ def test_a_rename_that_fails_changes_nothing() -> None:
         pass
     assert names(model) == before
     assert not switch._RENAMED
+
+
+def test_an_implementation_without_a_mask_function_is_refused() -> None:
+    message = "The attention implementation 'mine' has no mask function"
+    with pytest.raises(UnsupportedModel, match=message):
+        register("headcount-mine", lambda *_: (None, None), mask_like="mine")
+    assert "headcount-mine" not in AttentionInterface()

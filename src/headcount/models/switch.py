@@ -18,6 +18,8 @@ from transformers import PreTrainedConfig
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
+from headcount.errors import UnsupportedModel
+
 __all__ = ["attention_configs", "base_function", "register", "switched"]
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
@@ -61,6 +63,12 @@ def register(name: str, function: AttentionFunction, mask_like: str) -> None:
 
     Without the second, transformers passes no mask at all and padding leaks into the result.
     """
+    if mask_like not in ALL_MASK_ATTENTION_FUNCTIONS:
+        raise UnsupportedModel(
+            f"The attention implementation '{mask_like}' has no mask function, so what it does "
+            "with padding is not known; register one with AttentionMaskInterface.register, or use "
+            "model.set_attn_implementation('sdpa')."
+        )
     AttentionInterface.register(name, function)
     AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[mask_like])
 
