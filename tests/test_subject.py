@@ -68,6 +68,15 @@ def test_refuses_what_is_no_tokenizer() -> None:
         Subject(TINY["bert"](), {"a": 1})  # type: ignore[arg-type]
 
 
+def test_refuses_weights_that_are_not_in_memory() -> None:
+    model = TINY["bert"]()
+    model.pooler.to("meta")
+    with pytest.raises(
+        UsageError, match=r"pooler\.dense\.weight of this BertModel is not in memory"
+    ):
+        Subject(model)
+
+
 def test_takes_a_peft_wrapper() -> None:
     peft = pytest.importorskip("peft")
     wrapped = peft.get_peft_model(TINY["llama"](), peft.LoraConfig(target_modules=["q_proj"]))

@@ -144,6 +144,17 @@ def _check_model(model: Any) -> None:
             f"Subject takes a transformers PreTrainedModel or a PeftModel, "
             f"not {_article(model)}{hint}."
         )
+    _check_weights(inner)
+
+
+def _check_weights(model: Any) -> None:
+    """Raise where weights were put aside (offloaded) or never read."""
+    away = next((name for name, weight in model.named_parameters() if weight.is_meta), None)
+    if away is not None:
+        raise UsageError(
+            f"The weight {away} of this {type(model).__name__} is not in memory (device 'meta'): "
+            "it is offloaded or was never loaded; load the model whole, on one device or several."
+        )
 
 
 def _check_tokenizer(tokenizer: object) -> None:
