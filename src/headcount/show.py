@@ -27,11 +27,13 @@ __all__ = ["View", "show"]
 _SHADES = " ·░▒▓█"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class View:
     """A head's weights `[query, key]` on one sentence, with the tokens of both sides.
 
     >>> view = View(Head("enc", 0, 1), ["a", "b"], ["a", "b"], np.array([[0, 1], [0.5, 0.5]]))
+    >>> view
+    View(enc.0.1: 2 queries x 2 keys)
     >>> view.strongest(0)
     [('b', 1.0), ('a', 0.0)]
     """
@@ -41,6 +43,9 @@ class View:
     keys: list[str]
     weights: NDArray[np.float32]
     top: int = 3
+
+    def __repr__(self) -> str:
+        return f"View({self.head}: {len(self.queries)} queries x {len(self.keys)} keys)"
 
     def strongest(self, query: int) -> list[tuple[str, float]]:
         """The keys a query looks at most, with their weights; among equals the first."""
