@@ -10,7 +10,6 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-matplotlib.rcParams["svg.fonttype"] = "none"  # text as text: a small file that can be searched
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
