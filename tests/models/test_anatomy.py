@@ -303,3 +303,24 @@ def test_subjects_keep_their_anatomy() -> None:
     subject = subject_of("bert", "wordpiece")
     assert subject.anatomy is subject.anatomy
     assert isinstance(subject.anatomy.sites[0], Site)
+
+
+def test_a_hybrid_model_keeps_the_numbers_of_its_layers() -> None:
+    """Jamba attends in some of its layers only; a head is named by its layer, not by its turn."""
+    config = transformers.JambaConfig(
+        vocab_size=96,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        attn_layer_offset=1,
+        attn_layer_period=2,
+        num_experts=1,
+        num_experts_per_tok=1,
+        mamba_d_state=4,
+        use_mamba_kernels=False,
+    )
+    anatomy = anatomy_of(transformers.JambaModel(config))
+    assert layers_of(anatomy) == {"dec": [1, 3]}
+    assert [site.module for site in anatomy.sites] == ["layers.1.self_attn", "layers.3.self_attn"]

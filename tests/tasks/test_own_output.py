@@ -29,3 +29,12 @@ def test_a_model_that_does_not_translate_is_refused() -> None:
     subject = Subject(TINY["bert"]())
     with pytest.raises(UsageError, match="is a BertModel, which translates nothing"):
         own_output(subject, SENTENCES)
+
+
+def test_a_source_of_which_nothing_came_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = load("translator", device="cpu")
+    monkeypatch.setattr(
+        "headcount.tasks.own_output.translate",
+        lambda subject, batch, beams: ["" if place == 1 else "Ja." for place in batch.index],
+    )
+    assert [pair.source for pair in own_output(translator, SENTENCES)] == SENTENCES[::2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -216,8 +217,10 @@ def _translated(subject: Subject, corpus: Corpus, batch_size: int) -> Corpus:
     from headcount.text.corpus import read_corpus
 
     with bar("Translating", unit="sentences") as progress:
-        pairs = read_corpus(own_output(subject, corpus, batch_size=batch_size, progress=progress))
-    pairs.name, pairs.skipped = f"{corpus.name} in its own words", corpus.skipped
+        told = own_output(subject, corpus, batch_size=batch_size, progress=progress)
+    pairs = read_corpus(told)
+    untold = Counter({"sentences without a translation": len(corpus) - len(told)})
+    pairs.name, pairs.skipped = f"{corpus.name} in its own words", corpus.skipped + untold
     return pairs
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from headcount.heads import STACKS, Head
 from headcount.models.alone import alone
 from headcount.models.families.outside import OUTSIDE
 from headcount.models.families.towers import refuse_two_towers
+from headcount.models.layers import layer_numbers
 from headcount.models.outside import outside_sites
 from headcount.models.probe import core_of, explained, probe_inputs, quiet_arguments
 from headcount.models.quiet import quiet
@@ -164,27 +165,30 @@ def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights
 
 
 def _number(calls: list[_Call], names: dict[int, str]) -> list[Site]:
-    """Give each call its stack and its layer, in the order they were heard."""
-    layers: Counter[str] = Counter()
+    """Give each call its stack and its layer."""
     turns: Counter[int] = Counter()
-    sites = []
+    heard: dict[str, list[Site]] = {}
     for call in calls:
         stack = "cross" if call.crosses else "dec" if call.causal else "enc"
-        sites.append(
-            Site(
-                stack=stack,
-                layer=layers[stack],
-                heads=call.heads,
-                kv_heads=call.kv_heads,
-                head_dim=call.head_dim,
-                module=names[id(call.module)],
-                call=turns[id(call.module)],
-                causal=call.causal,
-            )
+        site = Site(
+            stack=stack,
+            layer=0,
+            heads=call.heads,
+            kv_heads=call.kv_heads,
+            head_dim=call.head_dim,
+            module=names[id(call.module)],
+            call=turns[id(call.module)],
+            causal=call.causal,
         )
-        layers[stack] += 1
+        heard.setdefault(stack, []).append(site)
         turns[id(call.module)] += 1
-    return sites
+    return [site for sites in heard.values() for site in _layered(sites)]
+
+
+def _layered(sites: list[Site]) -> list[Site]:
+    """The sites of one stack with their layers."""
+    numbers = layer_numbers([site.module for site in sites])
+    return [replace(site, layer=number) for site, number in zip(sites, numbers, strict=True)]
 
 
 def _no_attention(model: nn.Module) -> str:

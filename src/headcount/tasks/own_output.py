@@ -25,6 +25,8 @@ def own_output(
 ) -> list[Pair]:
     """Each source with what the model makes of it, in the corpus' order.
 
+    Sources of which nothing came, or that have no token, are left out: compare the lengths.
+
     Targets that the corpus has are not looked at. A survey of these pairs shows the decoder's
     and the cross heads as they are at work, not on somebody else's words.
     """
@@ -48,4 +50,4 @@ def own_output(
             told.update(zip(batch.index, translate(subject, batch, beams=beams), strict=True))
         if progress is not None:
             progress(len(told), len(sources))
-    return [Pair(source, told[place]) for place, source in enumerate(sources) if place in told]
+    return [Pair(source, told[place]) for place, source in enumerate(sources) if told.get(place)]
