@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tiny_subjects import _subject, encoder, filler, writer
-from tiny_tokenizers import ENGLISH, t5
+from subjects import subject_of
+from tiny_subjects import encoder, filler, writer
+from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.errors import ModelError, UsageError
@@ -101,8 +102,8 @@ def test_a_model_that_fills_nothing_in_is_refused(make: object, name: str) -> No
 
 
 def test_a_tokenizer_without_a_mask_token_is_refused() -> None:
-    subject = _subject("bert", t5(), model_class="BertForMaskedLM")
-    with pytest.raises(ModelError, match="The tokenizer of tiny bert has no mask token"):
+    subject = subject_of("bert", "t5", model_class="BertForMaskedLM")
+    with pytest.raises(ModelError, match="The tokenizer of bert has no mask token"):
         tasks.mlm(ENGLISH).evaluate(subject)
 
 
