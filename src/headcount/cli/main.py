@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from headcount.cli.ls import ls
+from headcount.cli.score import score
 from headcount.cli.show import show
 from headcount.cli.survey import survey
 from headcount.errors import HeadcountError
@@ -42,7 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (survey, show, ls):
+for verb in (survey, score, show, ls):
     app.command()(verb)
 
 
