@@ -14,6 +14,7 @@ from sightings import table_of, tally_up
 from torch import Tensor
 
 from headcount.subject import Subject
+from headcount.survey import survey
 from headcount.tallies.confidence import Confidence
 from headcount.text.batch import Batch
 from headcount.text.side import Side
@@ -84,6 +85,20 @@ def test_clarks_averages_and_entropies(minilm: Subject, which: str, size: int) -
     np.testing.assert_allclose(frame["entropy_uniform"], uniform, atol=1e-9)
     assert frame["confidence"].isna().all()
     assert frame["best_offset"].isna().all()
+
+
+def test_the_survey_of_the_texts_themselves(minilm: Subject) -> None:
+    """The same figures from strings to table: tokenizer, batches, padding and all."""
+    texts = [" ".join(item["words"]) for item in inputs("own_single")]
+    corpora: dict[str, list[Any]] = {
+        "own_single": texts,
+        "own_pairs": list(zip(texts[::2], texts[1::2], strict=True)),
+    }
+    for which, corpus in corpora.items():
+        frame = survey(minilm, corpus, convention="code").frame
+        for ours, name in CLARK.items():
+            theirs = figures("clark_general")[f"{which}/{name}"].ravel()
+            np.testing.assert_allclose(frame[ours].to_numpy(), theirs, atol=2e-6, err_msg=ours)
 
 
 def test_the_paper_convention_takes_clarks_figures_too(minilm: Subject) -> None:
