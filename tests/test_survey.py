@@ -19,6 +19,7 @@ import headcount as hc
 from headcount.columns import Column
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.subject import Subject
+from headcount.tallies.entropy import Entropy
 from headcount.tallies.tally import Reading, SumsTally, add_micro, over_rows, read_micro
 from headcount.wiring import Needs, Sighting, Watch
 
@@ -657,3 +658,29 @@ def test_smollm2(smollm2: Subject) -> None:
     assert len(table) == 30 * 9
     assert table.frame["next"].isna().all()
     assert table.frame["first"].iloc[9 * 4 :].mean() > 0.4  # the first token is a sink
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"subject": "minilm"}, "survey takes a Subject, not 'minilm'; make one with hc.load"),
+        ({"columns": "entropy"}, r"columns is the text 'entropy'; give a list"),
+        ({"tallies": Entropy()}, "give a list of tallies"),
+        ({"tallies": [Entropy]}, "give a list of tallies"),
+    ],
+)
+def test_slips_in_the_call_are_told(call: dict[str, Any], message: str) -> None:
+    given = {"subject": subject_of("bert", "wordpiece"), "corpus": ["Rain fell."], **call}
+    with pytest.raises(UsageError, match=message):
+        hc.survey(**given)
+
+
+def test_an_own_column_can_be_asked_for() -> None:
+    subject = subject_of("bert", "wordpiece")
+    own = Entropy()
+    own.columns = (Column("breadth"),)
+    own.compute = lambda: []  # type: ignore[method-assign]
+    text = ["Rain fell.", "It is."]
+    table = hc.survey(subject, text, columns=["breadth", "self"], tallies=[own])
+    assert table.names == ["self", "breadth"]
+    assert hc.survey(subject, text, columns=["breadth"], tallies=[own]).names == ["breadth"]

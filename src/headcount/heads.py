@@ -31,15 +31,15 @@ class Head(NamedTuple):
         return f"{self.stack}.{self.layer}.{self.index}"
 
 
-def parse_head(name: str | Head) -> Head:
-    """Read a head's name.
+def parse_head(name: str | tuple[str, int, int]) -> Head:
+    """Read a head's name, or take a row of a table's index.
 
-    >>> parse_head("cross.0.7")
-    Head(stack='cross', layer=0, index=7)
+    >>> parse_head("cross.0.7"), parse_head(("cross", 0, 7))[1:]
+    (Head(stack='cross', layer=0, index=7), (0, 7))
     """
     if isinstance(name, Head):
         return name
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(".".join(map(str, name)) if isinstance(name, tuple) else str(name))
     if match is None:
         raise UsageError(
             f"'{name}' is not a head's name; write stack.layer.head counted from 0, "

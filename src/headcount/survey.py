@@ -63,7 +63,10 @@ def survey(
     >>> from headcount.models.load import load
     >>> table = survey(load("minilm"), ["The cat sat on the mat."])    # doctest: +SKIP
     """
-    counting = [*chosen_tallies(columns, convention), *tallies]
+    _check_call(subject, columns, tallies)
+    own = {column.name for tally in tallies for column in tally.columns}
+    ours = None if columns is None else [name for name in columns if name not in own]
+    counting = [*chosen_tallies(ours, convention), *tallies]
     counting += [OffsetMass()] if offset_mass else []
     wanted = _stacks(subject, stacks)
     settings: dict[str, Any] = {"max_length": max_length, "long": long, "chat": chat}
@@ -76,6 +79,19 @@ def survey(
     settings |= {"stacks": list(wanted), "segments": segments, "limit": limit}
     table.provenance = _provenance(subject, source, batches.report, convention, seed, settings)
     return table
+
+
+def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
+    """Tell the slips that Python would tell as something else."""
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"survey takes a Subject, not {subject!r}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer)."
+        )
+    if isinstance(columns, str):
+        raise UsageError(f"columns is the text '{columns}'; give a list, e.g. ['{columns}'].")
+    if not isinstance(tallies, list | tuple) or any(isinstance(one, type) for one in tallies):
+        raise UsageError(f"tallies is {tallies!r}; give a list of tallies, e.g. [MyTally()].")
 
 
 def _stacks(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:

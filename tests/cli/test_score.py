@@ -67,3 +67,18 @@ def test_a_model_of_the_wrong_kind_is_refused(headcount: Callable, saved: Saved)
     ended = headcount("score", saved("bert"), "--task", SPEC)
     assert ended.code == 1
     assert "translation needs an encoder-decoder" in ended.err
+
+
+def test_too_few_examples_for_a_test_lose_no_score(headcount: Callable) -> None:
+    line = ["score", "translator", "--task", SPEC, "--limit", 3, "--shut", "enc.0.7"]
+    ended = headcount(*line)
+    assert ended.code == 0
+    assert " without enc.0.7: " in ended.out
+    assert "The difference is not tested." in ended.out
+    told = json.loads(headcount(*line, "--json").out)
+    assert told["without"]["difference"]["value"] == pytest.approx(
+        told["without"]["value"] - told["value"]
+    )
+    assert told["provenance"]["subject"]["weights_hash"]
+    assert told["provenance"]["versions"]["torch"]
+    assert told["provenance"]["limit"] == 3

@@ -218,7 +218,7 @@ def test_a_run_directory_is_written_and_joined(
 ) -> None:
     line = ["survey", saved("bert"), "--text", "s.txt", "-o", "run"]
     ended = headcount(*line, "--columns", "self,best_offset")
-    assert ended.out.endswith("Wrote run/ (heads.parquet, run.json).\n")
+    assert ended.out.endswith("Wrote run/ (headcount ls run lists what it holds).\n")
     assert sorted(contents(desk / "run")) == ["heads.parquet", "offsets.parquet", "run.json"]
     before = HeadTable.load("run")
     assert headcount(*line, "--columns", "entropy").code == 0
@@ -494,3 +494,15 @@ def test_progress_is_shown_on_a_terminal_alone(
     assert "3/3" in ended.err
     assert "left" in ended.err
     json.loads(ended.out)
+
+
+def test_columns_of_other_texts_are_told(desk: Path, headcount: Command, saved: Saved) -> None:
+    (desk / "other.txt").write_text("Snow fell.\n")
+    line = ["survey", saved("bert"), "-o", "run", "--text"]
+    assert "measured on" not in headcount(*line, "s.txt", "--columns", "self,next").out
+    again = " ".join(headcount(*line, "other.txt", "--columns", "next").out.split())
+    assert "In run/ this replaces next, measured on s.txt." in again
+    assert "In run/ this stands beside self, measured on s.txt." in again
+    listed = " ".join(headcount("ls", "run").out.split())
+    assert "On s.txt." in listed
+    assert "On other.txt." in listed

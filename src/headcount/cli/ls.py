@@ -111,7 +111,9 @@ def _print_columns(table: HeadTable) -> None:
         column = table.column(name)
         paper = f" [{column.paper}]" if column.paper else ""
         note = f" NA: {table.notes[name]}." if name in table.notes else ""
-        rows.append((name, f"{column.meaning}{paper}{note}"))
+        corpus = table.origins.get(name, table.provenance).get("corpus")
+        where = f" On {corpus}." if corpus else ""
+        rows.append((name, f"{column.meaning}{paper}{where}{note}"))
     _print_rows(("column", "meaning"), rows)
 
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headcount import provenance
 from headcount.cli import options
 from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json, print_notes
 from headcount.cli.progress import bar
 from headcount.cli.task_option import Task, TaskFile, read_task
+from headcount.errors import StatsError
 from headcount.heads import Head, check_heads, parse_heads
 
 if TYPE_CHECKING:
@@ -64,12 +66,28 @@ def score(
     check_heads(heads, subject.heads if heads else ())
     whole = _evaluated(subject, examples, batch_size, [])
     without = _evaluated(subject, examples, batch_size, heads) if heads else None
-    loss = None if without is None else without.against(whole, seed=seed or 0)
+    loss, why = _compared(whole, without, seed)
+    about = provenance.collect(
+        **whole.provenance, subject=subject.describe(), limit=limit, seed=seed
+    )
     if json:
-        print_json(_told(whole, without, loss, heads, seed))
+        print_json(_told(whole, without, loss, heads, seed) | {"provenance": about})
         return
     _print(whole, without, loss, heads, seed)
-    print_notes([*subject.notes, *whole.notes])
+    output().print(f"{about['task']['data']}; {subject!r}", style="dim")
+    print_notes([*subject.notes, *whole.notes, *why])
+
+
+def _compared(
+    whole: Outcome, without: Outcome | None, seed: int | None
+) -> tuple[Comparison | None, list[str]]:
+    """The difference, tested; where too few examples allow no test, why there is none."""
+    if without is None:
+        return None, []
+    try:
+        return without.against(whole, seed=seed or 0), []
+    except StatsError as error:
+        return None, [f"The difference is not tested. {error}"]
 
 
 def _evaluated(subject: Subject, task: Any, batch_size: int, heads: list[Head]) -> Outcome:
@@ -91,11 +109,11 @@ def _print(
     console = output()
     value, low, high = whole.interval(seed=seed or 0)
     console.print(f"{whole.name} {value:.4g} [{low:.4g}, {high:.4g}] over {len(whole):,} examples")
-    if without is not None and loss is not None:
-        console.print(
-            f"{without.name} {without.value:.4g} without {_names(heads)}: "
-            f"{loss.value:+.3g} [{loss.low:+.3g}, {loss.high:+.3g}], p = {loss.p:.3g} ({loss.test})"
-        )
+    if without is not None:
+        change = f"{without.value - whole.value:+.3g}"
+        if loss is not None:
+            change += f" [{loss.low:+.3g}, {loss.high:+.3g}], p = {loss.p:.3g} ({loss.test})"
+        console.print(f"{without.name} {without.value:.4g} without {_names(heads)}: {change}")
     if whole.signature:
         console.print(f"sacreBLEU {whole.signature}", style="dim")
 
@@ -117,11 +135,11 @@ def _told(
         "examples": len(whole),
         "signature": whole.signature,
         "notes": list(whole.notes),
-        "provenance": whole.provenance,
     }
-    if without is not None and loss is not None:
+    if without is not None:
+        change = {"value": without.value - whole.value} if loss is None else loss._asdict()
         shut = [str(head) for head in heads]
-        told["without"] = {"shut": shut, "value": without.value, "difference": loss._asdict()}
+        told["without"] = {"shut": shut, "value": without.value, "difference": change}
     return told
 
 

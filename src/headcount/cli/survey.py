@@ -158,17 +158,17 @@ def survey(
                 seed=seed,
                 progress=progress,
             )
-        if stage is not None:
-            _write(stage, table, replace)
+        other_texts = [] if stage is None else _write(stage, table, replace)
     if json:
         print_json(table.to_dict())
         return
     shown = table if wanted is None else table.select(h for h in table.heads if h.stack in wanted)
     print_table(shown, chosen)
     output().print(f"{_sizes(table.provenance, unit)}; {subject!r}", style="dim")
-    print_notes([*subject.notes, *table.provenance["remarks"], *_skipped(corpus.skipped)])
+    remarks = [*table.provenance["remarks"], *_skipped(corpus.skipped), *other_texts]
+    print_notes([*subject.notes, *remarks])
     if out is not None:
-        output().print(f"Wrote {out}/ (heads.parquet, run.json).")
+        output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
 
 
 def _stacks(given: str | None) -> list[str] | None:
@@ -224,14 +224,33 @@ def _translated(subject: Subject, corpus: Corpus, batch_size: int) -> Corpus:
     return pairs
 
 
-def _write(stage: Stage, table: HeadTable, replace: bool) -> None:
-    """Put the table into the run: beside the columns of this model that are there, or anew."""
+def _write(stage: Stage, table: HeadTable, replace: bool) -> list[str]:
+    """Put the table into the run: beside the columns of this model that are there, or anew.
+
+    Returns what to tell of columns that came from other texts.
+    """
     run = stage.run
-    whole = run.read_table().join(table, replace=True) if run.has_table and not replace else table
-    run.write_table(whole, replace=replace)
+    old = run.read_table() if run.has_table and not replace else None
+    run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
     about = table.provenance
     settings = {"convention": about["convention"], "columns": table.names, **about["settings"]}
     stage.finish(settings, about, notes=about["remarks"])
+    return [] if old is None else _other_texts(old, table, run.path)
+
+
+def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
+    """Which columns were replaced, and which are kept, though measured on other texts."""
+    origins = {name: old.origins.get(name, old.provenance) for name in old.names}
+    others = [name for name in old.names if origins[name].get("data") != new.provenance["data"]]
+    told = []
+    for deed, names in (
+        ("replaces", [name for name in others if name in new.names]),
+        ("stands beside", [name for name in others if name not in new.names]),
+    ):
+        if names:
+            corpora = ", ".join(sorted({str(origins[name].get("corpus")) for name in names}))
+            told.append(f"In {path}/ this {deed} {', '.join(names)}, measured on {corpora}.")
+    return told
 
 
 def _sizes(about: dict[str, Any], unit: str) -> str:

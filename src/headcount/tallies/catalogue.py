@@ -49,7 +49,8 @@ def chosen_tallies(columns: Sequence[str] | None, convention: str) -> list[Tally
         Specials(convention),
         Offsets(),
     ]
-    wanted = set(columns or (column.name for column in COLUMNS)) - set(no_author_code(convention))
+    named = [column.name for column in COLUMNS] if columns is None else columns
+    wanted = set(named) - set(no_author_code(convention))
     return [tally for tally in every if wanted & {column.name for column in tally.columns}]
 
 
