@@ -258,7 +258,9 @@ def _sizes(about: dict[str, Any], unit: str) -> str:
     counts = about["counts"]
     sides = [f"{number:,} {side}" for side, number in counts["tokens"].items()]
     tokens = " and ".join(sides) if len(sides) > 1 else f"{sum(counts['tokens'].values()):,}"
-    return f"{counts['sentences']:,} {unit} of {about['corpus']}, {tokens} tokens"
+    number = counts["sentences"]
+    named = unit.removesuffix("s") if number == 1 else unit
+    return f"{number:,} {named} of {about['corpus']}, {tokens} tokens"
 
 
 def _skipped(counts: Mapping[str, int]) -> list[str]:
