@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
-from headcount.errors import InputError, UsageError
+from experiments.settings import filled
+from headcount.errors import UsageError
 
 __all__ = ["Config", "Each", "Train", "choose", "read_config"]
 
@@ -43,9 +43,6 @@ class Config:
     each: dict[str, Each] = field(default_factory=dict)
 
 
-Kind = TypeVar("Kind")
-
-
 def read_config(path: str | Path) -> Config:
     """Read the settings; a key that does not exist is an error, not a default."""
     with Path(path).open("rb") as file:
@@ -56,14 +53,14 @@ def read_config(path: str | Path) -> Config:
     if "widths" in train:
         train["widths"] = tuple(sorted(train["widths"]))
     tasks = tuple(table.pop("tasks"))
-    return _fill(
+    return filled(
         Config,
         {
             **table,
             "models": tuple(table.pop("models")),
             "tasks": tasks,
-            "train": _fill(Train, train, path),
-            "each": {task: _fill(Each, {**common, **own.get(task, {})}, path) for task in tasks},
+            "train": filled(Train, train, path),
+            "each": {task: filled(Each, {**common, **own.get(task, {})}, path) for task in tasks},
         },
         path,
     )
@@ -86,14 +83,3 @@ def choose(
         models=tuple(models or config.models),
         seeds=config.seeds if seeds is None else seeds,
     )
-
-
-def _fill(kind: type[Kind], values: dict[str, Any], path: str | Path) -> Kind:
-    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
-    for key in values:
-        if key not in known:
-            raise InputError(
-                f"{path} sets {kind.__name__.lower()}.{key}, which the recipe does not know; "
-                f"it knows {', '.join(known)}."
-            )
-    return kind(**values)

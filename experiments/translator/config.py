@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
 
-from headcount.errors import InputError
+from experiments.settings import filled
 
 __all__ = ["Config", "Data", "Model", "Phase", "Pieces", "Train", "read_config"]
 
@@ -93,30 +92,16 @@ class Config:
     train: Train
 
 
-Kind = TypeVar("Kind")
-
-
 def read_config(path: str | Path) -> Config:
     """Read a run's settings; a key that does not exist is an error, not a default."""
     with Path(path).open("rb") as file:
         table = tomllib.load(file)
     train = dict(table.pop("train", {}))
-    phases = tuple(_fill(Phase, row, path) for row in train.pop("phases", [{"until": 1.0}]))
+    phases = tuple(filled(Phase, row, path) for row in train.pop("phases", [{"until": 1.0}]))
     return Config(
         name=table.pop("name", Path(path).stem),
-        data=_fill(Data, table.pop("data", {}), path),
-        pieces=_fill(Pieces, table.pop("pieces", {}), path),
-        model=_fill(Model, table.pop("model", {}), path),
-        train=_fill(Train, {**train, "phases": phases}, path),
+        data=filled(Data, table.pop("data", {}), path),
+        pieces=filled(Pieces, table.pop("pieces", {}), path),
+        model=filled(Model, table.pop("model", {}), path),
+        train=filled(Train, {**train, "phases": phases}, path),
     )
-
-
-def _fill(kind: type[Kind], values: dict[str, Any], path: str | Path) -> Kind:
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for key in values:
-        if key not in known:
-            raise InputError(
-                f"{path} sets {kind.__name__.lower()}.{key}, which the recipe does not know; "
-                f"it knows {', '.join(known)}."
-            )
-    return kind(**values)

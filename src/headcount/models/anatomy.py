@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from headcount.errors import UnsupportedModel
 from headcount.heads import STACKS, Head
 from headcount.models.alone import alone
+from headcount.models.causal import looks_back_only
 from headcount.models.families.outside import OUTSIDE
 from headcount.models.families.towers import refuse_two_towers
 from headcount.models.layers import layer_numbers
@@ -159,8 +160,7 @@ def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights
             "(dtype='float32')."
         )
     crosses = query.shape[2] != key.shape[2]
-    later = torch.ones(weights.shape[-2:], dtype=torch.bool, device=weights.device).triu(1)
-    causal = not crosses and query.shape[2] > 1 and not bool(weights[..., later].any())
+    causal = not crosses and looks_back_only(weights)
     return _Call(module, query.shape[1], key.shape[1], value.shape[-1], crosses, causal)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
+from headcount.models.causal import looks_back_only
 from headcount.models.entrance import entering
 from headcount.models.families.outside import OUTSIDE, REFUSED, Family
 from headcount.models.own_maps import OwnMaps, own_maps
@@ -186,8 +187,7 @@ def _check_map(core: nn.Module, call: _Call, own: Tensor) -> None:
 
 def _heard(family: Family, call: _Call, own: Tensor, side: str | None) -> Site:
     """The site as far as one call shows it; its name and number are the caller's to give."""
-    later = torch.ones(own.shape[-2:], dtype=torch.bool, device=own.device).triu(1)
-    causal = side != "cross" and own.shape[-2] > 1 and not bool(own[..., later].any())
+    causal = side != "cross" and looks_back_only(own)
     heads = own.shape[1]
     return Site(
         stack=side or ("dec" if causal else "enc"),
