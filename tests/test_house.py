@@ -25,7 +25,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 #: The ground floor: numbers, names, files. Every lone module without a row below belongs to it.
 GROUND = "ground"
 LIVE = {GROUND, "subject", "models", "text", "wiring"}
-MEASURING = LIVE | {"lrp", "tallies", "tasks"}
+MEASURING = LIVE | {"lrp", "sweeps", "tallies", "tasks"}
 
 #: Room: what it may import, itself aside.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tallies": LIVE,
     "lrp": LIVE,
     "tasks": LIVE,
+    "sweeps": LIVE | {"tasks"},  # many interventions, one evaluation each: importance, pruning and compare call it
     "trials": LIVE | {"tallies"},
     "roles": {GROUND, "tallies", "trials"},
     "importance": MEASURING,
@@ -50,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serve": {GROUND, "report"},
 }
 #: These see everything, and no room may see them.
-TOP = {"headcount", "survey", "show", "cli", "__main__"}
+TOP = {"headcount", "survey", "score", "show", "cli", "__main__"}
 
 #: Folders of the ground floor that are no room of their own.
 GROUND_FOLDERS = {"stats"}
