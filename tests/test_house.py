@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tallies": LIVE,
     "lrp": LIVE,
     "tasks": LIVE,
-    "sweeps": LIVE | {"tasks"},  # many interventions, one evaluation each: importance, pruning and compare call it
+    "sweeps": LIVE | {"tasks"},  # many interventions, one evaluation each
     "trials": LIVE | {"tallies"},
     "roles": {GROUND, "tallies", "trials"},
     "importance": MEASURING,
