@@ -10,14 +10,14 @@ from torch import Tensor
 from headcount.errors import ModelError
 from headcount.subject import Subject
 
-__all__ = ["check_ids"]
+__all__ = ["check_ids", "known_ids"]
 
 
 def check_ids(subject: Subject, inputs: Mapping[str, Tensor]) -> None:
     """Raise when the tokenizer made an id that the model has no embedding for."""
     for name in ("input_ids", "decoder_input_ids"):
         ids = inputs.get(name)
-        rows = _rows(subject, name)
+        rows = known_ids(subject, name)
         if ids is not None and rows is not None and ids.numel() and int(ids.max()) >= rows:
             raise ModelError(
                 f"{name} holds the token id {int(ids.max())} and {subject.name} embeds {rows}, "
@@ -25,7 +25,7 @@ def check_ids(subject: Subject, inputs: Mapping[str, Tensor]) -> None:
             )
 
 
-def _rows(subject: Subject, name: str) -> int | None:
+def known_ids(subject: Subject, name: str) -> int | None:
     """How many tokens the side's embedding knows; none where that cannot be told."""
     model: Any = subject.inner
     if name == "decoder_input_ids":
