@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -13,9 +12,10 @@ import numpy as np
 import torch
 
 from headcount import provenance
-from headcount.errors import InputError, ModelError, UsageError
+from headcount.errors import InputError, UsageError
 from headcount.heads import STACKS
 from headcount.models.finite import refuse_nan
+from headcount.models.memory import enough_memory
 from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
@@ -31,6 +31,8 @@ __all__ = ["Progress", "survey"]
 
 #: Called after each batch with the sentences done and their total.
 Progress = Callable[[int, int], None]
+
+_SMALLER = "--batch-size (batch_size=) or --max-length (max_length=)"
 
 
 def survey(
@@ -169,7 +171,7 @@ def _count(
 
     done = 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-    with tap(subject, needs, stacks=stacks) as watch, _enough_memory(subject):
+    with tap(subject, needs, stacks=stacks) as watch, enough_memory(subject, _SMALLER):
         for batch in batches:
             watch(batch, receive=receive)
             if not done:  # broken weights show at once, not after an hour
@@ -178,17 +180,6 @@ def _count(
             if progress is not None:
                 progress(done, total)
     _check_numbers(subject, tallies)
-
-
-@contextmanager
-def _enough_memory(subject: Subject) -> Iterator[None]:
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise ModelError(
-            f"{subject.device} has not enough memory for a batch of {subject.name}; use a smaller "
-            "--batch-size (batch_size=) or --max-length (max_length=)."
-        ) from error
 
 
 def _check_numbers(subject: Subject, tallies: Sequence[Tally]) -> None:
