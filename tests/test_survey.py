@@ -406,7 +406,7 @@ def test_a_tally_of_ones_own_joins_the_table() -> None:
 def test_offsets_are_kept_and_mass_by_offset_on_request() -> None:
     subject = subject_of("bert", "wordpiece")
     table = hc.survey(subject, ENGLISH)
-    assert set(table.details) == {"offsets"}
+    assert set(table.details) == {"offsets", "positions"}
     tokens = table.details["offsets"].groupby(["layer", "head"])["tokens"].sum()
     counted = table.provenance["counts"]
     assert set(tokens) == {counted["tokens"]["source"] - counted["rows"]}  # separators left out

@@ -21,6 +21,7 @@ from headcount.stats.bootstrap import bootstrap_difference, bootstrap_interval
 from headcount.stats.corrections import adjust, benjamini_hochberg, holm
 from headcount.stats.intervals import mean_interval, ratio_interval, wilson_interval
 from headcount.stats.mcnemar import mcnemar, minimum_detectable_difference
+from headcount.stats.ratio_test import ratio_test
 from headcount.stats.resolution import check_resolution
 from headcount.stats.results import Interval, PairedDifference, PairedTest
 from headcount.stats.signflip import sign_flip, sign_flip_scores
@@ -46,6 +47,7 @@ __all__ = [
     "rank_agreement",
     "ratio",
     "ratio_interval",
+    "ratio_test",
     "sentence_agreement",
     "sign_flip",
     "sign_flip_scores",

@@ -7,6 +7,7 @@ offset for at least 90% of tokens. There is no author code.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,14 +17,20 @@ from torch import Tensor
 from headcount import stats
 from headcount.columns import Column
 from headcount.models.site import Site
+from headcount.tallies.histogram import (
+    REACH,
+    histogram,
+    most_frequent,
+    possible,
+    uniform,
+    widened,
+    within_reach,
+)
 from headcount.tallies.tally import Reading, SumsTally, over_rows
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
 __all__ = ["BEST_OFFSET", "BEST_OFFSET_SHARE", "REACH", "Offsets"]
-
-#: Offsets this far away and further share one bin at each end; such a bin is no offset.
-REACH = 512
 
 BEST_OFFSET = Column(
     "best_offset",
@@ -47,6 +54,17 @@ BEST_OFFSET_SHARE = Column(
 _LEFT_OUT = frozenset({"separator"})
 
 
+class _Share(NamedTuple):
+    """The sums over sentences of a share of tokens, one entry a head."""
+
+    x: np.ndarray
+    n: np.ndarray
+    xx: np.ndarray
+    xn: np.ndarray
+    nn: np.ndarray
+    sentences: np.ndarray
+
+
 @dataclass
 class Offsets(SumsTally):
     """How often the largest weight sits at each offset, over all tokens but separators."""
@@ -61,18 +79,25 @@ class Offsets(SumsTally):
             return
         rows = sighting.queries.real & ~sighting.queries.separator
         weights, keys = sighting.tops[_LEFT_OUT]
-        counts = _histogram(keys, rows)
+        counts = histogram(keys, rows)
         tokens = rows.sum(-1).double()
+        answering = sighting.keys.real & ~sighting.keys.separator
+        inside = within_reach(possible(sighting, rows, answering))
+        blind = within_reach(uniform(sighting, rows, answering))
         self.sums.add(
             sighting.site,
             {
-                "counts": _widened(counts.sum(0)),
-                "squares": _widened(counts.square().sum(0)),
-                "products": _widened((counts * tokens[:, None, None]).sum(0)),
+                "counts": widened(counts.sum(0)),
+                "squares": widened(counts.square().sum(0)),
+                "products": widened((counts * tokens[:, None, None]).sum(0)),
                 "tokens": tokens.sum(),
                 "tokens_squared": tokens.square().sum(),
                 "sentences": (tokens > 0).sum(),
                 "weights": over_rows(weights, rows).sum(0),
+                "possible": widened(inside.sum(0)),
+                "possible_squared": widened(inside.square().sum(0)),
+                "possible_products": widened((counts * inside[:, None]).sum(0)),
+                "uniform": widened(blind.sum(0)),
             },
         )
 
@@ -81,11 +106,21 @@ class Offsets(SumsTally):
         return [reading for site in self.sums for reading in self._read(site)]
 
     def details(self) -> dict[str, pd.DataFrame]:
-        """`offsets`: the whole histogram, one row a head and offset that occurred."""
-        frames = [
-            _frame(site, self.sums.of(site, "counts")) for site in self.sums if self._known(site)
-        ]
-        return {"offsets": pd.concat(frames, ignore_index=True)} if frames else {}
+        """The whole histogram as `offsets`, and all that is known of the best one as `positions`.
+
+        `positions` has two rows a head: one with the tokens at the edges, which have no token at
+        that offset, in the denominator ("keep", as the paper), and one without them ("drop").
+        """
+        sites = [site for site in self.sums if self._known(site)]
+        if not sites:
+            return {}
+        return {
+            "offsets": pd.concat([self._histogram(site) for site in sites], ignore_index=True),
+            "positions": pd.concat(
+                [self._positions(site, edges) for site in sites for edges in ("keep", "drop")],
+                ignore_index=True,
+            ),
+        }
 
     def _known(self, site: Site) -> bool:
         return float(self.sums.of(site, "tokens")) > 0
@@ -101,51 +136,57 @@ class Offsets(SumsTally):
         if bool(self.sums.of(site, "weights").isnan().any()):
             # The largest of weights that are no numbers sits nowhere.
             return [Reading.broken(column.name, site) for column in self.columns]
-        counts = self.sums.of(site, "counts").numpy()
-        best = np.array([_most_frequent(row) for row in counts])
-        heads = np.arange(site.heads)
-        x, xx, xn = (
-            self.sums.of(site, name).numpy()[heads, best]
-            for name in ("counts", "squares", "products")
-        )
-        n, nn, sentences = (
-            float(self.sums.of(site, name)) for name in ("tokens", "tokens_squared", "sentences")
-        )
-        share = stats.ratio_interval(x, n, xx, xn, nn, sentences, bounds=(0, 1))
+        best = self._best(site)
+        share = stats.ratio_interval(*self._share(site, best, "keep"), bounds=(0, 1))
         unknown = np.full(site.heads, np.nan)
         return [
             Reading(BEST_OFFSET.name, site, (best - REACH).astype(float), unknown, unknown.copy()),
             Reading(BEST_OFFSET_SHARE.name, site, *share),
         ]
 
+    def _best(self, site: Site) -> np.ndarray:
+        """The place of each head's most frequent offset in the histogram."""
+        return np.array([most_frequent(row) for row in self.sums.of(site, "counts").numpy()])
 
-def _histogram(keys: Tensor, rows: Tensor) -> Tensor:
-    """Counts of key - query, `[batch, head, offset]`, as far as this batch reaches."""
-    batch, heads, queries = keys.shape
-    reach = min(REACH, queries - 1)
-    offsets = keys - torch.arange(queries, device=keys.device)
-    bins = offsets.clamp(-reach, reach) + reach
-    counts = torch.zeros(batch, heads, 2 * reach + 1, dtype=torch.float64, device=keys.device)
-    return counts.scatter_add_(2, bins, rows[:, None, :].expand_as(bins).double())
+    def _share(self, site: Site, best: np.ndarray, edges: str) -> _Share:
+        """The sums of a ratio: tokens that point there among all, or among those that could."""
+        heads = np.arange(site.heads)
 
+        def at_best(name: str) -> np.ndarray:
+            return self.sums.of(site, name).numpy()[heads, best]
 
-def _widened(counts: Tensor) -> Tensor:
-    """A batch's histogram in the middle of one from -REACH to +REACH."""
-    more = REACH - counts.shape[-1] // 2
-    return torch.nn.functional.pad(counts, (more, more))
+        hits = at_best("counts"), at_best("squares")
+        if edges == "keep":
+            names = ("tokens", "tokens_squared", "sentences")
+            n, nn, sentences = (np.full(site.heads, float(self.sums.of(site, x))) for x in names)
+            return _Share(hits[0], n, hits[1], at_best("products"), nn, sentences)
+        n, nn = (self.sums.of(site, x).numpy()[best] for x in ("possible", "possible_squared"))
+        sentences = np.full(site.heads, float(self.sums.of(site, "sentences")))
+        return _Share(hits[0], n, hits[1], at_best("possible_products"), nn, sentences)
 
+    def _positions(self, site: Site, edges: str) -> pd.DataFrame:
+        best = self._best(site)
+        sums = self._share(site, best, edges)
+        chance = self.sums.of(site, "uniform").numpy()[best] / np.maximum(sums.n, 1)
+        share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
+        return pd.DataFrame(
+            {
+                "stack": site.stack,
+                "layer": site.layer,
+                "head": np.arange(site.heads),
+                "offset": best - REACH,
+                "edges": edges,
+                "n": sums.n.astype(int),
+                "share": share,
+                "low": low,
+                "high": high,
+                "chance": chance,
+                "p": stats.ratio_test(*sums, null=chance),
+            }
+        )
 
-def _most_frequent(counts: np.ndarray) -> int:
-    """The fullest bin of one offset; among equals the nearest, then the left one.
-
-    >>> counts = np.zeros(2 * REACH + 1)
-    >>> counts[[0, REACH - 1]] = 9, 1  # mostly far to the left, at many offsets
-    >>> _most_frequent(counts) - REACH
-    -1
-    """
-    inner = counts[1:-1]
-    full = np.flatnonzero(inner == inner.max()) + 1
-    return int(min(full, key=lambda place: (abs(place - REACH), place)))
+    def _histogram(self, site: Site) -> pd.DataFrame:
+        return _frame(site, self.sums.of(site, "counts"))
 
 
 def _frame(site: Site, counts: Tensor) -> pd.DataFrame:
