@@ -7,12 +7,25 @@ from headcount.text.encode import Encoded, encode
 from headcount.text.intake import Intake, intake_of, shift_of
 from headcount.text.limits import position_limit
 from headcount.text.padding import positions
-from headcount.text.sentence import Item, Multiword, Pair, Sentence, Word, texts_of
+from headcount.text.sentence import (
+    Argument,
+    Item,
+    Multiword,
+    Pair,
+    Predicate,
+    Sentence,
+    Span,
+    Word,
+    sentences_of,
+    texts_of,
+)
 from headcount.text.side import Side
 from headcount.text.vocabulary import is_punctuation, is_stop
+from headcount.text.words import Words, with_specials, word_maps, word_maps_with_specials
 
 __all__ = [
     "SIDES",
+    "Argument",
     "Batch",
     "Corpus",
     "EncodeReport",
@@ -21,9 +34,12 @@ __all__ = [
     "Item",
     "Multiword",
     "Pair",
+    "Predicate",
     "Sentence",
     "Side",
+    "Span",
     "Word",
+    "Words",
     "encode",
     "intake_of",
     "is_punctuation",
@@ -32,6 +48,10 @@ __all__ = [
     "positions",
     "read_corpus",
     "ready_batch",
+    "sentences_of",
     "shift_of",
     "texts_of",
+    "with_specials",
+    "word_maps",
+    "word_maps_with_specials",
 ]

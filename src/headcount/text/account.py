@@ -35,10 +35,19 @@ class EncodeReport:
     lookalikes: int = 0
     #: Texts with half a surrogate pair, which was replaced by U+FFFD.
     mended: int = 0
+    #: Words of annotated sentences.
+    words: int = 0
+    #: Words without a token: the tokenizer left their characters out.
+    unplaced: int = 0
+    #: Words that lost a token where a sentence was cut, or stand across the edge of two windows.
+    cut: int = 0
+    #: Words that have a token in common with another word: multiword tokens, wide tokens.
+    shared: int = 0
 
     def sentences_in_words(self) -> list[str]:
         """What a user should know, a sentence each; empty when all went plainly."""
         of = f"of {_plural(self.sentences, 'sentence')}"
+        words = f"of {_plural(self.words, 'word')}"
         told = [
             (self.empty, f"{self.empty} {of} had no token and {_was(self.empty)} skipped."),
             (
@@ -55,6 +64,9 @@ class EncodeReport:
                 f"{_plural(self.lookalikes, 'token')} in the text looked special and "
                 f"{_was(self.lookalikes)} spelt out.",
             ),
+            (self.unplaced, f"{self.unplaced} {words} had no token."),
+            (self.cut, f"{self.cut} {words} lost a token where a sentence was cut."),
+            (self.shared, f"{self.shared} {words} shared a token with another word."),
             (self.mended, f"{_plural(self.mended, 'text')} held half a character (U+FFFD now)."),
         ]
         return [sentence for count, sentence in told if count]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jinja2.exceptions import TemplateError
 
 from headcount.errors import InputError, UsageError
+from headcount.text.rows import Place
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -33,6 +35,23 @@ class Frame:
         start, end = len(self.before), len(rendered) - len(self.after)
         framed = rendered.startswith(self.before) and rendered.endswith(self.after)
         return (start, end) if framed and start <= end else (0, 0)
+
+    def places(self, text: str, rendered: str, found: Sequence[tuple[int, int]]) -> list[Place]:
+        """Places in a rendered turn as places in the user's text; None outside it.
+
+        A template may strip the text; where it did anything else to it, nothing is known.
+
+        >>> Frame("<user>", "<end>").places(" Hi", "<user>Hi<end>", [(0, 6), (6, 8), (8, 13)])
+        [None, (1, 3), None]
+        """
+        start, end = self.content(rendered)
+        shift = text.find(rendered[start:end]) - start
+        if rendered[start:end] not in (text, text.strip()):
+            return [None] * len(found)
+        return [
+            (first + shift, last + shift) if start <= first and last <= end else None
+            for first, last in found
+        ]
 
 
 def must_have_template(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from headcount.errors import InputError, UsageError
 from headcount.text.conllu import read_conllu
 from headcount.text.lines import TextFile, format_of, text_file
-from headcount.text.sentence import Item, Pair, Sentence, texts_of
+from headcount.text.sentence import Item, Pair, Sentence, sentences_of, texts_of
 from headcount.text.tsv import read_pairs
 
 __all__ = ["Corpus", "read_corpus"]
@@ -27,6 +27,7 @@ class Corpus:
 
     A file is read once to count and check it and again at every pass, so a corpus of any size
     takes no memory. `skipped` says what was left out and why; nothing is left out silently.
+    `paired` corpora hold pairs, `annotated` ones words.
 
     >>> corpus = read_corpus(["Rain fell.", " ", "It stopped."])
     >>> len(corpus), dict(corpus.skipped), [item.text for item in corpus.limit(1)]
@@ -37,7 +38,7 @@ class Corpus:
         self.name = name
         self._reader = reader
         self.skipped: Counter[str] = Counter()
-        self._count, self.hash, self.paired = self._scan()
+        self._count, self.hash, self.paired, self.annotated = self._scan()
 
     def __len__(self) -> int:
         return self._count
@@ -67,12 +68,13 @@ class Corpus:
         chosen = frozenset(random.Random(seed).sample(range(len(self)), count))
         return Corpus(_picked(self._reader, chosen), self.name)
 
-    def _scan(self) -> tuple[int, str, bool]:
-        """Count, hash and kind, in one pass that also finds every fault of the corpus."""
-        count, digest, kinds = 0, hashlib.sha256(), set()
+    def _scan(self) -> tuple[int, str, bool, bool]:
+        """Count, hash and kinds, in one pass that also finds every fault of the corpus."""
+        count, digest, kinds, annotated = 0, hashlib.sha256(), set(), False
         for item in self._reader(self.skipped):
             count += 1
             kinds.add(type(item))
+            annotated = annotated or any(sentences_of(item))
             for text in texts_of(item):
                 raw = text.encode("utf-8", "surrogatepass")
                 # The length in front keeps ["ab"] and ["a", "b"] apart.
@@ -82,7 +84,7 @@ class Corpus:
             raise InputError(f"{self.name} is empty: it has no sentence{_why(self.skipped)}.")
         if len(kinds) > 1:
             raise InputError(f"{self.name} mixes sentences and pairs; give one kind.")
-        return count, digest.hexdigest(), kinds == {Pair}
+        return count, digest.hexdigest(), kinds == {Pair}, annotated
 
 
 def read_corpus(

@@ -9,15 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from headcount.errors import UsageError
 from headcount.text.account import EncodeReport
+from headcount.text.alignment import Placed, count_words
 from headcount.text.batch import Batch
 from headcount.text.corpus import Corpus, read_corpus
 from headcount.text.fit import Example
 from headcount.text.intake import Intake
+from headcount.text.joined import joined
 from headcount.text.padding import Padder
-from headcount.text.plan import Long, Plan, check_chat, check_corpus, fit_for, kind_of
+from headcount.text.plan import (
+    Long,
+    Plan,
+    check_chat,
+    check_corpus,
+    finds_words,
+    fit_for,
+    kind_of,
+)
 from headcount.text.rows import Row
 from headcount.text.scribe import Scribe
-from headcount.text.sentence import Item, Pair
+from headcount.text.sentence import Item, Pair, Sentence, sentences_of, texts_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -44,6 +54,7 @@ def encode(
     markup: bool = False,
     padding_side: Literal["right", "left"] = "right",
     sort: bool = True,
+    words: bool | None = None,
 ) -> Encoded:
     """Encode a corpus for a model that has these stacks.
 
@@ -56,6 +67,9 @@ def encode(
     instead, the longer text first. `chat` renders each sentence as a user turn; `markup` lets
     special tokens written in a text count as such. Rows come sorted by length, a pool at a time,
     unless `sort` is off; `Batch.index` says which item a row is. The tokenizer is not changed.
+
+    Sides of an annotated corpus have `words`. Where the tokenizer does not tell where its tokens
+    stand they have none, and with ``words=True`` that is an error.
     """
     corpus = read_corpus(corpus)
     intake = intake or Intake()
@@ -71,7 +85,8 @@ def encode(
         check_chat(corpus, tokenizer)
     paired = decoded or (kind == "encoder" and corpus.paired)
     fit = fit_for(kind, intake, max_length, long, paired)
-    plan = Plan(kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort)
+    found = finds_words(corpus, tokenizer, words)
+    plan = Plan(kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort, found)
     return Encoded(corpus, tokenizer, plan)
 
 
@@ -86,7 +101,8 @@ class Encoded:
 
     def __iter__(self) -> Iterator[Batch]:
         self.report = report = EncodeReport()
-        padder = Padder(self.tokenizer, self.plan.intake, left=self.plan.padding_side == "left")
+        left = self.plan.padding_side == "left"
+        padder = Padder(self.tokenizer, self.plan.intake, left=left, words=self.plan.words)
         for group in _groups(self._examples(report), self.plan.batch_size):
             batch = padder.batch(group, self.plan.side)
             report.rows += len(batch)
@@ -96,18 +112,35 @@ class Encoded:
 
     def _examples(self, report: EncodeReport) -> Iterator[Example]:
         """Fitted rows in the order in which they are batched."""
-        scribe = Scribe(self.tokenizer, report, markup=self.plan.markup)
+        markup, places = self.plan.markup, self.plan.words
+        scribe = Scribe(self.tokenizer, report, markup=markup, places=places)
         for pool in _groups(enumerate(self.corpus), min(self.plan.batch_size * _POOL, _MOST)):
             report.sentences += len(pool)
             rows = self._rows([item for _, item in pool], scribe)
             fitted = [
                 example
                 for (index, item), (row, labels) in zip(pool, rows, strict=True)
-                for example in self.plan.fit(
-                    Example(index, row, labels), _name(index, item, self.corpus.name), report
-                )
+                for example in self._fitted(index, item, row, labels, report)
             ]
             yield from sorted(fitted, key=_length) if self.plan.sort else fitted
+
+    def _fitted(
+        self, index: int, item: Item, row: Row, labels: Row | None, report: EncodeReport
+    ) -> list[Example]:
+        """The item's examples, with its words where they are found."""
+        first, second = _annotations(item, decoded=labels is not None)
+        example = Example(
+            index,
+            row,
+            labels,
+            words=Placed(first, row) if self.plan.words and first else None,
+            label_words=Placed(second, labels) if self.plan.words and second and labels else None,
+        )
+        found = self.plan.fit(example, _name(index, item, self.corpus.name), report)
+        count_words(example.words, [each.row for each in found], report)
+        labelled = [each.labels for each in found if each.labels is not None]
+        count_words(example.label_words, labelled, report)
+        return found
 
     def _rows(self, items: list[Item], scribe: Scribe) -> list[tuple[Row, Row | None]]:
         """Each item's input row, and its labels where there are any."""
@@ -121,6 +154,19 @@ class Encoded:
         if not self.plan.decoded:
             return [(row, None) for row in rows]
         return list(zip(rows, scribe.rows(seconds, target=True), strict=True))
+
+
+def _annotations(item: Item, decoded: bool) -> tuple[Sentence | None, Sentence | None]:
+    """The annotated sentences of the input row and of the labels; two texts in a row are one."""
+    found = sentences_of(item)
+    if isinstance(item, Sentence):
+        return found[0], None
+    if decoded or not any(found):
+        return found[0], found[1]
+    first, second = (
+        each or Sentence(text) for each, text in zip(found, texts_of(item), strict=True)
+    )
+    return joined(first, second), None
 
 
 def _name(index: int, item: Item, corpus: str) -> str:

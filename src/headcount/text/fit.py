@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from headcount.errors import InputError
 from headcount.text.account import EncodeReport
+from headcount.text.alignment import Placed
 from headcount.text.rows import Row, content_length, shorten, windows
 
 __all__ = ["Example", "Fit"]
@@ -19,6 +20,9 @@ class Example:
     row: Row
     labels: Row | None = None
     window: int = 0
+    #: The words of the input and of the labels, where they are known.
+    words: Placed | None = None
+    label_words: Placed | None = None
 
     @property
     def rows(self) -> list[Row]:

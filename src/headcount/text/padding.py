@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from headcount.errors import ModelError
+from headcount.text.alignment import Placed
 from headcount.text.batch import Batch
 from headcount.text.fit import Example
 from headcount.text.intake import Intake, Shift
@@ -31,10 +32,16 @@ class Padder:
     """Makes batches for one model from one tokenizer's rows."""
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, intake: Intake, *, left: bool = False
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        intake: Intake,
+        *,
+        left: bool = False,
+        words: bool = False,
     ) -> None:
         self._intake = intake
         self._left = left
+        self._words = words
         self._separators = separator_ids(tokenizer)
         self._pad_id = _pad_id(tokenizer, intake)
         self._source = vocabulary_of(tokenizer)
@@ -43,12 +50,12 @@ class Padder:
     def batch(self, examples: Sequence[Example], side: str) -> Batch:
         """The batch of some examples, whose rows are the source or the target side."""
         rows = [example.row for example in examples]
-        sides = {side: self._side(rows, self._source)}
+        sides = {side: self._side(rows, self._source, [each.words for each in examples])}
         inputs = self._inputs(rows, sides[side])
         labels = [example.labels for example in examples if example.labels is not None]
         told = None
         if labels:
-            sides["target"], told = self._decoder(labels)
+            sides["target"], told = self._decoder(labels, [each.label_words for each in examples])
             inputs["decoder_input_ids"] = sides["target"].ids
             inputs["decoder_attention_mask"] = sides["target"].real.long()
         elif self._intake.shift is not None:
@@ -62,13 +69,16 @@ class Padder:
             labels=told,
         )
 
-    def _side(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Side:
+    def _side(
+        self, rows: Sequence[Row], vocabulary: Vocabulary, words: Sequence[Placed | None]
+    ) -> Side:
         return side_of(
             rows,
             vocabulary,
             separators=self._separators,
             pad_id=self._pad_id,
             left=self._left,
+            words=words if self._words else None,
         )
 
     def _inputs(self, rows: Sequence[Row], side: Side) -> dict[str, Tensor]:
@@ -80,11 +90,13 @@ class Padder:
             inputs["position_ids"] = positions(side.real)
         return inputs
 
-    def _decoder(self, labels: Sequence[Row]) -> tuple[Side, Tensor]:
+    def _decoder(
+        self, labels: Sequence[Row], words: Sequence[Placed | None]
+    ) -> tuple[Side, Tensor]:
         """The decoder's side, and its labels in the same places."""
         assert self._intake.shift is not None  # only an encoder-decoder has labels
         started = _started(labels, self._intake.shift)
-        side = self._side(started, self._target)
+        side = self._side(started, self._target, words)
         ids = np.fromiter(chain.from_iterable(row.ids for row in labels), np.int64)
         return side, spread(ids, side.real.numpy(), _IGNORED)
 
@@ -115,7 +127,8 @@ def _start(labels: Row, ids: list[int]) -> Row:
             "The model's own decoder input is not its labels moved by one place, so it is not "
             "known which token stands where; pass ready inputs instead."
         )
-    return Row(ids, [1, *labels.special[:-1]])
+    places = None if labels.places is None else [None, *labels.places[:-1]]
+    return Row(ids, [1, *labels.special[:-1]], places=places)
 
 
 def _first_tokens(rows: Sequence[Row]) -> Tensor:

@@ -12,11 +12,21 @@ from headcount.text.chat import must_have_template
 from headcount.text.corpus import Corpus
 from headcount.text.fit import Fit
 from headcount.text.intake import Intake
+from headcount.text.places import gives_places, must_give_places
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Kind", "Long", "Plan", "check_chat", "check_corpus", "fit_for", "kind_of"]
+__all__ = [
+    "Kind",
+    "Long",
+    "Plan",
+    "check_chat",
+    "check_corpus",
+    "finds_words",
+    "fit_for",
+    "kind_of",
+]
 
 Kind = Literal["encoder", "decoder", "encoder-decoder"]
 Long = Literal["window", "truncate", "error"]
@@ -36,6 +46,8 @@ class Plan:
     markup: bool = False
     padding_side: str = "right"
     sort: bool = True
+    #: Whether the corpus' words are found among the tokens.
+    words: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -91,6 +103,18 @@ def check_chat(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> None:
             f"{corpus.name} holds pairs, and a chat turn is one text; leave out chat=True (--chat)."
         )
     must_have_template(tokenizer)
+
+
+def finds_words(corpus: Corpus, tokenizer: PreTrainedTokenizerBase, wanted: bool | None) -> bool:
+    """Whether words will be found: as wanted, else wherever corpus and tokenizer allow it."""
+    if wanted and not corpus.annotated:
+        raise InputError(
+            f"{corpus.name} has no words, only text; give a treebank (.conllu), or parse it "
+            "(--parser)."
+        )
+    if wanted:
+        must_give_places(tokenizer)
+    return corpus.annotated and wanted is not False and gives_places(tokenizer)
 
 
 def fit_for(kind: Kind, intake: Intake, max_length: int | None, long: Long, paired: bool) -> Fit:

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TypeVar
 
 from headcount.errors import UsageError
 
-__all__ = ["Row", "content_length", "shorten", "windows"]
+__all__ = ["Place", "Row", "content_length", "shorten", "windows"]
+
+#: Where a token stands in its text, in characters; None for a token that is in no text.
+Place = tuple[int, int] | None
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Token ids, which of them the tokenizer added, and token types where it gives them."""
+    """Token ids, which of them the tokenizer added, and token types where it gives them.
+
+    `places`, where they were asked for, say which characters each token stands for; a second
+    text counts on from the first, with one character between them.
+    """
 
     ids: Sequence[int]
     special: Sequence[int]
     types: Sequence[int] | None = None
+    places: Sequence[Place] | None = None
 
 
 def content_length(row: Row) -> int:
@@ -92,8 +103,13 @@ def _shares(runs: Sequence[Sequence[int]], room: int) -> list[int]:
 
 
 def _take(row: Row, places: Sequence[int]) -> Row:
-    def at(values: Sequence[int]) -> list[int]:
+    def at(values: Sequence[T]) -> list[T]:
         return [values[place] for place in places]
 
-    types = None if row.types is None else at(row.types)
-    return replace(row, ids=at(row.ids), special=at(row.special), types=types)
+    return replace(
+        row,
+        ids=at(row.ids),
+        special=at(row.special),
+        types=None if row.types is None else at(row.types),
+        places=None if row.places is None else at(row.places),
+    )

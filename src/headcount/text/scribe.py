@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headcount.errors import UsageError
 from headcount.text.account import EncodeReport
 from headcount.text.chat import Frame, frame_of, render
+from headcount.text.places import fast_places, must_give_places, sentencepiece_places
 from headcount.text.rows import Row
 from headcount.text.specials import lookalikes, special_ids, spelt_out
 from headcount.text.untouched import untouched
@@ -26,7 +27,7 @@ class Scribe:
     """Writes texts as `Row`s with one tokenizer, and keeps the account.
 
     With `markup` a special token written in a text, such as ``[MASK]``, is taken as such;
-    otherwise it is text like any other.
+    otherwise it is text like any other. With `places` rows tell where their tokens stand.
     """
 
     def __init__(
@@ -35,7 +36,11 @@ class Scribe:
         account: EncodeReport,
         *,
         markup: bool = False,
+        places: bool = False,
     ) -> None:
+        if places:
+            must_give_places(tokenizer)
+        self._places = places
         self._tokenizer = tokenizer
         self._account = account
         self._markup = markup
@@ -50,15 +55,41 @@ class Scribe:
         target: bool = False,
     ) -> list[Row]:
         """A row a text (or a text and its second text), as the tokenizer wraps it."""
-        texts = [self._mend(text) for text in texts]
-        seconds = None if seconds is None else [self._mend(text) for text in seconds]
+        written = [self._mend(text) for text in texts]
+        behind = None if seconds is None else [self._mend(text) for text in seconds]
         if target:
             _must_know_language(self._tokenizer)
         with untouched(self._tokenizer):
-            rows = self._ask(texts, seconds, target, self._tokenizer.is_fast)
+            rows = self._ask(written, behind, target, self._tokenizer.is_fast)
             if not self._markup:
-                self._reread(rows, texts, seconds, target)
-        return [_aligned(row) if self._markup else self._plain(row) for row in rows]
+                self._reread(rows, written, behind, target)
+            rows = [_aligned(row) for row in rows] if self._markup else rows
+            rows = self._placed(rows, written, behind, target)
+        if self._account.mended:
+            rows = _still_placed(
+                rows,
+                [
+                    *zip(texts, written, strict=True),
+                    *zip(seconds or (), behind or (), strict=True),
+                ],
+            )
+        return rows if self._markup else [self._plain(row) for row in rows]
+
+    def _placed(
+        self,
+        rows: list[Row],
+        texts: Sequence[str],
+        seconds: Sequence[str] | None,
+        target: bool,
+    ) -> list[Row]:
+        """The rows with their places, where they were asked for and are not there yet."""
+        if not self._places or self._tokenizer.is_fast:
+            return rows
+        both = [(text,) for text in texts] if seconds is None else zip(texts, seconds, strict=True)
+        return [
+            sentencepiece_places(self._tokenizer, row, each, target=target)
+            for row, each in zip(rows, both, strict=True)
+        ]
 
     def chat_rows(self, texts: Sequence[str]) -> list[Row]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
@@ -74,13 +105,14 @@ class Scribe:
                 **offsets,
             )
         places = found.get("offset_mapping") or [None] * len(rendered)
-        marked = zip(rendered, found["input_ids"], places, strict=True)
+        marked = zip(texts, rendered, found["input_ids"], places, strict=True)
         rows = [self._chat_row(frame, *one) for one in marked]
         return rows if self._markup else [self._plain(row) for row in rows]
 
     def _chat_row(
         self,
         frame: Frame,
+        text: str,
         rendered: str,
         ids: list[int],
         places: list[tuple[int, int]] | None,
@@ -91,7 +123,8 @@ class Scribe:
             int(number in self._specials and not within)
             for number, within in zip(ids, inside, strict=True)
         ]
-        return Row(ids, special)
+        own = frame.places(text, rendered, places) if self._places and places else None
+        return Row(ids, special, places=own)
 
     def _ask(
         self,
@@ -100,17 +133,23 @@ class Scribe:
         target: bool,
         split: bool,
     ) -> list[Row]:
+        offsets = self._places and self._tokenizer.is_fast
         found = self._tokenizer(
             **{"text_target" if target else "text": texts},
             text_pair=seconds,
+            return_offsets_mapping=offsets,
             return_special_tokens_mask=True,
             return_attention_mask=False,
             split_special_tokens=split and not self._markup,
             verbose=False,
         )
         types = found.get("token_type_ids") or [None] * len(texts)
-        triples = zip(found["input_ids"], found["special_tokens_mask"], types, strict=True)
-        return [Row(ids, special, kinds) for ids, special, kinds in triples]
+        places = [
+            fast_places(found, number, len(text) + 1) if offsets else None
+            for number, text in enumerate(texts)
+        ]
+        cells = zip(found["input_ids"], found["special_tokens_mask"], types, places, strict=True)
+        return [Row(*each) for each in cells]
 
     def _reread(
         self,
@@ -166,6 +205,19 @@ def _is_odd(row: Row, usual: int) -> bool:
 def _aligned(row: Row) -> Row:
     """The row with a place a token: ByT5 adds no end to a text that has one, but counts it."""
     return replace(row, special=row.special[len(row.special) - len(row.ids) :])
+
+
+def _still_placed(rows: list[Row], mended: list[tuple[str, str]]) -> list[Row]:
+    """The rows without the places of texts that mending made shorter: those are others now."""
+    moved = {
+        number % len(rows)
+        for number, (text, now) in enumerate(mended)
+        if len(text) != len(now) and rows[number % len(rows)].places is not None
+    }
+    return [
+        replace(row, places=[None] * len(row.ids)) if number in moved else row
+        for number, row in enumerate(rows)
+    ]
 
 
 def _must_know_language(tokenizer: PreTrainedTokenizerBase) -> None:

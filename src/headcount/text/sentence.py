@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-__all__ = ["Item", "Multiword", "Pair", "Sentence", "Word", "texts_of"]
+__all__ = [
+    "Argument",
+    "Item",
+    "Multiword",
+    "Pair",
+    "Predicate",
+    "Sentence",
+    "Span",
+    "Word",
+    "sentences_of",
+    "texts_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +49,40 @@ class Multiword:
     form: str
 
 
+class Span(NamedTuple):
+    """Words of a sentence from `first` to `last`, counted from 0, both ends in.
+
+    >>> Span(2, 4).last
+    4
+    """
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a predicate says something of: a label such as ARG0, and its words."""
+
+    label: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A word that takes arguments; `word` is counted from 0, `sense` is its frame or roleset."""
+
+    word: int
+    sense: str | None = None
+    arguments: tuple[Argument, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One text; `words` when it comes from a treebank.
+    """One text, or a passage; `words` when it comes from a treebank or a parser.
+
+    `clusters` are the mentions of each entity (coreference), in the order of the text;
+    `predicates` the verbs, and nouns, whose arguments are known.
 
     >>> Sentence("Rain fell.").words is None
     True
@@ -50,6 +93,8 @@ class Sentence:
     multiwords: tuple[Multiword, ...] = ()
     comments: Mapping[str, str] = field(default_factory=dict)
     line: int | None = field(default=None, compare=False)
+    clusters: tuple[tuple[Span, ...], ...] = ()
+    predicates: tuple[Predicate, ...] = ()
 
     @property
     def has_tree(self) -> bool:
@@ -70,6 +115,8 @@ class Sentence:
 class Pair:
     """Two texts: source and target for a translator, text and second text for an encoder.
 
+    `annotated` holds the same two texts with their words, where those are known.
+
     >>> Pair("Rain.", "Regen.").target
     'Regen.'
     """
@@ -77,6 +124,7 @@ class Pair:
     source: str
     target: str
     line: int | None = field(default=None, compare=False)
+    annotated: tuple[Sentence | None, Sentence | None] = (None, None)
 
 
 Item = Sentence | Pair
@@ -89,6 +137,16 @@ def texts_of(item: Item) -> tuple[str, ...]:
     ('Rain.', 'Regen.')
     """
     return (item.text,) if isinstance(item, Sentence) else (item.source, item.target)
+
+
+def sentences_of(item: Item) -> tuple[Sentence | None, ...]:
+    """The annotated sentences of an item, one a text; None where the words are not known.
+
+    >>> sentences_of(Sentence("Rain.")), sentences_of(Pair("Rain.", "Regen."))
+    ((None,), (None, None))
+    """
+    found = (item,) if isinstance(item, Sentence) else item.annotated
+    return tuple(each if each is not None and each.words else None for each in found)
 
 
 def _reaches_root(number: int, heads: list[int | None]) -> bool:

@@ -11,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headcount.text.alignment import Placed, words_of
 from headcount.text.rows import Row
 from headcount.text.vocabulary import Vocabulary
+from headcount.text.words import Words
 
 __all__ = ["Side", "bare_side", "side_of", "spread"]
 
@@ -40,6 +42,8 @@ class Side:
     #: False when nothing is known of the tokens, as for ready inputs: a share of such a side's
     #: separators or punctuation is not 0 but unknown.
     annotated: bool = True
+    #: The words of an annotated corpus; None for plain text.
+    words: Words | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -48,7 +52,7 @@ class Side:
         """The same side on a device."""
         names = ("ids", "real", "special", "separator", "punctuation", "stops")
         moved = {name: getattr(self, name).to(device, non_blocking=True) for name in names}
-        return replace(self, **moved)
+        return replace(self, **moved, words=self.words and self.words.to(device))
 
 
 def side_of(
@@ -58,8 +62,9 @@ def side_of(
     separators: tuple[int, ...],
     pad_id: int,
     left: bool = False,
+    words: Sequence[Placed | None] | None = None,
 ) -> Side:
-    """Pad rows into a side and look every token up.
+    """Pad rows into a side and look every token up; `words` belong to an annotated corpus.
 
     >>> side = side_of([Row([2, 7, 3], [1, 0, 1]), Row([2, 3], [1, 1])],
     ...     Vocabulary(lambda ids: [str(number) for number in ids], "".join),
@@ -86,6 +91,7 @@ def side_of(
         punctuation=padded(punctuation & ~special),
         stops=padded(stops & ~special),
         tokens=[vocabulary.tokens(row.ids) for row in rows],
+        words=None if words is None else words_of(rows, words, real),
     )
 
 

@@ -7,15 +7,17 @@ the Python WordPiece nevertheless give such a text the id of the real thing; her
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headcount.text.rows import Row
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+T = TypeVar("T")
 
 __all__ = ["lookalikes", "separator_ids", "special_ids", "spelt_out"]
 
@@ -49,11 +51,21 @@ def spelt_out(row: Row, spelling: Mapping[int, list[int]]) -> Row:
     """
     ids: list[int] = []
     special: list[int] = []
-    types: list[int] = []
-    kinds = row.types or [0] * len(row.ids)
-    for number, added, kind in zip(row.ids, row.special, kinds, strict=True):
+    counts: list[int] = []
+    for number, added in zip(row.ids, row.special, strict=True):
         letters = [number] if added else spelling.get(number, [number])
         ids += letters
         special += [added] * len(letters)
-        types += [kind] * len(letters)
-    return replace(row, ids=ids, special=special, types=None if row.types is None else types)
+        counts.append(len(letters))
+    return replace(
+        row,
+        ids=ids,
+        special=special,
+        types=None if row.types is None else _repeated(row.types, counts),
+        places=None if row.places is None else _repeated(row.places, counts),
+    )
+
+
+def _repeated(values: Sequence[T], counts: Sequence[int]) -> list[T]:
+    """Each value as often as its count says: the letters of a look-alike share its place."""
+    return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
