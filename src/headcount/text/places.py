@@ -46,34 +46,64 @@ def sentencepiece_places(
 ) -> Row:
     """The row with its places by the tokenizer's SentencePiece model.
 
-    The tokens must be the very ones that the model gives for the text; where a tokenizer did
-    something else with it, the places stay unknown.
+    The tokens must be the very ones that the model gives for the text, read in one go or around
+    the words that a user added to the vocabulary. Where a tokenizer did something else with the
+    text, the places stay unknown.
     """
-    with _turned(tokenizer, target):
-        ids, places = _read(tokenizer, texts, target)
     own = [number for number, added in zip(row.ids, row.special, strict=True) if not added]
-    if own != ids:
-        return replace(row, places=[None] * len(row.ids))
-    rest = iter(places)
-    return replace(row, places=[None if added else next(rest) for added in row.special])
+    with _turned(tokenizer, target):
+        for split in (_whole, _around_added):
+            ids, places = _read(tokenizer, [split(tokenizer, text) for text in texts], target)
+            if ids == own:
+                rest = iter(places)
+                return replace(row, places=[None if added else next(rest) for added in row.special])
+    return replace(row, places=[None] * len(row.ids))
+
+
+#: A text in parts; True for a part that is one token.
+Parts = list[tuple[str, bool]]
+
+
+def _whole(tokenizer: Any, text: str) -> Parts:
+    """The text, without the language code that some take off its front (Marian's ``>>de<<``)."""
+    remove = getattr(tokenizer, "remove_language_code", None)
+    rest = text if remove is None else remove(text)[1]
+    code = text[: len(text) - len(rest)]
+    return [(code, True), (rest, False)] if code else [(rest, False)]
+
+
+def _around_added(tokenizer: Any, text: str) -> Parts:
+    """The text cut where it holds words that were added to the vocabulary."""
+    return [
+        part
+        for cut in tokenizer.tokens_trie.split(text)
+        for part in ([(cut, True)] if cut in _added(tokenizer) else _whole(tokenizer, cut))
+    ]
+
+
+def _added(tokenizer: Any) -> set[str]:
+    return {*tokenizer.get_added_vocab(), *tokenizer.all_special_tokens}
 
 
 def _read(
-    tokenizer: Any, texts: Sequence[str], target: bool
+    tokenizer: Any, texts: Sequence[Parts], target: bool
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Ids and places of all texts, each counting on from the one before."""
-    model, start = _model(tokenizer, target), 0
+    model, here = _model(tokenizer, target), 0
     pieces: list[str] = []
     places: list[tuple[int, int]] = []
-    for text in texts:
-        code = _language_code(tokenizer, text)
-        pieces += [text[:code]] * (code > 0)
-        places += [(start, start + code)] * (code > 0)
-        found = model.encode(text[code:], return_type="offset_mapping")
-        pieces += found["pieces"]
-        places += [(start + code + first, start + code + last) for first, last in found["offsets"]]
-        start += len(text) + 1
+    for parts in texts:
+        for part, alone in parts:
+            found = _alone(part) if alone else model.encode(part, return_type="offset_mapping")
+            pieces += found["pieces"]
+            places += [(here + first, here + last) for first, last in found["offsets"]]
+            here += len(part)
+        here += 1
     return tokenizer.convert_tokens_to_ids(pieces) if pieces else [], places
+
+
+def _alone(part: str) -> dict[str, Any]:
+    return {"pieces": [part], "offsets": [(0, len(part))]}
 
 
 def _model(tokenizer: Any, target: bool) -> Any:
@@ -81,12 +111,6 @@ def _model(tokenizer: Any, target: bool) -> Any:
     name = "spm_target" if target else "spm_source"
     found = getattr(tokenizer, name, None) or getattr(tokenizer, "sp_model", None)
     return found if hasattr(found, "encode") else None
-
-
-def _language_code(tokenizer: Any, text: str) -> int:
-    """How long the language code is that a tokenizer takes off the text (Marian's ``>>de<<``)."""
-    remove = getattr(tokenizer, "remove_language_code", None)
-    return 0 if remove is None else len(text) - len(remove(text)[1])
 
 
 @contextmanager
