@@ -219,13 +219,18 @@ def test_a_run_directory_is_written_and_joined(
     line = ["survey", saved("bert"), "--text", "s.txt", "-o", "run"]
     ended = headcount(*line, "--columns", "self,best_offset")
     assert ended.out.endswith("Wrote run/ (headcount ls run lists what it holds).\n")
-    assert sorted(contents(desk / "run")) == ["heads.parquet", "offsets.parquet", "run.json"]
+    assert sorted(contents(desk / "run")) == [
+        "heads.parquet",
+        "offsets.parquet",
+        "positions.parquet",
+        "run.json",
+    ]
     before = HeadTable.load("run")
     assert headcount(*line, "--columns", "entropy").code == 0
     table = HeadTable.load("run")
     assert table.names == ["self", "best_offset", "entropy"]
     assert table.frame[before.names].equals(before.frame)
-    assert set(table.details) == {"offsets"}
+    assert set(table.details) == {"offsets", "positions"}
     run = Run.open("run", create=False)
     assert list(run.stages) == ["survey"]
     assert run.stages["survey"]["settings"]["columns"] == ["entropy"]

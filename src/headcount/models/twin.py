@@ -1,0 +1,111 @@
+"""A random twin: the same architecture with weights as before training, to tell chance from skill.
+
+Clark et al. 2019, section 5, compare with BERT whose weights are random but for its embeddings.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import ModelError
+from headcount.subject import Subject
+
+__all__ = ["random_twin"]
+
+_FLAG = "_is_hf_initialized"  # transformers' mark on what need not be drawn any more
+
+Kind = tuple[torch.device, torch.dtype]
+
+
+def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = False) -> Subject:
+    """A copy of the subject whose weights are drawn anew by the model's own initialisation.
+
+    With `keep_embeddings` the embeddings of tokens, positions and segments stay as trained.
+    Tied weights stay tied; device and dtype are kept. Weights are drawn on the CPU in float32,
+    so that a seed means the same weights everywhere; nobody else's random numbers are touched.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> random_twin(Subject(BertModel(config), name="mine"), seed=3).name
+    'random twin 3 of mine'
+    """
+    twin = Subject(
+        deepcopy(subject.model),
+        subject.tokenizer,
+        name=f"random twin {seed} of {subject.name}",
+        source=f"random twin {seed} of {subject.source}",
+        notes=["Its weights are random."],
+    )
+    kinds = _to_cpu(twin.model)
+    _unmark(twin.inner)
+    if keep_embeddings:
+        _mark_embeddings(twin)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        twin.inner.initialize_weights()
+    _bring_back(twin.model, kinds)
+    _check_drawn(subject, twin)
+    return twin
+
+
+def _tensors(model: nn.Module) -> dict[int, Tensor]:
+    """Every weight and buffer, each once: tied ones are the same."""
+    return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+
+
+def _to_cpu(model: nn.Module) -> dict[int, Kind]:
+    """Move all tensors to the CPU, the floating ones as float32; say where they were."""
+    kinds = {}
+    for key, tensor in _tensors(model).items():
+        kinds[key] = tensor.device, tensor.dtype
+        wide = torch.float32 if tensor.is_floating_point() else tensor.dtype
+        tensor.data = tensor.data.to("cpu", wide)
+    return kinds
+
+
+def _bring_back(model: nn.Module, kinds: dict[int, Kind]) -> None:
+    for key, tensor in _tensors(model).items():
+        device, dtype = kinds[key]
+        tensor.data = tensor.data.to(device, dtype)
+
+
+def _unmark(model: nn.Module) -> None:
+    """Take off every mark that says "this is initialised already"."""
+    parts: list[Any] = [*model.modules(), *_tensors(model).values()]
+    for part in parts:
+        if hasattr(part, _FLAG):
+            delattr(part, _FLAG)
+
+
+def _mark_embeddings(twin: Subject) -> None:
+    """Keep embeddings that stand outside attention; T5's position bias stands inside."""
+    inside = {
+        id(part)
+        for site in twin.anatomy.sites
+        for part in twin.model.get_submodule(site.module).modules()
+    }
+    for module in twin.model.modules():
+        if isinstance(module, nn.Embedding) and id(module) not in inside:
+            setattr(module, _FLAG, True)
+            setattr(module.weight, _FLAG, True)
+
+
+def _check_drawn(subject: Subject, twin: Subject) -> None:
+    """Raise where some layer's attention stayed as trained: that would be no twin."""
+    for site in subject.anatomy.sites:
+        before = subject.model.get_submodule(site.module).state_dict()
+        after = twin.model.get_submodule(site.module).state_dict()
+        if all(_same(value, after[name]) for name, value in before.items()):
+            raise ModelError(
+                f"The weights of {site.module} in {subject.name} cannot be drawn anew "
+                "(are they quantised?); load it in a floating dtype, or leave out the control."
+            )
+
+
+def _same(one: Any, other: Any) -> bool:
+    return not isinstance(one, Tensor) or torch.equal(one, other)
