@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lrp": LIVE,
     "tasks": LIVE,
     "sweeps": LIVE | {"tasks"},  # many interventions, one evaluation each
-    "trials": LIVE | {"tallies"},
+    "trials": LIVE | {"tallies", "tasks"},  # a trial may ask for a loss
     "roles": {GROUND, "tallies", "trials"},
     "importance": MEASURING,
     "pruning": MEASURING,
