@@ -18,7 +18,7 @@ from headcount.survey import survey
 from headcount.tallies.confidence import Confidence
 from headcount.text.batch import Batch
 from headcount.text.side import Side
-from headcount.wiring import tap, valve
+from headcount.wiring import tap
 
 HERE = Path(__file__).parent
 CLS, SEP = 101, 102
@@ -132,37 +132,3 @@ def test_confidence_without_the_first_token(minilm: Subject) -> None:
     values = np.concatenate([reading.value for reading in tally.compute()])
     theirs = figures("voita_confidence")["confidence_drop_sep_and_cls"].ravel()
     np.testing.assert_allclose(values, theirs, atol=2e-6)
-
-
-def classifier(minilm: Subject, weight: np.ndarray) -> Subject:
-    """MiniLM under a three-way classifier with the reference's weights."""
-    from transformers import BertForSequenceClassification
-
-    config = type(minilm.model.config)(**{**minilm.model.config.to_dict(), "num_labels": 3})
-    model = BertForSequenceClassification(config).eval()
-    model.bert.load_state_dict(minilm.model.state_dict())
-    with torch.no_grad():
-        model.classifier.weight.copy_(torch.from_numpy(weight))
-        model.classifier.bias.zero_()
-    return Subject(model)
-
-
-def test_the_valves_gradient_is_michels_importance(minilm: Subject) -> None:
-    """E|dL/dxi| with the absolute value per example: the paper's formula, at any batch size."""
-    theirs = figures("michel")
-    subject = classifier(minilm, theirs["classifier_weight"])
-    labels = torch.from_numpy(theirs["labels"]).long()
-    total, logits = torch.zeros(len(subject.heads)), []
-    for batch in batches("own_single", 20):
-        scales = torch.ones(len(batch), len(subject.heads), requires_grad=True)
-        with valve(subject, scales):
-            said = subject.model(**batch.inputs).logits
-        loss = torch.nn.functional.cross_entropy(said, labels[batch.index], reduction="sum")
-        loss.backward()
-        assert scales.grad is not None
-        total += scales.grad.abs().sum(0)
-        logits.append(said.detach())
-    np.testing.assert_allclose(torch.cat(logits), theirs["base_logits"], atol=1e-5)
-    ours = (total / len(labels)).numpy()
-    expected = theirs["own_variant_per_example_abs_mean"].ravel()
-    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-8)
