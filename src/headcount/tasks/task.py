@@ -112,7 +112,7 @@ class Task(ABC):
             for batch in source:
                 dressed = self.dress(batch, subject) if batches is None else batch
                 marks = self.mark(self.answer(subject, dressed), dressed)
-                self._check_numbers(marks, dressed, subject)
+                self.check_numbers(marks, dressed, subject)
                 sheet.add(dressed.index, marks)
                 if progress is not None:
                     progress(sheet.done, len(self))
@@ -209,7 +209,7 @@ class Task(ABC):
             sort=sort,
         )
 
-    def _check_numbers(self, marks: Marks, batch: Batch, subject: Subject) -> None:
+    def check_numbers(self, marks: Marks, batch: Batch, subject: Subject) -> None:
         """Stop at an answer that is not a number, naming the weights to blame if any are."""
         broken = np.flatnonzero(~np.isfinite(marks.statistics).all(axis=1))
         if not len(broken):

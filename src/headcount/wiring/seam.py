@@ -29,11 +29,17 @@ PREFIX = "headcount-"
 
 @dataclass(frozen=True)
 class Attended:
-    """What one attention call shows: head outputs, and the map where the base computes one."""
+    """What one attention call shows: head outputs, and the map where the base computes one.
+
+    `value` is `[row, key head, key, dim]` and `dropout` the share of the map that is dropped;
+    neither is known outside the interface.
+    """
 
     output: Tensor
     weights: Tensor | None
     mask: Tensor | None
+    value: Tensor | None = None
+    dropout: float = 0.0
 
 
 class Part(Protocol):
@@ -55,8 +61,9 @@ def attend(
     base = config._attn_implementation.removeprefix(PREFIX)
     function = base_function(module, base)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
+    dropout = float(kwargs.get("dropout") or 0.0)
     for part in _PARTS.get(id(module), ()):
-        output = part(module, Attended(output, weights, attention_mask))
+        output = part(module, Attended(output, weights, attention_mask, value, dropout))
     return output, weights
 
 
