@@ -1,0 +1,102 @@
+"""`python -m experiments.gates --data DIR --out DIR`: learn gates, fix heads, heal, judge."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from headcount.errors import HeadcountError, UsageError
+
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Make the runs that are asked for; several at a time share a GPU."""
+    given = _parser().parse_args()
+    try:
+        if given.one:
+            _one(given)
+        else:
+            _all(given)
+    except HeadcountError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="experiments.gates", description=__doc__)
+    add = parser.add_argument
+    add("--config", type=Path, default=HERE / "config.toml")
+    add("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"), help="folder of corpora")
+    add("--out", type=Path, required=True)
+    add("--runs", nargs="+", help="names of runs; all when none is named")
+    add("--parts", nargs="+", default=["dev"], help="what to judge on: dev, test")
+    add("--device", default="cuda")
+    add("--steps", type=int, help="other than the settings say")
+    add("--at-once", type=int, default=3, help="runs at a time")
+    add("--time-limit", type=float, default=1e9, help="seconds after which no run is begun")
+    add("--one", help=argparse.SUPPRESS)
+    return parser
+
+
+def _all(given: argparse.Namespace) -> None:
+    from .config import read_settings
+    from .prepare import prepared
+
+    config = read_settings(given.config)
+    given.out.mkdir(parents=True, exist_ok=True)
+    prepared(config, _folder(given.data), given.out, [], "cpu")
+    names = given.runs or [plan.name for plan in config.runs]
+    began = time.monotonic()
+
+    def go(name: str) -> None:
+        if (given.out / f"{name}.json").exists() or time.monotonic() - began > given.time_limit:
+            print(f"{name}: left out", flush=True)
+            return
+        subprocess.run([sys.executable, "-m", "experiments.gates", *sys.argv[1:], "--one", name])
+
+    with ThreadPoolExecutor(given.at_once) as pool:
+        list(pool.map(go, names))
+
+
+def _one(given: argparse.Namespace) -> None:
+    from .config import read_settings
+    from .learn import Run
+    from .prepare import prepared
+
+    config = read_settings(given.config)
+    if given.steps:
+        short = given.steps / config.schedule.steps
+        schedule = config.schedule
+        config = replace(
+            config,
+            schedule=replace(
+                schedule,
+                steps=given.steps,
+                gate_steps=int(schedule.gate_steps * short),
+                ramp=int(schedule.ramp * short),
+            ),
+        )
+    plans = {plan.name: plan for plan in config.runs}
+    if given.one not in plans:
+        raise UsageError(f"There is no run '{given.one}'; there are {', '.join(plans)}.")
+    texts = prepared(config, _folder(given.data), given.out, given.parts, given.device)
+    Run(config, plans[given.one], texts, given.out, given.device).go()
+
+
+def _folder(data: Path | None) -> Path:
+    if data is None:
+        raise UsageError("The corpora are needed: pass --data DIR, or set HEADCOUNT_DATA.")
+    inner = Path(data) / "parallel"
+    return inner if inner.is_dir() else Path(data)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

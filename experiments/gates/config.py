@@ -1,0 +1,67 @@
+"""The settings of the experiment, read from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.settings import filled
+from experiments.translator.config import Config as Recipe
+from experiments.translator.config import Train, read_config
+
+__all__ = ["Config", "Plan", "Schedule", "read_settings"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a run goes: gates learn until `gate_steps`, then the heads are fixed and it heals."""
+
+    steps: int = 3000
+    gate_steps: int = 1800
+    ramp: int = 1400  # steps until the number of open gates should be the target
+    warmup: int = 100
+    peak: float = 3e-4
+    ema: float = 0.995
+    gate_rate: float = 0.03
+    gate_start: float = 2.5  # all gates begin open: the converged model begins whole
+    rate: float = 0.002  # how fast the price of an open gate moves
+    stiffness: float = 0.01
+    versions: int = 3  # sampled segmentations of the training text
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run: which stacks have gates, how many heads stay, which weights learn."""
+
+    name: str
+    stacks: tuple[str, ...] = ()
+    keep: int = 0  # heads left in the gated stacks; without stacks: no gates
+    learn: str = "enc"  # "enc": the encoder's layers, the rest is frozen; "all"
+    seed: int = 0
+    scratch: str = ""  # start from random weights with the heads of this run
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole experiment: the translator's own recipe, the schedule, the runs."""
+
+    recipe: Recipe
+    schedule: Schedule
+    runs: tuple[Plan, ...] = field(default=())
+
+    @property
+    def train(self) -> Train:
+        """The recipe's batches and loss."""
+        return self.recipe.train
+
+
+def read_settings(path: Path) -> Config:
+    """Read the settings; a key that does not exist is an error."""
+    with path.open("rb") as file:
+        table = tomllib.load(file)
+    recipe = read_config(path.parent / table["recipe"])
+    runs = [
+        filled(Plan, {**row, "stacks": tuple(row.get("stacks", ()))}, path) for row in table["runs"]
+    ]
+    return Config(recipe, filled(Schedule, table.get("schedule", {}), path), tuple(runs))

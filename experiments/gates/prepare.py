@@ -1,0 +1,76 @@
+"""The texts of the experiment as tensors, cut once and shared by all runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from importlib.resources import files
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from experiments.translator.config import Config as Recipe
+from experiments.translator.corpus import Corpus
+from experiments.translator.pairs import Pair, read_splits
+from experiments.translator.prepare import pair_corpus, prepare
+from headcount.atomic import write_bytes
+
+from .config import Config
+
+__all__ = ["Texts", "prepared"]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Training pairs on the device and on the host, and the parts a run is judged on."""
+
+    host: Corpus
+    train: Corpus
+    direct: Tensor
+    versions: int
+    parts: dict[str, list[Pair]]
+    corpora: dict[str, Corpus]
+
+    def chosen(self, epoch: int) -> Tensor:
+        """Direct pairs, as at the end of the recipe, in the segmentation of this epoch."""
+        pairs = torch.arange(len(self.direct))
+        return pairs[self.direct] + epoch % (self.versions + 1) * len(pairs)
+
+
+def prepared(config: Config, data: Path | None, out: Path, parts: list[str], device: str) -> Texts:
+    """Cut the texts with the bundled vocabulary, or read what an earlier call cut."""
+    recipe = replace(
+        config.recipe, pieces=replace(config.recipe.pieces, versions=config.schedule.versions)
+    )
+    splits = read_splits(recipe.data, data)
+    held = _cut(recipe, data, out)
+    direct = held.pop("direct").bool()
+    host = Corpus(**{field.name: held[field.name] for field in fields(Corpus)})
+    judged = {part: getattr(splits, part) for part in parts}
+    return Texts(
+        host=host,
+        train=host.to(device),
+        direct=direct,
+        versions=config.schedule.versions,
+        parts=judged,
+        corpora={part: pair_corpus(pairs, _tokenizer()) for part, pairs in judged.items()},
+    )
+
+
+def _tokenizer() -> Path:
+    return Path(str(files("headcount.bundle"))) / "translator"
+
+
+def _cut(recipe: Recipe, data: Path | None, out: Path) -> dict[str, Tensor]:
+    path = out / "cut.safetensors"
+    if not path.exists():
+        folder = out / "tokenizer"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("source.spm", "target.spm", "vocab.json", "tokenizer_config.json"):
+            write_bytes(folder / name, (_tokenizer() / name).read_bytes())
+        made = prepare(recipe, data, out)
+        tensors = {field.name: getattr(made.train, field.name) for field in fields(Corpus)}
+        tensors["direct"] = made.direct.to(torch.uint8)
+        write_bytes(path, safetensors.torch.save(tensors))
+    return safetensors.torch.load_file(path)

@@ -1,0 +1,103 @@
+"""One step of a translator that runs through gates; on a GPU recorded once, then replayed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from experiments.translator.corpus import Corpus
+from experiments.translator.loss import summed_loss
+from experiments.translator.model import logits_of
+from experiments.translator.step import Step, twice
+from experiments.translator.weights import Weights
+from headcount.pruning.gates import Gates
+from headcount.pruning.objective import Target
+from headcount.subject import Subject
+from headcount.wiring.valves import Valve
+
+from .config import Config
+
+__all__ = ["GatedStep"]
+
+
+class GatedStep(Step):
+    """The recipe's step with a valve: drawn gates and their price, or heads that are fixed."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        weights: Weights,
+        corpus: Corpus,
+        table: Tensor,
+        config: Config,
+        gates: Gates | None,
+        target: Target | None,
+        opened: Valve,
+    ) -> None:
+        # The valve looks its module up by identity: compiled, every layer would be a program.
+        train = replace(config.train, compile=False)
+        super().__init__(subject.model, weights, corpus, table, train)
+        self.loss = torch.compile(summed_loss) if table.is_cuda else summed_loss
+        self.gates, self.target, self.opened = gates, target, opened
+        self.fixed = torch.ones(len(subject.heads), device=table.device)
+        self.learning = torch.zeros((), device=table.device)  # 1 while the gates learn
+        if gates is not None:
+            order = {head: place for place, head in enumerate(subject.heads)}
+            self.places = torch.tensor([order[h] for h in gates.heads], device=table.device)
+            rate = config.schedule.gate_rate
+            self.adam = torch.optim.Adam([gates.log_a], lr=rate, capturable=table.is_cuda)
+
+    def work(self) -> None:
+        """Draw the gates, run the pairs through them, move weights and gates."""
+        settings, model = self.settings, self.model.config
+        start, pad = model.decoder_start_token_id, model.pad_token_id
+        batch = self.corpus.batch(self.rows, self.widths, settings.length, start, pad)
+        count = (batch.labels >= 0).sum()
+        if settings.agreement:
+            batch = twice(batch)
+        self.opened.scales = self._scales()
+        logits = logits_of(self.model, batch)
+        loss, plain = self.loss(logits, batch.labels, settings.smoothing, settings.agreement)
+        (loss / self.tokens + self._price()).backward()
+        self._move_gates()
+        dials = self.table.index_select(0, self.done)[0]
+        self.weights.step(self.weights.gradient(), dials, settings.clip)
+        self.sums += torch.stack([loss.detach().double(), plain.double(), count.double()])
+        self.done += 1
+
+    def fix(self, scales: Tensor) -> None:
+        """From here on the heads are as these scales say; the gates rest."""
+        self.fixed.copy_(scales)
+        self.learning.zero_()
+
+    def forget(self) -> None:
+        """Take back what recording did to the gates' optimiser and price."""
+        if self.gates is None or self.target is None:
+            return
+        for state in self.adam.state.values():
+            for value in state.values():
+                value.zero_()
+        self.target.multiplier.zero_()
+
+    def _scales(self) -> Tensor:
+        if self.gates is None:
+            return self.fixed
+        drawn = torch.ones_like(self.fixed).index_copy(0, self.places, self.gates())
+        return torch.where(self.learning > 0, drawn, self.fixed)
+
+    def _price(self) -> Tensor:
+        if self.gates is None or self.target is None:
+            return self.tokens.new_zeros(())
+        return self.learning * self.target(self.gates, self.done[0])
+
+    def _move_gates(self) -> None:
+        if self.gates is None:
+            return
+        self.gates.log_a.grad.mul_(self.learning)  # type: ignore[union-attr]
+        before = self.gates.log_a.detach().clone()
+        self.adam.step()
+        with torch.no_grad():  # a resting gate keeps its place, whatever Adam remembers
+            self.gates.log_a.lerp_(before, 1 - self.learning)
+        self.gates.log_a.grad = None

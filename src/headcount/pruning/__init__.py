@@ -1,0 +1,1 @@
+"""Removing heads: learned gates, ranked orders, surgery, and folders that load again."""
