@@ -7,7 +7,6 @@ offset for at least 90% of tokens. There is no author code.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from headcount.tallies.histogram import (
     widened,
     within_reach,
 )
-from headcount.tallies.tally import Reading, SumsTally, over_rows
+from headcount.tallies.tally import RatioSums, Reading, SumsTally, over_rows
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
@@ -52,17 +51,6 @@ BEST_OFFSET_SHARE = Column(
 )
 
 _LEFT_OUT = frozenset({"separator"})
-
-
-class _Share(NamedTuple):
-    """The sums over sentences of a share of tokens, one entry a head."""
-
-    x: np.ndarray
-    n: np.ndarray
-    xx: np.ndarray
-    xn: np.ndarray
-    nn: np.ndarray
-    sentences: np.ndarray
 
 
 @dataclass
@@ -148,7 +136,7 @@ class Offsets(SumsTally):
         """The place of each head's most frequent offset in the histogram."""
         return np.array([most_frequent(row) for row in self.sums.of(site, "counts").numpy()])
 
-    def _share(self, site: Site, best: np.ndarray, edges: str) -> _Share:
+    def _share(self, site: Site, best: np.ndarray, edges: str) -> RatioSums:
         """The sums of a ratio: tokens that point there among all, or among those that could."""
         heads = np.arange(site.heads)
 
@@ -159,10 +147,10 @@ class Offsets(SumsTally):
         if edges == "keep":
             names = ("tokens", "tokens_squared", "sentences")
             n, nn, sentences = (np.full(site.heads, float(self.sums.of(site, x))) for x in names)
-            return _Share(hits[0], n, hits[1], at_best("products"), nn, sentences)
+            return RatioSums(hits[0], n, hits[1], at_best("products"), nn, sentences)
         n, nn = (self.sums.of(site, x).numpy()[best] for x in ("possible", "possible_squared"))
         sentences = np.full(site.heads, float(self.sums.of(site, "sentences")))
-        return _Share(hits[0], n, hits[1], at_best("possible_products"), nn, sentences)
+        return RatioSums(hits[0], n, hits[1], at_best("possible_products"), nn, sentences)
 
     def _positions(self, site: Site, edges: str) -> pd.DataFrame:
         best = self._best(site)

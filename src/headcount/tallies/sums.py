@@ -41,6 +41,10 @@ class Sums:
         """One sum, on the CPU."""
         return self._sums[site][name].cpu()
 
+    def has(self, site: Site, name: str) -> bool:
+        """Whether anything was added under a name."""
+        return name in self._sums.get(site, {})
+
     def merge(self, other: Sums) -> None:
         """Add all sums of another part of the corpus."""
         for site in other:

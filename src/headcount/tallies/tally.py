@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,19 @@ from headcount.tallies.sums import Sums
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
 
-__all__ = ["CONVENTIONS", "Reading", "Tally", "add_macro", "add_micro", "read_macro", "read_micro"]
+__all__ = [
+    "CONVENTIONS",
+    "RatioSums",
+    "Reading",
+    "SumsTally",
+    "Tally",
+    "add_macro",
+    "add_micro",
+    "micro_sums",
+    "over_rows",
+    "read_macro",
+    "read_micro",
+]
 
 CONVENTIONS = ("headcount", "paper", "code")
 
@@ -127,16 +139,31 @@ def add_micro(sums: Sums, site: Site, name: str, hits: Tensor, cells: Tensor) ->
     )
 
 
+class RatioSums(NamedTuple):
+    """The sums over sentences that a ratio and its interval are made of, one entry a head."""
+
+    x: Array
+    n: Array
+    xx: Array
+    xn: Array
+    nn: Array
+    sentences: Array
+
+
+def micro_sums(sums: Sums, site: Site, name: str) -> RatioSums:
+    """The sums that `add_micro` kept."""
+    parts = ("x", "n", "xx", "xn", "nn", "count")
+    return RatioSums(*(sums.of(site, f"{name}_{part}").numpy() for part in parts))
+
+
 def read_micro(sums: Sums, site: Site, name: str, why: str) -> Reading:
     """Ratio of sums with a 95% interval over sentences, or a missing reading."""
-    x, n, xx, xn, nn, count = (
-        sums.of(site, f"{name}_{part}").numpy() for part in ("x", "n", "xx", "xn", "nn", "count")
-    )
-    if not n.any():
+    kept = micro_sums(sums, site, name)
+    if not kept.n.any():
         return Reading.missing(name, site, why)
-    if np.isnan(x).any():
+    if np.isnan(kept.x).any():
         return Reading.broken(name, site)
-    return Reading(name, site, *stats.ratio_interval(x, n, xx, xn, nn, count))
+    return Reading(name, site, *stats.ratio_interval(*kept))
 
 
 def over_rows(values: Tensor, rows: Tensor) -> Tensor:

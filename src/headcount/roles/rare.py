@@ -1,0 +1,62 @@
+"""Rare-word heads: the largest weight sits on one of the rarest tokens of the sentence.
+
+Voita et al., ACL 2019, section 5.3, found one in the first layer of each model: 66% of tokens on
+the rarest and 83% on one of the two rarest (OpenSubtitles), over 50% (WMT). There is no rule in
+the paper, so the threshold is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from headcount import stats
+from headcount.heads import Head
+from headcount.roles.role import Verdict, best_of
+from headcount.table import HeadTable
+
+__all__ = ["Rare"]
+
+
+@dataclass(frozen=True)
+class Rare:
+    """Heads that point to one of the two rarest tokens, more than any shunning of common ones."""
+
+    #: The least share of tokens on one of the two rarest.
+    share: float = 0.5
+    #: The level of the test against a pick among uncommon tokens, Holm over all heads.
+    level: float = 0.05
+    name = "rare"
+    reads = ("rare_two", "rarity")
+
+    def judge(self, table: HeadTable) -> list[Verdict]:
+        """The heads whose share reaches the threshold and lies above the baseline."""
+        found = table.details["rarity"].set_index(["stack", "layer", "head"])
+        rarest = found.loc[found["target"] == "rare", "share"]
+        two = found[found["target"] == "rare_two"]
+        two = two.assign(rarest=rarest, p_adjusted=stats.holm(two["p"].to_numpy())).reset_index()
+        held = two[(two["share"] >= self.share) & (two["p_adjusted"] <= self.level)]
+        return [_verdict(row) for _, row in held.sort_values("share", ascending=False).iterrows()]
+
+    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+        """The share of the twin's best head on the same question."""
+        return best_of(twin, "rare_two", verdict.head.stack)
+
+
+def _verdict(row: pd.Series) -> Verdict:
+    return Verdict(
+        Head(row["stack"], int(row["layer"]), int(row["head"])),
+        "rare",
+        "two rarest tokens",
+        float(row["share"]),
+        float(row["low"]),
+        float(row["high"]),
+        n=int(row["n"]),
+        baseline=float(row["baseline"]),
+        p=float(row["p"]),
+        p_adjusted=float(row["p_adjusted"]),
+        evidence=f"one of the two rarest tokens {row['share']:.2f} "
+        f"[{row['low']:.2f}, {row['high']:.2f}], the rarest {row['rarest']:.2f}, "
+        f"any uncommon token {row['baseline']:.2f}",
+    )
