@@ -60,7 +60,8 @@ def arcs_of(words: Words, marks: frozenset[str] = MARKS) -> Arcs:
         if _all_there(there[row], arc)
     ]
     numbers = np.array([arc[:-1] for arc in found], dtype=np.int64).reshape(-1, 5)
-    return Arcs(*numbers.T, labels=tuple(arc[-1] for arc in found))
+    row, dependent, speaker, head, length = numbers.T
+    return Arcs(row, dependent, speaker, head, length, tuple(arc[-1] for arc in found))
 
 
 Arc = tuple[int, int, int, int, int, str]

@@ -31,17 +31,17 @@ class Unit(NamedTuple):
     Both, so that shards that count from 0 each keep their sentences apart.
     """
 
-    index: int
+    number: int
     digest: int
 
     @classmethod
-    def of(cls, index: int, text: str) -> Unit:
+    def of(cls, number: int, text: str) -> Unit:
         """The unit of a text.
 
-        >>> Unit.of(3, "Rain fell.").index
+        >>> Unit.of(3, "Rain fell.").number
         3
         """
-        return cls(index, int.from_bytes(blake2b(text.encode(), digest_size=7).digest()))
+        return cls(number, int.from_bytes(blake2b(text.encode(), digest_size=7).digest()))
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,10 @@ def counts_of(
     orders = [order if _same(first, site) else _keys(site, number)[2] for site in seen.values()]
     hits = {
         d: np.concatenate(
-            [_joined(h[d] for _, h in site)[o] for site, o in zip(seen.values(), orders, strict=True)],
+            [
+                _joined(h[d] for _, h in site)[o]
+                for site, o in zip(seen.values(), orders, strict=True)
+            ],
             axis=1,
         )
         for d in directions
@@ -172,7 +175,10 @@ def _keys(
 ) -> tuple[NDArray[np.int64], NDArray[np.str_], NDArray[np.intp]]:
     """Each cell's sentence and relation, and the order that sorts by them."""
     unit = np.concatenate(
-        [np.array([number[u] for u in ground.units], dtype=np.int64)[ground.unit] for ground, _ in seen]
+        [
+            np.array([number[u] for u in ground.units], dtype=np.int64)[ground.unit]
+            for ground, _ in seen
+        ]
     )
     labels = np.concatenate([np.array(ground.labels, dtype=np.str_) for ground, _ in seen])
     return unit, labels, np.lexsort((labels, unit))

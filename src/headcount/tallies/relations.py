@@ -1,7 +1,7 @@
 """How well each head points along dependency arcs, by relation and direction.
 
-Voita et al., ACL 2019, section 5.2, and Clark et al., BlackBoxNLP 2019, section 4.2 and Table 1. The
-three directions are told in `questions`; the numbers end as the frame `relations`.
+Voita et al., ACL 2019, section 5.2, and Clark et al., BlackBoxNLP 2019, section 4.2 and Table 1.
+The three directions are told in `questions`; the numbers end as the frame `relations`.
 """
 
 from __future__ import annotations
@@ -11,26 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from headcount.columns import Column
 from headcount.errors import InputError, UsageError
-from headcount.heads import Head
+from headcount.heads import STACKS, Head
 from headcount.models.site import Site
 from headcount.tallies.arcs import CLARKS_MARKS, MARKS, arcs_of
+from headcount.tallies.ground import Asked, ask, by_cell
 from headcount.tallies.pointing import most_attended
-from headcount.tallies.questions import (
-    DIRECTIONS,
-    Question,
-    answers,
-    offset_answers,
-    question_of,
-)
-from headcount.tallies.relation_counts import Ground, RelationCounts, Seen, Small, Unit, counts_of
-from headcount.tallies.relation_frame import RelationTest, relation_frame
+from headcount.tallies.questions import DIRECTIONS, answers
+from headcount.tallies.relation_counts import RelationCounts, Seen, Unit, counts_of
+from headcount.tallies.relation_figures import RelationTest
+from headcount.tallies.relation_frame import relation_frame
 from headcount.tallies.tally import CONVENTIONS, Reading
 from headcount.text.words import Rows, Words, word_maps
 from headcount.wiring.needs import Needs
@@ -51,8 +45,9 @@ class Relations:
 
     - `headcount`: a word cannot be its own answer, special tokens are none, the row of a word is
       the mean over its pieces; offsets -8 to 8.
-    - `paper`: as Clark et al.'s program, with the mean over pieces that the text names; the weight on
-      the word itself counts as 0, offsets are -3 to 2 and end at the sentence's edge.
+    - `paper`: as Clark et al.'s program, with the mean over pieces that the text names; the weight
+      on the word itself counts as 0, offsets are -3 to 2 and end at the sentence's edge, and the
+      's behind a possessor speaks for it.
     - `code`: the same with the row of the first piece, which is what the program does.
 
     In a stack that looks back only, arcs whose target cannot be seen yet are left out, for heads
@@ -64,8 +59,8 @@ class Relations:
     rows: Rows | None = None
     directions: Sequence[str] | None = None
     offsets: Sequence[int] | None = None
-    #: Whether the 's behind a possessor speaks for it.
-    possessive: bool = True
+    #: Whether the 's behind a possessor speaks for it; by convention where None.
+    possessive: bool | None = None
     test: RelationTest = field(default_factory=RelationTest)
 
     needs = Needs(maps=True)
@@ -82,7 +77,7 @@ class Relations:
         self._seen: dict[Site, list[Seen]] = defaultdict(list)
         self._broken: set[Site] = set()
         self._crossed = False
-        self._last: tuple[object, dict[tuple[str, bool], _Asked]] = (None, {})
+        self._last: tuple[object, dict[tuple[str, bool], Asked]] = (None, {})
 
     def update(self, sighting: Sighting) -> None:
         """Count one site's hits on one batch; silent where the words are not known."""
@@ -100,7 +95,7 @@ class Relations:
             self._broken.add(sighting.site)
         rows, columns = most_attended(maps, words.there, zero_self=self._as_clark)
         hits = {
-            question.direction: asked.by_cell(question, answers(question, rows, columns))
+            question.direction: by_cell(asked, question, answers(question, rows, columns))
             for question in asked.questions
         }
         self._seen[sighting.site].append(Seen(asked.ground, hits))
@@ -132,7 +127,7 @@ class Relations:
     def counts(self) -> list[RelationCounts]:
         """The counts by sentence, one for each stack."""
         by_stack: dict[str, dict[tuple[Head, ...], list[Seen]]] = defaultdict(dict)
-        for site in sorted(self._seen, key=lambda site: (site.stack != "enc", site.layer)):
+        for site in sorted(self._seen, key=_in_order):
             by_stack[site.stack][tuple(site.names)] = self._seen[site]
         return [counts_of(seen, self._offsets) for seen in by_stack.values()]
 
@@ -166,6 +161,12 @@ class Relations:
             return tuple(self.directions)
         return tuple(d for d in DIRECTIONS if self.convention != "code" or d != "head->dep")
 
+    @property
+    def _marks(self) -> frozenset[str]:
+        if not (self._as_clark if self.possessive is None else self.possessive):
+            return frozenset()
+        return CLARKS_MARKS if self._as_clark else MARKS
+
     def _check_direction(self, direction: str) -> None:
         if direction not in DIRECTIONS:
             raise UsageError(
@@ -177,7 +178,7 @@ class Relations:
                 "published no program for it; use the convention headcount or paper."
             )
 
-    def _asked(self, sighting: Sighting, words: Words) -> _Asked:
+    def _asked(self, sighting: Sighting, words: Words) -> Asked:
         """The questions of a batch, made for the first site of a stack and kept for the others."""
         batch, made = self._last
         if batch is not sighting.batch:
@@ -188,34 +189,22 @@ class Relations:
             made[key] = self._ask(sighting, words)
         return made[key]
 
-    def _ask(self, sighting: Sighting, words: Words) -> _Asked:
-        marks = CLARKS_MARKS if self._as_clark else MARKS
-        arcs = arcs_of(words, marks if self.possessive else frozenset())
-        questions = [
-            question_of(
-                arcs,
-                direction,
-                causal=sighting.site.causal,
-                guarded=self._as_clark,
-                device=words.there.device,
-            )
-            for direction in self._directions
-        ]
-        texts = [sentence.text if sentence else "" for sentence in words.sentences]
-        units = tuple(map(Unit.of, sighting.batch.index, texts))
-        keys = [*zip(arcs.row.tolist(), arcs.labels, strict=True)]
-        cells = sorted(set(keys))
-        number = {key: place for place, key in enumerate(cells)}
-        cell = torch.tensor([number[key] for key in keys], dtype=torch.long)
-        asked = _Asked(questions, cell.to(words.there.device), len(cells))
-        asked.ground = Ground(
-            units=units,
-            unit=np.array([row for row, _ in cells], dtype=np.int16),
-            labels=tuple(label for _, label in cells),
-            arcs={q.direction: asked.by_cell(q, torch.ones_like(q.arc)) for q in questions},
-            offsets={
-                q.direction: asked.by_cell(q, offset_answers(q, self._offsets, self._as_clark))
-                for q in questions
-            },
+    def _ask(self, sighting: Sighting, words: Words) -> Asked:
+        return ask(
+            arcs_of(words, self._marks),
+            [Unit.of(*unit) for unit in zip(sighting.batch.index, texts_of(words), strict=True)],
+            self._directions,
+            self._offsets,
+            causal=sighting.site.causal,
+            as_clark=self._as_clark,
+            device=words.there.device,
         )
-        return asked
+
+
+def texts_of(words: Words) -> list[str]:
+    """The text of each row's sentence."""
+    return [sentence.text if sentence else "" for sentence in words.sentences]
+
+
+def _in_order(site: Site) -> tuple[int, int, int]:
+    return STACKS.index(site.stack), site.layer, site.call
