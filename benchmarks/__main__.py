@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import survey
+from benchmarks import gradient, survey
 
-BENCHMARKS = {"survey": survey.main}
+BENCHMARKS = {"survey": survey.main, "gradient": gradient.main}
 
 
 def main() -> None:
