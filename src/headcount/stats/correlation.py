@@ -60,10 +60,12 @@ def _pearson(one: Floats, two: Floats, weights: Floats) -> Floats:
 
 def _weighted_ranks(scores: Floats, weights: Floats) -> Floats:
     """The mean rank of each head among heads drawn `weights` times; equal scores share theirs."""
-    _, group = np.unique(scores, return_inverse=True)
-    member = np.eye(group.max() + 1)[group]
-    sizes = weights @ member
+    order = np.argsort(scores, kind="stable")
+    begins = np.diff(scores[order], prepend=-np.inf) > 0  # a new score, not a tie
+    sizes = np.add.reduceat(weights[:, order], np.flatnonzero(begins), axis=1)
     ranks = np.cumsum(sizes, axis=1) - (sizes - 1) / 2
+    group = np.empty(len(scores), dtype=np.intp)
+    group[order] = np.cumsum(begins) - 1
     return ranks[:, group]
 
 
