@@ -21,7 +21,9 @@ ITEMS: list[dict[str, Any]] = json.loads((HERE / "inputs.json").read_text())["ow
 
 
 def sentence(item: dict[str, Any]) -> Sentence:
-    return spaced([Word(form, head=head) for form, head in zip(item["words"], item["heads"])])
+    return spaced(
+        [Word(form, head=head) for form, head in zip(item["words"], item["heads"], strict=True)]
+    )
 
 
 def side(item: dict[str, Any]) -> Side:

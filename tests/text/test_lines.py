@@ -66,7 +66,7 @@ def test_utf16_is_named(encoding: str) -> None:
 def test_a_binary_file_is_refused() -> None:
     said = refused(b"fine\n\x00\x01\x02")
     assert said.startswith("corpus.txt looks like a binary file (zero byte in line 2)")
-    assert ".txt, .tsv, .conllu" in said
+    assert ".txt, .tsv, .csv, .conllu" in said
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,10 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("a.txt", None, "txt"),
         ("a.TSV", None, "tsv"),
         ("a.b.conllu.xz", None, "conllu"),
-        ("a.conll.gz", None, "conllu"),
+        ("a.conll.gz", None, "conll"),
+        ("a.csv", None, "csv"),
+        ("a.jsonl.bz2", None, "jsonl"),
+        ("a.tsv", "gap", "gap"),
         ("-", None, "txt"),
         ("-", "tsv", "tsv"),
         ("a.dat", "conllu", "conllu"),
@@ -172,13 +175,15 @@ def test_an_unknown_suffix_lists_the_known_ones() -> None:
         format_of("a.json.gz")
     assert str(caught.value) == (
         "a.json.gz has the suffix '.json', which says nothing of its format; known are .txt, "
-        ".tsv, .conllu, .conll, each also packed as .gz, .xz, .bz2, or say which it is with "
+        ".tsv, .csv, .conllu, .conll, .jsonl, each also packed as .gz, .xz, .bz2, or say which it is with "
         "--format (format=)."
     )
 
 
 def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(
-        InputError, match="'csv' is not a corpus format; choose one of conllu, tsv, txt"
+        InputError,
+        match="'xml' is not a corpus format; choose one of conll, conllu, coref, csv, gap, jsonl, "
+        "predicates, tsv, txt",
     ):
-        format_of("a.csv", "csv")
+        format_of("a.csv", "xml")

@@ -10,11 +10,13 @@ from typing import Any
 from conllu.exceptions import ParseException
 from conllu.parser import DEFAULT_FIELD_PARSERS, parse_comment_line, parse_line
 
-from headcount.errors import InputError
+from headcount.text.faults import Fault, sound
 from headcount.text.lines import TextFile
+from headcount.text.placing import Form, divided, place
 from headcount.text.sentence import Multiword, Sentence, Word
+from headcount.text.tree import check_tree
 
-__all__ = ["read_conllu"]
+__all__ = ["Block", "blocks", "comments_of", "read_conllu"]
 
 _FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # Enhanced dependencies are slow to read and nothing here looks at them.
@@ -26,10 +28,16 @@ _PARSERS: dict[str, Callable[[list[str], int], Any]] = {
 _SPACES = re.compile(" {2,}")
 
 Token = Mapping[str, Any]
+#: The numbered lines of one sentence.
+Block = list[tuple[int, str]]
 
 
-def read_conllu(file: TextFile, skipped: Counter[str]) -> Iterator[Sentence]:
+def read_conllu(
+    file: TextFile, skipped: Counter[str], *, strict: bool = False
+) -> Iterator[Sentence]:
     """The sentences of a file; empty nodes are left out and counted.
+
+    A sentence that is no CoNLL-U or no tree is skipped and counted, or refused with `strict`.
 
     >>> import io
     >>> lines = ["1-2 zum _ _ _ _ _ _ _ _", "1 zu _ _ _ _ 0 root _ _", "2 dem _ _ _ _ 1 det _ _"]
@@ -38,15 +46,12 @@ def read_conllu(file: TextFile, skipped: Counter[str]) -> Iterator[Sentence]:
     >>> sentence.text, [(word.form, word.start, word.end) for word in sentence.words]
     ('zum', [('zu', 0, 3), ('dem', 0, 3)])
     """
-    for block in _blocks(file):
-        sentence = _sentence(block, file.name, skipped)
-        if sentence is not None:
-            yield sentence
+    return sound(blocks(file), lambda block: _sentence(block, file.name, skipped), skipped, strict)
 
 
-def _blocks(file: TextFile) -> Iterator[list[tuple[int, str]]]:
+def blocks(file: TextFile) -> Iterator[Block]:
     """Runs of lines between blank lines."""
-    block: list[tuple[int, str]] = []
+    block: Block = []
     for number, line in file.lines():
         if line.strip():
             block.append((number, line))
@@ -57,42 +62,50 @@ def _blocks(file: TextFile) -> Iterator[list[tuple[int, str]]]:
         yield block
 
 
-def _sentence(block: list[tuple[int, str]], name: str, skipped: Counter[str]) -> Sentence | None:
-    comments = _comments(block)
+def _sentence(block: Block, name: str, skipped: Counter[str]) -> Sentence | None:
+    comments = comments_of(block)
     tokens = [_token(line, number, name) for number, line in block if not line.startswith("#")]
     if not tokens:
         skipped["comments without a sentence"] += 1
         return None
     first = block[0][0]
+    where = f"{name}, the sentence from line {first},"
     words = [token for token in tokens if isinstance(token["id"], int)]
-    _check_numbers(tokens, len(words), f"{name}, the sentence from line {first}")
-    skipped["empty nodes"] += sum(_joint(token) == "." for token in tokens)
+    _check_numbers(tokens, len(words), where)
     text, spans = _place(tokens, comments.get("text"), skipped)
-    return Sentence(
+    sentence = Sentence(
         text=text,
         words=tuple(_word(token, spans[token["id"]]) for token in words),
         multiwords=tuple(_multiword(token) for token in tokens if _joint(token) == "-"),
         comments=comments,
         line=first,
     )
+    check_tree(sentence.words or (), where, skipped)
+    skipped["empty nodes"] += sum(_joint(token) == "." for token in tokens)
+    return sentence
 
 
-def _comments(block: list[tuple[int, str]]) -> dict[str, str]:
+def comments_of(block: Block) -> dict[str, str]:
+    """The comments of a sentence that have a name and a value."""
     pairs = [pair for _, line in block if line.startswith("#") for pair in parse_comment_line(line)]
-    return {key: value for key, value in pairs if value is not None}
+    # A bare "newdoc" has no value, but it says something.
+    return {key: value or "" for key, value in pairs if value is not None or key == "newdoc"}
 
 
 def _token(line: str, number: int, name: str) -> Token:
     cells = line.count("\t") + 1
     if cells != len(_FIELDS):
-        raise InputError(
+        raise Fault(
             f"{name}, line {number} has {cells} columns; CoNLL-U has {len(_FIELDS)}, "
-            "with tabs between them."
+            "with tabs between them.",
+            "sentences with missing columns",
         )
     try:
         token: Token = parse_line(_SPACES.sub(" ", line), _FIELDS, _PARSERS)
     except ParseException as error:
-        raise InputError(f"{name}, line {number} is not CoNLL-U: {error}") from error
+        raise Fault(
+            f"{name}, line {number} is not CoNLL-U: {error}", "sentences that are not CoNLL-U"
+        ) from error
     return token
 
 
@@ -100,12 +113,16 @@ def _check_numbers(tokens: list[Token], count: int, where: str) -> None:
     """Words count 1, 2, 3, ..., and a multiword token spans words that are there."""
     numbers = [token["id"] for token in tokens if isinstance(token["id"], int)]
     if numbers != list(range(1, count + 1)) or not numbers:
-        raise InputError(f"{where}, has words numbered {numbers}; CoNLL-U counts 1, 2, 3, ...")
+        raise Fault(
+            f"{where} has words numbered {numbers}; CoNLL-U counts 1, 2, 3, ...",
+            "sentences with wrong numbers",
+        )
     for token in tokens:
         if _joint(token) == "-" and token["id"][2] > count:
-            raise InputError(
-                f"{where}, has a multiword token {token['id'][0]}-{token['id'][2]} "
-                f"but only {count} words."
+            raise Fault(
+                f"{where} has a multiword token {token['id'][0]}-{token['id'][2]} "
+                f"but only {count} words.",
+                "sentences with wrong numbers",
             )
 
 
@@ -142,24 +159,19 @@ def _multiword(token: Token) -> Multiword:
 def _place(
     tokens: list[Token], text: str | None, skipped: Counter[str]
 ) -> tuple[str, dict[int, tuple[int, int]]]:
-    """The sentence's text, and where each word stands in it.
-
-    Where the ``# text`` comment disagrees with the words, the words win: places must be true.
-    """
+    """The sentence's text, and where each word stands in it."""
     surface = _surface(tokens)
-    joined = _join(surface)
-    written = joined if text is None else text
-    starts = _find(surface, written)
-    if starts is None:
-        skipped["text comments that disagree with the words"] += 1
-        written = joined
-        starts = _find(surface, written)
-    assert starts is not None  # joined forms are always found again
-    forms = {token["id"]: token["form"] for token in tokens if isinstance(token["id"], int)}
+    forms = [Form(token["form"], not _closed(token)) for token in surface]
+    written, places = place(forms, text, skipped)
+    words = {token["id"]: token["form"] for token in tokens if isinstance(token["id"], int)}
     spans: dict[int, tuple[int, int]] = {}
-    for token, start in zip(surface, starts, strict=True):
-        spans.update(_spans(token, start, forms))
+    for token, where in zip(surface, places, strict=True):
+        spans.update(_spans(token, where, words))
     return written, spans
+
+
+def _closed(token: Token) -> bool:
+    return (token["misc"] or {}).get("SpaceAfter") == "No"
 
 
 def _surface(tokens: list[Token]) -> list[Token]:
@@ -174,35 +186,11 @@ def _surface(tokens: list[Token]) -> list[Token]:
     return written
 
 
-def _join(surface: list[Token]) -> str:
-    gaps = ["" if (token["misc"] or {}).get("SpaceAfter") == "No" else " " for token in surface]
-    return "".join(token["form"] + gap for token, gap in zip(surface, gaps, strict=True)).rstrip()
-
-
-def _find(surface: list[Token], text: str) -> list[int] | None:
-    """Where each form starts in the text, with only white space between; None if that fails."""
-    starts, here = [], 0
-    for token in surface:
-        while here < len(text) and text[here].isspace():
-            here += 1
-        if not text.startswith(token["form"], here):
-            return None
-        starts.append(here)
-        here += len(token["form"])
-    return None if text[here:].strip() else starts
-
-
 def _spans(
-    token: Token, start: int, forms: Mapping[int, str]
+    token: Token, place: tuple[int, int], forms: Mapping[int, str]
 ) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The place of a token's word or words: split where the parts spell it, else shared."""
-    end = start + len(token["form"])
-    if not _joint(token):
-        yield token["id"], (start, end)
-        return
-    numbers = range(token["id"][0], token["id"][2] + 1)
-    spelled = "".join(forms[number] for number in numbers) == token["form"]
-    for number in numbers:
-        stop = start + len(forms[number]) if spelled else end
-        yield number, (start, stop)
-        start = stop if spelled else start
+    """The place of a token's word, or of its words."""
+    first, last = (token["id"][0], token["id"][2]) if _joint(token) else (token["id"],) * 2
+    numbers = range(first, last + 1)
+    places = divided(token["form"], place, [forms[number] for number in numbers])
+    yield from zip(numbers, places, strict=True)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError, UsageError
-from headcount.text.conllu import read_conllu
-from headcount.text.lines import TextFile, format_of, text_file
-from headcount.text.sentence import Item, Pair, Sentence, sentences_of, texts_of
-from headcount.text.tsv import read_pairs
+from headcount.text.in_hand import read_in_hand
+from headcount.text.lines import format_of, text_file
+from headcount.text.parser import Parser, load_parser, parsed, parser_name
+from headcount.text.readers import How, Reader, kept, reader_for
+from headcount.text.sentence import Item, Pair, sentences_of, texts_of
+from headcount.text.tsv import Columns
 
 __all__ = ["Corpus", "read_corpus"]
-
-#: One pass over a corpus; what it leaves out goes into the counter, by reason.
-Reader = Callable[[Counter[str]], Iterator[Item]]
 
 
 class Corpus:
@@ -91,107 +90,81 @@ def read_corpus(
     source: Corpus | str | Path | Iterable[Any],
     *,
     format: str | None = None,
-    columns: tuple[int, int] = (0, 1),
+    columns: Columns = (0, 1),
+    header: bool | None = None,
+    passage: int | None = None,
+    translation: str | None = None,
+    trees: str | Path | Corpus | None = None,
+    parser: str | Path | Parser | None = None,
+    target_parser: str | Path | Parser | None = None,
+    strict: bool = False,
     limit: int | None = None,
     seed: int | None = None,
 ) -> Corpus:
     """Read a corpus from texts in hand, a path, or ``-`` for standard input.
 
-    Texts in hand are strings, pairs of strings, `Sentence`s or `Pair`s. A path ends in .txt (a
-    sentence a line), .tsv (source, tab, target; `columns` picks others) or .conllu, maybe packed
-    with .gz, .xz or .bz2; `format` overrules the suffix. `limit` keeps the first so many
-    sentences, with a seed a random sample.
+    Texts in hand are strings, `Sentence`s, pairs of them, or `Pair`s. A path's suffix says what
+    it is, maybe packed with .gz, .xz or .bz2; `format` overrules it:
+
+    - .txt: a sentence a line; .tsv, .csv: pairs, of which `columns` are source and target, by
+      number or name (`header`: the first line names them, as it does in a .csv);
+    - .conllu, .conll: a treebank; with `translation`, the name of a comment, pairs; with
+      `passage`, a number of words, passages with the coreference of ``Entity=``;
+    - .jsonl: coreference (``sents``, ``clusters``), cut into passages, to which `trees` gives
+      the treebank of the same documents; or predicates (``tokens``, ``preds``);
+    - a .tsv with GAP's header: ambiguous pronouns.
+
+    `parser` (a .udpipe file or a spaCy pipeline) finds words and trees in plain text, of a pair
+    the source's; `target_parser` finds the target's. A faulty sentence is skipped and counted, or
+    refused if `strict`. `limit` keeps the first so many items, with a seed a random sample.
 
     >>> read_corpus([("Rain.", "Regen.")])
     Corpus('texts in hand', 1 pairs)
     """
     if limit is not None:
         _check_limit(limit)
-    if isinstance(source, Corpus):
-        return source if limit is None else source.limit(limit, seed)
-    reader, name = _reader_of(source, format, columns)
-    if limit is None:
-        return Corpus(reader, name)
-    if seed is None:
-        return Corpus(_first(reader, limit), name)
-    return Corpus(reader, name).limit(limit, seed)
+    if not isinstance(source, Corpus):
+        known = None if trees is None else read_corpus(trees)
+        how = How(columns, header, passage, translation, known, strict)  # type: ignore[arg-type]
+        reader, name = _reader_of(source, format, how)
+        # Without a parser, so that no more is parsed than is kept.
+        source = Corpus(
+            reader if limit is None or seed is not None else _first(reader, limit), name
+        )
+    found = source if limit is None else source.limit(limit, seed)
+    if parser is None and target_parser is None:
+        return found
+    return _parsed(found, parser, target_parser)
+
+
+def _parsed(
+    corpus: Corpus,
+    parser: str | Path | Parser | None,
+    target_parser: str | Path | Parser | None,
+) -> Corpus:
+    first = None if parser is None else load_parser(parser)
+    second = None if target_parser is None else load_parser(target_parser)
+    reader = kept(lambda skipped: (parsed(item, first, second) for item in corpus))
+    names = [parser_name(each) for each in (parser, target_parser) if each is not None]
+    found = Corpus(reader, f"{corpus.name} (parsed by {' and '.join(names)})")
+    found.skipped = corpus.skipped + found.skipped
+    return found
 
 
 def _reader_of(
-    source: str | Path | Iterable[Any], format: str | None, columns: tuple[int, int]
+    source: str | Path | Iterable[Any], format: str | None, how: How
 ) -> tuple[Reader, str]:
     if isinstance(source, str | Path):
         # The file first: a missing file with an odd suffix is above all missing.
         file = text_file(source)
-        return _file_reader(file, format_of(source, format), columns), file.name
+        return reader_for(file, format_of(source, format), how), file.name
     if isinstance(source, bytes | dict) or not isinstance(source, Iterable):
         raise InputError(
             f"A {type(source).__name__} is not a corpus; pass a list of texts, a list of pairs, "
             "or the path of a .txt, .tsv or .conllu file."
         )
     items = list(source)
-    return lambda skipped: _in_hand(items, skipped), "texts in hand"
-
-
-def _file_reader(file: TextFile, format: str, columns: tuple[int, int]) -> Reader:
-    if format == "tsv":
-        return lambda skipped: read_pairs(file, skipped, columns)
-    if format == "conllu":
-        return _kept(lambda skipped: read_conllu(file, skipped))
-    return lambda skipped: _plain(file, skipped)
-
-
-def _plain(file: TextFile, skipped: Counter[str]) -> Iterator[Sentence]:
-    for number, line in file.lines():
-        if line.strip():
-            yield Sentence(line, line=number)
-        else:
-            skipped["blank lines"] += 1
-
-
-def _in_hand(items: list[Any], skipped: Counter[str]) -> Iterator[Item]:
-    for number, item in enumerate(items, start=1):
-        found = _item(item, number)
-        if all(text.strip() for text in texts_of(found)):
-            yield found
-        elif isinstance(found, Pair):
-            side = "target" if found.source.strip() else "source"
-            raise InputError(f"Pair {number} of the texts in hand has no {side}.")
-        else:
-            skipped["blank lines"] += 1
-
-
-def _item(item: Any, number: int) -> Item:
-    if isinstance(item, Sentence | Pair):
-        return item
-    if isinstance(item, str):
-        return Sentence(item, line=number)
-    if isinstance(item, tuple | list) and all(isinstance(part, str) for part in item):
-        if len(item) == 2:
-            return Pair(item[0], item[1], line=number)
-        raise InputError(
-            f"Item {number} of the texts in hand has {len(item)} parts; a pair has two."
-        )
-    raise InputError(
-        f"Item {number} of the texts in hand is a {type(item).__name__}; a corpus holds strings, "
-        "pairs of strings, or Sentences."
-    )
-
-
-def _kept(reader: Reader) -> Reader:
-    """Read once, then from memory: treebanks are small and slow to read."""
-    memory: list[Item] = []
-    left_out: Counter[str] = Counter()
-
-    def again(skipped: Counter[str]) -> Iterator[Item]:
-        if not memory:
-            left_out.clear()
-            # Filled in one go, so that a pass broken off never leaves half a treebank behind.
-            memory.extend(list(reader(left_out)))
-        skipped.update(left_out)
-        yield from memory
-
-    return again
+    return lambda skipped: read_in_hand(items, skipped), "texts in hand"
 
 
 def _first(reader: Reader, count: int) -> Reader:

@@ -19,7 +19,16 @@ from headcount.errors import InputError
 __all__ = ["FORMATS", "PACKINGS", "TextFile", "format_of", "text_file"]
 
 #: What a corpus file can be, by suffix.
-FORMATS = {".txt": "txt", ".tsv": "tsv", ".conllu": "conllu", ".conll": "conllu"}
+FORMATS = {
+    ".txt": "txt",
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".conllu": "conllu",
+    ".conll": "conll",
+    ".jsonl": "jsonl",
+}
+#: What a suffix does not tell: kinds of JSON lines, and GAP's table.
+FURTHER = ("coref", "predicates", "gap")
 #: How it can be packed, by a second suffix.
 PACKINGS: dict[str, Callable[..., IO[bytes]]] = {
     ".gz": cast("Callable[..., IO[bytes]]", gzip.open),
@@ -128,7 +137,7 @@ def format_of(source: str | Path, asked: str | None = None) -> str:
 
 
 def _known_format(asked: str) -> str:
-    names = sorted(set(FORMATS.values()))
+    names = sorted({*FORMATS.values(), *FURTHER})
     if asked not in names:
         raise InputError(f"'{asked}' is not a corpus format; choose one of {', '.join(names)}.")
     return asked

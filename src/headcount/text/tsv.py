@@ -1,48 +1,75 @@
-"""Pairs from tab-separated lines: two columns, quotes are ordinary characters."""
+"""Pairs from tab- or comma-separated lines: two columns, by number or by name."""
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator
 
 from headcount.errors import InputError
+from headcount.text.cells import comma_cells, tab_cells
 from headcount.text.lines import TextFile
 from headcount.text.sentence import Pair
 
-__all__ = ["read_pairs"]
+__all__ = ["Columns", "read_pairs"]
+
+#: Source and target, by number from 0 or by the header's names.
+Columns = tuple[int | str, int | str]
 
 
 def read_pairs(
-    file: TextFile, skipped: Counter[str], columns: tuple[int, int] = (0, 1)
+    file: TextFile,
+    skipped: Counter[str],
+    columns: Columns = (0, 1),
+    *,
+    header: bool = False,
+    commas: bool = False,
 ) -> Iterator[Pair]:
-    """The pairs of a file, a line each; blank lines and unread columns are counted.
+    """The pairs of a file, a line each; blank lines, a header and unread columns are counted.
 
     The first line sets how many columns there are; a line with another number is an error.
+    Between tabs quotes are ordinary characters; between `commas` they quote.
     """
-    width = None
-    for number, line in file.lines():
-        if not line.strip():
+    places: tuple[int, int] | None = None
+    width = 0
+    named = header or any(isinstance(column, str) for column in columns)
+    for number, cells in comma_cells(file) if commas else tab_cells(file):
+        if not any(cell.strip() for cell in cells):
             skipped["blank lines"] += 1
             continue
-        cells = line.split("\t")
-        if width is None:
-            width = _width(cells, columns, file.name, number)
+        if places is None:
+            width, places = len(cells), _places(cells, columns, file.name, number)
             skipped["columns not read"] += width - 2
-        yield _pair(cells, width, columns, f"{file.name}, line {number}", number)
+            if named:
+                skipped["header lines"] += 1
+                continue
+        yield _pair(cells, width, places, f"{file.name}, line {number}", number)
 
 
-def _width(cells: list[str], columns: tuple[int, int], name: str, number: int) -> int:
+def _places(cells: list[str], columns: Columns, name: str, number: int) -> tuple[int, int]:
+    """The numbers of the two columns."""
     if len(cells) < 2:
         raise InputError(
             f"{name}, line {number} has no tab; a pair file has source and target on a line with "
             "a tab between them (one text a line belongs in a .txt file)."
         )
-    if max(columns) >= len(cells) or min(columns) < 0:
+    first, second = (_place(column, cells, name) for column in columns)
+    if max(first, second) >= len(cells) or min(first, second) < 0:
         raise InputError(
-            f"{name} has {len(cells)} columns, so columns {columns[0]} and {columns[1]} cannot "
+            f"{name} has {len(cells)} columns, so columns {first} and {second} cannot "
             f"both be read; they count from 0 to {len(cells) - 1}."
         )
-    return len(cells)
+    return first, second
+
+
+def _place(column: int | str, cells: list[str], name: str) -> int:
+    if isinstance(column, int):
+        return column
+    if column not in cells:
+        near = difflib.get_close_matches(column, cells, n=1)
+        hint = f" (closest: {near[0]})" if near else ""
+        raise InputError(f"{name} has no column '{column}'{hint}; it has {', '.join(cells)}.")
+    return cells.index(column)
 
 
 def _pair(cells: list[str], width: int, columns: tuple[int, int], where: str, number: int) -> Pair:
