@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from experiments.settings import filled
@@ -17,12 +17,15 @@ __all__ = ["Config", "Plan", "Schedule", "read_settings"]
 class Schedule:
     """How a run goes: gates learn until `gate_steps`, then the heads are fixed and it heals."""
 
-    steps: int = 3000
-    gate_steps: int = 1800
-    ramp: int = 1400  # steps until the number of open gates should be the target
-    warmup: int = 100
-    peak: float = 3e-4
-    ema: float = 0.995
+    steps: int = 6000
+    gate_steps: int = 2400
+    ramp: int = 1900  # steps until the number of open gates should be the target
+    rows: int = 48  # a batch; more updates for the same texts than the recipe's 96
+    warmup: int = 200
+    peak: float = 6e-4
+    ema: float = 0.998
+    dropout: float = 0.1
+    teacher: float = 0.7  # share of the loss that comes from the whole translator's predictions
     gate_rate: float = 0.03
     gate_start: float = 2.5  # all gates begin open: the converged model begins whole
     rate: float = 0.002  # how fast the price of an open gate moves
@@ -37,7 +40,7 @@ class Plan:
     name: str
     stacks: tuple[str, ...] = ()
     keep: int = 0  # heads left in the gated stacks; without stacks: no gates
-    learn: str = "enc"  # "enc": the encoder's layers, the rest is frozen; "all"
+    learn: str = "all"  # everything, or "enc": the encoder's layers, the rest is frozen
     seed: int = 0
     scratch: str = ""  # start from random weights with the heads of this run
 
@@ -52,8 +55,18 @@ class Config:
 
     @property
     def train(self) -> Train:
-        """The recipe's batches and loss."""
-        return self.recipe.train
+        """The recipe's loop with this experiment's schedule; one pass a batch."""
+        made = self.schedule
+        return replace(
+            self.recipe.train,
+            steps=made.steps,
+            rows=made.rows,
+            warmup=made.warmup,
+            peak=made.peak,
+            ema=made.ema,
+            agreement=0.0,
+            compile=False,
+        )
 
 
 def read_settings(path: Path) -> Config:

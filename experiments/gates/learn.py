@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -65,19 +65,16 @@ class Run:
             "train_seconds": round(time.monotonic() - began, 1),
             "kept": [str(head) for head in kept],
             "log": self.log,
-            **judge_heads(self.judge, kept, self.texts, self.out, self.plan.name),
+            "scores": judge_heads(self.judge, kept, self.texts, self.out, self.plan.name),
         }
+        if self.gates is not None:  # the same heads shut in the translator as it was
+            start, name = starting_point(self.device), f"{self.plan.name}-untouched"
+            result["untouched"] = judge_heads(start, kept, self.texts, self.out, name)
         self._write(result)
         return result
 
     def _train(self, opened: Valve) -> None:
-        train = replace(
-            self.config.train,
-            steps=self.schedule.steps,
-            warmup=self.schedule.warmup,
-            peak=self.schedule.peak,
-            ema=self.schedule.ema,
-        )
+        train = self.config.train
         table = dial_table(train, self.schedule.steps).to(self.device)
         stride = GatedStep(
             self.learner,
@@ -88,6 +85,7 @@ class Run:
             self.gates,
             self.target,
             opened,
+            self._teacher(),
         )
         torch.manual_seed(1000 + self.plan.seed)
         self.learner.model.train()
@@ -110,6 +108,11 @@ class Run:
             if (step + 1) % 200 == 0:
                 self._note(step + 1, stride)
 
+    def _teacher(self) -> Any:
+        """The whole translator, which never learns."""
+        model = starting_point(self.device).model.eval().requires_grad_(False)
+        return model.to(torch.bfloat16) if self.device == "cuda" else model
+
     def _record(self, stride: GatedStep, layout: Any) -> None:
         if self.device != "cuda":
             return
@@ -125,9 +128,9 @@ class Run:
         stride.sums.zero_()
         entry: dict[str, Any] = {"step": step, "loss": loss / tokens, "plain": plain / tokens}
         if self.gates is not None and self.target is not None:
-            entry["expected"] = float(self.gates.expected())
+            entry["expected"] = self.gates.expected().item()
             entry["open"] = len(self.gates.kept())
-            entry["price"] = float(self.target.multiplier)
+            entry["price"] = self.target.multiplier.item()
         self.log.append({key: round(value, 4) for key, value in entry.items()})
         print(self.plan.name, self.log[-1], flush=True)
 
@@ -190,7 +193,7 @@ def judge_heads(
             scores[part]["loss"] = _loss(model, texts.corpora[part])
             write_bytes(out / f"{name}.{part}.txt", ("\n".join(told) + "\n").encode())
     print(name, {part: score["bleu"] for part, score in scores.items()}, flush=True)
-    return {"scores": scores}
+    return scores
 
 
 def _loss(model: Any, corpus: Corpus) -> float:
@@ -198,7 +201,11 @@ def _loss(model: Any, corpus: Corpus) -> float:
 
 
 def _subject(config: Config, plan: Plan, device: str) -> hc.Subject:
-    return fresh(config, plan.seed, device) if plan.scratch else starting_point(device)
+    made = fresh(config, plan.seed, device) if plan.scratch else starting_point(device)
+    for module in made.model.modules():
+        if getattr(module, "dropout", 0) == made.model.config.dropout:
+            module.dropout = config.schedule.dropout
+    return made
 
 
 def _named(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
+from transformers import MarianMTModel
 
 from experiments.translator.corpus import Corpus
-from experiments.translator.loss import summed_loss
+from experiments.translator.loss import distilled_loss
 from experiments.translator.model import logits_of
-from experiments.translator.step import Step, twice
+from experiments.translator.step import Step
 from experiments.translator.weights import Weights
 from headcount.pruning.gates import Gates
 from headcount.pruning.objective import Target
@@ -35,11 +34,13 @@ class GatedStep(Step):
         gates: Gates | None,
         target: Target | None,
         opened: Valve,
+        teacher: MarianMTModel,
     ) -> None:
-        # The valve looks its module up by identity: compiled, every layer would be a program.
-        train = replace(config.train, compile=False)
-        super().__init__(subject.model, weights, corpus, table, train)
-        self.loss = torch.compile(summed_loss) if table.is_cuda else summed_loss
+        # Layers are not compiled: the valve looks its module up by identity, so that every one
+        # of them would be a program of its own.
+        super().__init__(subject.model, weights, corpus, table, config.train)
+        self.teacher, self.share = teacher, config.schedule.teacher
+        self.distilled = torch.compile(distilled_loss) if table.is_cuda else distilled_loss
         self.gates, self.target, self.opened = gates, target, opened
         self.fixed = torch.ones(len(subject.heads), device=table.device)
         self.learning = torch.zeros((), device=table.device)  # 1 while the gates learn
@@ -55,11 +56,11 @@ class GatedStep(Step):
         start, pad = model.decoder_start_token_id, model.pad_token_id
         batch = self.corpus.batch(self.rows, self.widths, settings.length, start, pad)
         count = (batch.labels >= 0).sum()
-        if settings.agreement:
-            batch = twice(batch)
+        with torch.no_grad():
+            taught = logits_of(self.teacher, batch)
         self.opened.scales = self._scales()
         logits = logits_of(self.model, batch)
-        loss, plain = self.loss(logits, batch.labels, settings.smoothing, settings.agreement)
+        loss, plain = self.distilled(logits, taught, batch.labels, settings.smoothing, self.share)
         (loss / self.tokens + self._price()).backward()
         self._move_gates()
         dials = self.table.index_select(0, self.done)[0]

@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from .corpus import IGNORED
 
-__all__ = ["cross_entropy", "smoothed_loss", "summed_loss"]
+__all__ = ["cross_entropy", "distilled_loss", "smoothed_loss", "summed_loss"]
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -42,3 +42,16 @@ def summed_loss(
     apart = ((first.exp() - second.exp()) * (first - second)).sum(-1) / 2
     real = labels.chunk(2)[0] != IGNORED
     return smooth / 2 + agreement * (apart * real).sum() / 2, plain / 2
+
+
+def distilled_loss(
+    logits: Tensor, taught: Tensor, labels: Tensor, smoothing: float, share: float
+) -> tuple[Tensor, Tensor]:
+    """The smoothed loss, with a share of it from a teacher's predictions, and the plain one.
+
+    The teacher's part is the cross-entropy of its distribution (Hinton et al. 2015, temperature 1).
+    """
+    smooth, plain = smoothed_loss(logits, labels, smoothing)
+    apart = -(taught.float().softmax(-1) * logits.float().log_softmax(-1)).sum(-1)
+    real = labels != IGNORED
+    return (1 - share) * smooth + share * (apart * real).sum(), plain

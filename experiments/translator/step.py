@@ -14,7 +14,7 @@ from .loss import summed_loss
 from .model import logits_of
 from .weights import Weights
 
-__all__ = ["Step", "twice"]
+__all__ = ["Step"]
 
 
 class Step:
@@ -52,7 +52,7 @@ class Step:
         batch = self.corpus.batch(self.rows, self.widths, settings.length, start, pad)
         count = (batch.labels >= 0).sum()
         if settings.agreement:
-            batch = twice(batch)
+            batch = _twice(batch)
         logits = logits_of(self.model, batch)
         loss, plain = self.loss(logits, batch.labels, settings.smoothing, settings.agreement)
         # A fixed number of tokens, not the batch's own: the thin last batch weighs what it holds.
@@ -94,5 +94,5 @@ class Step:
             layer.compile(dynamic=False)
 
 
-def twice(batch: Batch) -> Batch:
+def _twice(batch: Batch) -> Batch:
     return Batch(*(torch.cat([getattr(batch, f.name)] * 2) for f in fields(batch)))
