@@ -129,13 +129,23 @@ class HeadTable:
         # The frame is the user's to extend, so a column may be younger than the descriptions.
         return self.columns.get(name) or Column(name)
 
+    def numbers(self, column: str) -> np.ndarray:
+        """A column's values as numbers, ``[head]``; a column of words is refused."""
+        self.column(column)
+        values = self.frame[column]
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            raise UsageError(
+                f"Column '{column}' holds words, so it cannot rank heads; choose one with numbers."
+            )
+        return values.to_numpy(dtype="float64", na_value=np.nan)
+
     def rank(self, column: str) -> list[Head]:
         """Heads from the most to the least important by one column.
 
         Higher is more important unless the column says otherwise; ties keep the table's order
         (stack, layer, head). A head without a value has no rank, so it is left out.
         """
-        values = self._numbers(column)
+        values = self.numbers(column)
         sign = 1 if self.column(column).direction == "lower" else -1
         order = np.argsort(sign * values, kind="stable")  # NaN comes last
         heads = self.heads
@@ -249,16 +259,6 @@ class HeadTable:
         extra = {"note": self.notes.get(name), "origin": to_strict(self.origins.get(name))}
         told = {key: value for key, value in extra.items() if value}
         return {**self.column(name).to_dict(), **told}
-
-    def _numbers(self, column: str) -> np.ndarray:
-        """The values of a column that can be put in order."""
-        self.column(column)
-        values = self.frame[column]
-        if not pd.api.types.is_numeric_dtype(values.dtype):
-            raise UsageError(
-                f"Column '{column}' holds words, so it cannot rank heads; choose one with numbers."
-            )
-        return values.to_numpy(dtype="float64", na_value=np.nan)
 
     def _like(self, frame: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> HeadTable:
         """A table of these parts, with what this table says about their columns."""

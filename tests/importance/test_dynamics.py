@@ -1,0 +1,79 @@
+"""Importance over training: scores of checkpoints, and when their order settles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_subjects import classifier
+from tiny_tokenizers import PAIRS
+
+from headcount import tasks
+from headcount.errors import InputError, UsageError
+from headcount.importance.dynamics import (
+    dynamics,
+    read_dynamics,
+    settling,
+    settling_in_words,
+)
+from headcount.importance.gradient import gradient
+from headcount.subject import Subject
+from headcount.table import HeadTable
+
+RESULTS = Path(__file__).parents[2] / "experiments" / "translator" / "results"
+TASK = tasks.classification([(source, n % 2) for n, (source, _) in enumerate(PAIRS)])
+
+
+def score(subject: Subject) -> HeadTable:
+    return gradient(subject, TASK)
+
+
+def test_checkpoints_are_scored_in_the_order_of_their_steps() -> None:
+    last = classifier()
+    frame = dynamics([(200, last), (100, classifier(initializer_range=0.5))], score)
+    assert frame["step"].tolist() == [100] * 8 + [200] * 8
+    end = frame[frame["step"] == 200]
+    assert end["value"].tolist() == score(last).frame["gradient"].tolist()
+    best = end[end["rank"] == 1].iloc[0]
+    assert tuple(best[["stack", "layer", "head"]]) == score(last).rank("gradient")[0]
+
+
+def test_the_last_order_agrees_with_itself() -> None:
+    frame = dynamics([(1, classifier(initializer_range=0.5)), (2, classifier())], score)
+    found = settling(frame, top=0.25).set_index("step")
+    assert found.loc[2, ["value", "low", "high", "kept"]].tolist() == pytest.approx([1, 1, 1, 1])
+    assert found.loc[1, "low"] <= found.loc[1, "value"] <= found.loc[1, "high"]
+    first = found.loc[1, "value"]
+    assert settling_in_words(settling(frame, top=0.25))[0].startswith(
+        f"Step 1: agreement with the end {first:.2f} ["
+    )
+
+
+@pytest.mark.parametrize("run", ["en-de", "en-ru"])
+def test_the_translators_own_training(run: str) -> None:
+    path = RESULTS / run / "dynamics.json"
+    frame = read_dynamics(path)
+    steps = frame["step"].unique()
+    assert len(frame) == 144 * len(steps)
+    told = json.loads(path.read_text())["snapshots"][0]
+    first = frame[frame["step"] == told["step"]].iloc[0]
+    assert first["value"] == told["gradient"]["enc.0.0"]
+    found = settling(frame, draws=200)
+    assert list(found["stack"].unique()) == ["all", "enc", "dec", "cross"]
+    late = found[(found["step"] == steps[-2]) & (found["stack"] == "all")].iloc[0]
+    assert late["low"] > 0.5  # near the end the order is nearly the last one
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs two checkpoints or more, not 1"):
+        dynamics([(1, classifier())], score)
+    with pytest.raises(UsageError, match="The checkpoint 2 has other heads than 1"):
+        dynamics([(1, classifier()), (2, classifier(num_hidden_layers=1))], score)
+    two = HeadTable.of(classifier().heads, {"a": range(8), "b": range(8)})
+    with pytest.raises(UsageError, match="has the columns a, b; say which of them is the score"):
+        dynamics([(1, classifier())], lambda subject: two)
+    path = tmp_path / "dynamics.json"
+    path.write_text('{"snapshots": [{"step": 1}]}')
+    with pytest.raises(InputError, match=r"cannot be read as dynamics \(KeyError: 'gradient'\)"):
+        read_dynamics(path)
