@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lrp": LIVE,
     "tasks": LIVE,
     "sweeps": LIVE | {"tasks"},  # many interventions, one evaluation each
-    "trials": LIVE | {"tallies", "tasks"},  # a trial may ask for a loss
+    "trials": LIVE | {"bundle", "tallies", "tasks"},  # a trial may ask for a loss, or for text
     "roles": {GROUND, "tallies", "trials"},
     "importance": MEASURING,
     "pruning": MEASURING,
@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serve": {GROUND, "report"},
 }
 #: These see everything, and no room may see them.
-TOP = {"headcount", "survey", "score", "show", "cli", "__main__"}
+TOP = {"headcount", "survey", "stages", "score", "show", "cli", "__main__"}
 
 #: Folders of the ground floor that are no room of their own.
 GROUND_FOLDERS = {"stats"}

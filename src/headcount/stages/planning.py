@@ -1,0 +1,127 @@
+"""What was asked for becomes a programme: which tallies look at which corpus, which trials fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headcount.columns import Column
+from headcount.stages.corpora import Corpora
+from headcount.stages.passing import Manner, batches_of
+from headcount.stages.programme import Pass, Programme
+from headcount.subject import Subject
+from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
+from headcount.tallies.frequencies import Frequencies, corpus_frequencies
+from headcount.tallies.offset_mass import OffsetMass
+from headcount.tallies.rarity import Rarity
+from headcount.tallies.relation_figures import RelationTest
+from headcount.tallies.relations import Relations
+from headcount.tallies.tally import Tally
+from headcount.text import Corpus
+from headcount.text.ready import Ready
+from headcount.text.words import Rows
+from headcount.trials.question import Trial
+
+__all__ = ["Wishes", "planned"]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a survey was asked for besides its corpora."""
+
+    convention: str = "headcount"
+    columns: Sequence[str] | None = None
+    tallies: Sequence[Tally] = ()
+    offset_mass: bool = False
+    #: Whether heads will be judged, which takes more than the columns.
+    roles: bool = False
+    word_rows: Rows | None = None
+    relations: Sequence[str] | None = None
+    #: None: those of the text itself.
+    frequencies: Frequencies | None = None
+    #: What the provenance keeps: seed and limit.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Programme:
+    """The text with the tallies of every survey, then each annotated corpus, then the trials."""
+    passes = [_text_pass(subject, corpora, manner, wishes)]
+    for name, corpus, tallies in (("Reading trees", corpora.treebank, _of_trees(wishes)),):
+        if corpus is not None and wishes.roles:
+            passes = _with(passes, name, corpus, tallies, _for(subject, corpus, manner), wishes)
+    return Programme(tuple(passes), tuple(_trials(subject, corpora, wishes)))
+
+
+def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Pass:
+    """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
+    own = {column.name for tally in wishes.tallies for column in tally.columns}
+    columns = wishes.columns
+    ours = None if columns is None else [name for name in columns if name not in own]
+    if corpora.annotated:
+        manner = _for(subject, corpora.text, manner)
+    tallies = [*chosen_tallies(ours, wishes.convention), *wishes.tallies]
+    tallies += [OffsetMass()] if wishes.offset_mass else []
+    rare = _rarity(subject, corpora.text, manner, wishes)
+    described = [column for column in COLUMNS if columns is None or column.name in columns]
+    described += [column for tally in (*wishes.tallies, *rare) for column in tally.columns]
+    missing = no_author_code(wishes.convention) if columns is None else {}
+    return Pass(
+        "Surveying",
+        corpora.text,
+        (*tallies, *rare),
+        manner,
+        tuple(described),
+        missing,
+        _facts(manner, wishes),
+    )
+
+
+def _rarity(subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wishes) -> list[Rarity]:
+    """How often heads point to rare tokens; the authors published no program for it."""
+    if not wishes.roles or wishes.convention == "code" or isinstance(text, Ready):
+        return []
+    return [Rarity(wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner)))]
+
+
+def _of_trees(wishes: Wishes) -> list[Tally]:
+    test = RelationTest(relations=wishes.relations)
+    return [Relations(wishes.convention, rows=wishes.word_rows, test=test)]
+
+
+def _trials(subject: Subject, corpora: Corpora, wishes: Wishes) -> list[Trial]:
+    return []
+
+
+def _with(
+    passes: Sequence[Pass],
+    name: str,
+    corpus: Corpus,
+    tallies: Sequence[Tally],
+    manner: Manner,
+    wishes: Wishes,
+) -> list[Pass]:
+    """The passes with more tallies: on a pass over the same corpus, or on one more."""
+    columns: list[Column] = [column for tally in tallies for column in tally.columns]
+    for place, one in enumerate(passes):
+        if one.source is corpus:
+            wider = replace(one, tallies=(*one.tallies, *tallies), columns=(*one.columns, *columns))
+            return [*passes[:place], wider, *passes[place + 1 :]]
+    facts = _facts(manner, wishes)
+    return [*passes, Pass(name, corpus, tuple(tallies), manner, tuple(columns), facts=facts)]
+
+
+def _for(subject: Subject, corpus: Corpus | Ready, manner: Manner) -> Manner:
+    """The manner for an annotated corpus: without targets only an encoder can be looked at."""
+    if "cross" not in subject.anatomy.stacks or not isinstance(corpus, Corpus) or corpus.paired:
+        return manner
+    return replace(manner, stacks=tuple(stack for stack in manner.stacks if stack == "enc"))
+
+
+def _facts(manner: Manner, wishes: Wishes) -> dict[str, Any]:
+    settings = {**manner.to_dict(), "limit": wishes.facts.get("limit")}
+    return {
+        "convention": wishes.convention,
+        "seed": wishes.facts.get("seed"),
+        "settings": settings,
+    }
