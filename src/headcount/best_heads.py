@@ -113,8 +113,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
         row["direction"],
         NA if np.isnan(row["n"]) else f"{row['n']:,.0f}",
         _percent(row["accuracy"]),
-        f"{_percent(row['low'])}–{_percent(row['high'])}",
-        f"{_percent(row['baseline'])} ({row['offset']:+.0f})",
+        NA if np.isnan(row["low"]) else f"{_percent(row['low'])}–{_percent(row['high'])}",
+        NA if np.isnan(row["offset"]) else f"{_percent(row['baseline'])} ({row['offset']:+.0f})",
         NA if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.2g}",
         f"{_percent(row['naive_accuracy'])} {row['naive_head']}",
     ]
