@@ -7,7 +7,7 @@ all of them gives stands beside it, under the name *naive*.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,8 @@ def best_heads(
         for (stack, relation), group in frame.groupby(["stack", "relation"], sort=False)
         if group.loc[group["split"] == "all", "n"].max() >= support
     ]
-    return pd.DataFrame(sorted(rows, key=_place), columns=COLUMNS)
+    rows.sort(key=_place)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _place(row: dict[str, Any]) -> tuple[int, bool, float]:
@@ -69,7 +70,7 @@ def _row(stack: str, relation: str, group: pd.DataFrame) -> dict[str, Any]:
 
 
 def _best(rows: pd.DataFrame | None) -> pd.Series | None:
-    return None if rows is None else rows.loc[rows["accuracy"].idxmax()]
+    return None if rows is None else rows.iloc[int(rows["accuracy"].argmax())]
 
 
 def _same_head(rows: pd.DataFrame | None, chosen: pd.Series) -> pd.Series | None:
@@ -106,7 +107,7 @@ _TITLES = ("relation", "head", "direction", "arcs", "accuracy", "95%", "offset",
 _WORDS = {"relation", "head", "direction"}
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: Mapping[Any, Any]) -> list[str]:
     return [
         row["relation"],
         row["head"],
