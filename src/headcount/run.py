@@ -5,7 +5,7 @@
     run/
       run.json           schema, version, provenance, columns, stages done, notes
       heads.parquet      one row per head: stack, layer, head, statistics, <name>_low, <name>_high
-      relations.parquet  curve.parquet  agreement.parquet     frames that stages add
+      relations.parquet  roles.parquet  curve.parquet  agreement.parquet     frames that stages add
       pairs.npz          head-to-head distances
       exhibits/          a few sentences with their maps
       journal.jsonl      units of a sweep under way
@@ -64,10 +64,27 @@ FRAMES: dict[str, tuple[str, ...]] = {
         "p",
         "p_adjusted",
     ),
+    "roles": (
+        "stack",
+        "layer",
+        "head",
+        "role",
+        "label",
+        "value",
+        "low",
+        "high",
+        "n",
+        "baseline",
+        "control",
+        "p",
+        "p_adjusted",
+        "evidence",
+    ),
 }
 
 _STAGE_FILES = (
     "relations.parquet",
+    "roles.parquet",
     "curve.parquet",
     "agreement.parquet",
     "pairs.npz",

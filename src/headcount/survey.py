@@ -82,7 +82,8 @@ def survey(
     manner = Manner(_stacks(subject, stacks), batch_size, max_length, long, chat, segments)
     annotated = {"treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser}
     corpora = _corpora(subject, corpus, manner, limit=limit, seed=seed, **annotated)
-    judging = _roles(roles, corpora.annotated or control is not None)
+    given = control is not None or any(one is not None for one in annotated.values())
+    judging = _roles(roles, given)
     wishes = Wishes(
         convention, columns, tallies, offset_mass, bool(judging), word_rows, relations,
         frequencies_of(frequencies), {"seed": seed, "limit": limit},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headcount.errors import UsageError
@@ -22,7 +23,10 @@ def named_corpus(
     limit: int | None = None,
     seed: int | None = None,
 ) -> Corpus:
-    """Read the one corpus that was named: `--pairs` is two columns whatever the file is called."""
+    """Read the one corpus that was named: `--pairs` is two columns whatever the file is called.
+
+    They stand between tabs, in a .csv between commas.
+    """
     if (text is None) == (pairs is None):
         which = "Both --text and --pairs were" if text is not None else "No --text or --pairs was"
         raise UsageError(
@@ -33,7 +37,8 @@ def named_corpus(
     from headcount.text.corpus import read_corpus
 
     if pairs is not None:
-        return read_corpus(pairs, format=format or "tsv", limit=limit, seed=seed)
+        usual = "csv" if ".csv" in Path(pairs).suffixes else "tsv"
+        return read_corpus(pairs, format=format or usual, limit=limit, seed=seed)
     return read_corpus(str(text), format=format, limit=limit, seed=seed)
 
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli import options
+from headcount.cli import options, role_options
+from headcount.cli.annotation import Annotation, read_annotated
 from headcount.cli.corpus import named_corpus
 from headcount.cli.loading import loaded
-from headcount.cli.output import output, print_json, print_notes, print_table
+from headcount.cli.output import output, print_json
 from headcount.cli.progress import bar, told
+from headcount.cli.survey_output import print_survey, survey_json
+from headcount.cli.survey_run import check_run, opened, write
 from headcount.errors import UsageError
 from headcount.heads import STACKS
 
 if TYPE_CHECKING:
-    from headcount.run import Run, Stage
     from headcount.subject import Subject
-    from headcount.table import HeadTable
+    from headcount.tallies.frequencies import Frequencies
     from headcount.text.corpus import Corpus
 
 __all__ = ["survey"]
@@ -102,6 +102,16 @@ def survey(
         bool,
         typer.Option("--replace", help="Start the run directory's table anew."),
     ] = False,
+    treebank: role_options.Treebank = None,
+    coref: role_options.Coref = None,
+    arguments: role_options.Arguments = None,
+    parser: role_options.Parser = None,
+    roles: role_options.Roles = False,
+    control: role_options.Control = None,
+    twins: role_options.Twins = 1,
+    word_rows: role_options.WordRows = None,
+    relations: role_options.Relations = None,
+    word_frequencies: role_options.Frequencies = None,
     convention: options.Convention = "headcount",
     limit: options.Limit = None,
     seed: options.Seed = None,
@@ -114,17 +124,20 @@ def survey(
     tokenizer: options.Tokenizer = None,
     json: options.Json = False,
 ) -> None:
-    """Measure where every head of MODEL looks, over a corpus.
+    """Measure where every head of MODEL looks, over a corpus, and tell what it does there.
 
     [dim]headcount survey minilm --text sample[/dim]
+    [dim]headcount survey minilm --treebank sample --control random-init[/dim]
     [dim]headcount survey ./my-model --text sentences.txt -o run/[/dim]
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
     chosen, wanted = options.names(columns), _stacks(stacks)
     with told("Reading the corpus"):
-        corpus = named_corpus(text, pairs, format, limit, seed)
+        annotated = read_annotated(treebank, coref, arguments, limit, seed)
+        corpus = _text(text, pairs, format, parser, annotated, limit, seed)
+        frequencies = _frequencies(word_frequencies)
         _check_columns(chosen, convention)
-    with _opened(out) as run:
+    with opened(out) as run:
         stage = None if run is None else run.stage("survey")
         subject = loaded(
             model,
@@ -136,39 +149,76 @@ def survey(
             tokenizer=tokenizer,
         )
         if run is not None and not replace:
-            _check_run(run, subject, wanted)
+            check_run(run, subject, wanted)
+        annotated = annotated.for_model(subject, limit, seed)
+        if parser is not None:
+            annotated = annotated.with_treebank(corpus)
         if own_output:
-            corpus = _translated(subject, corpus, batch_size)
+            corpus, annotated = _translated(subject, corpus, annotated, batch_size)
         from headcount.survey import survey as measure
 
-        unit = "pairs" if corpus.paired else "sentences"
-        with bar("Surveying", unit) as progress:
-            table = measure(
-                subject,
-                corpus,
-                convention=convention,
-                columns=chosen,
-                stacks=wanted,
-                batch_size=batch_size,
-                max_length=max_length,
-                long=long,  # type: ignore[arg-type]  # one of the three, as checked above
-                chat=chat,
-                offset_mass=offset_mass,
-                limit=limit,
-                seed=seed,
-                progress=progress,
-            )
-        other_texts = [] if stage is None else _write(stage, table, replace)
+        table = measure(
+            subject,
+            corpus,
+            treebank=annotated.treebank,
+            coref=annotated.coref,
+            arguments=annotated.arguments,
+            roles=roles or None,
+            control=control,
+            control_seeds=range(twins),
+            word_rows=word_rows,  # type: ignore[arg-type]  # one of the three, as checked above
+            relations=options.names(relations),
+            frequencies=frequencies,
+            convention=convention,
+            columns=chosen,
+            stacks=wanted,
+            batch_size=batch_size,
+            max_length=max_length,
+            long=long,  # type: ignore[arg-type]  # one of the three, as checked above
+            chat=chat,
+            offset_mass=offset_mass,
+            limit=limit,
+            seed=seed,
+            telling=bar,
+        )
+        other_texts = [] if stage is None else write(stage, table, replace)
     if json:
-        print_json(table.to_dict())
+        print_json(survey_json(table))
         return
-    shown = table if wanted is None else table.select(h for h in table.heads if h.stack in wanted)
-    print_table(shown, chosen)
-    output().print(f"{_sizes(table.provenance, unit)}; {subject!r}", style="dim")
-    remarks = [*table.provenance["remarks"], *_skipped(corpus.skipped), *other_texts]
-    print_notes([*subject.notes, *remarks])
+    print_survey(table, subject, chosen, wanted, other_texts)
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
+
+
+def _text(
+    text: str | None,
+    pairs: str | None,
+    format: str | None,
+    parser: str | None,
+    annotated: Annotation,
+    limit: int | None,
+    seed: int | None,
+) -> Corpus | None:
+    """The text that was named, parsed where a parser was; none where a treebank stands in."""
+    if text is None and pairs is None and annotated.any:
+        return None
+    corpus = named_corpus(text, pairs, format, limit, seed)
+    if parser is None:
+        return corpus
+    if annotated.treebank is not None:
+        raise UsageError(
+            "Both --treebank and --parser were given; a parser makes a treebank of the text, so "
+            "leave one of them out."
+        )
+    from headcount.text.corpus import read_corpus
+
+    return read_corpus(corpus, parser=parser)
+
+
+def _frequencies(given: str | None) -> Frequencies | None:
+    from headcount.tallies.frequencies import frequencies_of
+
+    return frequencies_of(given)
 
 
 def _stacks(given: str | None) -> list[str] | None:
@@ -189,82 +239,22 @@ def _check_columns(columns: list[str] | None, convention: str) -> None:
     chosen_tallies(columns, convention)
 
 
-def _opened(out: Path | None) -> AbstractContextManager[Run | None]:
-    """The run directory, made and locked before the work: a bad place is told at once."""
-    if out is None:
-        return nullcontext()
-    from headcount.run import Run
-
-    return Run.open(out)
-
-
-def _check_run(run: Run, subject: Subject, stacks: list[str] | None) -> None:
-    """Refuse, before the work, a run of another model or one that would lose what it knows."""
-    from headcount.table import HeadTable
-
-    run.check_subject(HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash}))
-    others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
-    if others and run.has_table and "survey" in run.stages:
-        raise UsageError(
-            f"{run.path}/ has a survey already, and one of {', '.join(stacks or ())} alone would "
-            f"clear {', '.join(others)}; leave out --stacks, choose another folder, or --replace."
-        )
-
-
-def _translated(subject: Subject, corpus: Corpus, batch_size: int) -> Corpus:
-    """Each source with what the model makes of it."""
+def _translated(
+    subject: Subject, corpus: Corpus | None, annotated: Annotation, batch_size: int
+) -> tuple[Corpus | None, Annotation]:
+    """Each source with what the model makes of it, in the text or in the treebank in its place."""
     from headcount.tasks.own_output import own_output
-    from headcount.text.corpus import read_corpus
+    from headcount.text.corpus import Corpus, read_corpus
 
+    sources = annotated.treebank if corpus is None else corpus
+    if not isinstance(sources, Corpus):
+        raise UsageError("--own-output translates a text or a treebank, and none was given.")
     with bar("Translating", unit="sentences") as progress:
-        told = own_output(subject, corpus, batch_size=batch_size, progress=progress)
+        told = own_output(subject, sources, batch_size=batch_size, progress=progress)
     pairs = read_corpus(told)
-    untold = Counter({"sentences without a translation": len(corpus) - len(told)})
-    pairs.name, pairs.skipped = f"{corpus.name} in its own words", corpus.skipped + untold
-    return pairs
-
-
-def _write(stage: Stage, table: HeadTable, replace: bool) -> list[str]:
-    """Put the table into the run: beside the columns of this model that are there, or anew.
-
-    Returns what to tell of columns that came from other texts.
-    """
-    run = stage.run
-    old = run.read_table() if run.has_table and not replace else None
-    run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
-    about = table.provenance
-    settings = {"convention": about["convention"], "columns": table.names, **about["settings"]}
-    stage.finish(settings, about, notes=about["remarks"])
-    return [] if old is None else _other_texts(old, table, run.path)
-
-
-def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
-    """Which columns were replaced, and which are kept, though measured on other texts."""
-    origins = {name: old.origins.get(name, old.provenance) for name in old.names}
-    others = [name for name in old.names if origins[name].get("data") != new.provenance["data"]]
-    told = []
-    for deed, names in (
-        ("replaces", [name for name in others if name in new.names]),
-        ("stands beside", [name for name in others if name not in new.names]),
-    ):
-        if names:
-            corpora = ", ".join(sorted({str(origins[name].get("corpus")) for name in names}))
-            told.append(f"In {path}/ this {deed} {', '.join(names)}, measured on {corpora}.")
-    return told
-
-
-def _sizes(about: dict[str, Any], unit: str) -> str:
-    """What was read, in words: "20 pairs of news.tsv, 310 source and 290 target tokens"."""
-    counts = about["counts"]
-    sides = [f"{number:,} {side}" for side, number in counts["tokens"].items()]
-    tokens = " and ".join(sides) if len(sides) > 1 else f"{sum(counts['tokens'].values()):,}"
-    number = counts["sentences"]
-    named = unit.removesuffix("s") if number == 1 else unit
-    return f"{number:,} {named} of {about['corpus']}, {tokens} tokens"
-
-
-def _skipped(counts: Mapping[str, int]) -> list[str]:
-    return [
-        f"{number} {what.removesuffix('s') if number == 1 else what} skipped."
-        for what, number in counts.items()
-    ]
+    untold = Counter({"sentences without a translation": len(sources) - len(told)})
+    pairs.name, pairs.skipped = f"{sources.name} in its own words", sources.skipped + untold
+    same = corpus is None or corpus is annotated.treebank
+    return (None if corpus is None else pairs), (
+        annotated.with_treebank(pairs) if same else annotated
+    )

@@ -9,6 +9,7 @@ from headcount.roles.kinds import KINDS
 from headcount.roles.positional import Positional
 from headcount.roles.rare import Rare
 from headcount.roles.role import Role, Verdict
+from headcount.roles.syntactic import Syntactic
 from headcount.table import HeadTable
 
 __all__ = ["all_roles", "judged", "unread"]
@@ -16,7 +17,7 @@ __all__ = ["all_roles", "judged", "unread"]
 
 def all_roles() -> list[Role]:
     """Every role with the thresholds of its paper, in the order of `KINDS`."""
-    roles: list[Role] = [Positional(), Rare()]
+    roles: list[Role] = [Positional(), Syntactic(), Rare()]
     return sorted(roles, key=lambda role: [*KINDS].index(role.name))
 
 

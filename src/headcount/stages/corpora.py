@@ -27,9 +27,9 @@ class Corpora:
     arguments: Corpus | None = None
 
     @property
-    def annotated(self) -> bool:
-        """Whether there is anything besides plain text."""
-        return any((self.treebank, self.coref, self.arguments))
+    def text_is_annotated(self) -> bool:
+        """Whether the text is one of the annotated corpora."""
+        return any(self.text is one for one in (self.treebank, self.coref, self.arguments))
 
 
 def read_corpora(
@@ -42,7 +42,10 @@ def read_corpora(
     limit: int | None = None,
     seed: int | None = None,
 ) -> Corpora:
-    """Read what was given; without a text of its own, an annotated corpus serves as text."""
+    """Read what was given; without a text of its own, an annotated corpus serves as text.
+
+    A text that has trees is the treebank, where there is no other.
+    """
     read = partial(read_corpus, limit=limit, seed=seed)
     if parser is not None:
         _check_parser(corpus, treebank)
@@ -52,7 +55,9 @@ def read_corpora(
     predicates = None if arguments is None else _having(read(arguments), _predicate, _NO_PREDICATE)
     given = next((one for one in (trees, clusters, predicates) if one is not None), None)
     if corpus is not None and corpus is not treebank:
-        return Corpora(read(corpus), trees, clusters, predicates)
+        text = read(corpus)
+        own = text if trees is None and _any(text, _tree) else trees
+        return Corpora(text, own, clusters, predicates)
     if given is None:
         raise UsageError("There is nothing to read: give a corpus, or a treebank in its place.")
     return Corpora(given, trees, clusters, predicates)
@@ -91,10 +96,15 @@ def _coreference(coref: Any, trees: Corpus | None, read: Callable[..., Corpus]) 
 
 def _having(corpus: Corpus, has: Callable[[Sentence], bool], why: str) -> Corpus:
     """The corpus, if any of its sentences has what it is read for."""
-    for item in corpus:
-        if any(sentence is not None and has(sentence) for sentence in sentences_of(item)):
-            return corpus
+    if _any(corpus, has):
+        return corpus
     raise InputError(why.format(corpus.name))
+
+
+def _any(corpus: Corpus, has: Callable[[Sentence], bool]) -> bool:
+    return corpus.annotated and any(
+        sentence is not None and has(sentence) for item in corpus for sentence in sentences_of(item)
+    )
 
 
 def _tree(sentence: Sentence) -> bool:

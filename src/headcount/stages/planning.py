@@ -58,7 +58,7 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishe
     own = {column.name for tally in wishes.tallies for column in tally.columns}
     columns = wishes.columns
     ours = None if columns is None else [name for name in columns if name not in own]
-    if corpora.annotated:
+    if wishes.roles and corpora.text_is_annotated:
         manner = _for(subject, corpora.text, manner)
     tallies = [*chosen_tallies(ours, wishes.convention), *wishes.tallies]
     tallies += [OffsetMass()] if wishes.offset_mass else []

@@ -42,6 +42,11 @@ class Pass:
     #: What the provenance says besides: convention, seed, limit.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def unit(self) -> str:
+        """What the corpus is counted in."""
+        return "pairs" if getattr(self.source, "paired", False) else "sentences"
+
     def run(self, subject: Subject, progress: Progress | None = None) -> HeadTable:
         """Go through the corpus and tabulate."""
         report = passed(subject, self.source, self.tallies, self.manner, progress)
@@ -63,6 +68,7 @@ class Pass:
             subject=about,
             corpus=source.name,
             data=source.hash,
+            unit=self.unit,
             counts=vars(report) | {"tokens": dict(report.tokens), "skipped": dict(source.skipped)},
             remarks=[*report.sentences_in_words(), *remarks],
             **self.facts,
@@ -81,8 +87,7 @@ class Programme:
         table = HeadTable.of(subject.heads, {})
         telling = telling or _silently
         for one in self.passes:
-            unit = "pairs" if getattr(one.source, "paired", False) else "sentences"
-            with telling(one.name + of, unit) as progress:
+            with telling(one.name + of, one.unit) as progress:
                 table = _joined(table, one.run(subject, progress))
         return _joined(table, self._tried(subject, telling, of)) if self.trials else table
 
@@ -115,7 +120,7 @@ def _corpus(table: HeadTable) -> dict[str, Any]:
     about = table.provenance
     if "data" not in about:
         return {}
-    return {about["corpus"]: {name: about[name] for name in ("data", "counts", "remarks")}}
+    return {about["corpus"]: {name: about[name] for name in ("data", "unit", "counts", "remarks")}}
 
 
 def _note_left_out(table: HeadTable, stacks: Collection[str]) -> None:

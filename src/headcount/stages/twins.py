@@ -67,7 +67,15 @@ def _summary(twin: HeadTable, number: int) -> pd.DataFrame:
 
 
 def _with_control(relations: pd.DataFrame, twins: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """`control`: the accuracy of the twin's best head of the stack, averaged over twins."""
+    """`control`: the accuracy of the twin's best head of the stack, averaged over twins.
+
+    Chosen on one half and told on both, as ours; over all sentences, the best with hindsight.
+    """
     key = ["stack", "relation", "direction", "split"]
-    best = pd.concat([twin.groupby(key)["accuracy"].max() for twin in twins], axis=1).mean(axis=1)
-    return relations.join(best.rename("control"), on=key)
+    best = [
+        twin[twin["selected"].astype(bool) | (twin["split"] == "all")]
+        .groupby(key)["accuracy"]
+        .max()
+        for twin in twins
+    ]
+    return relations.join(pd.concat(best, axis=1).mean(axis=1).rename("control"), on=key)

@@ -10,7 +10,7 @@ import torch
 from headcount.errors import UsageError
 from headcount.subject import Subject
 from headcount.tasks.beam import translate
-from headcount.text import Pair, encode, intake_of, read_corpus, texts_of
+from headcount.text import Pair, encode, intake_of, read_corpus, sentences_of, texts_of
 
 __all__ = ["own_output"]
 
@@ -27,15 +27,16 @@ def own_output(
 
     Sources of which nothing came, or that have no token, are left out: compare the lengths.
 
-    Targets that the corpus has are not looked at. A survey of these pairs shows the decoder's
-    and the cross heads as they are at work, not on somebody else's words.
+    Targets that the corpus has are not looked at; words of the sources are kept. A survey of these
+    pairs shows the decoder's and the cross heads as they are at work, not on somebody else's words.
     """
     if "cross" not in subject.anatomy.stacks or not subject.inner.can_generate():
         raise UsageError(
             f"{subject.name} is a {type(subject.inner).__name__}, which translates nothing; "
             "its own output can be had of encoder-decoders with a language-modelling head."
         )
-    sources = [texts_of(item)[0] for item in read_corpus(corpus)]
+    items = list(read_corpus(corpus))
+    sources = [texts_of(item)[0] for item in items]
     # Targets only say how the decoder starts, so the sources themselves will do.
     batches = encode(
         [Pair(source, source) for source in sources],
@@ -50,4 +51,8 @@ def own_output(
             told.update(zip(batch.index, translate(subject, batch, beams=beams), strict=True))
         if progress is not None:
             progress(len(told), len(sources))
-    return [Pair(source, told[place]) for place, source in enumerate(sources) if told.get(place)]
+    return [
+        Pair(source, told[place], annotated=(sentences_of(items[place])[0], None))
+        for place, source in enumerate(sources)
+        if told.get(place)
+    ]
