@@ -4,9 +4,11 @@ from headcount.text.account import EncodeReport
 from headcount.text.batch import SIDES, Batch, ready_batch
 from headcount.text.corpus import Corpus, read_corpus
 from headcount.text.encode import Encoded, encode
+from headcount.text.faults import skipped_in_words
 from headcount.text.intake import Intake, intake_of, shift_of
 from headcount.text.limits import position_limit
 from headcount.text.padding import positions
+from headcount.text.parallel import side_by_side
 from headcount.text.sentence import (
     Argument,
     Item,
@@ -50,6 +52,8 @@ __all__ = [
     "ready_batch",
     "sentences_of",
     "shift_of",
+    "side_by_side",
+    "skipped_in_words",
     "texts_of",
     "with_specials",
     "word_maps",

@@ -1,8 +1,8 @@
-"""Sentences put together: words into a text, and two texts into one row's worth of words."""
+"""Sentences put together: words into a text, and several texts into one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from headcount.text.sentence import Argument, Multiword, Predicate, Sentence, Span, Word
@@ -10,7 +10,13 @@ from headcount.text.sentence import Argument, Multiword, Predicate, Sentence, Sp
 __all__ = ["joined", "spaced"]
 
 
-def spaced(words: Iterable[Word], **more: object) -> Sentence:
+def spaced(
+    words: Iterable[Word],
+    *,
+    predicates: tuple[Predicate, ...] = (),
+    comments: Mapping[str, str] | None = None,
+    line: int | None = None,
+) -> Sentence:
     """A sentence of words with a space between each two, for data that has no text.
 
     >>> sentence = spaced([Word("Rain"), Word("fell"), Word(".")])
@@ -22,37 +28,45 @@ def spaced(words: Iterable[Word], **more: object) -> Sentence:
         placed.append(replace(word, start=here, end=here + len(word.form)))
         here += len(word.form) + 1
     text = " ".join(word.form for word in placed)
-    return Sentence(text, tuple(placed), **more)  # type: ignore[arg-type]
+    found = Sentence(text, tuple(placed), line=line, predicates=predicates)
+    return found if comments is None else replace(found, comments=comments)
 
 
-def joined(first: Sentence, second: Sentence) -> Sentence:
-    """Two sentences as one: the second's words count on, and so do its characters, after a space.
+def joined(*sentences: Sentence) -> Sentence:
+    """Sentences as one text with spaces between; words and characters count on.
 
-    Each keeps its own root, so the whole has no single tree.
+    Each keeps its own root, so the whole has several. Comments are the first one's.
 
     >>> both = joined(spaced([Word("Rain", head=0)]), spaced([Word("Go", head=0)]))
     >>> both.text, [(word.form, word.start) for word in both.words]
     ('Rain Go', [('Rain', 0), ('Go', 5)])
     """
-    words, letters = len(first.words or ()), len(first.text) + 1
+    words: list[Word] = []
+    multiwords: list[Multiword] = []
+    clusters: list[tuple[Span, ...]] = []
+    predicates: list[Predicate] = []
+    letters = 0
+    for each in sentences:
+        before = len(words)
+        multiwords += [_later(multiword, before) for multiword in each.multiwords]
+        clusters += [tuple(_on(span, before) for span in cluster) for cluster in each.clusters]
+        predicates += [_shifted(predicate, before) for predicate in each.predicates]
+        words += [_moved(word, before, letters) for word in each.words or ()]
+        letters += len(each.text) + 1
     return Sentence(
-        text=f"{first.text} {second.text}",
-        words=(
-            *(first.words or ()),
-            *(_moved(word, words, letters) for word in second.words or ()),
-        ),
-        multiwords=(*first.multiwords, *(_later(each, words) for each in second.multiwords)),
-        comments=first.comments,
-        line=first.line,
-        clusters=(
-            *first.clusters,
-            *(tuple(_on(span, words) for span in each) for each in second.clusters),
-        ),
-        predicates=(*first.predicates, *(_shifted(each, words) for each in second.predicates)),
+        text=" ".join(each.text for each in sentences),
+        words=tuple(words),
+        multiwords=tuple(multiwords),
+        comments=sentences[0].comments,
+        line=sentences[0].line,
+        clusters=tuple(clusters),
+        predicates=tuple(predicates),
     )
 
 
 def _moved(word: Word, words: int, letters: int) -> Word:
+    if not letters:
+        return word
     return replace(
         word,
         head=word.head and word.head + words,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from headcount.errors import UsageError
 from headcount.text.clusters import Clusters, inside
@@ -37,7 +36,7 @@ def passages(
         raise UsageError(f"A passage has {most} words; it must have 1 or more.")
     start = 0
     for number, group in enumerate(_groups(sentences, most)):
-        whole = reduce(joined, group)
+        whole = joined(*group)
         count = len(whole.words or ())
         yield replace(
             whole,
