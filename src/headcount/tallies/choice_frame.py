@@ -32,8 +32,8 @@ class ChoiceTest:
     """How accuracies are judged.
 
     The null hypothesis: on `report`, the head is right no more often than the baseline, paired by
-    text (exact sign flips). Holm corrects over all heads and kinds of a baseline; Benjamini-Hochberg
-    stands beside it.
+    text (exact sign flips). Holm corrects over all heads and kinds of a baseline, with
+    Benjamini-Hochberg beside it.
     """
 
     #: Kinds with fewer questions are shown and not tested.

@@ -45,76 +45,18 @@ PRONOUNS: dict[str, Concord] = {
 }
 
 _FEMALE = frozenset(
-    [
-        "woman",
-        "women",
-        "girl",
-        "girls",
-        "lady",
-        "ladies",
-        "mother",
-        "mothers",
-        "mom",
-        "mum",
-        "sister",
-        "sisters",
-        "daughter",
-        "daughters",
-        "wife",
-        "wives",
-        "aunt",
-        "aunts",
-        "grandmother",
-        "queen",
-        "queens",
-        "princess",
-        "actress",
-        "waitress",
-        "niece",
-        "nieces",
-        "bride",
-        "widow",
-        "mrs",
-        "mrs.",
-        "ms",
-        "ms.",
-        "miss",
-        "madam",
-    ]
+    _forms(
+        "woman women girl girls lady ladies mother mothers mom mum sister sisters daughter "
+        "daughters wife wives aunt aunts grandmother queen queens princess actress waitress niece "
+        "nieces bride widow mrs mrs. ms ms. miss madam"
+    )
 )
 _MALE = frozenset(
-    [
-        "man",
-        "men",
-        "boy",
-        "boys",
-        "gentleman",
-        "gentlemen",
-        "father",
-        "fathers",
-        "dad",
-        "brother",
-        "brothers",
-        "son",
-        "sons",
-        "husband",
-        "husbands",
-        "uncle",
-        "uncles",
-        "grandfather",
-        "king",
-        "kings",
-        "prince",
-        "actor",
-        "waiter",
-        "nephew",
-        "nephews",
-        "groom",
-        "widower",
-        "mr",
-        "mr.",
-        "sir",
-    ]
+    _forms(
+        "man men boy boys gentleman gentlemen father fathers dad brother brothers son sons husband "
+        "husbands uncle uncles grandfather king kings prince actor waiter nephew nephews groom "
+        "widower mr mr. sir"
+    )
 )
 
 

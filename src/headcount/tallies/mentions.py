@@ -16,57 +16,13 @@ __all__ = ["KINDS", "Mention", "head_word", "mentions_of"]
 
 KINDS = ("pronoun", "proper", "nominal")
 
+_FOLLOWING = """
+    of in on at by for from with without to into onto about as than between among against during
+    before after under over near through across behind who whom whose which that where when and or
+    but if because , ; : ( – — -
+"""
 #: Where a noun phrase without a tree ends: what follows belongs to what the noun is said with.
-_ENDS = frozenset(
-    [
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "with",
-        "without",
-        "to",
-        "into",
-        "onto",
-        "about",
-        "as",
-        "than",
-        "between",
-        "among",
-        "against",
-        "during",
-        "before",
-        "after",
-        "under",
-        "over",
-        "near",
-        "through",
-        "across",
-        "behind",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "that",
-        "where",
-        "when",
-        ",",
-        ";",
-        ":",
-        "(",
-        "–",
-        "—",
-        "-",
-        "and",
-        "or",
-        "but",
-        "if",
-        "because",
-    ]
-)
+_ENDS = frozenset(_FOLLOWING.split())
 _POSSESSIVES = frozenset({"'s", "’s", "'", "’"})
 
 
