@@ -28,8 +28,8 @@ class Schedule:
     teacher: float = 0.7  # share of the loss that comes from the whole translator's predictions
     gate_rate: float = 0.03
     gate_start: float = 2.5  # all gates begin open: the converged model begins whole
-    rate: float = 0.002  # how fast the price of an open gate moves
-    stiffness: float = 0.01
+    rate: float = 1.0  # how fast the price of an open gate moves
+    stiffness: float = 20.0
     versions: int = 3  # sampled segmentations of the training text
 
 

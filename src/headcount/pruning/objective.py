@@ -62,7 +62,7 @@ class Target(nn.Module):
 
     multiplier: Tensor
 
-    def __init__(self, count: float, *, steps: int, rate: float = 0.002, stiffness: float = 0.01):
+    def __init__(self, count: float, *, steps: int, rate: float = 1.0, stiffness: float = 20.0):
         super().__init__()
         if count < 0 or steps < 1:
             raise UsageError(
@@ -73,10 +73,10 @@ class Target(nn.Module):
         self.register_buffer("multiplier", torch.zeros(()))
 
     def forward(self, gates: Gates, step: Tensor | int) -> Tensor:
-        """Multiplier times the excess, and the square of it; moves the multiplier in training."""
+        """Multiplier times the excess share, and its square; moves the multiplier in training."""
         total = len(gates.heads)
         wanted = total + (self.count - total) * _ramp(step, self.steps, gates.log_a.device)
-        excess = p_open(gates.log_a).sum() - wanted
+        excess = (p_open(gates.log_a).sum() - wanted) / total
         if gates.training:
             with torch.no_grad():
                 self.multiplier.add_(self.rate * excess)
