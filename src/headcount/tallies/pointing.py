@@ -22,9 +22,12 @@ def most_attended(maps: Tensor, there: Tensor, zero_self: bool = False) -> tuple
     ([1, 2, 0], [2, 2, 1])
     """
     own = torch.eye(there.shape[1], dtype=torch.bool, device=maps.device)
-    absent = ~(there[:, None, :] & there[:, :, None])
+    hidden = ~(there[:, None, :] & there[:, :, None])
     if zero_self:
-        maps = maps.masked_fill(own, 0)
-    hidden = absent if zero_self else absent | own
-    allowed = maps.masked_fill(hidden[:, None], -torch.inf)
-    return allowed.argmax(-1), allowed.argmax(-2)
+        maps = maps * ~own
+    else:
+        hidden = hidden | own
+    # Adding minus infinity takes a fifth of the time that filling it in takes; and an argmax
+    # along a far axis three times as long as one along columns laid side by side.
+    allowed = maps + maps.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)[:, None]
+    return allowed.argmax(-1), allowed.transpose(-1, -2).contiguous().argmax(-1)

@@ -91,7 +91,7 @@ class Relations:
         if not asked.ground.labels:
             return
         maps = word_maps(sighting.maps, words, words, rows=self._rows)
-        if bool(torch.isnan(maps).any()):
+        if bool(torch.isnan(maps.sum())):
             self._broken.add(sighting.site)
         rows, columns = most_attended(maps, words.there, zero_self=self._as_clark)
         hits = {
