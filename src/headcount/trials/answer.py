@@ -163,11 +163,19 @@ def _notes(
     notes = {}
     for finding in findings:
         answer = told[finding.column.name]
-        by_stack = [f"{s}: {why}" for s, why in finding.silent.items() if s in anatomy.stacks]
+        silent = _nothing_seen(anatomy, finding, answer) | finding.silent
+        by_stack = [f"{stack}: {silent[stack]}" for stack in anatomy.stacks if stack in silent]
         said = "; ".join([*filter(None, [answer.note]), *by_stack])
         if said:
             notes[finding.column.name] = said
     return notes
+
+
+def _nothing_seen(anatomy: Anatomy, finding: Finding, answer: Answer) -> dict[str, str]:
+    """Stacks that were asked, of which no example had a case."""
+    spans = {site: anatomy.spans[site] for site in finding.marks}
+    empty = [site.stack for site, span in spans.items() if np.isnan(answer.value[span]).all()]
+    return dict.fromkeys(empty, "no example has a case of it")
 
 
 def measure_of(

@@ -53,6 +53,7 @@ def run_trials(
     *,
     trials: Sequence[Trial] | None = None,
     seed: int = 0,
+    lenient: bool | None = None,
     progress: Progress | None = None,
 ) -> HeadTable:
     """Run trials on a model: a column a question, ready to be joined to a survey's table.
@@ -61,7 +62,8 @@ def run_trials(
     sample is read, and no pairs. `trials` are those of `trials_for`, or your own choice:
     ``[Repeats(length=64)]``. `table.details["trials"]` has each head's chance and p values,
     `table.details["trial_models"]` what the model itself does. A trial of `trials_for` that the
-    corpus is too short for is left out, and the provenance says so; one of your own raises.
+    corpus is too short for is left out, and the provenance says so; one of your own raises,
+    unless `lenient`.
     """
     chosen = trials_for(subject, corpus, seed=seed) if trials is None else list(trials)
     found, left_out = [], {}
@@ -70,8 +72,8 @@ def run_trials(
             progress(place, len(chosen), trial.name)
         try:
             found.append(_run(subject, trial))
-        except InputError as error:
-            if trials is not None:
+        except (InputError, UsageError) as error:
+            if not (trials is None if lenient is None else lenient):
                 raise
             left_out[trial.name] = str(error)
     table = answers(subject, found)

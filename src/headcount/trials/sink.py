@@ -135,8 +135,10 @@ def sink_frame(subject: Subject, resting: Resting, text: str) -> pd.DataFrame:
     `first_top` is the share of rows whose largest weight is on the first token; `token` is the
     one that is most often the top, wherever it stands, with its share.
     """
-    frames = [_site_frame(subject, resting, site) for site in resting.finding.marks]
-    return pd.concat(frames, ignore_index=True).assign(text=text)
+    marks = resting.finding.marks
+    asked = [site for site in marks if marks.of(site).cells.any()]
+    frames = [_site_frame(subject, resting, site) for site in asked]
+    return pd.concat(frames, ignore_index=True).assign(text=text) if frames else pd.DataFrame()
 
 
 def _site_frame(subject: Subject, resting: Resting, site: Site) -> pd.DataFrame:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from headcount.errors import InputError
 from headcount.subject import Subject
 from headcount.text.account import EncodeReport
@@ -37,13 +35,14 @@ class Stream:
         around = self.ids[start:] + self.ids[:start]
         return around[:length]
 
-    def starts(self, count: int, rng: np.random.Generator) -> list[int]:
-        """Places to cut at, drawn at random."""
-        return [int(place) for place in rng.integers(0, max(len(self), 1), count)]
-
     def windows(self, length: int, most: int) -> list[list[int]]:
         """Pieces of one length that follow one another without overlap, the first so many."""
         whole = range(0, len(self) - length + 1, length)
+        if not whole:
+            raise InputError(
+                f"The text has {len(self):,} tokens and the trial reads windows of {length}; give "
+                "more text, or a smaller length."
+            )
         return [self.ids[start : start + length] for start in whole][:most]
 
 
