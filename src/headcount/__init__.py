@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headcount.heads import Head
     from headcount.models.load import load
     from headcount.run import Run
+    from headcount.score import score
     from headcount.show import show
     from headcount.subject import Subject
     from headcount.survey import survey
@@ -40,6 +41,7 @@ __all__ = [
     "Sentence",
     "Subject",
     "load",
+    "score",
     "show",
     "survey",
     "tap",
@@ -58,6 +60,7 @@ _HOMES = {
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
     "load": "headcount.models.load",
+    "score": "headcount.score",
     "show": "headcount.show",
     "survey": "headcount.survey",
     "tap": "headcount.wiring.taps",

@@ -27,8 +27,9 @@ class _Verbs(TyperGroup):
             return super().invoke(ctx)
         except HeadcountError as error:
             _fail(str(error), error.exit_code)
-        except KeyboardInterrupt:
-            _fail("Interrupted; nothing half-written was left behind.", 130)
+        except KeyboardInterrupt as stop:
+            # 130, as every shell says of a command that Ctrl-C ended; 1 would be a failure.
+            _fail(str(stop) or "Interrupted; nothing half-written was left behind.", 130)
         except BrokenPipeError:
             # The reader went away (`| head`): no mistake; Python's exit shall not complain either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 
-__all__ = ["bar", "told"]
+__all__ = ["bar", "bars", "told"]
 
 
 @contextmanager
@@ -25,10 +25,18 @@ def told(what: str) -> Iterator[None]:
 @contextmanager
 def bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar with the time left; call it with what is done and the total."""
+    with bars(unit) as update:
+        yield lambda done, total: update(what, done, total)
+
+
+@contextmanager
+def bars(unit: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each kind of work, as it begins: call it with its name, what is done, the total."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        TaskID,
         TextColumn,
         TimeRemainingColumn,
     )
@@ -45,6 +53,12 @@ def bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
         transient=True,
         disable=not console.is_terminal,
     )
+    begun: dict[str, TaskID] = {}
+
+    def update(what: str, done: int, total: int) -> None:
+        if what not in begun:
+            begun[what] = shown.add_task(what, total=None)
+        shown.update(begun[what], completed=done, total=total)
+
     with shown:
-        task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+        yield update

@@ -1,23 +1,23 @@
-"""`headcount score`: how good a model is on a task, whole or with heads shut."""
+"""`headcount score`: how good a model is on a task, and how much each head matters to it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from headcount import provenance
 from headcount.cli import options
+from headcount.cli import score_options as own
 from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json, print_notes
-from headcount.cli.progress import bar
+from headcount.cli.progress import bars
 from headcount.cli.task_option import Task, TaskFile, read_task
-from headcount.errors import StatsError
-from headcount.heads import Head, check_heads, parse_heads
+from headcount.errors import UsageError
+from headcount.head_sets import check_head_set, heads_named
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from headcount.subject import Subject
-    from headcount.tasks import Comparison, Outcome
+    from headcount.table import HeadTable
 
 __all__ = ["score"]
 
@@ -26,14 +26,12 @@ def score(
     model: options.Model,
     task: Task = None,
     task_file: TaskFile = None,
-    shut: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HEADS",
-            help="Heads to shut, separated by commas; the difference is tested.",
-            show_default=False,
-        ),
-    ] = None,
+    shut: own.Shut = None,
+    by: own.By = None,
+    out: own.Out = None,
+    per: own.Per = None,
+    normalize: own.Normalize = None,
+    convention: options.Convention = "headcount",
     limit: options.Limit = None,
     seed: options.Seed = None,
     batch_size: options.BatchSize = 16,
@@ -45,12 +43,14 @@ def score(
     tokenizer: options.Tokenizer = None,
     json: options.Json = False,
 ) -> None:
-    """Score MODEL on a task, whole and with heads shut.
+    """Score MODEL on a task, or with --by every head of it.
 
     [dim]headcount score translator --task translation:sample,metric=bleu --shut enc.0.7[/dim]
+    [dim]headcount score translator --task translation:sample --by gradient,confidence -o run/[/dim]
     [dim]headcount score ./my-classifier --task glue:sst2:glue/SST-2[/dim]
     """
-    heads = parse_heads(shut or "")
+    how: dict[str, Any] = {"per": per, "normalize": normalize}
+    _check(by, shut, out, how)
     examples = read_task(task, task_file).build()
     if limit is not None:
         examples = examples.limit(limit, seed)
@@ -63,85 +63,63 @@ def score(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    check_heads(heads, subject.heads if heads else ())
-    whole = _evaluated(subject, examples, batch_size, [])
-    without = _evaluated(subject, examples, batch_size, heads) if heads else None
-    loss, why = _compared(whole, without, seed)
-    about = provenance.collect(
-        **whole.provenance, subject=subject.describe(), limit=limit, seed=seed
-    )
-    if json:
-        print_json(_told(whole, without, loss, heads, seed) | {"provenance": about})
+    if by is None:
+        from headcount.cli.evaluation import evaluate
+
+        heads = heads_named(shut or "", subject.heads) if shut else []
+        evaluate(subject, examples, heads, batch_size=batch_size, limit=limit, seed=seed, json=json)
         return
-    _print(whole, without, loss, heads, seed)
-    output().print(f"{about['task']['data']}; {subject!r}", style="dim")
-    print_notes([*subject.notes, *whole.notes, *why])
+    how |= {"convention": convention, "batch_size": batch_size, "seed": seed}
+    _score_heads(subject, examples, by, out, how, json)
 
 
-def _compared(
-    whole: Outcome, without: Outcome | None, seed: int | None
-) -> tuple[Comparison | None, list[str]]:
-    """The difference, tested; where too few examples allow no test, why there is none."""
-    if without is None:
-        return None, []
-    try:
-        return without.against(whole, seed=seed or 0), []
-    except StatsError as error:
-        return None, [f"The difference is not tested. {error}"]
+def _check(by: str | None, shut: str | None, out: Path | None, how: dict[str, Any]) -> None:
+    """Refuse, before anything is read or loaded, what cannot go together."""
+    if shut is not None:
+        check_head_set(shut)
+    if by is None:
+        given = [f"--{key}" for key, value in {**how, "out": out}.items() if value is not None]
+        if given:
+            raise UsageError(
+                f"{given[0]} is for scores of heads; say which, e.g. --by gradient,confidence."
+            )
+        return
+    if shut is not None:
+        raise UsageError(
+            "Both --shut and --by were given; shut heads to see what they cost together, or "
+            "score every head by itself."
+        )
+    from headcount.importance.options import options_by_score, read_names
+
+    options_by_score(read_names(by), how)
 
 
-def _evaluated(subject: Subject, task: Any, batch_size: int, heads: list[Head]) -> Outcome:
-    from headcount.wiring import valve
-
-    what = f"Scoring without {_names(heads)}" if heads else "Scoring"
-    with bar(what, "examples") as progress, valve(subject, dict.fromkeys(heads, 0.0)):
-        outcome: Outcome = task.evaluate(subject, batch_size=batch_size, progress=progress)
-    return outcome
-
-
-def _print(
-    whole: Outcome,
-    without: Outcome | None,
-    loss: Comparison | None,
-    heads: list[Head],
-    seed: int | None,
+def _score_heads(
+    subject: Subject, task: Any, by: str, out: Path | None, how: dict[str, Any], json: bool
 ) -> None:
-    console = output()
-    value, low, high = whole.interval(seed=seed or 0)
-    console.print(f"{whole.name} {value:.4g} [{low:.4g}, {high:.4g}] over {len(whole):,} examples")
-    if without is not None:
-        change = f"{without.value - whole.value:+.3g}"
-        if loss is not None:
-            change += f" [{loss.low:+.3g}, {loss.high:+.3g}], p = {loss.p:.3g} ({loss.test})"
-        console.print(f"{without.name} {without.value:.4g} without {_names(heads)}: {change}")
-    if whole.signature:
-        console.print(f"sacreBLEU {whole.signature}", style="dim")
+    from headcount.importance.agreement import compared
+    from headcount.importance.options import read_names
+    from headcount.score import score as measure
+
+    names = read_names(by)
+    with bars("units") as progress:
+        table = measure(subject, task, names, run=out, progress=progress, **how)
+    frame = compared(table, names)
+    if json:
+        rows = [] if frame is None else frame.to_dict("records")
+        print_json(table.to_dict() | {"by": names, "agreement": rows})
+        return
+    _print(table, names, frame)
+    output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
+    print_notes(subject.notes)
+    if out is not None:
+        output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
 
 
-def _told(
-    whole: Outcome,
-    without: Outcome | None,
-    loss: Comparison | None,
-    heads: list[Head],
-    seed: int | None,
-) -> dict[str, Any]:
-    """The same for machines."""
-    value, low, high = whole.interval(seed=seed or 0)
-    told: dict[str, Any] = {
-        "metric": whole.name,
-        "value": value,
-        "low": low,
-        "high": high,
-        "examples": len(whole),
-        "signature": whole.signature,
-        "notes": list(whole.notes),
-    }
-    if without is not None:
-        change = {"value": without.value - whole.value} if loss is None else loss._asdict()
-        shut = [str(head) for head in heads]
-        told["without"] = {"shut": shut, "value": without.value, "difference": change}
-    return told
+def _print(table: HeadTable, names: list[str], frame: Any) -> None:
+    from headcount.cli.ranking import print_agreement, print_ranking
 
-
-def _names(heads: list[Head]) -> str:
-    return ", ".join(str(head) for head in heads)
+    for name in names:
+        print_ranking(table, name)
+    if frame is not None:
+        print_agreement(frame)

@@ -12,7 +12,7 @@ import difflib
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,6 +115,10 @@ KEYS: dict[str, dict[str, Reader]] = {
 }
 
 
+#: What `sample` stands for, as in other verbs.
+_BUNDLED = {"translation": "pairs", "lm": "sentences", "mlm": "sentences"}
+
+
 # --- the task -----------------------------------------------------------------------------------
 
 
@@ -134,16 +138,12 @@ class TaskSpec:
             options = dict(self.options)
             return tasks.glue(options.pop("set"), self.place, **options)
         make: Callable[..., AnyTask] = getattr(tasks, self.kind)
-        return make(self._examples(), **self.options)
+        if self.place == "sample" and self.kind in _BUNDLED:
+            from headcount.bundle import sample
 
-    def _examples(self) -> Any:
-        """The file's path; for `sample`, as in other verbs, the bundled texts."""
-        bundled = {"translation": "pairs", "lm": "sentences", "mlm": "sentences"}
-        if self.place != "sample" or self.kind not in bundled:
-            return Path(self.place)
-        from headcount.bundle import sample
-
-        return getattr(sample, bundled[self.kind])()
+            bundled = getattr(sample, _BUNDLED[self.kind])()
+            return replace(make(bundled, **self.options), name="the bundled sample")
+        return make(Path(self.place), **self.options)
 
 
 def read_task(task: str | None, task_file: Path | None) -> TaskSpec:

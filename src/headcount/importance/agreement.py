@@ -17,7 +17,7 @@ from headcount.stats.correlation import Kind
 from headcount.stats.results import Floats
 from headcount.table import HeadTable
 
-__all__ = ["GROUP", "agreement", "importance_columns"]
+__all__ = ["GROUP", "agreement", "compared", "importance_columns"]
 
 #: The question that scores answer, in the table's menus.
 GROUP = "How much it matters"
@@ -55,6 +55,12 @@ def agreement(
         found.insert(2, "stack", stack)
         parts.append(found)
     return pd.concat(parts, ignore_index=True)
+
+
+def compared(table: HeadTable, names: Sequence[str] = ()) -> pd.DataFrame | None:
+    """Agreement of the scores of a table, and of the columns named; None where there is but one."""
+    columns = list(dict.fromkeys([*importance_columns(table), *names]))
+    return agreement(table, columns) if len(columns) > 1 else None
 
 
 def importance_columns(table: HeadTable) -> list[str]:

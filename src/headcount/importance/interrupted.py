@@ -16,6 +16,6 @@ class Interrupted(KeyboardInterrupt):
     ['gradient']
     """
 
-    def __init__(self, table: HeadTable) -> None:
-        super().__init__()
+    def __init__(self, table: HeadTable, message: str = "") -> None:
+        super().__init__(message)
         self.table = table

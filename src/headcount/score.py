@@ -1,0 +1,246 @@
+"""The score: how much every head matters to a task, by one measure or several, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headcount.errors import InputError, UsageError
+from headcount.importance.agreement import compared
+from headcount.importance.gradient import gradient
+from headcount.importance.interrupted import Interrupted
+from headcount.importance.options import SCORES, options_by_score, read_names
+from headcount.journal import Journal
+from headcount.run import Run
+from headcount.subject import Subject
+from headcount.survey import survey
+from headcount.table import HeadTable
+from headcount.tallies.catalogue import COLUMNS
+from headcount.tasks.task import Task
+from headcount.tasks.texts import stacks_read, texts_of_task
+from headcount.text.corpus import read_corpus
+
+__all__ = ["Progress", "check_names", "score"]
+
+#: Called after each unit of work with the score's name, what is done and the total.
+Progress = Callable[[str, int, int], None]
+
+
+def score(
+    subject: Subject,
+    task: Task,
+    by: str | Sequence[str] = "gradient",
+    *,
+    table: HeadTable | None = None,
+    run: Run | str | Path | None = None,
+    per: str | None = None,
+    normalize: str | None = None,
+    convention: str = "headcount",
+    batch_size: int = 16,
+    limit: int | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> HeadTable:
+    """Score every head of a model on a task: a column a measure, higher is more important.
+
+    `by` is "gradient" (Michel et al. 2019), a column of `table`, a column of the survey such as
+    "confidence", measured on the task's texts where the table has none, or several of these.
+
+    With a `run`, the path of a directory, the columns join what is there. Every finished unit is on
+    the disk at once: after a kill the same call goes on and ends with the same table. Ctrl-C leaves
+    what was measured so far and raises `Interrupted`, which has it too. `limit` takes the first
+    examples, or with a `seed` a random sample.
+
+    >>> import headcount as hc
+    >>> from headcount.bundle import sample
+    >>> task = hc.tasks.translation(sample.pairs()[:4], metric="loss")
+    >>> score(hc.load("translator", device="cpu"), task, by="gradient,confidence")
+    HeadTable(144 heads: enc 48, dec 48, cross 48; 2 columns: gradient, confidence)
+    """
+    _check_call(subject, task)
+    names = read_names(by)
+    options = options_by_score(names, {"per": per, "normalize": normalize})
+    task = task if limit is None else task.limit(limit, seed)
+    with _opened(run) as kept:
+        work = _Work(subject, task, table, kept)
+        check_names(names, work.table)
+        with work.journal() as journal:
+            how = _How(convention, batch_size, seed, journal, progress)
+            for name in names:
+                work.measure(name, how, options[name])
+        return work.finish(names, journal)
+
+
+def check_names(names: Sequence[str], table: HeadTable | None) -> None:
+    """Refuse what is neither a score, nor a column at hand, nor one that a survey has."""
+    there = [] if table is None else table.names
+    surveyed = [column.name for column in COLUMNS]
+    for name in names:
+        if name not in (*SCORES, *there, *surveyed):
+            columns = ", ".join(dict.fromkeys([*there, *surveyed]))
+            raise UsageError(
+                f"There is no score '{name}'; choose {', '.join(SCORES)}, or one of the columns "
+                f"{columns}."
+            )
+
+
+# --- the measures -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _How:
+    """What all measures share."""
+
+    convention: str
+    batch_size: int
+    seed: int | None
+    journal: Journal | None
+    progress: Progress | None
+
+    def watching(self, name: str) -> Callable[[int, int], None] | None:
+        """Progress of one score."""
+        return None if self.progress is None else partial(self.progress, name)
+
+
+def _by_gradient(subject: Subject, task: Task, how: _How, options: Mapping[str, Any]) -> HeadTable:
+    return gradient(
+        subject,
+        task,
+        convention=how.convention,
+        batch_size=how.batch_size,
+        journal=how.journal,
+        progress=how.watching("gradient"),
+        **options,
+    )
+
+
+_MEASURES = {"gradient": _by_gradient}
+
+
+def _by_survey(name: str, subject: Subject, task: Task, how: _How) -> HeadTable:
+    """A column of the survey, on the texts of the task."""
+    corpus = read_corpus(texts_of_task(task))
+    corpus.name = task.name
+    return survey(
+        subject,
+        corpus,
+        columns=[name],
+        stacks=stacks_read(task, subject),
+        convention=how.convention,
+        batch_size=how.batch_size,
+        progress=how.watching(name),
+    )
+
+
+# --- the work -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Work:
+    """Scores under way, and the table that they are gathered in."""
+
+    subject: Subject
+    task: Task
+    table: HeadTable | None
+    run: Run | None
+
+    def __post_init__(self) -> None:
+        """Look at what the run has, and refuse one of another model before the work begins."""
+        if self.run is None:
+            return
+        weights = {"weights": self.subject.weights_hash}
+        self.run.check_subject(HeadTable.of(self.subject.heads, {}, provenance=weights))
+        if self.run.has_table:
+            old = self.run.read_table()
+            self.table = old if self.table is None else old.join(self.table, replace=True)
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal | None]:
+        """The run's journal: for the same model and the same examples only."""
+        if self.run is None:
+            yield None
+            return
+        about = self.task.describe()
+        fingerprint = {
+            "what": "headcount score",
+            "weights": self.subject.weights_hash,
+            "dtype": str(self.subject.dtype).removeprefix("torch."),
+            "device": self.subject.device.type,
+            "data": about.pop("hash"),
+            "task": {key: value for key, value in about.items() if key != "data"},
+        }
+        with self.run.journal(fingerprint) as journal:
+            yield journal
+
+    def measure(self, name: str, how: _How, options: Mapping[str, Any]) -> None:
+        """One score: measured, or found in the table."""
+        stage = None if self.run is None else self.run.stage(f"score-{name}")
+        if name in _MEASURES:
+            try:
+                found = _MEASURES[name](self.subject, self.task, how, options)
+            except Interrupted as stop:
+                self.keep(stop.table)
+                raise Interrupted(self.kept, self._where()) from None
+        elif self.table is not None and name in self.table.names:
+            return
+        else:
+            found = _by_survey(name, self.subject, self.task, how)
+        self.keep(found)
+        if stage is not None:
+            about = found.provenance
+            stage.finish({"convention": how.convention, **about["settings"]}, about)
+
+    def keep(self, found: HeadTable) -> None:
+        """Put columns into the table, and into the run."""
+        self.table = found if self.table is None else self.table.join(found, replace=True)
+        if self.run is not None:
+            self.run.write_table(self.table)
+
+    @property
+    def kept(self) -> HeadTable:
+        """The table, of which something has been kept."""
+        assert self.table is not None
+        return self.table
+
+    def finish(self, names: Sequence[str], journal: Journal | None) -> HeadTable:
+        """Compare the scores, and let go of the journal where nothing of it is still needed."""
+        if self.run is not None and journal is not None:
+            frame = compared(self.kept, names)
+            if frame is not None:
+                self.run.write_frame("agreement", frame)
+            if all(unit.split()[0] in names for unit in journal.done):
+                self.run.drop_journal()
+        return self.kept
+
+    def _where(self) -> str:
+        """What to tell of work that was broken off."""
+        if self.run is None:
+            return ""
+        return f"Interrupted; what was measured is in {self.run.path}/, and the same call goes on."
+
+
+def _check_call(subject: Any, task: Any) -> None:
+    """Tell the slips that Python would tell as something else."""
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"score takes a Subject, not {subject!r}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer)."
+        )
+    if not isinstance(task, Task):
+        raise UsageError(
+            f"score takes a task, not {task!r}; make one with hc.tasks, e.g. "
+            "hc.tasks.classification(examples)."
+        )
+    if not len(task):
+        raise InputError(f"The task {task!r} has no examples, so nothing can be scored on it.")
+
+
+def _opened(run: Run | str | Path | None) -> Any:
+    """The run, opened here where a path was given; somebody else's stays open."""
+    if run is None or isinstance(run, Run):
+        return nullcontext(run)
+    return Run.open(run)
