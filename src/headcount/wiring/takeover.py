@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import update_wrapper
 from typing import Any
 
 from torch import nn
@@ -31,7 +32,9 @@ def taken_over(forwards: Mapping[nn.Module, Take]) -> Iterator[None]:
     with ExitStack() as stack:
         for module, take in forwards.items():
             stack.callback(_put_back, module, vars(module).get(_NAME))
-            setattr(module, _NAME, take(getattr(module, _NAME)))
+            own = getattr(module, _NAME)
+            # Wrapped, since transformers reads from a forward's signature what it takes.
+            setattr(module, _NAME, update_wrapper(take(own), own))
         yield
 
 

@@ -1,0 +1,32 @@
+"""What must be equal for the units of an old sweep to count in a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headcount.provenance import hash_strings
+from headcount.subject import Subject
+from headcount.sweeps.intervention import Intervention
+from headcount.tasks.task import Task
+
+__all__ = ["fingerprint"]
+
+
+def fingerprint(
+    subject: Subject,
+    task: Task,
+    interventions: Sequence[Intervention],
+    reference: Task | None,
+) -> dict[str, Any]:
+    """Model, data and interventions, by names that an error can use."""
+    about = task.describe()
+    heads = [f"{one.name}: {one.mode} {','.join(map(str, one.heads))}" for one in interventions]
+    return {
+        "weights": subject.weights_hash,
+        "device": subject.device.type,
+        "data": about.pop("hash"),
+        **{f"task {key}": value for key, value in about.items() if key != "data"},
+        "interventions": f"{len(heads)} ({hash_strings(heads)})",
+        "reference": None if reference is None else reference.hash,
+    }
