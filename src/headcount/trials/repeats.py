@@ -10,7 +10,7 @@ token tells the decoder anything about its own text.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -111,5 +111,7 @@ class Repeats:
         rng = np.random.default_rng([self.seed, stream])
         known, length = plain_ids(subject, target=target), self.fitted(subject)
         wrapping = wrapping_of(subject, target=target)
+        if target and not wrapping.after:  # a decoder never reads the last of its labels
+            wrapping = replace(wrapping, after=(known[0],))
         drawn = [rng.choice(known, length, replace=False).tolist() for _ in range(self.examples)]
         return torch.tensor([wrapping.around(ids + ids) for ids in drawn])
