@@ -69,7 +69,7 @@ def _print_roles(table: HeadTable, subject: Subject) -> None:
             len(table),
             subject.name,
             judged=[role.name for role in all_roles() if role not in missing],
-            unjudged={role.name: _NEEDED.get(role.name, "not measured here") for role in missing},
+            unjudged={role.name: _NEEDED.get(role.name, "") for role in missing},
         )
     )
 

@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headcount.roles.alignment import Alignment
+from headcount.roles.duplicate import Duplicate
+from headcount.roles.induction import Induction
 from headcount.roles.kinds import KINDS
 from headcount.roles.positional import Positional
+from headcount.roles.previous import Previous
 from headcount.roles.rare import Rare
+from headcount.roles.retrieval import Retrieval
 from headcount.roles.role import Role, Verdict
+from headcount.roles.sink import Sink
+from headcount.roles.source_end import SourceEnd
 from headcount.roles.syntactic import Syntactic
 from headcount.table import HeadTable
 
@@ -17,8 +24,18 @@ __all__ = ["all_roles", "judged", "unread"]
 
 def all_roles() -> list[Role]:
     """Every role with the thresholds of its paper, in the order of `KINDS`."""
-    roles: list[Role] = [Positional(), Syntactic(), Rare()]
-    return sorted(roles, key=lambda role: [*KINDS].index(role.name))
+    return [
+        Positional(),
+        Syntactic(),
+        Rare(),
+        Sink(),
+        Previous(),
+        Duplicate(),
+        Induction(),
+        Retrieval(),
+        Alignment(),
+        SourceEnd(),
+    ]
 
 
 def judged(

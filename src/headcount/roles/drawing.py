@@ -15,11 +15,13 @@ from headcount.roles.role import Verdict
 
 __all__ = ["RolesText"]
 
-_HOW_TO_READ = (
-    "Figures are shares with 95% intervals, on sentences that the head was not chosen by; beside "
-    "them stands what a rule without a model gets"
+_HOW_TO_READ = "A line gives a share with its 95% interval, then what a rule without a model gets"
+_TWIN = ", then what the best head gets with random weights"
+_CERTAIN = ". All hold at p < 0.05, corrected for the heads tried."
+_DIRECTIONS = (
+    "nsubj dep->head: the subject looks most at its verb; head->dep: the verb at its subject; "
+    "head<-dep: of all words the verb looks most at the subject."
 )
-_TWIN = ", and what the best head of the same model gets with random weights"
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class RolesText:
     model: str = ""
     #: Roles that were judged; those without a verdict are told in one line.
     judged: Sequence[str] = ()
-    #: Roles that could not be judged, with what they would need.
+    #: Roles that could not be judged, with what they would need; empty where nothing would help.
     unjudged: dict[str, str] = field(default_factory=dict)
     #: The most verdicts of one role that are shown.
     most: int = 6
@@ -71,16 +73,19 @@ class RolesText:
         return [*clearest, *others][: self.most]
 
     def _footnotes(self) -> Iterator[str]:
-        if self.verdicts:
-            asked = any(not math.isnan(verdict.control) for verdict in self.verdicts)
-            yield _HOW_TO_READ + (_TWIN if asked else "") + "."
         found = {verdict.role for verdict in self.verdicts}
-        without = [role for role in self.judged if role not in found]
-        if without:
-            yield f"No head: {', '.join(without)}."
-        if self.unjudged:
-            told = [f"{role} ({why})" for role, why in self.unjudged.items()]
-            yield f"Not asked: {', '.join(told)}."
+        if found:
+            asked = any(not math.isnan(verdict.control) for verdict in self.verdicts)
+            yield _HOW_TO_READ + (_TWIN if asked else "") + _CERTAIN
+        if "syntactic" in found:
+            yield _DIRECTIONS
+        for told, roles in (
+            ("No head", [role for role in self.judged if role not in found]),
+            ("Not asked", [f"{role} ({why})" for role, why in self.unjudged.items() if why]),
+            ("Not for this model", [role for role, why in self.unjudged.items() if not why]),
+        ):
+            if roles:
+                yield f"{told}: {', '.join(roles)}."
 
 
 def _title(role: str, own: Sequence[Verdict]) -> Text:

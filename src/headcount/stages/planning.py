@@ -12,6 +12,7 @@ from headcount.stages.passing import Manner, batches_of
 from headcount.stages.programme import Pass, Programme
 from headcount.subject import Subject
 from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
+from headcount.tallies.coreference import Coreference
 from headcount.tallies.frequencies import Frequencies, corpus_frequencies
 from headcount.tallies.offset_mass import OffsetMass
 from headcount.tallies.rarity import Rarity
@@ -21,6 +22,7 @@ from headcount.tallies.tally import Tally
 from headcount.text import Corpus
 from headcount.text.ready import Ready
 from headcount.text.words import Rows
+from headcount.trials.catalogue import trials_for
 from headcount.trials.question import Trial
 
 __all__ = ["Wishes", "planned"]
@@ -47,10 +49,15 @@ class Wishes:
 def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Programme:
     """The text with the tallies of every survey, then each annotated corpus, then the trials."""
     passes = [_text_pass(subject, corpora, manner, wishes)]
-    for name, corpus, tallies in (("Reading trees", corpora.treebank, _of_trees(wishes)),):
-        if corpus is not None and wishes.roles:
+    if not wishes.roles:
+        return Programme(tuple(passes))
+    for name, corpus, tallies in (
+        ("Following relations", corpora.treebank, _of_trees(wishes)),
+        ("Following mentions", corpora.coref, _of_mentions(wishes)),
+    ):
+        if corpus is not None:
             passes = _with(passes, name, corpus, tallies, _for(subject, corpus, manner), wishes)
-    return Programme(tuple(passes), tuple(_trials(subject, corpora, wishes)))
+    return Programme(tuple(passes), tuple(_trials(subject, corpora.text, wishes)))
 
 
 def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Pass:
@@ -89,8 +96,18 @@ def _of_trees(wishes: Wishes) -> list[Tally]:
     return [Relations(wishes.convention, rows=wishes.word_rows, test=test)]
 
 
-def _trials(subject: Subject, corpora: Corpora, wishes: Wishes) -> list[Trial]:
-    return []
+def _of_mentions(wishes: Wishes) -> list[Tally]:
+    """Antecedents; the authors published no program for them."""
+    if wishes.convention == "code":
+        return []
+    return [Coreference(wishes.convention, rows=wishes.word_rows or "mean")]
+
+
+def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Trial]:
+    """Those that fit the model, on the text; ready inputs are no text to make trials of."""
+    if isinstance(text, Ready):
+        return []
+    return trials_for(subject, text, seed=wishes.facts.get("seed") or 0)
 
 
 def _with(

@@ -17,7 +17,7 @@ from headcount.tallies.tabulate import tabulate
 from headcount.tallies.tally import Tally
 from headcount.text import Corpus, EncodeReport
 from headcount.text.ready import Ready
-from headcount.trials.answer import answers
+from headcount.trials.catalogue import run_trials
 from headcount.trials.question import Trial
 
 __all__ = ["Pass", "Programme", "Telling"]
@@ -97,13 +97,13 @@ class Programme:
         return replace(self, passes=tuple(passes))
 
     def _tried(self, subject: Subject, telling: Telling, of: str) -> HeadTable:
-        fitting = [trial for trial in self.trials if trial.unfit(subject) is None]
-        found = []
         with telling("Trials" + of, "trials") as progress:
-            for number, trial in enumerate(fitting):
-                progress(number, len(fitting))
-                found.append(trial(subject))
-        return answers(subject, found) if found else HeadTable.of(subject.heads, {})
+            return run_trials(
+                subject,
+                trials=self.trials,
+                lenient=True,
+                progress=lambda done, total, _: progress(done, total),
+            )
 
 
 def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
