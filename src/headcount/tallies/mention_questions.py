@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.tallies.antecedents import BASELINES, before
+from headcount.tallies.choices import DIRECTION, counted
 from headcount.tallies.mentions import Mention, mentions_of
 from headcount.tallies.relation_counts import Ground, Small, Unit
-from headcount.text.sentence import Sentence
 from headcount.text.words import Words
 
-__all__ = ["DIRECTION", "Candidates", "MentionQuestions", "mention_questions", "units_of"]
+__all__ = ["Candidates", "MentionQuestions", "mention_questions"]
 
 #: Which words a head may choose from: those before, the heads of mentions before, or all words.
 Candidates = Literal["preceding", "mentions", "all"]
-
-DIRECTION = "mention->antecedent"
 
 Places = NDArray[np.int64]
 
@@ -55,7 +53,7 @@ class MentionQuestions:
         """Right answers by cell and head, from maps between the words that are there."""
         weights = maps[self.row, :, self.asked]
         picks = weights.masked_fill(~self.allowed[:, None], -torch.inf).argmax(-1)
-        return _added(self.cell, self.right.gather(1, picks), len(self.ground.labels))
+        return counted(self.cell, self.right.gather(1, picks), len(self.ground.labels))
 
 
 def mention_questions(
@@ -84,20 +82,6 @@ def mention_questions(
         cell=cell.to(device),
         ground=_ground(asked, cells, cell, units),
     )
-
-
-def units_of(words: Words, index: Sequence[int]) -> list[Unit]:
-    """What is drawn together in a resample: the document of a passage, else the text."""
-    return [
-        _unit(sentence, number) for sentence, number in zip(words.sentences, index, strict=True)
-    ]
-
-
-def _unit(sentence: Sentence | None, index: int) -> Unit:
-    if sentence is None:
-        return Unit.of(index, "")
-    document = sentence.comments.get("doc")
-    return Unit.of(index, sentence.text) if document is None else Unit.of(0, f"doc {document}")
 
 
 def _row_questions(
@@ -147,11 +131,6 @@ def _ground(
         units=tuple(units),
         unit=np.array([row for row, _ in cells], dtype=np.int16),
         labels=tuple(kind for _, kind in cells),
-        arcs={DIRECTION: _added(cell, ones, len(cells))},
-        offsets={DIRECTION: _added(cell, hits, len(cells))},
+        arcs={DIRECTION: counted(cell, ones, len(cells))},
+        offsets={DIRECTION: counted(cell, hits, len(cells))},
     )
-
-
-def _added(cell: Tensor, hits: Tensor, cells: int) -> Small:
-    sums = torch.zeros(cells, *hits.shape[1:], dtype=torch.int32, device=hits.device)
-    return sums.index_add_(0, cell, hits.int()).to(torch.int16).cpu().numpy()
