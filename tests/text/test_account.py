@@ -18,3 +18,12 @@ def test_everything_said() -> None:
         "1 token in the text looked special and was spelt out.",
         "2 texts held half a character (U+FFFD now).",
     ]
+
+
+def test_words_are_told_a_line_each() -> None:
+    report = EncodeReport(words=900, unplaced=1, cut=7, shared=20)
+    assert report.sentences_in_words() == [
+        "1 of 900 words had no token.",
+        "7 of 900 words lost a token where a sentence was cut.",
+        "20 of 900 words shared a token with another word.",
+    ]

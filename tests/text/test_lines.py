@@ -175,8 +175,8 @@ def test_an_unknown_suffix_lists_the_known_ones() -> None:
         format_of("a.json.gz")
     assert str(caught.value) == (
         "a.json.gz has the suffix '.json', which says nothing of its format; known are .txt, "
-        ".tsv, .csv, .conllu, .conll, .jsonl, each also packed as .gz, .xz, .bz2, or say which it is with "
-        "--format (format=)."
+        ".tsv, .csv, .conllu, .conll, .jsonl, each also packed as .gz, .xz, .bz2, or say which it "
+        "is with --format (format=)."
     )
 
 
