@@ -27,6 +27,8 @@ def fingerprint(
         "device": subject.device.type,
         "data": about.pop("hash"),
         **{f"task {key}": value for key, value in about.items() if key != "data"},
+        "mode": ", ".join(dict.fromkeys(one.mode for one in interventions)),
+        "first intervention": interventions[0].name,
         "interventions": f"{len(heads)} ({hash_strings(heads)})",
         "reference": None if reference is None else reference.hash,
     }

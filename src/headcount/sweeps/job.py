@@ -135,7 +135,8 @@ class _Open:
 
     def whole(self) -> Floats:
         """The model as it is, `[1, row, column]`; kept for the first mode."""
-        mode = self._kept = next(iter(self._job.instead))
+        mode = next(iter(self._job.instead))
+        self._kept = mode
         return self._job.way.whole(self._batch, self._of(mode))[None]
 
     def without(self, mode: Mode, group: Group) -> Floats:

@@ -42,9 +42,9 @@ class Ledger:
             was, now = before.get(key, "nothing"), after.get(key, "nothing")
             if was != now:
                 raise RunError(
-                    f"{self._journal.path} has a {self._name} with {key} = {was}, and now {key} = "
-                    f"{now}; run it as before to go on, choose another folder, or delete that "
-                    "file to begin afresh."
+                    f"{self._journal.path} has units of '{self._name}' with {key} = {was}, and now "
+                    f"{key} = {now}; run it as before to go on, choose another folder, or delete "
+                    "that file to begin afresh."
                 )
 
     def __contains__(self, unit: str) -> bool:

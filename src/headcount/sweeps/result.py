@@ -65,6 +65,14 @@ class Sweep:
         sign = -1 if self.baseline.higher_is_better else 1
         return [sign * (one.value - self.baseline.value) for one in self.outcomes]
 
+    def some(self, places: Sequence[int]) -> Sweep:
+        """Some of the interventions, by their places."""
+        return replace(
+            self,
+            interventions=tuple(self.interventions[place] for place in places),
+            outcomes=tuple(self.outcomes[place] for place in places),
+        )
+
     def part(self, numbers: Sequence[int]) -> Sweep:
         """The same on some of its examples: choose by one half, judge by the other."""
         task = self.task.part(numbers)
