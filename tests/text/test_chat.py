@@ -82,3 +82,11 @@ def test_markup_lets_the_user_write_marks() -> None:
     assert chatty().convert_ids_to_tokens(list(row.ids)).count("<|im_end|>") == 3
     assert sum(row.special) == 4
     assert account.lookalikes == 0
+
+
+def test_places_in_the_turn_are_places_in_the_text() -> None:
+    frame = Frame("<u>", "<e>")
+    inside = [(0, 3), (3, 5), (5, 8), (8, 11)]
+    assert frame.places("Hi all", "<u>Hi all<e>", inside) == [None, (0, 2), (2, 5), None]
+    assert frame.places(" Hi", "<u>Hi<e>", [(3, 5)]) == [(1, 3)], "a template may strip"
+    assert frame.places("Hi", "<u>HI<e>", [(3, 5)]) == [None], "changed text has no places"

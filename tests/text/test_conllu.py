@@ -35,11 +35,11 @@ DO_NOT = """\
 """
 
 
-def read(text: str, skipped: Counter[str] | None = None) -> list[Sentence]:
+def read(text: str, skipped: Counter[str] | None = None, *, strict: bool = False) -> list[Sentence]:
     """Read CoNLL-U written with single spaces for tabs."""
     lines = [line if line.startswith("#") else line.replace(" ", "\t") for line in text.split("\n")]
     file = TextFile("t.conllu", lambda: io.BytesIO("\n".join(lines).encode()))
-    return list(read_conllu(file, Counter() if skipped is None else skipped))
+    return list(read_conllu(file, Counter() if skipped is None else skipped, strict=strict))
 
 
 def refused(text: str) -> str:
@@ -148,6 +148,49 @@ def test_unannotated_heads_are_none() -> None:
 )
 def test_faults_name_file_and_line(text: str, said: str) -> None:
     assert refused(text).startswith(said)
+
+
+#: A sentence that cannot be used: what is said of it, and how it is counted.
+FAULTS = {
+    "columns": ("1 Rain _ _\n", "has 4 columns; CoNLL-U", "sentences with missing columns"),
+    "id": ("x Rain _ _ _ _ 0 root _ _\n", "is not CoNLL-U", "sentences that are not CoNLL-U"),
+    "numbers": ("2 Rain _ _ _ _ 0 root _ _\n", "numbered [2]", "sentences with wrong numbers"),
+    "cycle": (
+        "1 a _ _ _ _ 2 x _ _\n2 b _ _ _ _ 1 x _ _\n3 c _ _ _ _ 0 root _ _\n",
+        "has a cycle: word 1 ('a')",
+        "sentences with a cycle",
+    ),
+    "roots": (
+        "1 a _ _ _ _ 0 root _ _\n2 b _ _ _ _ 0 root _ _\n",
+        "has 2 roots",
+        "sentences with several roots",
+    ),
+    "range": ("1 a _ _ _ _ 9 root _ _\n", "hangs from 9", "sentences with a head out of range"),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_faulty_sentence_is_skipped_or_refused(kind: str) -> None:
+    text, said, reason = FAULTS[kind]
+    skipped: Counter[str] = Counter()
+    found = read(f"{DO_NOT}\n{text}\n{DO_NOT}", skipped)
+    assert [sentence.text for sentence in found] == ["Don't run!"] * 2
+    assert +skipped == {reason: 1}
+    with pytest.raises(InputError) as caught:
+        read(f"{DO_NOT}\n{text}", strict=True)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("t.conllu, ")
+
+
+def test_line_ends_and_a_mark_of_another_system() -> None:
+    text = "\ufeff# text = Go\r\n1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\r\n\r\n"
+    (sentence,) = read_conllu(TextFile("t.conllu", lambda: io.BytesIO(text.encode())), Counter())
+    assert (sentence.text, sentence.has_tree) == ("Go", True)
+
+
+def test_a_document_may_begin_without_a_name() -> None:
+    (sentence,) = read("# newdoc\n# a plain remark\n1 Go _ _ _ _ 0 root _ _\n")
+    assert sentence.comments == {"newdoc": ""}
 
 
 @pytest.mark.data

@@ -82,3 +82,13 @@ def test_no_room_for_text(limit: int) -> None:
 def test_length_of_the_text_itself() -> None:
     assert content_length(row(2, 7, 1)) == 7
     assert content_length(Row([901, 902], [1, 1])) == 0
+
+
+def test_places_go_with_their_tokens() -> None:
+    places = [None, (0, 1), (1, 2), (3, 4), None]
+    row = Row([101, 5, 6, 7, 102], [1, 0, 0, 0, 1], places=places)
+    assert [piece.places for piece in windows(row, 4)] == [
+        [None, (0, 1), (1, 2), None],
+        [None, (3, 4), None],
+    ]
+    assert shorten(row, 3).places == [None, (0, 1), None]

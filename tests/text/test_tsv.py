@@ -74,3 +74,33 @@ def test_a_missing_side_names_file_and_line(text: str, side: str) -> None:
 def test_no_tab_at_all() -> None:
     said = refused("Rain fell.\n")
     assert re.match(r"p\.tsv, line 1 has no tab; a pair file has source and target", said)
+
+
+def test_a_header_names_the_columns() -> None:
+    skipped: Counter[str] = Counter()
+    file = TextFile("p.tsv", lambda: io.BytesIO(b"id\ten\tde\n1\tRain.\tRegen.\n"))
+    assert list(read_pairs(file, skipped, ("en", "de"))) == [Pair("Rain.", "Regen.")]
+    assert skipped == {"columns not read": 1, "header lines": 1}
+    assert list(read_pairs(file, Counter(), (1, 2), header=True)) == [Pair("Rain.", "Regen.")]
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(file, Counter(), ("en", "fr")))
+    assert str(caught.value) == "p.tsv has no column 'fr'; it has id, en, de."
+    with pytest.raises(InputError, match=r"has no column 'dee' \(closest: de\)"):
+        list(read_pairs(file, Counter(), ("en", "dee")))
+
+
+def test_commas_between_columns() -> None:
+    raw = b'en,de\n"Rain, snow.",Regen.\n\n"Two\nlines",Zwei\n'
+    file = TextFile("p.csv", lambda: io.BytesIO(raw))
+    found = list(read_pairs(file, Counter(), header=True, commas=True))
+    assert found == [Pair("Rain, snow.", "Regen."), Pair("Two\nlines", "Zwei")]
+    assert [pair.line for pair in found] == [2, 4]
+
+
+def test_one_column_between_commas_is_told() -> None:
+    file = TextFile("p.csv", lambda: io.BytesIO(b"Rain.\n"))
+    with pytest.raises(InputError, match=r"p\.csv, line 1 has no comma; a pair file has source"):
+        list(read_pairs(file, Counter(), commas=True))
+    file = TextFile("p.csv", lambda: io.BytesIO(b"a,b\na,b,c\n"))
+    with pytest.raises(InputError, match="give every line the same number of commas"):
+        list(read_pairs(file, Counter(), commas=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError
+from headcount.text.cells import comma_cells, tab_cells
 from headcount.text.lines import PACKINGS, TextFile, text_file
 
 __all__ = ["SUFFIXES", "Row", "Table", "read_table", "suffix_of"]
@@ -76,8 +76,8 @@ def read_table(path: str | Path, *, header: bool = True, ragged: bool = False) -
     suffix = suffix_of(path)
     if suffix in (".jsonl", ".ndjson"):
         return _objects(file)
-    records = _comma(file) if suffix == ".csv" else _tabs(file)
-    return _table(file.name, records, header, ragged)
+    records = comma_cells(file) if suffix == ".csv" else tab_cells(file)
+    return _table(file.name, _filled(records), header, ragged)
 
 
 def suffix_of(path: str | Path) -> str:
@@ -96,22 +96,9 @@ def suffix_of(path: str | Path) -> str:
     return inner.suffix.lower()
 
 
-def _tabs(file: TextFile) -> Iterator[tuple[int, list[str]]]:
-    for number, line in file.lines():
-        if line.strip():
-            yield number, line.split("\t")
-
-
-def _comma(file: TextFile) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader((line + "\n" for _, line in file.lines()), strict=True)
-    last = 0
-    try:
-        for cells in reader:
-            number, last = last + 1, reader.line_num
-            if any(cells):
-                yield number, cells
-    except csv.Error as error:
-        raise InputError(f"{file.name}, line {last + 1} is not proper CSV: {error}.") from error
+def _filled(records: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """The rows that hold anything."""
+    return ((number, cells) for number, cells in records if any(cell.strip() for cell in cells))
 
 
 def _table(

@@ -31,28 +31,42 @@ def read_pairs(
     Between tabs quotes are ordinary characters; between `commas` they quote.
     """
     places: tuple[int, int] | None = None
-    width = 0
+    width, sign = 0, "comma" if commas else "tab"
     named = header or any(isinstance(column, str) for column in columns)
     for number, cells in comma_cells(file) if commas else tab_cells(file):
         if not any(cell.strip() for cell in cells):
             skipped["blank lines"] += 1
             continue
         if places is None:
-            width, places = len(cells), _places(cells, columns, file.name, number)
+            _check_two(cells, f"{file.name}, line {number}", sign)
+            width, places = len(cells), _places(cells, columns, file.name)
             skipped["columns not read"] += width - 2
             if named:
                 skipped["header lines"] += 1
                 continue
-        yield _pair(cells, width, places, f"{file.name}, line {number}", number)
+        where = f"{file.name}, line {number}"
+        _check_width(cells, width, where, sign)
+        yield _pair(cells, places, where, number)
 
 
-def _places(cells: list[str], columns: Columns, name: str, number: int) -> tuple[int, int]:
-    """The numbers of the two columns."""
+def _check_two(cells: list[str], where: str, sign: str) -> None:
     if len(cells) < 2:
         raise InputError(
-            f"{name}, line {number} has no tab; a pair file has source and target on a line with "
-            "a tab between them (one text a line belongs in a .txt file)."
+            f"{where} has no {sign}; a pair file has source and target on a line with "
+            f"a {sign} between them (one text a line belongs in a .txt file)."
         )
+
+
+def _check_width(cells: list[str], width: int, where: str, sign: str) -> None:
+    if len(cells) != width:
+        raise InputError(
+            f"{where} has {_count(len(cells))} where the first line has {width}; "
+            f"give every line the same number of {sign}s."
+        )
+
+
+def _places(cells: list[str], columns: Columns, name: str) -> tuple[int, int]:
+    """The numbers of the two columns."""
     first, second = (_place(column, cells, name) for column in columns)
     if max(first, second) >= len(cells) or min(first, second) < 0:
         raise InputError(
@@ -72,12 +86,7 @@ def _place(column: int | str, cells: list[str], name: str) -> int:
     return cells.index(column)
 
 
-def _pair(cells: list[str], width: int, columns: tuple[int, int], where: str, number: int) -> Pair:
-    if len(cells) != width:
-        raise InputError(
-            f"{where} has {_count(len(cells))} where the first line has {width}; "
-            "give every line the same number of tabs."
-        )
+def _pair(cells: list[str], columns: tuple[int, int], where: str, number: int) -> Pair:
     source, target = (cells[column] for column in columns)
     for side, text in (("source", source), ("target", target)):
         if not text.strip():
