@@ -15,6 +15,7 @@ from headcount.importance.gradient import gradient
 from headcount.importance.interrupted import Interrupted
 from headcount.importance.options import SCORES, options_by_score, read_names
 from headcount.journal import Journal
+from headcount.provenance import hash_strings
 from headcount.run import Run
 from headcount.subject import Subject
 from headcount.survey import survey
@@ -168,6 +169,7 @@ class _Work:
         fingerprint = {
             "what": "headcount score",
             "weights": self.subject.weights_hash,
+            "tokenizer": _vocabulary_hash(self.subject),
             "dtype": str(self.subject.dtype).removeprefix("torch."),
             "device": self.subject.device.type,
             "data": about.pop("hash"),
@@ -221,6 +223,14 @@ class _Work:
         if self.run is None:
             return ""
         return f"Interrupted; what was measured is in {self.run.path}/, and the same call goes on."
+
+
+def _vocabulary_hash(subject: Subject) -> str | None:
+    """What tells two tokenizers apart that give other ids to the same texts."""
+    if subject.tokenizer is None:
+        return None
+    vocabulary = subject.tokenizer.get_vocab()
+    return hash_strings(f"{vocabulary[token]} {token}" for token in sorted(vocabulary))
 
 
 def _check_call(subject: Any, task: Any) -> None:

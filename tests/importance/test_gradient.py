@@ -85,7 +85,7 @@ def test_broken_off_and_gone_on_with_is_the_same_table(tmp_path: Path, per: Any)
     ):
         gradient(subject, classes(), batch_size=3, per=per, journal=journal, progress=fail_after(2))
     with Journal.open(path, {"a": 1}) as journal:
-        assert list(journal.done) == ["gradient 0", "gradient 1"]
+        assert list(journal.done) == ["gradient settings", "gradient 0", "gradient 1"]
         seen: list[int] = []
         again = gradient(
             subject,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headcount.journal import Journal
+from headcount.sweeps.ledger import Ledger
 from headcount.text.batch import Batch
 
 __all__ = ["Arrays", "Progress", "by_batch"]
@@ -23,14 +24,16 @@ def by_batch(
     batches: Iterable[Batch],
     measure: Callable[[Batch], Arrays],
     total: int,
+    settings: Mapping[str, Any],
     journal: Journal | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Batch, Arrays]]:
     """Each batch with what was measured on it, now or before the work was broken off.
 
-    The batches must be the same every time; the journal's fingerprint sees to that. Units are
-    called by the score and the batch's number: "gradient 0".
+    The batches must be the same every time: other `settings` than those of the journal are
+    refused. Units are called by the score and the batch's number: "gradient 0".
     """
+    Ledger(journal, name).begin(settings)
     seen: set[int] = set()
     for number, batch in enumerate(batches):
         unit = f"{name} {number}"

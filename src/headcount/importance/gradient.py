@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,10 @@ def gradient(
     work = _Work(subject, task, way, batch_size)
     try:
         with slopes(subject, task, way.per) as measure, enough_memory(subject):
-            walk = by_batch("gradient", work.batches(), measure, len(task), journal, progress)
+            settings = {"convention": convention, **work.settings}
+            walk = by_batch(
+                "gradient", work.batches(), measure, len(task), settings, journal, progress
+            )
             for number, (batch, found) in enumerate(walk):
                 work.add(number, batch, found)
     except KeyboardInterrupt as stop:
@@ -89,6 +93,12 @@ class _Work:
     batch_size: int
     sums: ExampleSums = field(default_factory=ExampleSums)
     seen: set[int] = field(default_factory=set)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How it is measured, as provenance and journal keep it."""
+        way = self.way
+        return {"per": way.per, "normalize": way.normalize, "batch_size": self.batch_size}
 
     def batches(self) -> Iterator[Batch]:
         """The task's batches; as the authors' programs have them, in the order of the examples."""
@@ -135,7 +145,7 @@ class _Work:
                 self.subject,
                 self.task,
                 convention=self.way.convention,
-                settings=self.way.settings | {"batch_size": self.batch_size},
+                settings=self.settings,
             ),
         )
 

@@ -39,11 +39,6 @@ class Way:
         """Whether the authors' programs are followed."""
         return self.convention == "code"
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What is kept with the score."""
-        return {"per": self.per, "normalize": self.normalize}
-
 
 def read_way(
     subject: Subject, task: Task, per: str | None, normalize: str | None, convention: str
