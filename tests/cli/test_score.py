@@ -10,7 +10,10 @@ import pytest
 
 from headcount import tasks
 from headcount.bundle import sample
+from headcount.journal import Journal
 from headcount.models.load import load
+from headcount.run import Run
+from headcount.table import HeadTable
 from headcount.wiring import valve
 
 Saved = Callable[[str], Path]
@@ -82,3 +85,89 @@ def test_too_few_examples_for_a_test_lose_no_score(headcount: Callable) -> None:
     assert told["provenance"]["subject"]["weights_hash"]
     assert told["provenance"]["versions"]["torch"]
     assert told["provenance"]["limit"] == 3
+
+
+# --- scores of heads ----------------------------------------------------------------------------
+
+
+def test_a_layer_is_shut_by_its_name(headcount: Callable) -> None:
+    line = ["score", "translator", "--task", SPEC, "--limit", 3, "--shut", "cross.5", "--json"]
+    told = json.loads(headcount(*line).out)
+    assert told["without"]["shut"] == [f"cross.5.{index}" for index in range(8)]
+
+
+def test_heads_are_ranked_at_a_glance_and_kept(headcount: Callable, tmp_path: Path) -> None:
+    line = ["score", "translator", "--task", SPEC, "--limit", 8, "--by", "gradient,confidence"]
+    ended = headcount(*line, "-o", "run")
+    assert (ended.code, ended.err) == (0, "")
+    table = HeadTable.load(tmp_path / "run")
+    assert table.names == ["gradient", "confidence"]
+    first, last = (str(table.rank("gradient")[place]) for place in (0, -1))
+    lines = ended.out.splitlines()
+    assert lines[0].startswith("Gradient. How fast the loss changes")
+    assert lines[2].split()[:2] == ["1", first]
+    assert lines[12].split()[:2] == ["144", last]
+    assert "The first tenth, 14 heads: enc " in ended.out
+    assert "Rank agreement of gradient and confidence: " in ended.out
+    assert "Wrote run/ (headcount ls run lists what it holds)." in ended.out
+    frame = Run.open(tmp_path / "run", create=False).read_frame("agreement")
+    assert set(frame["stack"]) == {"all", "enc", "dec", "cross"}
+
+
+def test_the_same_for_machines(headcount: Callable) -> None:
+    line = ["score", "translator", "--task", SPEC, "--limit", 4, "--by", "gradient"]
+    told = json.loads(headcount(*line, "--convention", "paper", "--json").out)
+    assert told["by"] == ["gradient"]
+    assert told["agreement"] == []
+    assert told["provenance"]["settings"] == {
+        "per": "example",
+        "normalize": "layer",
+        "batch_size": 16,
+    }
+    assert len(told["heads"]) == 144
+    assert told["heads"][0]["gradient_low"] <= told["heads"][0]["gradient"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--by", "gradiant"], 2, "There is no score 'gradiant'; choose gradient, ablation, rel"),
+        (["--by", ""], 2, "No score was asked for"),
+        (["--by", "gradient", "--shut", "enc.0"], 2, "Both --shut and --by were given"),
+        (["--per", "token"], 2, "--per is for scores of heads; say which, e.g. --by gradient"),
+        (["-o", "run"], 2, "--out is for scores of heads"),
+        (["--by", "confidence", "--per", "token"], 2, "per is 'token', an option of gradient or"),
+        (["--by", "gradient", "--normalize", "l2"], 2, "--normalize is 'l2'; choose layer or none"),
+    ],
+)
+def test_mistakes_of_scores_are_told(
+    headcount: Callable, words: list[str], code: int, message: str
+) -> None:
+    ended = headcount("score", "translator", "--task", SPEC, "--limit", 2, *words)
+    assert (ended.code, ended.out) == (code, "")
+    assert message in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_ctrl_c_ends_as_shells_say_and_leaves_what_there_is(
+    headcount: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["score", "translator", "--task", SPEC, "--limit", 8, "--batch-size", 2]
+    line += ["--by", "gradient", "-o", "run"]
+    added = Journal.append
+
+    def stopping(journal: Journal, unit: str, result: object) -> None:
+        if unit == "gradient 2":
+            raise KeyboardInterrupt
+        added(journal, unit, result)
+
+    monkeypatch.setattr(Journal, "append", stopping)
+    ended = headcount(*line)
+    assert ended.code == 130
+    assert "Interrupted; what was measured is in run/, and the same call goes on." in ended.err
+    assert HeadTable.load(tmp_path / "run").notes["gradient"] == (
+        "interrupted after 4 of 8 examples"
+    )
+    monkeypatch.setattr(Journal, "append", added)
+    assert headcount(*line).code == 0
+    assert not HeadTable.load(tmp_path / "run").notes
