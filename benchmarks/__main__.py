@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import gradient, survey
+from benchmarks import gradient, relations, survey
 
-BENCHMARKS = {"survey": survey.main, "gradient": gradient.main}
+BENCHMARKS = {"survey": survey.main, "gradient": gradient.main, "relations": relations.main}
 
 
 def main() -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.text.sentence import Sentence, Word
+from headcount.text.sentence import Word
 from headcount.text.words import Words
 
 __all__ = ["ROOT", "Arcs", "arcs_of"]
 
 #: The place of the root's head, which is no word.
 ROOT = -1
+_UNKNOWN = -2
 
 #: Clark's relation and its name in Universal Dependencies.
 _POSSESSIVE = ("poss", "nmod:poss")
@@ -51,36 +52,29 @@ def arcs_of(words: Words, marks: frozenset[str] = MARKS) -> Arcs:
     `marks` are the forms behind a possessor that speak for it (Clark et al. 2019, section 4.2:
     heads attend from 's, not from the possessor); an empty set turns that rule off.
     """
-    there = words.there.cpu().numpy()
-    found = [
-        arc
-        for row, sentence in enumerate(words.sentences)
-        if sentence is not None
-        for arc in _arcs(row, sentence, marks)
-        if _all_there(there[row], arc)
-    ]
-    numbers = np.array([arc[:-1] for arc in found], dtype=np.int64).reshape(-1, 5)
-    row, dependent, speaker, head, length = numbers.T
-    return Arcs(row, dependent, speaker, head, length, tuple(arc[-1] for arc in found))
+    sentences = [sentence.words or () if sentence else () for sentence in words.sentences]
+    flat = [word for sentence in sentences for word in sentence]
+    sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+    row, length = np.repeat(np.arange(len(sizes)), sizes), np.repeat(sizes, sizes)
+    place = np.arange(len(flat)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    head = np.array([_UNKNOWN if word.head is None else word.head - 1 for word in flat], np.int64)
+    speaker = place + _marked(flat, place + 1 < length, marks)
+    kept = (head >= ROOT) & (head < length) & (head != place)
+    # The root has no head that could be missing: ask for the word itself.
+    ends = np.stack([place, speaker, np.where(head == ROOT, place, head)])[:, kept]
+    kept[kept] = words.there.cpu().numpy()[row[kept], ends].all(axis=0)
+    labels = tuple(flat[number].deprel or "_" for number in np.flatnonzero(kept).tolist())
+    return Arcs(row[kept], place[kept], speaker[kept], head[kept], length[kept], labels)
 
 
-Arc = tuple[int, int, int, int, int, str]
-
-
-def _arcs(row: int, sentence: Sentence, marks: frozenset[str]) -> Iterator[Arc]:
-    words = sentence.words or ()
-    for place, word in enumerate(words):
-        if word.head is not None and 0 <= word.head <= len(words) and word.head != place + 1:
-            speaker = place + _is_marked(words, place, marks)
-            yield row, place, speaker, word.head - 1, len(words), word.deprel or "_"
-
-
-def _is_marked(words: Sequence[Word], place: int, marks: frozenset[str]) -> bool:
-    """Whether a possessor's mark follows; the last word has nothing behind it."""
-    following = words[place + 1].form if place + 1 < len(words) else ""
-    return words[place].deprel in _POSSESSIVE and following in marks
-
-
-def _all_there(there: NDArray[np.bool_], arc: Arc) -> bool:
-    _, dependent, speaker, head, _, _ = arc
-    return bool(there[dependent] and there[speaker] and (head == ROOT or there[head]))
+def _marked(
+    flat: Sequence[Word], followed: NDArray[np.bool_], marks: frozenset[str]
+) -> NDArray[np.bool_]:
+    """Which words are possessors with a mark behind them; the last of a sentence never is."""
+    return np.array(
+        [
+            word.deprel in _POSSESSIVE and bool(followed[number]) and flat[number + 1].form in marks
+            for number, word in enumerate(flat)
+        ],
+        dtype=bool,
+    )

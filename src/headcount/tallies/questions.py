@@ -11,7 +11,7 @@ Three directions, for a head and a dependency arc:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from headcount.tallies.arcs import ROOT, Arcs
 
-__all__ = ["DIRECTIONS", "Question", "answers", "offset_answers", "question_of"]
+__all__ = ["DIRECTIONS", "Question", "answers", "offset_answers", "question_of", "together"]
 
 DIRECTIONS = ("dep->head", "head->dep", "head<-dep")
 
@@ -30,19 +30,18 @@ _NOWHERE = -(2**40)
 
 @dataclass(frozen=True)
 class Question:
-    """One direction's questions, one an arc: whom is asked, and which answer is right."""
+    """Questions, one an arc: whom is asked, and which answer is right."""
 
-    direction: str
     #: The arcs asked about, by number.
     arc: Tensor
     #: Row of the batch.
     row: Tensor
     asked: Tensor
-    #: Who answers instead, unless the asked word points to the last word: Clark's rule for 's.
-    instead: Tensor
     right: Tensor
     #: The last word of the sentence.
     last: Tensor
+    #: Who answers instead, unless the asked word points to the last word: Clark's rule for 's.
+    instead: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.arc)
@@ -68,16 +67,33 @@ def question_of(
         seen = head < asked if direction == "dep->head" else head > asked
     if causal:
         kept = kept & seen & (head != ROOT)
-    parts = (np.arange(len(arcs)), arcs.row, asked, instead, right, arcs.length - 1)
-    return Question(direction, *(torch.from_numpy(part[kept]).to(device) for part in parts))
+    parts = [np.arange(len(arcs)), arcs.row, asked, right, arcs.length - 1]
+    parts += [instead] if guarded else []
+    return Question(*(torch.from_numpy(part[kept]).to(device) for part in parts))
+
+
+def together(questions: Mapping[str, Question], words: int) -> Question:
+    """The questions of all directions as one; columns are asked behind the rows, from `words` on.
+
+    So one look at what a head points to answers them all.
+    """
+    shifts = {direction: words * (direction == "head<-dep") for direction in questions}
+    guarded = any(question.instead is not None for question in questions.values())
+    parts = [
+        (q.arc, q.row, q.asked + shifts[d], q.right, q.last, _speakers(q) + shifts[d])
+        for d, q in questions.items()
+    ]
+    joined = [torch.cat(part) for part in zip(*parts, strict=True)]
+    return Question(*joined[: 6 if guarded else 5])
 
 
 def answers(question: Question, rows: Tensor, columns: Tensor) -> Tensor:
-    """Whether each head is right, bool ``[arc, head]``, from what it points to."""
-    pointed = (columns if question.direction == "head<-dep" else rows).transpose(1, 2)
-    first = pointed[question.row, question.asked]
-    second = pointed[question.row, question.instead]
-    said = torch.where(first < question.last[:, None], second, first)
+    """Whether each head is right, bool ``[arc, head]``, on the questions of all directions."""
+    pointed = torch.cat([rows, columns], dim=-1).transpose(1, 2)
+    said = pointed[question.row, question.asked]
+    if question.instead is not None:
+        instead = pointed[question.row, question.instead]
+        said = torch.where(said < question.last[:, None], instead, said)
     return said == question.right[:, None]
 
 
@@ -87,10 +103,14 @@ def offset_answers(question: Question, offsets: Sequence[int], clamped: bool) ->
     Clark et al.'s program clamps: left of the sentence is the root, right of it its last word.
     """
     steps = torch.tensor(offsets, device=question.row.device)
-    first, second = question.asked[:, None] + steps, question.instead[:, None] + steps
+    said, instead = question.asked[:, None] + steps, _speakers(question)[:, None] + steps
     last, right = question.last[:, None], question.right[:, None]
     if clamped:
-        first, second = (said.clamp_min(ROOT).minimum(last) for said in (first, second))
+        said, instead = (one.clamp_min(ROOT).minimum(last) for one in (said, instead))
     else:
         right = right.masked_fill(right == ROOT, _NOWHERE)
-    return torch.where(first < last, second, first) == right
+    return torch.where(said < last, instead, said) == right
+
+
+def _speakers(question: Question) -> Tensor:
+    return question.asked if question.instead is None else question.instead

@@ -19,7 +19,7 @@ from headcount.errors import InputError, UsageError
 from headcount.heads import STACKS, Head
 from headcount.models.site import Site
 from headcount.tallies.arcs import CLARKS_MARKS, MARKS, arcs_of
-from headcount.tallies.ground import Asked, ask, by_cell
+from headcount.tallies.ground import Asked, ask, hits_by_cell
 from headcount.tallies.pointing import most_attended
 from headcount.tallies.questions import DIRECTIONS, answers
 from headcount.tallies.relation_counts import RelationCounts, Seen, Unit, counts_of
@@ -94,10 +94,7 @@ class Relations:
         if bool(torch.isnan(maps.sum())):
             self._broken.add(sighting.site)
         rows, columns = most_attended(maps, words.there, zero_self=self._as_clark)
-        hits = {
-            question.direction: by_cell(asked, question, answers(question, rows, columns))
-            for question in asked.questions
-        }
+        hits = hits_by_cell(asked, answers(asked.question, rows, columns))
         self._seen[sighting.site].append(Seen(asked.ground, hits))
 
     def merge(self, other: Self) -> None:
@@ -195,6 +192,7 @@ class Relations:
             [Unit.of(*unit) for unit in zip(sighting.batch.index, texts_of(words), strict=True)],
             self._directions,
             self._offsets,
+            words=words.there.shape[1],
             causal=sighting.site.causal,
             as_clark=self._as_clark,
             device=words.there.device,
