@@ -88,4 +88,4 @@ def test_a_window_that_ends_before_the_repeat_has_no_score() -> None:
         look(site, (near / near.sum(-1, keepdim=True))[None, None], mask, batch, question.needs)
     )
     assert not question.finding.marks.of(site).cells.any()
-    assert question.finding.silent["dec"] == "the window of layer 0 ends before the repeat"
+    assert question.finding.silent["dec"] == "the windows of some layers end before the repeat"

@@ -18,7 +18,9 @@ WITH_TOKENIZER = {
     "marian": subject_of("marian", "marian"),
     "t5": subject_of("t5", "t5"),
 }
-WITHOUT = {family: Subject(TINY[family]()) for family in ("bert", "llama", "marian")}
+WITHOUT = {
+    family: Subject(TINY[family]()) for family in ("bert", "ibert", "llama", "marian", "fsmt")
+}
 
 
 def sides_of(subject: Subject, trial: Repeats) -> dict[str, torch.Tensor]:

@@ -146,7 +146,7 @@ def _test(counted: Counted) -> tuple[Floats, Floats, str]:
         found = stats.sign_flip_scores(ours, theirs, alternative="greater", draws=draws)
     except StatsError as error:
         nothing = np.full(counted.hits.shape[1], np.nan)
-        return nothing, nothing.copy(), f"no test: {error}"
+        return nothing, nothing.copy(), f"no test: {str(error).rstrip('.')}"
     return found.p, found.p_adjusted, ""
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headcount.models.site import Site
 from headcount.text.batch import SIDES
 from headcount.trials.question import Finding
 from headcount.wiring import Needs, Sighting
@@ -46,7 +45,7 @@ class AtOffset:
         parts = [_part(sighting, offset, rows) for offset, rows in asked.items()]
         hits, chance, cells = (torch.cat(part, dim=-1).sum(-1) for part in zip(*parts, strict=True))
         if not cells.any():
-            self.finding.silent[site.stack] = _out_of_reach(site)
+            self.finding.silent[site.stack] = "the windows of some layers end before the repeat"
         self.finding.marks.add(site, sighting.batch.index, hits, chance, cells)
 
 
@@ -63,7 +62,3 @@ def _needed(sighting: Sighting, offset: int) -> int:
     if sighting.site.causal:
         return abs(offset) + 1
     return min(2 * abs(offset) + 1, sighting.keys.real.shape[-1])
-
-
-def _out_of_reach(site: Site) -> str:
-    return f"the window of layer {site.layer} ends before the repeat"

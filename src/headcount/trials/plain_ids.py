@@ -26,8 +26,10 @@ def plain_ids(subject: Subject, *, target: bool = False) -> list[int]:
     """
     rows = known_ids(subject, "decoder_input_ids" if target else "input_ids")
     if subject.tokenizer is None:
-        named = _config_ids(subject.inner.config)
-        return [number for number in range(rows or 0) if number not in named]
+        named, config = _config_ids(subject.inner.config), subject.inner.config
+        own = getattr(config, "tgt_vocab_size" if target else "src_vocab_size", None)
+        size = rows or own or config.get_text_config().vocab_size
+        return [number for number in range(size) if number not in named]
     left_out = special_ids(subject.tokenizer) | set(subject.tokenizer.added_tokens_decoder)
     left_out |= {subject.tokenizer.unk_token_id}
     return sorted(
