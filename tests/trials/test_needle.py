@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
 from headcount.subject import Subject
 from headcount.trials.haystack import Haystack, haystacks, needles
-from headcount.trials.needle import Needle, Pointing
+from headcount.trials.needle import Needle, Pointing, said_by
 
 GPT2 = subject_of("gpt2", "gpt2")
 LLAMA = subject_of("llama", "llama", max_position_embeddings=1024)
@@ -68,6 +70,13 @@ def test_a_random_decoder_stays_near_chance_and_knows_no_answer() -> None:
     assert accuracy.value < 0.1
     marks = found.columns[0].marks
     assert max(max(scores(marks, site)) for site in marks) < 0.1
+
+
+def test_a_model_that_is_asked_for_what_it_would_say_gets_it_right() -> None:
+    made = haystacks(GPT2, TEXTS, (360,), (0.2, 0.8), 2, seed=0)
+    spoken = [said_by(GPT2, example) for example in made]
+    asked = [replace(one, answer=one.ids[-len(one.answer) :]) for one in spoken]
+    assert [measure.value for measure in SMALL.accuracy(GPT2, asked)] == [1.0]
 
 
 def test_what_the_model_says_itself_takes_the_answer_s_place() -> None:

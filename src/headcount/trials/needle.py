@@ -28,7 +28,7 @@ from headcount.trials.question import Finding, Findings, Measure, ask
 from headcount.trials.said import said, speaks
 from headcount.wiring import Needs, Sighting
 
-__all__ = ["RETRIEVAL", "Needle"]
+__all__ = ["RETRIEVAL", "Needle", "Pointing", "said_by"]
 
 RETRIEVAL = Column(
     "retrieval",
@@ -104,8 +104,8 @@ class Needle:
         """Make the haystacks, see what the model says, and ask the heads."""
         made = haystacks(subject, self.texts, self.lengths, self.depths, self.each, self.seed)
         if self.generated:
-            made = [_said_by(subject, example) for example in made]
-        measures = self._accuracy(subject, made)
+            made = [said_by(subject, example) for example in made]
+        measures = self.accuracy(subject, made)
         question = Pointing(made)
         ask(subject, self._batches(subject, made), [question])
         return Findings([question.finding], measures)
@@ -121,15 +121,15 @@ class Needle:
                 yield ready_batch(inputs, subject.anatomy.stacks, first + start)
             first += len(rows)
 
-    def _accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
+    def accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
         """The share of the answer's tokens that the model itself would say."""
-        hits = np.zeros(len(made))
+        hits, longest = np.zeros(len(made)), max(len(example.answer) for example in made)
         for batch in self._batches(subject, made):
             with torch.no_grad():
-                likely = said(subject, batch).argmax(-1).cpu()
+                likely = said(subject, batch, last=longest + 1).argmax(-1).cpu()
             for row, index in enumerate(batch.index):
-                told = likely[row, made[index].rows]
-                hits[index] = (told == torch.tensor(made[index].answer)).sum()
+                answer = torch.tensor(made[index].answer)
+                hits[index] = (likely[row, -len(answer) - 1 : -1] == answer).sum()
         cells = np.array([float(len(example.answer)) for example in made])
         return [measure_of(self.name, "right tokens of the answer", hits, cells, (0, 1))]
 
@@ -143,7 +143,7 @@ def _wanted(example: Haystack) -> Tensor:
     return (ids == said_next[:, None]) & inside
 
 
-def _said_by(subject: Subject, example: Haystack) -> Haystack:
+def said_by(subject: Subject, example: Haystack) -> Haystack:
     """The example with what the model itself goes on to say, greedily."""
     settings = copy.deepcopy(subject.inner.generation_config)
     new = len(example.answer)

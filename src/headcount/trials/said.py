@@ -19,11 +19,14 @@ def speaks(subject: Subject) -> bool:
     return subject.inner.get_output_embeddings() is not None
 
 
-def said(subject: Subject, batch: Batch) -> Tensor:
-    """Logits ``[row, token, word]`` of a batch, with gradients where they are wanted."""
-    options: dict[str, Any] = {}
-    if intake_of(subject.model).accepts("use_cache"):
-        options["use_cache"] = False
+def said(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
+    """Logits ``[row, token, word]`` of a batch, with gradients where they are wanted.
+
+    With `last`, those of the last so many tokens are enough; count from the end.
+    """
+    wanted: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
+    intake = intake_of(subject.model)
+    options = {name: value for name, value in wanted.items() if intake.accepts(name)}
     with at_rest(subject.model):
         logits: Tensor = subject.model(**batch.to(subject.device).inputs, **options).logits
     return logits
