@@ -1,6 +1,6 @@
 """Alignment heads: cross heads that point to the source token a target token translates.
 
-Garg et al. 2019, section 3, while the token is predicted; Chen et al. 2020 (Shift-Att) while it is
+Garg et al. 2019 while the token is predicted; Chen et al. 2020 (Shift-Att) while it is
 read. Neither draws a line: half of the links and 10 points above the diagonal are asked for, the
 margin that Voita et al. 2019, section 5.2, ask of syntactic heads.
 """

@@ -1,6 +1,6 @@
 """Attention sinks: heads that rest on the first token of a text.
 
-Xiao et al. 2024; the line is that of Gu et al. 2025, section 2: a mean weight above 0.3.
+Xiao et al. 2024; the line is that of Gu et al. 2025: a mean weight above 0.3.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Alignment: does a cross head look at the source token that is being translated?
 
-Garg et al. 2019, "Jointly learning to align and translate", section 3, score heads so. A target
-token is predicted in the row before it (`alignment`) and read in its own (`alignment_read`, the
-Shift-Att of Chen et al. 2020, "Accurate word alignment induction from neural machine
+Garg et al. 2019, "Jointly learning to align and translate", read links off cross attention. A
+target token is predicted in the row before it (`alignment`) and read in its own (`alignment_read`,
+the Shift-Att of Chen et al. 2020, "Accurate word alignment induction from neural machine
 translation"). No one has linked the tokens by hand, so they are linked two other ways: by a
 statistical aligner that was trained on the pairs alone, and, exact but few, by tokens that stand
 unchanged on both sides (`alignment_copies`). The baseline is the diagonal: the source token at
@@ -43,7 +43,7 @@ ALIGNMENT = _column(
     "alignment",
     "Alignment",
     "Share of linked target tokens whose source token is looked at most while they are predicted.",
-    "Garg et al. 2019, section 3",
+    "Garg et al. 2019",
 )
 ALIGNMENT_READ = _column(
     "alignment_read",

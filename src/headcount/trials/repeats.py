@@ -1,10 +1,10 @@
 """Random tokens said twice: what a head does when a text it has never seen begins again.
 
-Olsson et al. 2022, "In-context learning and induction heads", section "Model analysis table":
-random tokens carry no meaning and no grammar, so only the repeat itself can be found in them.
-Each example is a sequence of distinct random tokens followed by itself, between the special
-tokens of the tokenizer. The two sides of an encoder-decoder are drawn apart, so that no source
-token tells the decoder anything about its own text.
+Olsson et al. 2022, "In-context learning and induction heads": random tokens carry no meaning and no
+grammar, so only the repeat itself can be found in them. Each example is a sequence of distinct
+random tokens followed by itself, between the special tokens of the tokenizer. The two sides of an
+encoder-decoder are drawn apart, so that no source token tells the decoder anything about its own
+text.
 """
 
 from __future__ import annotations

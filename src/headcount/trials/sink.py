@@ -1,10 +1,10 @@
 """Attention sink: does a head rest on the first token, whatever stands there?
 
 Xiao et al. 2024, "Efficient streaming language models with attention sinks", section 3.1; the
-figure is that of Gu et al. 2025, "When attention sink emerges in language models", section 2:
-mean weight on the first token from later ones, on natural text of a fixed length. Texts are run
-as the tokenizer writes them, and once more with the begin-of-sequence token put in front or
-taken away, for a sink may be that token or the place.
+figure is that of Gu et al. 2025, "When attention sink emerges in language models": mean weight on
+the first token from later ones, on natural text of a fixed length. Texts are run as the tokenizer
+writes them, and once more with the begin-of-sequence token put in front or taken away, for a
+sink may be that token or the place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SINK = Column(
     "sink",
     title="Attention sink",
     meaning="Mean weight on the first token from later tokens of natural text.",
-    paper="Xiao et al. 2024, section 3.1; Gu et al. 2025, section 2",
+    paper="Xiao et al. 2024, section 3.1; Gu et al. 2025",
     range=(0, 1),
     direction="higher",
     group="Where it looks",

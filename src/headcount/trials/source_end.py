@@ -1,8 +1,8 @@
 """Source end: does a cross head rest on the end of the source sentence?
 
-Voita et al. 2018 ("Context-aware neural machine translation learns anaphora resolution") and later
-work find that cross heads with nothing to do look at the end-of-sentence token or the final stop:
-the sink of cross attention.
+The sink of cross attention: where there is nothing to look for, the weight has to go somewhere, as
+that of a decoder goes to its first token. It is the mass on the special tokens that end the source
+and on the punctuation just before them.
 """
 
 from __future__ import annotations
