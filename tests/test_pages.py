@@ -71,7 +71,7 @@ def test_python_does_what_the_page_says(
         if ">>>" in block:
             assert run_session(block, names, page.name).failed == 0
         else:
-            exec(compile(block, page.name, "exec"), names)
+            exec(compile(block, page.name, "exec", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("page", pages_with(CONSOLE))

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headcount import tasks
+    from headcount import roles, tasks
     from headcount.columns import Column
     from headcount.errors import HeadcountError
     from headcount.heads import Head
@@ -41,6 +41,7 @@ __all__ = [
     "Sentence",
     "Subject",
     "load",
+    "roles",
     "score",
     "show",
     "survey",
@@ -60,6 +61,7 @@ _HOMES = {
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
     "load": "headcount.models.load",
+    "roles": "headcount.roles",
     "score": "headcount.score",
     "show": "headcount.show",
     "survey": "headcount.survey",

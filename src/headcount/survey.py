@@ -68,8 +68,9 @@ def survey(
 
     A `treebank`, `coref` (coreference) or `arguments` (predicates with theirs) is a corpus with
     words, read beside the text, or in its place where there is none; `parser` makes a treebank of
-    the text. Then, or with `roles=True`, heads are judged: `table.details["roles"]` has a row for
-    each verdict, `table.details["relations"]` one for each head, relation and direction.
+    the text. Then, or with `roles=True` or a list of roles, heads are judged:
+    `table.details["roles"]` has a row for each verdict, `table.details["relations"]` one for each
+    head, relation and direction.
     `control="random-init"` runs everything on randomly initialised twins as well, one for each
     of `control_seeds`. `word_rows`, `relations` and `frequencies` say how a word's pieces
     become one, which relations count, and how rare a token is.
@@ -84,8 +85,9 @@ def survey(
     corpora = _corpora(subject, corpus, manner, limit=limit, seed=seed, **annotated)
     given = control is not None or any(one is not None for one in annotated.values())
     judging = _roles(roles, given)
+    reads = frozenset(name for role in judging for name in role.reads)
     wishes = Wishes(
-        convention, columns, tallies, offset_mass, bool(judging), word_rows, relations,
+        convention, columns, tallies, offset_mass, reads, word_rows, relations,
         frequencies_of(frequencies), {"seed": seed, "limit": limit},
     )  # fmt: skip
     programme = planned(subject, corpora, manner, wishes)

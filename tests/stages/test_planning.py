@@ -5,10 +5,13 @@ from __future__ import annotations
 from tiny_subjects import encoder, translator, writer
 
 from headcount.bundle import sample
+from headcount.roles.catalogue import all_roles
 from headcount.stages.corpora import read_corpora
 from headcount.stages.passing import Manner
 from headcount.stages.planning import Wishes, planned
 from headcount.subject import Subject
+
+READS = frozenset(name for role in all_roles() for name in role.reads)
 
 TREES, CLUSTERS = sample.path("sample.conllu"), sample.path("coref.jsonl")
 
@@ -34,13 +37,13 @@ def test_without_roles_there_is_one_pass_and_no_trial() -> None:
 
 
 def test_one_corpus_is_gone_through_once() -> None:
-    (only,) = kinds(encoder(), Wishes(roles=True), treebank=TREES)
+    (only,) = kinds(encoder(), Wishes(reads=READS), treebank=TREES)
     assert {"Relations", "Rarity", "Offsets", "Confidence"} <= only[1]
 
 
 def test_each_other_corpus_has_its_own_pass() -> None:
     text, trees, mentions = kinds(
-        encoder(), Wishes(roles=True), corpus=["Rain fell."] * 3, treebank=TREES, coref=CLUSTERS
+        encoder(), Wishes(reads=READS), corpus=["Rain fell."] * 3, treebank=TREES, coref=CLUSTERS
     )
     assert "Relations" not in text[1]
     assert "Relations" in trees[1]
@@ -49,17 +52,17 @@ def test_each_other_corpus_has_its_own_pass() -> None:
 
 
 def test_without_targets_only_a_translators_encoder_is_looked_at() -> None:
-    (only,) = kinds(translator(), Wishes(roles=True), treebank=TREES)
+    (only,) = kinds(translator(), Wishes(reads=READS), treebank=TREES)
     assert only[2] == ["enc"]
 
 
 def test_the_authors_published_no_program_for_rare_tokens_and_mentions() -> None:
-    (only,) = kinds(encoder(), Wishes(convention="code", roles=True), treebank=TREES)
+    (only,) = kinds(encoder(), Wishes(convention="code", reads=READS), treebank=TREES)
     assert "Rarity" not in only[1]
 
 
 def test_a_decoder_has_trials() -> None:
     corpora = read_corpora(None, treebank=TREES, limit=8)
     subject = writer()
-    found = planned(subject, corpora, Manner(("dec",)), Wishes(roles=True))
+    found = planned(subject, corpora, Manner(("dec",)), Wishes(reads=READS))
     assert {"repeats", "sink"} <= {trial.name for trial in found.trials}

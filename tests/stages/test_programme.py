@@ -6,18 +6,21 @@ import numpy as np
 from tiny_subjects import encoder
 
 from headcount.bundle import sample
+from headcount.roles.catalogue import all_roles
 from headcount.stages.corpora import read_corpora
 from headcount.stages.passing import Manner
 from headcount.stages.planning import Wishes, planned
 from headcount.stages.programme import Programme
 from headcount.subject import Subject
 
+READS = frozenset(name for role in all_roles() for name in role.reads)
+
 TREES = sample.path("sample.conllu")
 
 
 def programme(subject: Subject, *texts: str) -> Programme:
     corpora = read_corpora([*texts] or None, treebank=TREES, limit=12)
-    found = planned(subject, corpora, Manner(("enc",)), Wishes(roles=True))
+    found = planned(subject, corpora, Manner(("enc",)), Wishes(reads=READS))
     return Programme(found.passes)
 
 

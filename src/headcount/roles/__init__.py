@@ -1,1 +1,42 @@
-"""Roles: a head's numbers read as a verdict with its evidence; no model is run here."""
+"""Roles: a head's numbers read as a verdict with its evidence; no model is run here.
+
+>>> from headcount import roles
+>>> roles.Positional(share=0.8).share
+0.8
+"""
+
+from headcount.roles.alignment import Alignment
+from headcount.roles.catalogue import all_roles, judged
+from headcount.roles.duplicate import Duplicate
+from headcount.roles.induction import Induction
+from headcount.roles.kinds import KINDS
+from headcount.roles.positional import Positional
+from headcount.roles.previous import Previous
+from headcount.roles.rare import Rare
+from headcount.roles.retrieval import Retrieval
+from headcount.roles.role import Role, Verdict, best_of
+from headcount.roles.sink import Sink
+from headcount.roles.source_end import SourceEnd
+from headcount.roles.syntactic import Syntactic
+from headcount.roles.verdicts import verdict_frame, verdicts_of
+
+__all__ = [
+    "KINDS",
+    "Alignment",
+    "Duplicate",
+    "Induction",
+    "Positional",
+    "Previous",
+    "Rare",
+    "Retrieval",
+    "Role",
+    "Sink",
+    "SourceEnd",
+    "Syntactic",
+    "Verdict",
+    "all_roles",
+    "best_of",
+    "judged",
+    "verdict_frame",
+    "verdicts_of",
+]

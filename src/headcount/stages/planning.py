@@ -22,6 +22,7 @@ from headcount.tallies.tally import Tally
 from headcount.text import Corpus
 from headcount.text.ready import Ready
 from headcount.text.words import Rows
+from headcount.trials.answer import ANSWERS
 from headcount.trials.catalogue import trials_for
 from headcount.trials.question import Trial
 
@@ -36,8 +37,8 @@ class Wishes:
     columns: Sequence[str] | None = None
     tallies: Sequence[Tally] = ()
     offset_mass: bool = False
-    #: Whether heads will be judged, which takes more than the columns.
-    roles: bool = False
+    #: What the roles that heads are judged by read; nothing where no head is judged.
+    reads: frozenset[str] = frozenset()
     word_rows: Rows | None = None
     relations: Sequence[str] | None = None
     #: None: those of the text itself.
@@ -49,7 +50,7 @@ class Wishes:
 def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Programme:
     """The text with the tallies of every survey, then each annotated corpus, then the trials."""
     passes = [_text_pass(subject, corpora, manner, wishes)]
-    if not wishes.roles:
+    if not wishes.reads:
         return Programme(tuple(passes))
     for name, corpus, tallies in (
         ("Following relations", corpora.treebank, _of_trees(wishes)),
@@ -65,7 +66,7 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishe
     own = {column.name for tally in wishes.tallies for column in tally.columns}
     columns = wishes.columns
     ours = None if columns is None else [name for name in columns if name not in own]
-    if wishes.roles and corpora.text_is_annotated:
+    if wishes.reads and corpora.text_is_annotated:
         manner = _for(subject, corpora.text, manner)
     tallies = [*chosen_tallies(ours, wishes.convention), *wishes.tallies]
     tallies += [OffsetMass()] if wishes.offset_mass else []
@@ -86,7 +87,8 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishe
 
 def _rarity(subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wishes) -> list[Rarity]:
     """How often heads point to rare tokens; the authors published no program for it."""
-    if not wishes.roles or wishes.convention == "code" or isinstance(text, Ready):
+    unread = wishes.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
+    if unread or wishes.convention == "code" or isinstance(text, Ready):
         return []
     return [Rarity(wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner)))]
 
@@ -105,7 +107,7 @@ def _of_mentions(wishes: Wishes) -> list[Tally]:
 
 def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Trial]:
     """Those that fit the model, on the text; ready inputs are no text to make trials of."""
-    if isinstance(text, Ready):
+    if isinstance(text, Ready) or ANSWERS not in wishes.reads:
         return []
     return trials_for(subject, text, seed=wishes.facts.get("seed") or 0)
 
