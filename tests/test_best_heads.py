@@ -59,6 +59,13 @@ def test_the_best_of_any_direction_or_of_those_asked_for() -> None:
     assert only.loc["det", "head"] == "enc.2.0"
 
 
+def test_a_direction_with_few_arcs_is_no_rival() -> None:
+    few = [row(split, 5, 0.99, direction="head->dep", n=60) for split in ("select", "all")]
+    frame = pd.concat([FRAME, pd.DataFrame(few)], ignore_index=True)
+    assert best_heads(frame).set_index("relation").loc["det", "head"] == "enc.2.0"
+    assert best_heads(frame, support=50).set_index("relation").loc["det", "naive_head"] == "enc.2.5"
+
+
 def test_stacks_stand_one_after_another() -> None:
     both = pd.concat([FRAME.assign(stack="dec"), FRAME], ignore_index=True)
     assert best_heads(both)["stack"].tolist() == ["enc"] * 3 + ["dec"] * 3

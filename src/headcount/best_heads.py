@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "best_heads", "draw_best_heads"]
 
+_KEY = ["stack", "relation", "direction"]
 _NAMES = ["head", "direction"]
 _FIGURES = ["n", "accuracy", "low", "high", "baseline", "offset", "p_adjusted"]
 _NAIVE = [*_NAMES, *_FIGURES[:-1]]
@@ -38,18 +39,25 @@ def best_heads(
 ) -> pd.DataFrame:
     """One row for each stack and relation with at least `support` arcs, `all` and then by arcs.
 
-    `relations` is the frame of that name. The best head is the best in any of the directions.
+    `relations` is the frame of that name. The best head is the best in any of the directions that
+    have so many arcs: a stack that looks back only sees a relation one way more than the other.
     """
     frame = relations[~relations["relation"].isin(list(without))]
     if directions is not None:
         frame = frame[frame["direction"].isin(list(directions))]
+    frame = frame[_arcs(frame) >= support]
     rows = [
         _row(str(stack), str(relation), group)
         for (stack, relation), group in frame.groupby(["stack", "relation"], sort=False)
-        if group.loc[group["split"] == "all", "n"].max() >= support
     ]
     rows.sort(key=_place)
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _arcs(frame: pd.DataFrame) -> pd.Series:
+    """For each row, the arcs of its relation and direction on all sentences."""
+    there = frame["n"].where(frame["split"] == "all")
+    return there.groupby([frame[name] for name in _KEY]).transform("max")
 
 
 def _place(row: dict[str, Any]) -> tuple[int, bool, float]:
