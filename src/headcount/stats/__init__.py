@@ -26,6 +26,7 @@ from headcount.stats.resolution import check_resolution
 from headcount.stats.results import Interval, PairedDifference, PairedTest
 from headcount.stats.signflip import sign_flip, sign_flip_scores
 from headcount.stats.statistic import Statistic, bleu, ratio
+from headcount.stats.whole_flips import sign_flip_counts
 
 __all__ = [
     "Agreement",
@@ -50,6 +51,7 @@ __all__ = [
     "ratio_test",
     "sentence_agreement",
     "sign_flip",
+    "sign_flip_counts",
     "sign_flip_scores",
     "wilson_interval",
 ]

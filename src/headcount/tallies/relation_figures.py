@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount import stats
-from headcount.stats.whole_flips import sign_flip_counts
 from headcount.tallies.relation_counts import Counts, Unit
 
 __all__ = ["SPLITS", "RelationTest", "figures_by_split", "in_selection"]
@@ -146,4 +145,4 @@ def _p_values(counts: Counts, rows: Chosen, place: int | None) -> Floats | float
     if place is None or rows.sum() < 2:
         return np.nan
     differences = counts.hits[rows] - counts.offsets[rows, place, None]
-    return sign_flip_counts(differences, alternative="greater")
+    return stats.sign_flip_counts(differences, alternative="greater")
