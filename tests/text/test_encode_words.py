@@ -26,6 +26,7 @@ from headcount.text import (
 )
 from headcount.text.splitting import split_words
 from headcount.text.words import word_maps
+from headcount.wiring import tap
 
 ALL = {"enc", "dec", "cross"}
 #: An encoder-decoder that starts its decoder with token 0.
@@ -197,15 +198,23 @@ def test_the_sample_on_the_bundled_translator() -> None:
     encoded = encode(corpus, subject.tokenizer, stacks={"enc"}, intake=intake, words=True)
     assert sum(int(words_of(batch.sides["source"]).there.sum()) for batch in encoded) == 3363
     assert (encoded.report.unplaced, encoded.report.cut) == (0, 0)
-    pairs = read_corpus(sample.path(), translation="text_de", limit=8)
+    pairs = read_corpus(sample.path(), translation="text_de", limit=2)
     (batch,) = encode(pairs, subject.tokenizer, stacks=ALL, intake=intake, words=True)
-    maps = subject.model(**batch.inputs, output_attentions=True)
-    source = words_of(batch.sides["source"])
-    for found in maps.encoder_attentions:
-        between = word_maps(found, source, source)
-        assert between.shape[-2:] == (source.there.shape[1],) * 2
-        assert (between.sum(-1) <= 2 + 1e-4).all()
-        assert (between[:, :, 0].sum(-1) > 0).all()
+    with tap(subject) as watch:
+        seen = watch(batch)
+    assert {sighting.site.stack for sighting in seen} == ALL
+    for sighting in seen:
+        if sighting.site.stack == "enc":
+            words = words_of(sighting.queries)
+            assert sighting.maps is not None
+            mass = word_maps(sighting.maps, words, words).sum(-1)[
+                words.there[:, None].expand(-1, 8, -1)
+            ]
+            assert len(mass) == 8 * int(words.there.sum())
+            assert bool((mass > 0).all())
+            once = words.pieces.sum(1) <= 1
+            assert bool(once.all()), "in these sentences no token serves two words"
+            assert bool((mass <= 1 + 1e-5).all())
 
 
 @pytest.mark.real

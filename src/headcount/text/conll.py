@@ -81,7 +81,8 @@ def _check_numbers(rows: list[list[str]], where: str) -> None:
     numbers = [row[_ID] for row in rows]
     if numbers != [str(number) for number in range(1, len(rows) + 1)]:
         raise Fault(
-            f"{where} has words numbered {', '.join(numbers)}; CoNLL counts 1, 2, 3, ...",
+            f"{where} has words numbered {', '.join(numbers)}; CoNLL counts 1, 2, 3, ... "
+            "(a file with multiword tokens is CoNLL-U: --format conllu).",
             "sentences with wrong numbers",
         )
 

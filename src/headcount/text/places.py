@@ -17,7 +17,13 @@ from headcount.text.rows import Place, Row
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
 
-__all__ = ["fast_places", "gives_places", "must_give_places", "sentencepiece_places"]
+__all__ = [
+    "fast_places",
+    "gives_places",
+    "must_give_places",
+    "sentencepiece_rows",
+    "still_placed",
+]
 
 
 def gives_places(tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -41,22 +47,47 @@ def fast_places(found: BatchEncoding, number: int, second: int) -> list[Place]:
     return [_moved(place, shifts[text]) for place, text in ordered]
 
 
-def sentencepiece_places(
-    tokenizer: PreTrainedTokenizerBase, row: Row, texts: Sequence[str], *, target: bool = False
-) -> Row:
-    """The row with its places by the tokenizer's SentencePiece model.
+def sentencepiece_rows(
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Row],
+    texts: Sequence[Sequence[str]],
+    *,
+    target: bool = False,
+) -> list[Row]:
+    """The rows with their places by the tokenizer's SentencePiece model; a row has a text or two.
 
     The tokens must be the very ones that the model gives for the text, read in one go or around
     the words that a user added to the vocabulary. Where a tokenizer did something else with the
     text, the places stay unknown.
     """
-    own = [number for number, added in zip(row.ids, row.special, strict=True) if not added]
     with _turned(tokenizer, target):
-        for split in (_whole, _around_added):
-            ids, places = _read(tokenizer, [split(tokenizer, text) for text in texts], target)
-            if ids == own:
-                rest = iter(places)
-                return replace(row, places=[None if added else next(rest) for added in row.special])
+        return [_row(tokenizer, row, each, target) for row, each in zip(rows, texts, strict=True)]
+
+
+def still_placed(rows: Sequence[Row], texts: Sequence[str], mended: Sequence[str]) -> list[Row]:
+    """The rows without the places of texts that mending made shorter: those are others now.
+
+    First texts come first in `texts`, then the second ones.
+    """
+    moved = {
+        number % len(rows)
+        for number, (text, now) in enumerate(zip(texts, mended, strict=True))
+        if len(text) != len(now)
+    }
+    return [_unplaced(row) if number in moved else row for number, row in enumerate(rows)]
+
+
+def _row(tokenizer: Any, row: Row, texts: Sequence[str], target: bool) -> Row:
+    own = [number for number, added in zip(row.ids, row.special, strict=True) if not added]
+    for split in (_whole, _around_added):
+        ids, places = _read(tokenizer, [split(tokenizer, text) for text in texts], target)
+        if ids == own:
+            rest = iter(places)
+            return replace(row, places=[None if added else next(rest) for added in row.special])
+    return _unplaced(row)
+
+
+def _unplaced(row: Row) -> Row:
     return replace(row, places=[None] * len(row.ids))
 
 

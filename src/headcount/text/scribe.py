@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from headcount.errors import UsageError
 from headcount.text.account import EncodeReport
 from headcount.text.chat import Frame, frame_of, render
-from headcount.text.places import fast_places, must_give_places, sentencepiece_places
+from headcount.text.places import (
+    fast_places,
+    must_give_places,
+    sentencepiece_rows,
+    still_placed,
+)
 from headcount.text.rows import Row
 from headcount.text.specials import lookalikes, special_ids, spelt_out
 from headcount.text.untouched import untouched
@@ -64,32 +69,12 @@ class Scribe:
             if not self._markup:
                 self._reread(rows, written, behind, target)
             rows = [_aligned(row) for row in rows] if self._markup else rows
-            rows = self._placed(rows, written, behind, target)
-        if self._account.mended:
-            rows = _still_placed(
-                rows,
-                [
-                    *zip(texts, written, strict=True),
-                    *zip(seconds or (), behind or (), strict=True),
-                ],
-            )
+            if self._places and not self._tokenizer.is_fast:
+                both = zip(written, behind, strict=True) if behind else zip(written, strict=True)
+                rows = sentencepiece_rows(self._tokenizer, rows, [*both], target=target)
+        if self._places and self._account.mended:
+            rows = still_placed(rows, [*texts, *(seconds or ())], [*written, *(behind or ())])
         return rows if self._markup else [self._plain(row) for row in rows]
-
-    def _placed(
-        self,
-        rows: list[Row],
-        texts: Sequence[str],
-        seconds: Sequence[str] | None,
-        target: bool,
-    ) -> list[Row]:
-        """The rows with their places, where they were asked for and are not there yet."""
-        if not self._places or self._tokenizer.is_fast:
-            return rows
-        both = [(text,) for text in texts] if seconds is None else zip(texts, seconds, strict=True)
-        return [
-            sentencepiece_places(self._tokenizer, row, each, target=target)
-            for row, each in zip(rows, both, strict=True)
-        ]
 
     def chat_rows(self, texts: Sequence[str]) -> list[Row]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
@@ -205,19 +190,6 @@ def _is_odd(row: Row, usual: int) -> bool:
 def _aligned(row: Row) -> Row:
     """The row with a place a token: ByT5 adds no end to a text that has one, but counts it."""
     return replace(row, special=row.special[len(row.special) - len(row.ids) :])
-
-
-def _still_placed(rows: list[Row], mended: list[tuple[str, str]]) -> list[Row]:
-    """The rows without the places of texts that mending made shorter: those are others now."""
-    moved = {
-        number % len(rows)
-        for number, (text, now) in enumerate(mended)
-        if len(text) != len(now) and rows[number % len(rows)].places is not None
-    }
-    return [
-        replace(row, places=[None] * len(row.ids)) if number in moved else row
-        for number, row in enumerate(rows)
-    ]
 
 
 def _must_know_language(tokenizer: PreTrainedTokenizerBase) -> None:
