@@ -20,6 +20,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, RunError, UsageError
+from headcount.importance.ablation import ablation
 from headcount.importance.gradient import gradient
 from headcount.importance.interrupted import Interrupted
 from headcount.journal import Journal
@@ -67,6 +68,16 @@ def test_options_reach_their_measure() -> None:
     assert paper.provenance["settings"]["normalize"] == "layer"
 
 
+def test_ablation_by_its_unit_mode_and_metric() -> None:
+    subject = classifier()
+    found = hc.score(subject, CLASSES, by="ablation", mode="uniform", unit="others", metric="task")
+    expected = ablation(subject, CLASSES, mode="uniform", unit="others", metric="task")
+    assert found.frame.equals(expected.frame)
+    assert found.names[0] == "ablation_others"
+    assert found.provenance["settings"]["metric"] == "accuracy"
+    assert "best_single_heads" in found.details
+
+
 def test_the_limit_takes_the_first_examples_or_a_sample() -> None:
     subject = classifier()
     first = hc.score(subject, CLASSES, limit=4)
@@ -102,6 +113,9 @@ def test_progress_names_the_measure() -> None:
         ({"by": "gradiant"}, UsageError, "There is no score 'gradiant'; choose gradient, abl"),
         ({"by": " , "}, UsageError, "No score was asked for; choose gradient"),
         ({"by": "confidence", "per": "token"}, UsageError, "per is 'token', an option of gradient"),
+        ({"by": "gradient", "mode": "mean"}, UsageError, "mode is 'mean', an option of ablation"),
+        ({"by": "ablation", "mode": "shuffle"}, UsageError, "There is no mode 'shuffle' of abl"),
+        ({"by": "ablation", "unit": "pair"}, UsageError, "The unit of ablation is 'pair'"),
         ({"by": "gradient", "per": "word"}, UsageError, "per is 'word'; choose example"),
         ({"by": "confidence", "convention": "code"}, UsageError, "does not exist under the conv"),
         ({"task": CLASSES.part([])}, InputError, r"has no examples, so nothing can be scored"),
@@ -231,7 +245,7 @@ def killing(journal, line, unit):
 Journal._write = killing
 task = tasks.classification([(source, n % 2) for n, (source, _) in enumerate(PAIRS)])
 subject = hc.load(sys.argv[2], device="cpu")
-hc.score(subject, task, by="gradient,confidence", run=sys.argv[3], batch_size=3)
+hc.score(subject, task, by="gradient,confidence,ablation", run=sys.argv[3], batch_size=3)
 """
 
 
@@ -240,13 +254,13 @@ def test_killed_and_run_again_it_ends_with_the_same_table(tmp_path: Path) -> Non
     place = tmp_path / "run"
     head = {"model_class": "BertForSequenceClassification", "num_labels": 2}
     model = save(tmp_path / "model", "bert", "wordpiece", **head)
-    for units in (3, 1):
+    for units, last in ((3, "gradient 1"), (5, "ablation batch ")):
         words = [str(Path(__file__).parent), str(model), str(place), str(units)]
         done = subprocess.run([sys.executable, "-c", KILLED, *words])
         assert done.returncode == -signal.SIGKILL
-    with Journal.open(place / "journal.jsonl", _fingerprint(place)) as journal:
-        assert list(journal.done)[-2:] == ["gradient 1", "gradient 2"]
-    subject, by = hc.load(str(model), device="cpu"), "gradient,confidence"
+        with Journal.open(place / "journal.jsonl", _fingerprint(place)) as journal:
+            assert list(journal.done)[-1].startswith(last)
+    subject, by = hc.load(str(model), device="cpu"), "gradient,confidence,ablation"
     again = hc.score(subject, CLASSES, by=by, run=place, batch_size=3)
     whole = hc.score(subject, CLASSES, by=by, batch_size=3)
     for one, two in zip(again.parts(), whole.parts(), strict=True):

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError, UsageError
+from headcount.importance.ablation import ablation
 from headcount.importance.agreement import compared
 from headcount.importance.gradient import gradient
 from headcount.importance.interrupted import Interrupted
-from headcount.importance.options import SCORES, options_by_score, read_names
+from headcount.importance.options import SCORES, column_of, options_by_score, read_names
 from headcount.journal import Journal
 from headcount.provenance import hash_strings
 from headcount.run import Run
@@ -40,21 +41,28 @@ def score(
     run: Run | str | Path | None = None,
     per: str | None = None,
     normalize: str | None = None,
+    mode: str | None = None,
+    unit: str | None = None,
+    metric: str | None = None,
     convention: str = "headcount",
     batch_size: int = 16,
     limit: int | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> HeadTable:
     """Score every head of a model on a task: a column a measure, higher is more important.
 
-    `by` is "gradient" (Michel et al. 2019), a column of `table`, a column of the survey such as
-    "confidence", measured on the task's texts where the table has none, or several of these.
+    `by` is "gradient" or "ablation" (Michel et al. 2019), a column of `table`, a column of the
+    survey such as "confidence", measured on the task's texts where the table has none, or several
+    of these. `per` and `normalize` are options of the gradient; `mode`, `unit` and `metric` of
+    ablation, whose default metric is the teacher-forced loss.
 
     With a `run`, the path of a directory, the columns join what is there. Every finished unit is on
     the disk at once: after a kill the same call goes on and ends with the same table. Ctrl-C leaves
     what was measured so far and raises `Interrupted`, which has it too. `limit` takes the first
-    examples, or with a `seed` a random sample.
+    examples, or with a `seed` a random sample; `announce` is told how long it will take, where
+    that is long.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -64,16 +72,17 @@ def score(
     """
     _check_call(subject, task)
     names = read_names(by)
-    options = options_by_score(names, {"per": per, "normalize": normalize})
+    given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
+    options = options_by_score(names, given)
     task = task if limit is None else task.limit(limit, seed)
     with _opened(run) as kept:
         work = _Work(subject, task, table, kept)
         check_names(names, work.table)
         with work.journal() as journal:
-            how = _How(convention, batch_size, seed, journal, progress)
+            how = _How(convention, batch_size, seed, journal, progress, announce)
             for name in names:
                 work.measure(name, how, options[name])
-        return work.finish(names, journal)
+        return work.finish(names, [column_of(name, options[name]) for name in names], journal)
 
 
 def check_names(names: Sequence[str], table: HeadTable | None) -> None:
@@ -101,6 +110,7 @@ class _How:
     seed: int | None
     journal: Journal | None
     progress: Progress | None
+    announce: Callable[[str], None] | None
 
     def watching(self, name: str) -> Callable[[int, int], None] | None:
         """Progress of one score."""
@@ -119,7 +129,20 @@ def _by_gradient(subject: Subject, task: Task, how: _How, options: Mapping[str, 
     )
 
 
-_MEASURES = {"gradient": _by_gradient}
+def _by_ablation(subject: Subject, task: Task, how: _How, options: Mapping[str, Any]) -> HeadTable:
+    return ablation(
+        subject,
+        task,
+        batch_size=how.batch_size,
+        seed=how.seed or 0,
+        journal=how.journal,
+        progress=how.watching("ablation"),
+        announce=how.announce,
+        **options,
+    )
+
+
+_MEASURES = {"gradient": _by_gradient, "ablation": _by_ablation}
 
 
 def _by_survey(name: str, subject: Subject, task: Task, how: _How) -> HeadTable:
@@ -208,10 +231,12 @@ class _Work:
         assert self.table is not None
         return self.table
 
-    def finish(self, names: Sequence[str], journal: Journal | None) -> HeadTable:
+    def finish(
+        self, names: Sequence[str], columns: Sequence[str], journal: Journal | None
+    ) -> HeadTable:
         """Compare the scores, and let go of the journal where nothing of it is still needed."""
         if self.run is not None and journal is not None:
-            frame = compared(self.kept, names)
+            frame = compared(self.kept, columns)
             if frame is not None:
                 self.run.write_frame("agreement", frame)
             if all(unit.split()[0] in names for unit in journal.done):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from subjects import save
+from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.bundle import sample
@@ -114,6 +116,25 @@ def test_heads_are_ranked_at_a_glance_and_kept(headcount: Callable, tmp_path: Pa
     assert set(frame["stack"]) == {"all", "enc", "dec", "cross"}
 
 
+def test_ablation_says_who_costs_something(headcount: Callable, tmp_path: Path) -> None:
+    head = {"model_class": "BertForSequenceClassification", "num_labels": 2}
+    save(tmp_path / "model", "bert", "wordpiece", **head)
+    lines = ["text\tlabel", *(f"{text}\t{number % 2}" for number, text in enumerate(ENGLISH))]
+    (tmp_path / "dev.tsv").write_text("\n".join(lines))
+    line = ["score", "model", "--task", "classification:dev.tsv", "--by", "ablation"]
+    ended = headcount(*line)
+    assert (ended.code, ended.err) == (0, "")
+    assert "of 8 cost something (p < 0.05 after Holm)." in ended.out
+    layers = headcount(*line, "--unit", "layer", "--mode", "uniform", "-o", "run")
+    assert [row.split()[1] for row in layers.out.splitlines()[2:4]] in (
+        ["enc.0", "enc.1"],
+        ["enc.1", "enc.0"],
+    )
+    kept = HeadTable.load(tmp_path / "run")
+    assert kept.names[0] == "ablation_layer"
+    assert kept.provenance["settings"]["mode"] == "uniform"
+
+
 def test_the_same_for_machines(headcount: Callable) -> None:
     line = ["score", "translator", "--task", SPEC, "--limit", 4, "--by", "gradient"]
     told = json.loads(headcount(*line, "--convention", "paper", "--json").out)
@@ -134,6 +155,8 @@ def test_the_same_for_machines(headcount: Callable) -> None:
         (["--by", "gradiant"], 2, "There is no score 'gradiant'; choose gradient, ablation, rel"),
         (["--by", ""], 2, "No score was asked for"),
         (["--by", "gradient", "--shut", "enc.0"], 2, "Both --shut and --by were given"),
+        (["--by", "gradient", "--mode", "mean"], 2, "mode is 'mean', an option of ablation"),
+        (["--by", "ablation", "--unit", "pair"], 2, "The unit of ablation is 'pair'"),
         (["--per", "token"], 2, "--per is for scores of heads; say which, e.g. --by gradient"),
         (["-o", "run"], 2, "--out is for scores of heads"),
         (["--by", "confidence", "--per", "token"], 2, "per is 'token', an option of gradient or"),

@@ -18,6 +18,8 @@ __all__ = ["print_agreement", "print_ranking"]
 
 #: So many heads are shown at either end.
 ENDS = 5
+#: Above it, chance could have done it.
+LEVEL = 0.05
 
 
 def print_ranking(table: HeadTable, name: str) -> None:
@@ -32,31 +34,61 @@ def print_ranking(table: HeadTable, name: str) -> None:
 def _drawn(table: HeadTable, name: str) -> Table:
     from rich.table import Table
 
-    order, drawn = table.rank(name), Table(box=None)
+    order, drawn = _order(table, name), Table(box=None)
     for heading, side in (("", "right"), ("head", "left"), (name, "right"), ("95%", "left")):
         drawn.add_column(heading, justify=side)  # type: ignore[arg-type]
-    ends = order if len(order) <= 2 * ENDS else [*order[:ENDS], None, *order[-ENDS:]]
-    for head in ends:
-        drawn.add_row(*(["..."] if head is None else _row(table, name, head, order)))
+    for place, head in enumerate(order):
+        if place < ENDS or place >= len(order) - ENDS:
+            drawn.add_row(str(place + 1), *_row(table, name, head, len(order) < len(table)))
+        elif place == ENDS:
+            drawn.add_row("...")
     return drawn
 
 
-def _row(table: HeadTable, name: str, head: Head, order: Sequence[Head]) -> list[str]:
+def _order(table: HeadTable, name: str) -> list[Head]:
+    """Heads from the first to the last; one for each layer where a layer has one value."""
+    order = table.rank(name)
+    layers = table.frame[name].groupby(level=["stack", "layer"]).nunique()
+    if layers.gt(1).any() or len(layers) == len(order):
+        return order
+    return list({(head.stack, head.layer): head for head in order}.values())
+
+
+def _row(table: HeadTable, name: str, head: Head, layer: bool) -> list[str]:
     values, column = table.head(head), table.column(name)
     low, high = (values.get(f"{name}_{end}") for end in ("low", "high"))
     between = "" if low is None else f"[{column.show(low)}, {column.show(high)}]"
-    return [str(order.index(head) + 1), str(head), column.show(values[name]), between]
+    called = f"{head.stack}.{head.layer}" if layer else str(head)
+    return [called, column.show(values[name]), between]
 
 
 def _lines(table: HeadTable, name: str) -> Iterator[str]:
-    """What the ranking says about stacks."""
+    """What the ranking says about stacks, and about chance."""
     order = table.rank(name)
     if len(table.stacks) > 1 and len(order) >= 2 * ENDS:
         top = order[: max(1, len(order) // 10)]
-        counts = ", ".join(f"{s} {sum(h.stack == s for h in top)}" for s in table.stacks)
-        yield f"The first tenth, {len(top)} heads: {counts}."
+        yield f"The first tenth, {len(top)} heads: {_by_stack(top, table)}."
+    if f"{name}_p_adjusted" in table.names:
+        yield from _significant(table, name)
     if name in table.notes:
         yield f"{table.column(name).title}: {table.notes[name]}."
+
+
+def _significant(table: HeadTable, name: str) -> Iterator[str]:
+    """How many heads matter, and how many stand in the way, beyond chance."""
+    p, cost = (table.numbers(column) for column in (f"{name}_p_adjusted", name))
+    sure = [head for head, chance in zip(table.heads, p, strict=True) if chance < LEVEL]
+    worse = {head for head, lost in zip(table.heads, cost, strict=True) if lost > 0}
+    for deed, heads in (
+        ("cost something", [head for head in sure if head in worse]),
+        ("are better gone", [head for head in sure if head not in worse]),
+    ):
+        where = f": {_by_stack(heads, table)}" if heads and len(table.stacks) > 1 else ""
+        yield f"{len(heads)} of {len(table)} {deed} (p < {LEVEL} after Holm){where}."
+
+
+def _by_stack(heads: Sequence[Head], table: HeadTable) -> str:
+    return ", ".join(f"{stack} {sum(h.stack == stack for h in heads)}" for stack in table.stacks)
 
 
 def print_agreement(frame: pd.DataFrame) -> None:

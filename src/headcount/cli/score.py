@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from headcount.cli import options
 from headcount.cli import score_options as own
 from headcount.cli.loading import loaded
@@ -31,6 +33,9 @@ def score(
     out: own.Out = None,
     per: own.Per = None,
     normalize: own.Normalize = None,
+    mode: own.Mode = None,
+    unit: own.Unit = None,
+    metric: own.Metric = None,
     convention: options.Convention = "headcount",
     limit: options.Limit = None,
     seed: options.Seed = None,
@@ -50,6 +55,7 @@ def score(
     [dim]headcount score ./my-classifier --task glue:sst2:glue/SST-2[/dim]
     """
     how: dict[str, Any] = {"per": per, "normalize": normalize}
+    how |= {"mode": mode, "unit": unit, "metric": metric}
     _check(by, shut, out, how)
     examples = read_task(task, task_file).build()
     if limit is not None:
@@ -98,28 +104,34 @@ def _score_heads(
     subject: Subject, task: Any, by: str, out: Path | None, how: dict[str, Any], json: bool
 ) -> None:
     from headcount.importance.agreement import compared
-    from headcount.importance.options import read_names
+    from headcount.importance.options import column_of, read_names
     from headcount.score import score as measure
 
     names = read_names(by)
-    with bars("units") as progress:
-        table = measure(subject, task, names, run=out, progress=progress, **how)
-    frame = compared(table, names)
+    with bars("examples") as progress:
+        table = measure(subject, task, names, run=out, progress=progress, announce=_say, **how)
+    columns = [column_of(name, how) for name in names]
+    frame = compared(table, columns)
     if json:
         rows = [] if frame is None else frame.to_dict("records")
         print_json(table.to_dict() | {"by": names, "agreement": rows})
         return
-    _print(table, names, frame)
+    _print(table, columns, frame)
     output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
     print_notes(subject.notes)
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
 
 
-def _print(table: HeadTable, names: list[str], frame: Any) -> None:
+def _say(sentence: str) -> None:
+    """Tell what to expect, before the long work."""
+    typer.echo(sentence, err=True)
+
+
+def _print(table: HeadTable, columns: list[str], frame: Any) -> None:
     from headcount.cli.ranking import print_agreement, print_ranking
 
-    for name in names:
+    for name in columns:
         print_ranking(table, name)
     if frame is not None:
         print_agreement(frame)

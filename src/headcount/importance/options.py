@@ -7,7 +7,7 @@ from typing import Any
 
 from headcount.errors import UsageError
 
-__all__ = ["SCORES", "options_by_score", "read_names"]
+__all__ = ["SCORES", "column_of", "options_by_score", "read_names"]
 
 #: The scores that run the model, and the options of each.
 SCORES: dict[str, tuple[str, ...]] = {
@@ -53,6 +53,16 @@ def options_by_score(names: Sequence[str], options: Mapping[str, Any]) -> dict[s
             if told:
                 sorted_out[name][key] = told
     return sorted_out
+
+
+def column_of(name: str, options: Mapping[str, Any]) -> str:
+    """The column that a score fills: ablation has one for each unit.
+
+    >>> column_of("ablation", {"unit": "others"}), column_of("gradient", {})
+    ('ablation_others', 'gradient')
+    """
+    unit = options.get("unit") or "head"
+    return f"ablation_{unit}" if name == "ablation" and unit != "head" else name
 
 
 def _own_words(name: str, takers: Sequence[str], value: str) -> str:
