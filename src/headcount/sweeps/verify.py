@@ -39,6 +39,8 @@ def verify(
             with ablated(subject, one, instead):
                 alone = task.answer(subject, few)
             _compare(both.chunk(2)[place], alone, whole, site)
+    if not shortcut.intact:
+        raise NoShortcut("it changes in place what its layers gave")
 
 
 def _ends(course: Course) -> list[Site]:

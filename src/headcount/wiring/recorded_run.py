@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 from transformers.pytorch_utils import Conv1D
 
 from headcount.models.site import Site
@@ -25,29 +25,55 @@ class RecordedRun:
         self.instead = instead
         self.rows = 0
         self.encoder: Any = None
-        self.blocks: dict[int, Any] = {}
-        self.attentions: dict[Site, Any] = {}
-        self.projections: dict[Site, Tensor] = {}
+        self._blocks: dict[int, Any] = {}
+        self._attentions: dict[Site, Any] = {}
+        self._projections: dict[Site, Tensor] = {}
         self._heads: dict[Site, Tensor] = {}
         #: What would stand in the place of the heads; nothing for zero.
         self._instead: dict[Site, Tensor] = {}
         self._encoded: dict[int, Any] = {}
         self._crossed: dict[tuple[nn.Module, int], Tensor] = {}
+        self._seals: list[tuple[Tensor, int]] = []
+
+    @property
+    def intact(self) -> bool:
+        """Whether the model has left alone what it gave: some work in place."""
+        return all(tensor._version == version for tensor, version in self._seals)
+
+    def keep_block(self, step: int, output: Any) -> None:
+        """Keep what a block gave."""
+        self._blocks[step] = output
+        self._seal(output)
+
+    def keep_attention(self, site: Site, output: Any) -> None:
+        """Keep what an attention module gave."""
+        self._attentions[site] = output
+        self._seal(output)
+
+    def keep_projection(self, site: Site, output: Tensor) -> None:
+        """Keep what an output projection gave."""
+        self._projections[site] = output
+        self._seal(output)
+
+    def _seal(self, output: Any) -> None:
+        tensors = [part for part in tree_leaves(output) if isinstance(part, Tensor)]
+        self._seals += [(tensor, tensor._version) for tensor in tensors]
 
     def hear(self, site: Site, attended: Attended) -> None:
         """Keep what the heads of a site gave, and what would stand in their place."""
         self.rows = attended.output.shape[0]
         self._heads[site] = attended.output
+        self._seal(attended.output)
         if self.instead is not zero:
             self._instead[site] = self.instead(site, attended)
 
     def block(self, step: int, copies: int) -> Any:
         """What a block gave."""
-        return copied(self.blocks[step], self.rows, copies)
+        return copied(self._blocks[step], self.rows, copies)
 
     def attention(self, site: Site, copies: int) -> Any:
         """What an attention module gave."""
-        return copied(self.attentions[site], self.rows, copies)
+        return copied(self._attentions[site], self.rows, copies)
 
     def encoded(self, copies: int) -> Any:
         """What the encoder gave; always the same object for as many copies."""
@@ -81,7 +107,7 @@ class RecordedRun:
         return project(replaced(heads, rows, other).flatten(-2))
 
     def _less_one(self, site: Site, heads: list[int], matrix: Tensor) -> Tensor:
-        whole = self.projections[site]
+        whole = self._projections[site]
         made = whole.new_empty((len(heads), *whole.shape))
         for place, head in enumerate(heads):
             share = self._heads[site][:, :, head]

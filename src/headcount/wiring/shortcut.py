@@ -54,6 +54,11 @@ class Shortcut:
         with self._stand_ins.recording():
             return run()
 
+    @property
+    def intact(self) -> bool:
+        """Whether the model has left alone what the whole run kept."""
+        return self._stand_ins.kept.intact
+
     def again(self, run: Callable[[], T], site: Site, chosen: Tensor) -> T:
         """Run from a site on with heads ablated, true or false `[ablation, head]`.
 

@@ -134,7 +134,7 @@ class StandIns:
             return self.kept.block(step, self.aim.copies if last else 1)
         output = self._own[block](*args, **kwargs)
         if self.is_recording:
-            self.kept.blocks[step] = output
+            self.kept.keep_block(step, output)
         return output
 
     def _attention(self, attention: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -148,7 +148,7 @@ class StandIns:
         self._here = site
         output = self._own[attention](*args, **kwargs)
         if self.is_recording:
-            self.kept.attentions[site] = output
+            self.kept.keep_attention(site, output)
         return output
 
     def _without_running(self, passage: Passage, aim: Aim) -> Any:
@@ -168,7 +168,7 @@ class StandIns:
             return made
         output: Tensor = self._own[projection](heads)
         if self.is_recording and self._here is not None:
-            self.kept.projections[self._here] = output
+            self.kept.keep_projection(self._here, output)
         return output
 
     # --- which call is which --------------------------------------------------------------------
