@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from headcount.lrp.contraction import contracted
 from headcount.lrp.shape import over, per_example
 
 __all__ = [
@@ -159,13 +160,11 @@ def _through_norm(
 def _shared(z: Tensor, relevance: Tensor, eps: float, alpha_beta: bool) -> Tensor:
     """Relevance `[row, out]` shared among inputs by their contributions `[row, in, out]`."""
     if not alpha_beta:
-        return torch.einsum("rio,ro->ri", z, over(relevance, z.sum(dim=1), eps))
+        return contracted(z, over(relevance, z.sum(dim=1), eps))
     above = z.clamp_min(0)
     below = z - above
     up, down = parts(above.sum(dim=1), below.sum(dim=1), eps)
-    return torch.einsum("rio,ro->ri", above, relevance * up) + torch.einsum(
-        "rio,ro->ri", below, relevance * down
-    )
+    return contracted(above, relevance * up) + contracted(below, relevance * down)
 
 
 def _without_bias(x: Tensor, weight: Tensor, relevance: Tensor, eps: float) -> Tensor:

@@ -50,4 +50,5 @@ def repeated(tensor: Tensor, heads: int) -> Tensor:
 
 def grouped(tensor: Tensor, heads: int) -> Tensor:
     """The reverse for relevance: summed over the query heads that read the same key head."""
-    return tensor.unflatten(-3, (heads, -1)).sum(dim=-3)
+    apart = tensor.reshape(*tensor.shape[:-3], heads, -1, *tensor.shape[-2:])
+    return apart.sum(dim=-3)

@@ -25,7 +25,7 @@ def z_plus_dense(
     themselves are not clipped. The whole tensor is one example, unless `batched`: then each row
     of the first axis is.
 
-    >>> z_plus_dense(torch.tensor([[1.0, 3.0]]), torch.tensor([[1.0], [1.0]]), torch.tensor([[8.0]]))
+    >>> z_plus_dense(torch.tensor([[1.0, 3.0]]), torch.ones(2, 1), torch.tensor([[8.0]]))
     tensor([[2.0000, 6.0000]])
     """
     flow = z_plus_flow(x, weight, relevance, eps)
@@ -90,7 +90,7 @@ def z_plus_keep(flows: list[Tensor], relevance: Tensor, *, batched: bool) -> lis
 
 
 def _total(tensor: Tensor, batched: bool) -> Tensor:
-    return tensor.flatten(1).sum(dim=1) if batched else tensor.sum()
+    return tensor.reshape(tensor.shape[0], -1).sum(dim=1) if batched else tensor.sum()
 
 
 def _beside(factor: Tensor, tensor: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -22,7 +22,7 @@ from headcount.models.anatomy import Anatomy
 from headcount.models.site import Site
 from headcount.models.switch import base_function, register, switched
 
-__all__ = ["Attended", "Part", "attached"]
+__all__ = ["Attended", "Part", "attached", "shown"]
 
 PREFIX = "headcount-"
 
@@ -62,9 +62,15 @@ def attend(
     function = base_function(module, base)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
     dropout = float(kwargs.get("dropout") or 0.0)
+    attended = Attended(output, weights, attention_mask, value, dropout)
+    return shown(module, attended), weights
+
+
+def shown(module: nn.Module, attended: Attended) -> Tensor:
+    """What the heads gave, after every attached part in turn has seen or changed it."""
     for part in _PARTS.get(id(module), ()):
-        output = part(module, Attended(output, weights, attention_mask, value, dropout))
-    return output, weights
+        attended = replace(attended, output=part(module, attended))
+    return attended.output
 
 
 @contextmanager
