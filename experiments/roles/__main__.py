@@ -1,4 +1,4 @@
-"""`python -m experiments.roles --data DIR --translators DIR`: survey, write docs/results/roles.json."""
+"""`python -m experiments.roles --data DIR --translators DIR`: writes docs/results/roles.json."""
 
 from __future__ import annotations
 
