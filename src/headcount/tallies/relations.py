@@ -189,7 +189,7 @@ class Relations:
     def _ask(self, sighting: Sighting, words: Words) -> Asked:
         return ask(
             arcs_of(words, self._marks),
-            [Unit.of(*unit) for unit in zip(sighting.batch.index, texts_of(words), strict=True)],
+            [Unit.of(*unit) for unit in zip(sighting.batch.index, _texts(words), strict=True)],
             self._directions,
             self._offsets,
             words=words.there.shape[1],
@@ -199,7 +199,7 @@ class Relations:
         )
 
 
-def texts_of(words: Words) -> list[str]:
+def _texts(words: Words) -> list[str]:
     """The text of each row's sentence."""
     return [sentence.text if sentence else "" for sentence in words.sentences]
 
