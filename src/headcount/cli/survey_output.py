@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headcount.cli.output import output, print_notes, print_table
 
 if TYPE_CHECKING:
+    from headcount.roles.role import Role
     from headcount.subject import Subject
     from headcount.table import HeadTable
 
@@ -69,9 +70,17 @@ def _print_roles(table: HeadTable, subject: Subject) -> None:
             len(table),
             subject.name,
             judged=[role.name for role in all_roles() if role not in missing],
-            unjudged={role.name: _NEEDED.get(role.name, "") for role in missing},
+            unjudged={role.name: _why(role, table) for role in missing},
         )
     )
+
+
+def _why(role: Role, table: HeadTable) -> str:
+    """What would have to be given, or why a corpus cannot tell; empty where no corpus could."""
+    noted = [table.notes[name] for name in role.reads if name in table.notes]
+    if noted and "trials" not in role.reads:
+        return noted[0]
+    return _NEEDED.get(role.name, "")
 
 
 def _sizes(name: str, about: Mapping[str, Any]) -> str:
