@@ -147,3 +147,13 @@ def test_a_table_whose_columns_are_all_replaced_is_the_second_one() -> None:
 def test_a_table_without_columns_takes_the_others_provenance() -> None:
     joined = HeadTable.of(HEADS, {}).join(table({"provenance": {"data": "two"}}, b=[1, 2]))
     assert joined.provenance == {"data": "two"}
+
+
+def test_a_replaced_column_keeps_its_place_in_values_and_bounds() -> None:
+    heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
+    bounds = {"low": {"a": [0, 0], "b": [0, 0]}, "high": {"a": [9, 9], "b": [9, 9]}}
+    one = HeadTable.of(heads, {"a": [1, 2], "b": [3, 4]}, **bounds)
+    newer = {part: {"a": [5, 5]} for part in ("low", "high")}
+    joined = one.join(HeadTable.of(heads, {"a": [5, 5]}, **newer), replace=True)
+    assert [list(part) for part in joined.parts()] == [["a", "b"]] * 3
+    assert joined.low["a"].tolist() == [5, 5]

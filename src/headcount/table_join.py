@@ -27,8 +27,11 @@ def join(one: HeadTable, other: HeadTable, *, replace: bool = False) -> HeadTabl
         for name in shared:
             _check_same_values(one, other, name)
         joined = _lend_intervals(_side_by_side(one, other.without(shared)), other)
-    new = [name for name in other.names if name not in shared]
-    joined.frame = joined.frame[[*one.names, *new]]
+    order = [*one.names, *(name for name in other.names if name not in shared)]
+    joined.frame = joined.frame[order]
+    joined.low, joined.high = (
+        part[[name for name in order if name in part]] for part in joined.parts()[1:]
+    )
     return joined
 
 
