@@ -425,9 +425,9 @@ BAD: dict[str, tuple[str, int, str]] = {
         "--long is 'drop'; choose window, truncate or error.",
     ),
     "unknown format": (
-        "{bert} --text s.txt --format csv",
+        "{bert} --text s.txt --format xml",
         2,
-        "--format is 'csv'; choose txt, tsv or conllu.",
+        "--format is 'xml'; choose txt, tsv, csv, conllu, conll or jsonl.",
     ),
     "longer than the model": (
         "{bert} --text s.txt --max-length 999",

@@ -67,8 +67,8 @@ def survey(
         str | None,
         typer.Option(
             metavar="KIND",
-            callback=options.one_of("txt", "tsv", "conllu"),
-            help="What the input is, if its name does not tell: txt, tsv, conllu.",
+            callback=options.one_of("txt", "tsv", "csv", "conllu", "conll", "jsonl"),
+            help="What the input is, if its name does not tell: txt, tsv, csv, conllu, conll, jsonl.",
         ),
     ] = None,
     max_length: Annotated[

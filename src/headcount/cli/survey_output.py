@@ -31,6 +31,8 @@ def print_survey(
     notes: Sequence[str],
 ) -> None:
     """The roles, where heads were judged; the columns, where not or where some were chosen."""
+    from headcount.text.faults import skipped_in_words
+
     judged = "roles" in table.details
     if columns is not None or not judged:
         shown = (
@@ -44,7 +46,8 @@ def print_survey(
     sizes = [_sizes(name, read) for name, read in corpora.items()]
     output().print(f"{'; '.join(sizes)}; {subject!r}", style="dim")
     remarks = [remark for read in corpora.values() for remark in read["remarks"]]
-    skipped = [line for read in corpora.values() for line in _skipped(read["counts"]["skipped"])]
+    counts = [read["counts"]["skipped"] for read in corpora.values()]
+    skipped = [line for each in counts for line in skipped_in_words(each)]
     print_notes([*subject.notes, *remarks, *skipped, *notes])
 
 
@@ -91,10 +94,3 @@ def _sizes(name: str, about: Mapping[str, Any]) -> str:
     number = counts["sentences"]
     named = unit.removesuffix("s") if number == 1 else unit
     return f"{number:,} {named} of {name}, {tokens} tokens"
-
-
-def _skipped(counts: Mapping[str, int]) -> list[str]:
-    return [
-        f"{number} {what.removesuffix('s') if number == 1 else what} skipped."
-        for what, number in counts.items()
-    ]
