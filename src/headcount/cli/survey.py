@@ -68,7 +68,8 @@ def survey(
         typer.Option(
             metavar="KIND",
             callback=options.one_of("txt", "tsv", "csv", "conllu", "conll", "jsonl"),
-            help="What the input is, if its name does not tell: txt, tsv, csv, conllu, conll, jsonl.",
+            help="What the input is, if its name does not tell: txt, tsv, csv, conllu, conll "
+            "or jsonl.",
         ),
     ] = None,
     max_length: Annotated[
