@@ -78,8 +78,18 @@ class Tracing:
             self.tracer = None
             self.entrances.begin(None)
 
+    @property
+    def ledger(self) -> Ledger:
+        """The counters of the forward under way."""
+        assert self.tracer is not None  # asked for within `forward` only
+        return self.tracer.ledger
+
     def back(self, output: Tensor, starts: Tensor, ledger: Ledger) -> Relevance:
-        """Send each of the starts `[start, *output]` back to the heads."""
+        """Send each of the starts `[start, *output]` back to the heads.
+
+        Where the rule settles totals, what counts of a start is its absolute value.
+        """
+        starts = starts.abs() if self.rule.settles else starts
         counters = [*ledger.heads.values(), *_flow_counters(ledger)]
         found = _gradients(output, counters, starts, _ROOM // max(1, ledger.size) or 1)
         heads = dict(zip(ledger.heads, found, strict=False))
