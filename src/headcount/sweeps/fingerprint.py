@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from headcount.provenance import hash_strings
 from headcount.subject import Subject
 from headcount.sweeps.intervention import Intervention
 from headcount.tasks.task import Task
+from headcount.text.batch import Batch
 
 __all__ = ["fingerprint"]
 
@@ -17,6 +19,7 @@ def fingerprint(
     subject: Subject,
     task: Task,
     interventions: Sequence[Intervention],
+    batches: Sequence[Batch],
     reference: Task | None,
 ) -> dict[str, Any]:
     """Model, data and interventions, by names that an error can use."""
@@ -31,4 +34,15 @@ def fingerprint(
         "first intervention": interventions[0].name,
         "interventions": f"{len(heads)} ({hash_strings(heads)})",
         "reference": None if reference is None else reference.hash,
+        "tokens": _tokens(batches),
     }
+
+
+def _tokens(batches: Sequence[Batch]) -> str:
+    """A hash of what the model is given: another tokenizer gives other tokens."""
+    digest = hashlib.sha256()
+    for batch in batches:
+        for name, tensor in sorted(batch.inputs.items()):
+            digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

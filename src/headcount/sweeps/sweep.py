@@ -71,8 +71,9 @@ def sweep(
         )
         ledger = Ledger(journal, name)
         if journal is not None:
-            about = fingerprint(subject, task, interventions, reference)
-            ledger.begin(about | {"batch_size": batch_size, "seed": seed, "way": way.name})
+            settings = {"batch_size": batch_size, "seed": seed, "way": way.name}
+            about = fingerprint(subject, task, interventions, examples.batches, reference)
+            ledger.begin(settings | about)
         job = Job(subject, task, interventions, examples, way, ledger, instead, why)
         return job.run(progress, announce)
 
