@@ -1,0 +1,141 @@
+"""Means over texts of a figure and of its baseline, paired, on two splits; all from streaming sums.
+
+For figures that are no counts (weights, masses): every text gives one value for each head and
+question, and one for the baseline where it has one. Half of the texts choose (`select`), half judge
+(`report`), as for relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from headcount import stats
+from headcount.heads import STACKS
+from headcount.models.site import Site
+from headcount.stats.results import Floats
+from headcount.tallies.relation_counts import Unit
+from headcount.tallies.relation_figures import SPLITS, in_selection
+
+__all__ = ["Compared", "PairedMeans", "chosen_texts"]
+
+Side = Literal["greater", "less"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One batch's values ``[batch, head, question]``, and which of them count.
+
+    `there` says which texts ask a question ``[batch, question]``; `known` where there is a baseline
+    to compare with.
+    """
+
+    value: Tensor
+    there: Tensor
+    baseline: Tensor
+    known: Tensor
+
+
+class PairedMeans:
+    """Sums by site and question; they merge by addition."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Site, dict[str, Tensor]] = {}
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._sums)
+
+    def add(self, site: Site, questions: Sequence[str], found: Compared, chosen: Tensor) -> None:
+        """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``."""
+        # Texts, values, squares; of texts with a baseline: number, values, baselines, differences.
+        there, known = found.there[:, None], (found.known & found.there)[:, None]
+        value = torch.where(there, found.value, 0.0).double()
+        ours = torch.where(known, found.value, 0.0).double()
+        theirs = torch.where(known, found.baseline, 0.0).double()
+        away = ours - theirs
+        ones, compared = (part.double().expand_as(value) for part in (there, known))
+        parts = (ones, value, value**2, compared, ours, theirs, away, away**2)
+        split = torch.stack([chosen, ~chosen], dim=1).double()
+        sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split).cpu()
+        own = self._sums.setdefault(site, {})
+        for question, more in zip(questions, sums, strict=True):
+            own[question] = own[question] + more if question in own else more
+
+    def merge(self, other: PairedMeans) -> None:
+        """Add the sums of another part of the corpus."""
+        for site, sums in other._sums.items():
+            own = self._sums.setdefault(site, {})
+            for question, more in sums.items():
+                own[question] = own[question] + more if question in own else more.clone()
+
+    def questions(self, site: Site) -> list[str]:
+        """The questions that some text of a site asked, by name."""
+        return sorted(name for name, sums in self._sums.get(site, {}).items() if sums[:, 0].any())
+
+    def broken(self, site: Site) -> bool:
+        """Whether a site's attention was not a number somewhere."""
+        return any(bool(sums.isnan().any()) for sums in self._sums[site].values())
+
+    def mean(self, site: Site, question: str) -> stats.Interval:
+        """The mean over all texts with its 95% interval, a value a head."""
+        n, v, vv = self._sums[site][question].numpy().sum(axis=0)[:3]
+        return stats.mean_interval(v, vv, n)
+
+    def frame(self, label: str, side: Side = "greater", support: int = 2) -> pd.DataFrame:
+        """A row for each head, question and split; p of "not greater (less) than the baseline".
+
+        Student's t over texts, on `report` alone, Holm over all heads and questions together;
+        questions with fewer texts than `support` are shown and not tested.
+        """
+        sites = sorted(self._sums, key=lambda site: (STACKS.index(site.stack), site.layer))
+        asked = [site for site in sites if self.questions(site)]
+        parts = [self._site_frame(site, label, side, support) for site in asked]
+        frame = pd.concat(parts, ignore_index=True)
+        p = frame["p"].to_numpy(dtype=float)
+        return frame.assign(p_adjusted=stats.holm(p), p_bh=stats.benjamini_hochberg(p))
+
+    def _site_frame(self, site: Site, label: str, side: Side, support: int) -> pd.DataFrame:
+        """All rows of a site at once: ``[question, split, head]`` one after another."""
+        questions = self.questions(site)
+        halves = np.stack([self._sums[site][question].numpy() for question in questions])
+        sums = np.concatenate([halves, halves.sum(axis=1, keepdims=True)], axis=1)
+        figures = _figures(np.moveaxis(sums, 2, 0), side, support)
+        shape = (len(questions), len(SPLITS), site.heads)
+        key = {
+            "stack": np.full(shape, site.stack),
+            "layer": np.full(shape, site.layer),
+            "head": np.broadcast_to(np.arange(site.heads), shape),
+            label: np.broadcast_to(np.array(questions, dtype=object)[:, None, None], shape),
+            "split": np.broadcast_to(np.array(SPLITS, dtype=object)[:, None], shape),
+        }
+        frame = pd.DataFrame({name: part.ravel() for name, part in (key | figures).items()})
+        return frame[frame["n"] > 0].astype({"n": "int64"})
+
+
+def _figures(sums: Floats, side: Side, support: int) -> dict[str, Floats]:
+    """The figures of sums ``[sum, question, split, head]``."""
+    n, v, vv, m, ours, theirs, d, dd = sums
+    value, low, high = stats.mean_interval(v, vv, n)
+    away, away_low, away_high = stats.mean_interval(d, dd, m)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        compared, baseline = (np.where(m > 0, part / m, np.nan) for part in (ours, theirs))
+    sign = 1 if side == "greater" else -1
+    tested = m >= max(support, 2)
+    tested[:, [SPLITS.index("select"), SPLITS.index("all")]] = False
+    p = np.where(tested, stats.ratio_test(sign * d, m, dd, sign * d, m, m), np.nan)
+    return {
+        "n": n, "value": value, "low": low, "high": high, "compared": compared,
+        "baseline": baseline, "difference": away, "difference_low": away_low,
+        "difference_high": away_high, "p": p,
+    }  # fmt: skip
+
+
+def chosen_texts(units: Sequence[Unit], device: torch.device, seed: int = 0) -> Tensor:
+    """Which rows of a batch belong to `select`, bool ``[batch]``."""
+    return torch.from_numpy(in_selection(units, seed)).to(device)

@@ -1,0 +1,108 @@
+"""Links between words: who is linked with whom, and what is left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from trees import sight, site
+
+from headcount.errors import UsageError
+from headcount.tallies.links import Links
+from headcount.text.joined import spaced
+from headcount.text.sentence import Sentence, Word
+
+#  0 Ann  1 sings  2 and  3 Tom  4 hums
+TWO = spaced(
+    [
+        Word("Ann", upos="PROPN", deprel="nsubj", head=2),
+        Word("sings", upos="VERB", deprel="root", head=0),
+        Word("and", upos="CCONJ", deprel="cc", head=5),
+        Word("Tom", upos="PROPN", deprel="nsubj", head=5),
+        Word("hums", upos="VERB", deprel="conj", head=2),
+    ]
+)
+
+
+def value(tally: Links, link: str) -> float:
+    frame = tally.details()["links"].query("split == 'all'")
+    return float(frame[frame["link"] == link]["value"].iloc[0])
+
+
+def weights(**cells: float) -> list[list[float]]:
+    maps = np.zeros((5, 5))
+    for cell, weight in cells.items():
+        maps[int(cell[1]), int(cell[2])] = weight
+    return maps.tolist()
+
+
+@pytest.mark.parametrize(
+    ("pairing", "convention", "found"),
+    [
+        (None, "headcount", 0.9),  # Ann and Tom's verb too
+        ("linked", "headcount", 0.2),
+        (None, "paper", 0.9),
+        (None, "code", 0.2),
+        ("zip", "headcount", 0.2),
+    ],
+)
+def test_pairings(pairing: str | None, convention: str, found: float) -> None:
+    tally = Links(convention, pairing=pairing)
+    tally.update(sight([TWO], [[weights(c04=0.9, c01=0.2, c34=0.1, c40=0.5)]]))
+    assert value(tally, "subject->verb") == pytest.approx(found)
+
+
+def test_a_head_that_looks_back_only_is_asked_about_what_it_sees() -> None:
+    tally = Links()
+    tally.update(sight([TWO], [[weights(c43=0.6)]], site("dec", causal=True)))
+    assert value(tally, "verb->subject") == pytest.approx(0.6)
+    assert value(tally, "subject->verb") == 0.0  # Tom sees Ann's verb alone
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        spaced([Word("Rain")]),
+        spaced([Word("Rain", deprel="nsubj", head=0), Word("fell", upos="VERB", head=0)]),
+        spaced([Word("Rain", deprel="nsubj", head=9), Word("fell", upos="VERB", head=0)]),
+        spaced(
+            [Word("Rain", upos="NOUN", deprel="nsubj", head=2), Word("wet", upos="ADJ", head=0)]
+        ),
+    ],
+    ids=["bare", "to the root", "outside", "not a verb"],
+)
+def test_sentences_without_a_link_say_nothing(sentence: Sentence) -> None:
+    tally = Links()
+    size = len(sentence.words or ())
+    tally.update(sight([sentence], [[np.eye(size).tolist()]]))
+    assert tally.details() == {}
+    assert {reading.note for reading in tally.compute()} == {
+        "no sentence has both ends of such a link"
+    }
+
+
+def test_the_whole_sentence_cannot_be_moved_so_there_is_no_baseline() -> None:
+    pair = spaced([Word("Ann", deprel="nsubj", head=2), Word("sings", upos="VERB", head=0)])
+    tally = Links()
+    tally.update(sight([pair], [[[[0.3, 0.7], [0.5, 0.5]]]]))
+    row = tally.details()["links"].query("split == 'all' and link == 'subject->verb'").iloc[0]
+    assert row["value"] == pytest.approx(0.7)
+    assert np.isnan(row["baseline"])
+    assert np.isnan(row["p"])
+
+
+def test_outliers_are_above_the_99th_percentile() -> None:
+    tally = Links()
+    maps = [weights(c01=0.1 if head else 0.9) for head in range(120)]
+    tally.update(sight([TWO], [maps]))
+    frame = tally.details()["links"].query("split == 'all' and link == 'subject->verb'")
+    assert frame[frame["outlier"]]["head"].tolist() == [0]
+
+
+def test_cross_heads_and_settings_that_mean_nothing() -> None:
+    tally = Links()
+    tally.update(sight([TWO], [[weights()]], site("cross")))
+    assert {reading.note for reading in tally.compute()} == {"queries and keys are different texts"}
+    with pytest.raises(UsageError, match="pairing is 'each'; choose all, linked or zip"):
+        Links(pairing="each")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no convention 'old'"):
+        Links("old")
