@@ -94,8 +94,8 @@ def test_it_is_the_definition(family: str, unit: str) -> None:
     assert set(frame["target"]) == {"rare", "rare_two"}
     for row in frame[frame["head"].isin([0, 3])].itertuples():
         wanted = slow(family, row.stack, row.layer, row.head, row.target == "rare_two", unit)
-        assert [row.share, row.chance, row.baseline] == pytest.approx(wanted), row
-    assert frame["p"].between(0, 1).all()
+        assert [row.share, row.chance, row.uncommon] == pytest.approx(wanted), row
+    assert frame[["p", "p_uncommon"]].stack().between(0, 1).all()
 
 
 @pytest.mark.parametrize("family", KINDS)
@@ -104,7 +104,7 @@ def test_batches_padding_and_shards_never_show(family: str) -> None:
     left = KINDS[family] != "enc-dec"
     for sizes, side, extra in (([1] * 14, False, 0), ([5, 5, 4], left, 3)):
         again = tallied(family, sizes, left=side, extra=extra).details()["rarity"]
-        figures = ["share", "low", "high", "chance", "baseline", "p", "n"]
+        figures = ["share", "low", "high", "chance", "uncommon", "p", "p_uncommon", "n"]
         np.testing.assert_allclose(whole[figures], again[figures], rtol=1e-9)
 
 
@@ -128,7 +128,7 @@ def test_tied_tokens_all_count() -> None:
     frame = tally.details()["rarity"].set_index("target")
     # Two of the six tokens in sight share the lowest count: the second rarest is as rare.
     assert frame["chance"].round(6).unique().tolist() == [round(2 / 6, 6)]
-    assert frame["baseline"].unique().tolist() == [1.0]
+    assert frame["uncommon"].unique().tolist() == [1.0]
 
 
 def test_no_sentence_with_a_rare_token_is_told() -> None:

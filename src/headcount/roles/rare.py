@@ -8,6 +8,7 @@ the paper, so the threshold is ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
@@ -21,11 +22,13 @@ __all__ = ["Rare"]
 
 @dataclass(frozen=True)
 class Rare:
-    """Heads that point to one of the two rarest tokens, more than any shunning of common ones."""
+    """Heads that point to one of the two rarest tokens of a sentence."""
 
     #: The least share of tokens on one of the two rarest.
     share: float = 0.5
-    #: The level of the test against a pick among uncommon tokens, Holm over all heads.
+    #: What it must surely lie above: a pick among all tokens, or among the uncommon ones alone.
+    above: Literal["chance", "uncommon"] = "chance"
+    #: The level of that test, Holm over all heads.
     level: float = 0.05
     name = "rare"
     reads = ("rare_two", "rarity")
@@ -35,7 +38,9 @@ class Rare:
         found = table.details["rarity"].set_index(["stack", "layer", "head"])
         rarest = found.loc[found["target"] == "rare", "share"]
         two = found[found["target"] == "rare_two"]
-        two = two.assign(rarest=rarest, p_adjusted=stats.holm(two["p"].to_numpy())).reset_index()
+        p = two["p" if self.above == "chance" else "p_uncommon"]
+        two = two.assign(rarest=rarest, baseline=two[self.above], p=p).reset_index()
+        two = two.assign(p_adjusted=stats.holm(two["p"].to_numpy()))
         held = two[(two["share"] >= self.share) & (two["p_adjusted"] <= self.level)]
         return [_verdict(row) for _, row in held.sort_values("share", ascending=False).iterrows()]
 
@@ -58,5 +63,5 @@ def _verdict(row: pd.Series) -> Verdict:
         p_adjusted=float(row["p_adjusted"]),
         evidence=f"one of the two rarest tokens {row['share']:.2f} "
         f"[{row['low']:.2f}, {row['high']:.2f}], the rarest {row['rarest']:.2f}, "
-        f"any uncommon token {row['baseline']:.2f}",
+        f"a blind pick {row['chance']:.2f}, one of uncommon tokens {row['uncommon']:.2f}",
     )

@@ -37,8 +37,8 @@ class Rarest:
     chance_one: Floats
     chance_two: Floats
     #: The chance that a pick among the uncommon tokens in sight hits.
-    baseline_one: Floats
-    baseline_two: Floats
+    uncommon_one: Floats
+    uncommon_two: Floats
 
 
 def known_frequencies(
@@ -85,9 +85,9 @@ def rarest(
         eligible=one <= border,
         chance_one=hits_one / in_sight,
         chance_two=hits_two / in_sight,
-        baseline_one=hits_one / np.maximum(uncommon, 1),
+        uncommon_one=hits_one / np.maximum(uncommon, 1),
         # Where the second rarest form is a common one, every uncommon token is a hit.
-        baseline_two=np.minimum(hits_two, uncommon) / np.maximum(uncommon, 1),
+        uncommon_two=np.minimum(hits_two, uncommon) / np.maximum(uncommon, 1),
     )
 
 

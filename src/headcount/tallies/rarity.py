@@ -55,6 +55,9 @@ RARE_TWO = Column(
     group="Where it points",
 )
 
+#: Picks that look at no map: among all tokens in sight, and among the uncommon ones.
+BLIND = ("chance", "uncommon")
+
 _LEFT_OUT = frozenset({"separator"})
 
 
@@ -64,8 +67,8 @@ class Rarity(SumsTally):
 
     `frequencies` are one for all sides, or one a side ("source", "target"). A causal query is
     held to the tokens it can see. With `unit="sentence"` every sentence weighs the same, by the
-    share of its queries. Chance is a pick among all tokens in sight, the baseline a pick among
-    those that are uncommon: what a head would reach that only shuns frequent tokens.
+    share of its queries. Chance is a pick among all tokens in sight; `uncommon` a pick among the
+    uncommon ones: what a head would reach that only shuns frequent tokens.
     """
 
     frequencies: Frequencies | Mapping[str, Frequencies]
@@ -93,7 +96,7 @@ class Rarity(SumsTally):
             hits = over_rows((pointed <= limit[:, None]).double(), rows)
             blind = {
                 part: (self._by_query(sighting, getattr(known, f"{part}_{which}")) * rows).sum(-1)
-                for part in ("chance", "baseline")
+                for part in BLIND
             }
             self._add(sighting.site, name, hits, blind, rows.sum(-1).double())
 
@@ -102,7 +105,7 @@ class Rarity(SumsTally):
         return [self._read(site, column.name) for site in self.sums for column in self.columns]
 
     def details(self) -> dict[str, pd.DataFrame]:
-        """`rarity`: for each head and target its share, its interval, chance, baseline and p."""
+        """`rarity`: for each head and target its share, its interval, two blind picks and p."""
         frames = [
             self._frame(site, column.name)
             for site in self.sums
@@ -119,8 +122,9 @@ class Rarity(SumsTally):
             hits, blind = hits / each[:, None], {part: x / each for part, x in blind.items()}
             cells = (cells > 0).double()
         add_micro(self.sums, site, name, hits, cells)
-        add_micro(self.sums, site, f"{name}_over", hits - blind["baseline"][:, None], cells)
-        self.sums.add(site, {f"{name}_{part}": x.sum() for part, x in blind.items()})
+        for part, expected in blind.items():
+            add_micro(self.sums, site, f"{name}_over_{part}", hits - expected[:, None], cells)
+            self.sums.add(site, {f"{name}_{part}": expected.sum()})
 
     def _rarest(self, sighting: Sighting) -> tuple[Tensor, Rarest] | None:
         """What is rarest on the side of the keys; the same for all sites of a batch."""
@@ -172,12 +176,12 @@ class Rarity(SumsTally):
         return "nothing is known of the tokens of ready inputs"
 
     def _frame(self, site: Site, name: str) -> pd.DataFrame:
-        sums, over = (micro_sums(self.sums, site, part) for part in (name, f"{name}_over"))
+        sums = micro_sums(self.sums, site, name)
+        over = [micro_sums(self.sums, site, f"{name}_over_{part}") for part in BLIND]
         share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
-        blind = {
-            part: float(self.sums.of(site, f"{name}_{part}")) / np.maximum(sums.n, 1)
-            for part in ("chance", "baseline")
-        }
         about = {"stack": site.stack, "layer": site.layer, "head": np.arange(site.heads)}
-        figures = {"share": share, "low": low, "high": high, **blind, "p": stats.ratio_test(*over)}
+        figures = {"share": share, "low": low, "high": high}
+        for part in BLIND:
+            figures[part] = float(self.sums.of(site, f"{name}_{part}")) / np.maximum(sums.n, 1)
+        figures |= {"p": stats.ratio_test(*over[0]), "p_uncommon": stats.ratio_test(*over[1])}
         return pd.DataFrame({**about, "target": name, "n": sums.n.astype(int), **figures})
