@@ -1,4 +1,4 @@
-"""Features: which words have them, labels of three schemes, and what is told where there are none."""
+"""Features: which words have them, labels of three schemes, what is told where there are none."""
 
 from __future__ import annotations
 

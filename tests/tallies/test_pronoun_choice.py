@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from trees import sight, site
 
+import headcount as hc
+from headcount.subject import Subject
 from headcount.tallies.pronoun_choice import PronounChoice
 from headcount.text.joined import spaced
 from headcount.text.sentence import Sentence, Span, Word
@@ -16,8 +19,11 @@ from headcount.text.sentence import Sentence, Span, Word
 TEXT = "Ann Hill met Eve ; she left"
 
 
+ANN, EVE = Span(0, 1), Span(3, 3)
+
+
 def passage(
-    meant: str = "A", text: str = TEXT, pronoun: int = 5, a: Span = Span(0, 1), b: Span = Span(3, 3)
+    meant: str = "A", text: str = TEXT, pronoun: int = 5, a: Span = ANN, b: Span = EVE
 ) -> Sentence:
     names = {"A": a, "B": b}
     together = [Span(pronoun, pronoun), *(span for name, span in names.items() if name in meant)]
@@ -50,7 +56,7 @@ def test_a_name_gets_the_sum_of_its_words() -> None:
 
 def test_nearest_and_first_are_told_by_place() -> None:
     tally = PronounChoice()
-    swapped = passage("A", a=Span(3, 3), b=Span(0, 1))  # A stands second here
+    swapped = passage("A", a=EVE, b=ANN)  # A stands second here
     tally.update(sight([swapped], [[looking(0.2, 0.2, 0.3)]]))
     assert rows(tally) == {"accuracy": 0.0, "nearest": 1.0, "first": 0.0}
 
@@ -104,9 +110,7 @@ def test_a_causal_head_is_asked_only_about_names_it_has_seen() -> None:
 
 @pytest.mark.data
 @pytest.mark.real
-def test_gap_is_read_and_asked(data_dir, minilm) -> None:
-    import headcount as hc
-
+def test_gap_is_read_and_asked(data_dir: Path, minilm: Subject) -> None:
     table = hc.survey(
         minilm, data_dir / "coref" / "gap-validation.tsv.xz", limit=40, tallies=[PronounChoice()],
         columns=["pronoun_choice"],
