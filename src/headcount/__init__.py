@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError
     from headcount.heads import Head
     from headcount.models.load import load
+    from headcount.pruning.remove import prune
     from headcount.run import Run
     from headcount.score import score
     from headcount.show import show
@@ -41,6 +42,7 @@ __all__ = [
     "Sentence",
     "Subject",
     "load",
+    "prune",
     "roles",
     "score",
     "show",
@@ -61,6 +63,7 @@ _HOMES = {
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
     "load": "headcount.models.load",
+    "prune": "headcount.pruning.remove",
     "roles": "headcount.roles",
     "score": "headcount.score",
     "show": "headcount.show",

@@ -117,7 +117,7 @@ def show(
 
     def receive(sighting: Sighting) -> None:
         if sighting.site.layer == wanted.layer and sighting.maps is not None:
-            weights = sighting.maps[0, wanted.index].cpu().numpy()
+            weights = sighting.maps[0, sighting.site.indices.index(wanted.index)].cpu().numpy()
             tokens = sighting.queries.tokens[0], sighting.keys.tokens[0]
             found.append(View(wanted, *tokens, weights, top))
 

@@ -24,6 +24,7 @@ from headcount.models.alone import alone
 from headcount.models.causal import looks_back_only
 from headcount.models.families.outside import OUTSIDE
 from headcount.models.families.towers import refuse_two_towers
+from headcount.models.head_numbers import numbered
 from headcount.models.layers import layer_numbers
 from headcount.models.outside import outside_sites
 from headcount.models.probe import core_of, explained, probe_inputs, quiet_arguments
@@ -85,7 +86,11 @@ def anatomy_of(model: nn.Module) -> Anatomy:
         sites = outside_sites(model) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))
-    return Anatomy(tuple(sorted(sites, key=lambda site: (STACKS.index(site.stack), site.layer))))
+    return Anatomy(tuple(sorted(numbered(core_of(model), sites), key=_order)))
+
+
+def _order(site: Site) -> tuple[int, int]:
+    return STACKS.index(site.stack), site.layer
 
 
 def _heard_sites(model: nn.Module) -> list[Site]:

@@ -16,6 +16,10 @@ class Site:
     `module` is the dotted name inside the model and `call` the n-th call of that module in a
     forward. `route` says how heads are reached: through the attention interface, or through
     the input of the output projection (`projection`, families outside the interface).
+    `numbers` are the numbers of its heads where some were removed: names are for life.
+
+    >>> [str(head) for head in Site("enc", 0, 2, 2, 8, "attention", numbers=(0, 3)).names]
+    ['enc.0.0', 'enc.0.3']
     """
 
     stack: str
@@ -27,8 +31,14 @@ class Site:
     call: int = 0
     causal: bool = False
     route: str = "interface"
+    numbers: tuple[int, ...] | None = None
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """The number of each head, in the order they lie side by side."""
+        return tuple(range(self.heads)) if self.numbers is None else self.numbers
 
     @property
     def names(self) -> list[Head]:
         """The heads at this site."""
-        return [Head(self.stack, self.layer, index) for index in range(self.heads)]
+        return [Head(self.stack, self.layer, index) for index in self.indices]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -57,7 +58,7 @@ class OffsetMass(SumsTally):
                     {
                         "stack": site.stack,
                         "layer": site.layer,
-                        "head": heads.numpy(),
+                        "head": np.array(site.indices)[heads.numpy()],
                         "offset": places.numpy() - REACH,
                         "mass": mass[heads, places].numpy(),
                     }

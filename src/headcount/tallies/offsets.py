@@ -161,7 +161,7 @@ class Offsets(SumsTally):
             {
                 "stack": site.stack,
                 "layer": site.layer,
-                "head": np.arange(site.heads),
+                "head": site.indices,
                 "offset": best - REACH,
                 "edges": edges,
                 "n": sums.n.astype(int),
@@ -183,7 +183,7 @@ def _frame(site: Site, counts: Tensor) -> pd.DataFrame:
         {
             "stack": site.stack,
             "layer": site.layer,
-            "head": heads.numpy(),
+            "head": np.array(site.indices)[heads.numpy()],
             "offset": places.numpy() - REACH,
             "tokens": counts[heads, places].numpy().astype(int),
         }

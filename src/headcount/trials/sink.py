@@ -150,7 +150,7 @@ def _site_frame(subject: Subject, resting: Resting, site: Site) -> pd.DataFrame:
         {
             "stack": site.stack,
             "layer": site.layer,
-            "head": range(site.heads),
+            "head": site.indices,
             "value": value,
             "low": low,
             "high": high,

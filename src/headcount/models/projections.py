@@ -1,0 +1,179 @@
+"""The projections of one attention: which rows and columns of which weights belong to a head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from headcount.errors import ModelError, UnsupportedModel
+from headcount.models.families.projections import FOREIGN, PER_HEAD, ROWS, Row
+from headcount.models.probe import core_of
+from headcount.models.site import Site
+
+__all__ = ["Place", "places_of", "row_of"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One weight with entries a head: its name, the axis, and whose entries stand at each index.
+
+    `owner` is `[entry]`: the number of the head, counted within its kind. `kind` is `[entry]` too:
+    0 for query heads, 1 for the heads of keys and values.
+    """
+
+    name: str
+    axis: int
+    owner: Tensor
+    kind: Tensor
+
+    def kept(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """The entries that stay, given which query heads and which key heads do (true/false)."""
+        whose_query = queries[self.owner.clamp(max=len(queries) - 1)]
+        whose_key = keys[self.owner.clamp(max=len(keys) - 1)]
+        return torch.where(self.kind == 0, whose_query, whose_key).nonzero().flatten()
+
+
+def row_of(model: nn.Module, site: Site) -> Row:
+    """How the attention at a site is written; raises for one that is not known."""
+    core = core_of(model)
+    kind = str(core.config.model_type)
+    if kind in FOREIGN:
+        raise UnsupportedModel(
+            f"No head can be removed from {type(core).__name__}: a '{kind}' model {FOREIGN[kind]}. "
+            "Shut the heads with hc.valve instead."
+        )
+    for row in ROWS:
+        paths = [path for path, _ in row.parts] + [row.output]
+        if all(_module(model, site, path) is not None for path in paths):
+            return row
+    raise UnsupportedModel(
+        f"No head can be removed from {type(core).__name__} (model type '{kind}'): the projections "
+        f"of {site.module} bear no known names, such as q_proj, k_proj, v_proj and o_proj. "
+        "Shut the heads with hc.valve instead."
+    )
+
+
+def places_of(model: nn.Module, site: Site) -> list[Place]:
+    """Every weight of a site that has entries a head.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> from headcount.models.anatomy import anatomy_of
+    >>> model = BertModel(BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                              intermediate_size=16, vocab_size=32))
+    >>> places = places_of(model, anatomy_of(model).sites[0])
+    >>> [place.name for place in places][-2:], places[0].owner[:6].tolist()
+    (['encoder.layer.0.attention.self.value.bias', 'encoder.layer.0.attention.output.dense.weight'],
+     [0, 0, 0, 0, 1, 1])
+    """
+    row = row_of(model, site)
+    places = []
+    for path, letters in row.parts:
+        places += _rows(model, site, path, letters, row.by_head)
+    places.append(_columns(model, site, row.output))
+    return places + _per_head(model, site)
+
+
+def _name(site: Site, path: str) -> str:
+    """The full name of a path seen from the site's module."""
+    if path.startswith(".."):
+        return f"{site.module.rpartition('.')[0]}.{path[2:]}"
+    return f"{site.module}.{path}"
+
+
+def _module(model: nn.Module, site: Site, path: str) -> Any:
+    try:
+        return model.get_submodule(_name(site, path))
+    except AttributeError:
+        return None
+
+
+def _checked(model: nn.Module, site: Site, path: str) -> nn.Linear | Conv1D:
+    """A projection that is a plain matrix; raises for a wrapped or quantised one."""
+    module, name = _module(model, site, path), _name(site, path)
+    if hasattr(module, "base_layer") or hasattr(module, "lora_A"):
+        raise ModelError(
+            f"{name} is wrapped in an adapter ({type(module).__name__}), and heads are removed "
+            "from plain layers only; merge first: model = model.merge_and_unload()."
+        )
+    if type(module) not in (nn.Linear, Conv1D) or not module.weight.is_floating_point():
+        raise ModelError(
+            f"{name} is a {type(module).__name__}, perhaps quantised, and heads are removed from "
+            "plain layers only; load the model in a floating dtype, remove heads, then quantise."
+        )
+    return module
+
+
+def _rows(model: nn.Module, site: Site, path: str, letters: str, by_head: bool) -> list[Place]:
+    """Weight and bias of a projection that gives queries, keys or values."""
+    module, name = _checked(model, site, path), _name(site, path)
+    turned = isinstance(module, Conv1D)  # its weight is [in, out]
+    width = module.weight.shape[1 if turned else 0]
+    owner, kind = _owners(site, letters, by_head, width, name)
+    places = [Place(f"{name}.weight", 1 if turned else 0, owner, kind)]
+    if module.bias is not None:
+        places.append(Place(f"{name}.bias", 0, owner, kind))
+    return places
+
+
+def _owners(
+    site: Site, letters: str, by_head: bool, width: int, name: str
+) -> tuple[Tensor, Tensor]:
+    """Whose each row of a projection is, and of which kind."""
+    counts = [site.heads if letter == "q" else site.kv_heads for letter in letters]
+    if by_head:
+        counts = [site.heads]
+    if width % sum(counts):
+        raise UnsupportedModel(
+            f"{name} gives {width} numbers, which cannot be shared out among "
+            f"{' + '.join(map(str, counts))} heads, so no head can be removed there."
+        )
+    unit = width // sum(counts)
+    owner = torch.cat([torch.arange(count).repeat_interleave(unit) for count in counts])
+    kinds = [0 if by_head or letter == "q" else 1 for letter in letters]
+    kind = torch.cat([torch.full((n * unit,), k) for n, k in zip(counts, kinds, strict=False)])
+    return owner, kind
+
+
+def _columns(model: nn.Module, site: Site, path: str) -> Place:
+    """The weight of the output projection, whose inputs are the heads side by side."""
+    module, name = _checked(model, site, path), _name(site, path)
+    turned = isinstance(module, Conv1D)
+    width = module.weight.shape[0 if turned else 1]
+    if width != site.heads * site.head_dim:
+        raise UnsupportedModel(
+            f"{name} takes {width} numbers where {site.heads} heads of {site.head_dim} come in, "
+            "so no head can be removed there."
+        )
+    owner = torch.arange(site.heads).repeat_interleave(site.head_dim)
+    return Place(f"{name}.weight", 0 if turned else 1, owner, torch.zeros_like(owner))
+
+
+def _per_head(model: nn.Module, site: Site) -> list[Place]:
+    """What else a site keeps for each head."""
+    found = []
+    weights = dict(model.get_submodule(site.module).named_parameters())
+    for trait in PER_HEAD:
+        weight = weights.get(trait.path)
+        count = site.heads if trait.of == "q" else site.kv_heads
+        if weight is None:
+            continue
+        if trait.path.endswith("norm.weight") and weight.dim() == 1:
+            _refuse_joint_norm(site, trait.path, weight, count)
+            continue
+        owner = torch.arange(count)
+        kind = torch.full((count,), 0 if trait.of == "q" else 1)
+        found.append(Place(_name(site, trait.path), trait.axis, owner, kind))
+    return found
+
+
+def _refuse_joint_norm(site: Site, path: str, weight: Tensor, count: int) -> None:
+    """Raise where a norm is taken over all heads: one less, and all others change."""
+    if count > 1 and len(weight) == count * site.head_dim:
+        raise UnsupportedModel(
+            f"{_name(site, path)} norms all {count} heads of a layer together, so that removing "
+            "one changes the others. Shut the heads with hc.valve instead."
+        )

@@ -1,0 +1,134 @@
+"""The law of removal, on every family: a model without some heads is the model with them shut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from surgery import answer
+from tiny import GROUPED, INTERFACE, OUTSIDE, row, tiny_inputs
+
+from headcount.errors import UnsupportedModel
+from headcount.heads import Head
+from headcount.models.families.projections import FOREIGN
+from headcount.pruning.remove import prune
+from headcount.subject import Subject
+from headcount.wiring import valve
+
+ALL = {**INTERFACE, **OUTSIDE, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+REFUSED = sorted(name for name in ALL if name.replace("_v2", "-v2") in FOREIGN)
+FAMILIES = sorted(ALL.keys() - set(REFUSED))
+ROOM = {"atol": 1e-5, "rtol": 1e-5}
+
+Choose = Callable[[Subject], list[Head]]
+
+
+def some(subject: Subject) -> list[Head]:
+    """Different heads in every layer, as far as the family lets them go."""
+    going: list[Head] = []
+    for turn, site in enumerate(subject.anatomy.sites):
+        if subject.model.config.model_type == "albert":
+            going.append(site.names[1])
+        elif site.kv_heads < site.heads:  # a whole group in one layer, a query of each in another
+            going += site.names[:2] if turn % 2 else [site.names[1], site.names[2]]
+        else:
+            going += [site.names[turn % 4], site.names[(turn + 1) % 4]][: 1 + turn % 2]
+    return going
+
+
+def first_layers(subject: Subject) -> list[Head]:
+    """All heads of the first layer of every stack, where a cache counts its tokens."""
+    if subject.model.config.model_type == "albert":
+        return [Head("enc", layer, index) for layer in range(3) for index in range(3)]
+    return [head for head in subject.heads if head.layer == 0]
+
+
+def run(subject: Subject, **inputs: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return answer(subject.model(**inputs))
+
+
+@pytest.mark.parametrize("choose", [some, first_layers], ids=["some", "first layers"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_removed_equals_shut(family: str, choose: Choose) -> None:
+    subject = Subject(ALL[family]())
+    inputs = tiny_inputs(subject.model, batch=3, pad=2)
+    plain, going = run(subject, **inputs), choose(subject)
+    small = prune(subject, going)
+    with valve(subject, dict.fromkeys(going, 0.0)):
+        shut = run(subject, **inputs)
+    assert not torch.allclose(shut, plain, **ROOM)
+    torch.testing.assert_close(run(small, **inputs), shut, **ROOM)
+    assert torch.equal(run(subject, **inputs), plain)
+    assert small.heads == [head for head in subject.heads if head not in set(going)]
+
+
+@pytest.mark.parametrize("family", REFUSED)
+def test_a_family_that_cannot_be_cut_is_refused_with_its_reason(family: str) -> None:
+    subject = Subject(ALL[family]())
+    reason = FOREIGN[subject.model.config.model_type]
+    with pytest.raises(UnsupportedModel) as refused:
+        prune(subject, [subject.heads[0]])
+    assert reason in str(refused.value)
+    assert "hc.valve" in str(refused.value)
+
+
+CAUSAL = ["gpt2", "gpt_neox", "opt", "llama", "mistral", "qwen3", "gemma3", "gpt_oss", "phi3"]
+TRANSLATORS = ["t5", "bart", "mbart", "marian", "m2m100", "whisper"]
+
+
+@pytest.mark.parametrize("choose", [some, first_layers], ids=["some", "first layers"])
+@pytest.mark.parametrize("family", CAUSAL + TRANSLATORS)
+def test_generate_with_a_cache(family: str, choose: Choose) -> None:
+    # T5's cache is made for as many decoder layers as the encoder has
+    even = {"num_decoder_layers": 2} if family == "t5" else {}
+    subject = Subject(ALL[family](**even))
+    inputs = tiny_inputs(subject.model)
+    inputs.pop("decoder_input_ids", None)
+    settings = {"max_new_tokens": 6, "do_sample": False, "use_cache": True, "num_beams": 2}
+    going = choose(subject)
+    with valve(subject, dict.fromkeys(going, 0.0)):
+        shut = subject.model.generate(**inputs, **settings)
+    small = prune(subject, going)
+    assert torch.equal(small.model.generate(**inputs, **settings), shut)
+    without = small.model.generate(**inputs, **settings | {"use_cache": False})
+    assert torch.equal(without, shut)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "marian", "t5", "phi3", "gptj"])
+def test_removed_in_two_steps_equals_removed_in_one(family: str) -> None:
+    subject = Subject(ALL[family]())
+    inputs = tiny_inputs(subject.model, pad=2)
+    going = some(subject)
+    first = [head for head in going if head.layer == 0]
+    twice = prune(prune(subject, first), [head for head in going if head.layer > 0])
+    once = prune(subject, going)
+    assert twice.heads == once.heads
+    assert twice.model.config.headcount == once.model.config.headcount
+    torch.testing.assert_close(run(twice, **inputs), run(once, **inputs), **ROOM)
+
+
+@pytest.mark.parametrize("family", ["bert", "marian", "t5", "llama", "phi3", "modernbert"])
+def test_a_valve_on_a_small_model_goes_by_the_old_names(family: str) -> None:
+    subject = Subject(ALL[family]())
+    inputs = tiny_inputs(subject.model, pad=2)
+    going = some(subject)
+    small = prune(subject, going)
+    head = small.heads[-1]
+    with valve(subject, dict.fromkeys([*going, head], 0.0)):
+        shut = run(subject, **inputs)
+    with valve(small, {head: 0.0}):
+        torch.testing.assert_close(run(small, **inputs), shut, **ROOM)
+
+
+def test_a_dead_head_stays_dead_in_training() -> None:
+    small = prune(subject := Subject(ALL["bert"]()), first_layers(subject))
+    model = small.model.train()
+    before = [p.detach().clone() for p in model.encoder.layer[0].attention.self.parameters()]
+    steps = torch.optim.AdamW(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model(**tiny_inputs(model)).last_hidden_state.square().mean().backward()
+        steps.step()
+    after = model.encoder.layer[0].attention.self.parameters()
+    assert all(torch.equal(a, b) and not a.any() for a, b in zip(after, before, strict=True))
