@@ -84,7 +84,8 @@ class Features:
 
     def update(self, sighting: Sighting) -> None:
         """Add what each text's features get; silent where the words are not known."""
-        if sighting.keys.words is None or sighting.maps is None:
+        words = sighting.keys.words
+        if words is None or not words.there.numel() or sighting.maps is None:
             self._silent.add(sighting.site)
             return
         masks = self._masks(sighting)

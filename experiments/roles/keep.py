@@ -1,0 +1,165 @@
+"""What the page needs of a survey's table: chosen heads of every question, verdicts, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+import headcount as hc
+from headcount.best_heads import best_heads
+from headcount.tallies.questions import DIRECTIONS
+
+__all__ = ["kept", "plain"]
+
+#: Columns kept for every head.
+COLUMNS = (
+    "confidence", "first", "separator", "separator_to_separator", "separator_breadth",
+    "punctuation", "best_offset", "best_offset_share", "rare", "rare_two", "sink", "induction",
+    "induction_effect", "duplicate", "previous_random", "retrieval", "alignment",
+    "alignment_read", "source_end",
+)  # fmt: skip
+#: Frames of figures with a baseline: frame, and what tells its questions apart.
+MEANS = {
+    "features": ("feature", "origin"),
+    "links": ("link",),
+    "arguments": ("link",),
+}
+CHOICES = ("coreference", "pronoun_choice")
+_VERDICT = ("role", "label", "value", "low", "high", "baseline", "control", "n", "p_adjusted")
+_FIGURES = ("n", "value", "low", "high", "compared", "baseline", "p_adjusted")
+#: A row of a verdict asks the same words as this direction of the resting places.
+_ROWS = {"dep->head": "dep->head", "head->dep": "head->dep", "head<-dep": "head->dep"}
+
+
+def kept(table: hc.HeadTable) -> dict[str, Any]:
+    """Everything that is kept, ready for JSON."""
+    details = table.details
+    there = [name for name in COLUMNS if name in table.frame]
+    found: dict[str, Any] = {
+        "index": [str(head) for head in table.heads],
+        "columns": {name: table.frame[name].tolist() for name in there},
+        "roles": [_verdict(row) for row in details["roles"].to_dict("records")],
+    }
+    if "relations" in details:
+        found |= _relations(details["relations"])
+    for name in (name for name in CHOICES if name in details):
+        found[name] = _choices(details[name])
+    for name in (name for name in MEANS if name in details):
+        found[name] = _means(details[name], MEANS[name])
+    if "features" in details:
+        found["features_by_layer"] = _by_layer(details["features"])
+    if "rest_by_relation" in details:
+        found["rest"] = _rest(details["rest_by_relation"], details["roles"])
+    if "rarity" in details:
+        found["rarity"] = _rarity(details["rarity"])
+    for name, frame in (("noop", "noop_layers"), ("models", "trial_models")):
+        if frame in details:
+            found[name] = details[frame].to_dict("records")
+    if "control" in details:
+        found["twin"] = details["control"].drop(columns="twin").to_dict("records")
+    told: dict[str, Any] = plain(found)
+    return told
+
+
+def _name(row: Any) -> str:
+    return f"{row['stack']}.{int(row['layer'])}.{int(row['head'])}"
+
+
+def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
+    """A verdict; the word a sink rests on is a word of the corpus, and stays there."""
+    told = {"head": _name(row), **{name: row[name] for name in _VERDICT}}
+    return told | {"label": "another token"} if str(row["label"]).startswith("'") else told
+
+
+def _relations(frame: pd.DataFrame) -> dict[str, Any]:
+    """The best head of each relation, in any direction and in each, with the random twin's."""
+    key = ["stack", "relation", "direction"]
+    tables = {"best": best_heads(frame)}
+    tables["directions"] = pd.concat([best_heads(frame, directions=[way]) for way in DIRECTIONS])
+    if "control" in frame:
+        twin = frame[frame["split"] == "report"].groupby(key)["control"].first()
+        tables = {name: table.join(twin, on=key) for name, table in tables.items()}
+    return {name: table.to_dict("records") for name, table in tables.items()}
+
+
+def _choices(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """For each kind of question and each rule: the head chosen on one half, judged on the other."""
+    naive = frame[frame["split"] == "all"].groupby(["stack", "kind"])["accuracy"].max()
+    held = frame[(frame["split"] == "report") & frame["selected"].astype(bool)]
+    fields = ("kind", "n", "accuracy", "low", "high", "against", "baseline", "p_adjusted", "bias")
+    return [
+        {"head": _name(row), "naive": naive[row["stack"], row["kind"]]}
+        | {name: row[name] for name in fields if name in row}
+        for row in held.to_dict("records")
+    ]
+
+
+def _means(frame: pd.DataFrame, questions: Sequence[str]) -> list[dict[str, Any]]:
+    """For each question: the head that is highest on one half, as it does on the other."""
+    rows = []
+    for _, group in frame.groupby(["stack", *questions], sort=False):
+        halves = {
+            split: part.set_index(["layer", "head"]) for split, part in group.groupby("split")
+        }
+        if not {"select", "report"} <= halves.keys():
+            continue
+        best = halves["select"]["value"].idxmax()
+        if best in halves["report"].index:
+            report = halves["report"].loc[best]
+            above = int((halves["report"]["p_adjusted"] <= 0.05).sum())
+            head = f"{report['stack']}.{best[0]}.{best[1]}"
+            figures = {name: report[name] for name in (*questions, *_FIGURES)}
+            rows.append({"head": head, **figures, "heads_above": above})
+    return rows
+
+
+def _by_layer(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The mean over heads of what a feature gets, by layer: from all tokens, and from [CLS]."""
+    key = ["stack", "layer", "origin", "feature"]
+    whole = frame[frame["split"] == "all"].groupby(key, sort=False)
+    return whole[["value", "baseline"]].mean().reset_index().to_dict("records")
+
+
+def _rest(frame: pd.DataFrame, roles: pd.DataFrame) -> list[dict[str, Any]]:
+    """Mass on a resting place from words with a syntactic head's relation, and from the others."""
+    report = frame[frame["split"] == "report"]
+    key = ["stack", "layer", "head", "relation", "direction", "rest"]
+    by_key = report.set_index(key)[["n", "value", "baseline", "p_adjusted"]]
+    rows = []
+    for verdict in roles[roles["role"] == "syntactic"].to_dict("records"):
+        relation, _, direction = verdict["label"].rpartition(" ")
+        for rest in ("separator", "first"):
+            place = (verdict["stack"], verdict["layer"], verdict["head"], relation)
+            place = (*place, _ROWS[direction], rest)
+            if place in by_key.index:
+                told = {"head": _name(verdict), "label": verdict["label"], "rest": rest}
+                rows.append(told | by_key.loc[place].to_dict())
+    return rows
+
+
+def _rarity(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The three heads of each stack that point most often to one of the two rarest tokens."""
+    one = frame[frame["target"] == "rare"].set_index(["stack", "layer", "head"])["share"]
+    two = frame[frame["target"] == "rare_two"].join(
+        one.rename("rarest"), on=["stack", "layer", "head"]
+    )
+    best = two.sort_values("share", ascending=False).groupby("stack").head(3)
+    lost = ["stack", "layer", "head", "target"]
+    return [
+        {"head": _name(row)} | {name: value for name, value in row.items() if name not in lost}
+        for row in best.to_dict("records")
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Values as JSON has them: four figures, None for what is not known."""
+    if isinstance(value, dict):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return None if value != value else float(f"{value:.4g}")
+    return None if value is pd.NA else value
