@@ -15,6 +15,7 @@ from headcount.importance.agreement import compared
 from headcount.importance.gradient import gradient
 from headcount.importance.interrupted import Interrupted
 from headcount.importance.options import SCORES, column_of, options_by_score, read_names
+from headcount.importance.relevance import relevance
 from headcount.journal import Journal
 from headcount.provenance import hash_strings
 from headcount.run import Run
@@ -44,6 +45,7 @@ def score(
     mode: str | None = None,
     unit: str | None = None,
     metric: str | None = None,
+    rule: str | None = None,
     convention: str = "headcount",
     batch_size: int = 16,
     limit: int | None = None,
@@ -53,10 +55,11 @@ def score(
 ) -> HeadTable:
     """Score every head of a model on a task: a column a measure, higher is more important.
 
-    `by` is "gradient" or "ablation" (Michel et al. 2019), a column of `table`, a column of the
-    survey such as "confidence", measured on the task's texts where the table has none, or several
-    of these. `per` and `normalize` are options of the gradient; `mode`, `unit` and `metric` of
-    ablation, whose default metric is the teacher-forced loss.
+    `by` is "gradient" or "ablation" (Michel et al. 2019), "relevance" (Voita et al. 2019), a
+    column of `table`, a column of the survey such as "confidence", measured on the task's texts
+    where the table has none, or several of these. `per` and `normalize` are options of the
+    gradient; `mode`, `unit` and `metric` of ablation, whose default metric is the teacher-forced
+    loss; `rule` and `per` of relevance.
 
     With a `run`, the path of a directory, the columns join what is there. Every finished unit is on
     the disk at once: after a kill the same call goes on and ends with the same table. Ctrl-C leaves
@@ -73,7 +76,7 @@ def score(
     _check_call(subject, task)
     names = read_names(by)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
-    options = options_by_score(names, given)
+    options = options_by_score(names, given | {"rule": rule})
     task = task if limit is None else task.limit(limit, seed)
     with _opened(run) as kept:
         work = _Work(subject, task, table, kept)
@@ -142,7 +145,19 @@ def _by_ablation(subject: Subject, task: Task, how: _How, options: Mapping[str, 
     )
 
 
-_MEASURES = {"gradient": _by_gradient, "ablation": _by_ablation}
+def _by_relevance(subject: Subject, task: Task, how: _How, options: Mapping[str, Any]) -> HeadTable:
+    return relevance(
+        subject,
+        task,
+        convention=how.convention,
+        batch_size=how.batch_size,
+        journal=how.journal,
+        progress=how.watching("relevance"),
+        **options,
+    )
+
+
+_MEASURES = {"gradient": _by_gradient, "ablation": _by_ablation, "relevance": _by_relevance}
 
 
 def _by_survey(name: str, subject: Subject, task: Task, how: _How) -> HeadTable:

@@ -36,6 +36,7 @@ def score(
     mode: own.Mode = None,
     unit: own.Unit = None,
     metric: own.Metric = None,
+    rule: own.Rule = None,
     convention: options.Convention = "headcount",
     limit: options.Limit = None,
     seed: options.Seed = None,
@@ -55,7 +56,7 @@ def score(
     [dim]headcount score ./my-classifier --task glue:sst2:glue/SST-2[/dim]
     """
     how: dict[str, Any] = {"per": per, "normalize": normalize}
-    how |= {"mode": mode, "unit": unit, "metric": metric}
+    how |= {"mode": mode, "unit": unit, "metric": metric, "rule": rule}
     _check(by, shut, out, how)
     examples = read_task(task, task_file).build()
     if limit is not None:
@@ -118,9 +119,15 @@ def _score_heads(
         return
     _print(table, columns, frame)
     output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
-    print_notes(subject.notes)
+    print_notes([*subject.notes, *_remarks(table, columns)])
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
+
+
+def _remarks(table: HeadTable, columns: list[str]) -> list[str]:
+    """What was noted while the columns were measured, each once."""
+    origins = [table.origins.get(name, table.provenance) for name in columns]
+    return list(dict.fromkeys(told for one in origins for told in one.get("remarks", ())))
 
 
 def _say(sentence: str) -> None:

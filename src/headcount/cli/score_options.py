@@ -80,7 +80,7 @@ Rule = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="relevance: the rule of propagation.",
+        help="relevance: the rule of propagation, default, ding, z+ or alpha-beta.",
         rich_help_panel=_HEADS,
     ),
 ]

@@ -1,0 +1,94 @@
+"""What the tables say: Michel et al.'s tables 1 to 3, and the figures behind the plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import headcount as hc
+from headcount.importance.agreement import agreement
+from headcount.importance.dynamics import read_dynamics, settling
+
+from .cases import SCORES, Case
+from .measure import Measured
+
+LEVEL = 0.05
+
+
+def findings(case: Case, tables: Measured) -> dict[str, Any]:
+    """One case in numbers."""
+    found = {
+        "examples": case.examples,
+        "model": case.model,
+        "scores": {name: _values(tables.scores, name) for name in SCORES},
+        "loss": _costs(tables.scores),
+        "best single heads by loss": _rows(tables.alone.details["best_single_heads"]),
+        "about": _about(tables.scores),
+    }
+    if tables.judged is not None:
+        found["judged"] = _costs(tables.judged) | {"examples": case.judged}
+        found["judged"]["after"] = _after(tables.judged)
+    if tables.judged_alone is not None:
+        found["best single heads"] = _rows(tables.judged_alone.details["best_single_heads"])
+    return found
+
+
+def _values(table: hc.HeadTable, name: str) -> dict[str, float]:
+    return {str(h): round(v, 5) for h, v in zip(table.heads, table.numbers(name), strict=True)}
+
+
+def _costs(table: hc.HeadTable) -> dict[str, Any]:
+    """Michel et al.'s table 1: which heads change the metric beyond chance, and which way."""
+    about = table.origins.get("ablation", table.provenance)["settings"]
+    frame = table.frame[["ablation", "ablation_p_adjusted"]].copy()
+    frame["name"] = [str(head) for head in table.heads]
+    sure = frame[frame["ablation_p_adjusted"] < LEVEL]
+    cost, gain = sure[sure["ablation"] > 0], sure[sure["ablation"] < 0]
+    return {
+        "metric": about["metric"],
+        "baseline": round(about["baseline"], 4),
+        "heads": len(table),
+        "cost something": _by_stack(cost),
+        "better gone": _by_stack(gain),
+        "most": {row["name"]: round(row["ablation"], 4) for _, row in _most(frame).iterrows()},
+        "range": [round(float(end(frame["ablation"])), 4) for end in (np.min, np.max)],
+    }
+
+
+def _most(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.sort_values("ablation", ascending=False).head(5)
+
+
+def _by_stack(frame: pd.DataFrame) -> dict[str, int]:
+    counts = frame.groupby(level="stack").size()
+    return {str(stack): int(count) for stack, count in counts.items() if count}
+
+
+def _after(table: hc.HeadTable) -> dict[str, float]:
+    """Michel et al.'s figure 1: the metric with each head masked."""
+    base = table.origins.get("ablation", table.provenance)["settings"]["baseline"]
+    return {head: round(base - cost, 5) for head, cost in _values(table, "ablation").items()}
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return frame.round(5).to_dict("records")
+
+
+def _about(table: hc.HeadTable) -> dict[str, Any]:
+    """Provenance without anything of a machine."""
+    kept = ("model", "revision", "weights", "data", "seed", "versions", "platform", "time")
+    remarks = table.origins.get("relevance", table.provenance)["remarks"]
+    return {key: table.provenance[key] for key in kept} | {"relevance": remarks}
+
+
+def agreements(cases: dict[str, Measured]) -> pd.DataFrame:
+    """Every two scores on every two sets of examples."""
+    tables = {name: tables.scores for name, tables in cases.items()}
+    return agreement(tables, SCORES, kinds=["spearman", "pearson"]).round(4)
+
+
+def over_training(path: Any) -> list[dict[str, Any]]:
+    """How near each snapshot's order of heads is to the last one's."""
+    return _rows(settling(read_dynamics(path)))

@@ -1,0 +1,80 @@
+"""Score every head of a case; run directories are kept, so that a broken-off experiment goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import headcount as hc
+
+from .cases import SCORES, Case
+
+
+class Measured(NamedTuple):
+    """The tables of one case."""
+
+    #: Gradient, ablation (of the loss), relevance and confidence.
+    scores: hc.HeadTable
+    #: Every head as the only one of its layer, judged by the loss.
+    alone: hc.HeadTable
+    #: Ablation and best single heads by the task's own metric, where that was asked for.
+    judged: hc.HeadTable | None
+    judged_alone: hc.HeadTable | None
+
+
+def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Measured:
+    """All tables of a case, measured now or before."""
+    place = work / case.group / case.name
+    subject = case.subject(classifiers)
+
+    def table(name: str, count: int, **how: Any) -> hc.HeadTable | None:
+        if not count:
+            return None
+        return _kept(
+            place / name,
+            lambda: hc.score(
+                subject,
+                case.task(data, count),
+                run=place / name,
+                batch_size=case.batch_size,
+                seed=case.seed,
+                progress=_told(f"{case.name} {name}"),
+                announce=print,
+                **how,
+            ),
+        )
+
+    return Measured(
+        scores=table("scores", case.examples, by=SCORES),
+        alone=table("alone", case.examples, by="ablation", unit="others"),
+        judged=table("judged", case.judged, by="ablation", metric="task"),
+        judged_alone=table(
+            "judged-alone",
+            case.judged if case.group == "classifiers" else 0,
+            by="ablation",
+            metric="task",
+            unit="others",
+        ),
+    )
+
+
+def _kept(place: Path, measure: Callable[[], hc.HeadTable]) -> hc.HeadTable:
+    """What the run has; measured where it is not finished."""
+    done = place / "run.json"
+    if done.exists() and not (place / "journal.jsonl").exists():
+        return hc.HeadTable.load(place)
+    return measure()
+
+
+def _told(what: str) -> Callable[[str, int, int], None]:
+    """A line for every tenth of the work."""
+    last = [-1]
+
+    def progress(name: str, done: int, total: int) -> None:
+        tenth = 10 * done // total
+        if tenth != last[0]:
+            last[0] = tenth
+            print(f"{what} {name}: {done:,} of {total:,}", flush=True)
+
+    return progress
