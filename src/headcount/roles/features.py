@@ -1,0 +1,78 @@
+"""Feature heads: they look at one kind of word more than at words drawn at random.
+
+Kovaleva et al., EMNLP 2019, section 4.3, draw maps of this attention and name no threshold; the
+thresholds are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from headcount.heads import Head
+from headcount.roles.confirmed import confirmed
+from headcount.roles.role import Verdict
+from headcount.table import HeadTable
+
+__all__ = ["Features"]
+
+_KEY = ("stack", "layer", "head", "feature")
+
+
+@dataclass(frozen=True)
+class Features:
+    """Heads whose attention to a kind of word is high, on both halves of the texts."""
+
+    #: The least attention, and how many times that of random words.
+    least: float = 0.10
+    times: float = 1.5
+    #: The level of the test against random words, Holm over all heads and features.
+    level: float = 0.05
+    name = "feature"
+    reads = ("features",)
+
+    def judge(self, table: HeadTable) -> list[Verdict]:
+        """One verdict for each head and feature that holds, the strongest first."""
+        frame = table.details["features"]
+        rows = frame[(frame["origin"] == "all") & frame["baseline"].notna()]
+        held = confirmed(
+            rows,
+            _KEY,
+            self._high,
+            lambda rows: self._high(rows) & (rows["p_adjusted"] <= self.level),
+        )
+        return [_verdict(row) for _, row in held.sort_values("value", ascending=False).iterrows()]
+
+    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+        """What the twin's best head gives the same kind of word."""
+        frame = twin.details["features"]
+        rows = frame[
+            (frame["split"] == "report")
+            & (frame["origin"] == "all")
+            & (frame["stack"] == verdict.head.stack)
+            & (frame["feature"] == verdict.label)
+        ]
+        return float(rows["value"].max()) if len(rows) else math.nan
+
+    def _high(self, rows: pd.DataFrame) -> pd.Series:
+        return (rows["value"] >= self.least) & (rows["compared"] >= self.times * rows["baseline"])
+
+
+def _verdict(row: pd.Series) -> Verdict:
+    figures = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+    return Verdict(
+        Head(row["stack"], int(row["layer"]), int(row["head"])),
+        "feature",
+        str(row["feature"]),
+        float(row["value"]),
+        float(row["low"]),
+        float(row["high"]),
+        n=int(row["n"]),
+        baseline=float(row["baseline"]),
+        p=float(row["p"]),
+        p_adjusted=float(row["p_adjusted"]),
+        evidence=f"attention to a {row['feature']} {figures}, "
+        f"to as many random words {row['baseline']:.2f}",
+    )

@@ -1,0 +1,82 @@
+"""Coreference heads: above the baseline on both halves, and by no chance."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from role_frames import halves, table
+
+from headcount.heads import Head
+from headcount.roles.coreference import Coreference, PronounNames
+
+
+def frame(select: list[float], report: list[float], **common: object) -> pd.DataFrame:
+    usual = {
+        "kind": "all",
+        "against": "head match",
+        "baseline": 0.5,
+        "selected": False,
+        "texts": 20,
+    }
+    return halves(
+        [{"accuracy": value} for value in select], [{"accuracy": value} for value in report],
+        **{**usual, **common},
+    )  # fmt: skip
+
+
+def test_a_head_must_lead_on_both_halves() -> None:
+    found = Coreference().judge(table(coreference=frame([0.6, 0.52], [0.61, 0.7])))
+    assert [(verdict.head, verdict.label) for verdict in found] == [
+        (Head("enc", 0, 0), "antecedents")
+    ]
+    found = Coreference().judge(table(coreference=frame([0.6, 0.6], [0.54, 0.7])))
+    assert [verdict.head.index for verdict in found] == [1]
+
+
+def test_a_lead_by_chance_is_none() -> None:
+    rows = frame([0.7, 0.7], [0.7, 0.7], p_adjusted=0.2)
+    assert Coreference().judge(table(coreference=rows)) == []
+    assert Coreference(level=0.3).judge(table(coreference=rows)) != []
+
+
+def test_thresholds_and_baseline_are_fields() -> None:
+    near = frame([0.6, 0.6], [0.6, 0.6], against="nearest", baseline=0.2)
+    both = pd.concat([frame([0.6, 0.6], [0.6, 0.6]), near], ignore_index=True)
+    assert len(Coreference(margin=0.2).judge(table(coreference=both))) == 0
+    assert len(Coreference(against="nearest", margin=0.2).judge(table(coreference=both))) == 2
+
+
+def test_the_evidence_names_every_baseline() -> None:
+    near = frame([0.6, 0.5], [0.61, 0.5], against="nearest", baseline=0.415, kind="pronoun")
+    own = frame([0.6, 0.5], [0.61, 0.5], kind="pronoun")
+    verdict = Coreference().judge(table(coreference=pd.concat([near, own])))[0]
+    assert verdict.evidence == (
+        "antecedents of pronoun mentions 0.61 [0.00, 1.00], nearest 0.41, head match 0.50"
+    )
+    assert (verdict.n, verdict.baseline, verdict.p_adjusted) == (50, 0.5, 0.01)
+
+
+def test_the_twin_answers_the_same_question() -> None:
+    verdict = Coreference().judge(table(coreference=frame([0.6, 0.5], [0.61, 0.5])))[0]
+    twin = frame([0.3, 0.2], [0.25, 0.2])
+    twin["selected"] = twin["head"] == 0
+    assert Coreference().chance(table(coreference=twin), verdict) == 0.25
+    other = table(coreference=twin.assign(kind="proper"))
+    assert math.isnan(Coreference().chance(other, verdict))
+
+
+def test_one_half_alone_claims_nothing() -> None:
+    rows = frame([0.9, 0.9], [0.9, 0.9])
+    assert Coreference().judge(table(coreference=rows[rows["split"] == "report"])) == []
+
+
+def test_pronouns_between_two_names_tell_their_bias() -> None:
+    rows = frame([0.7, 0.5], [0.71, 0.5], against="nearest", bias=1.24)
+    verdict = PronounNames().judge(table(pronoun_choice=rows))[0]
+    assert verdict.role == "coreference"
+    assert verdict.evidence == (
+        "pronoun between two names 0.71 [0.00, 1.00], nearest 0.50, bias 1.24"
+    )
+    twin = rows.assign(selected=rows["head"] == 1, accuracy=0.4)
+    assert PronounNames().chance(table(pronoun_choice=twin), verdict) == 0.4
