@@ -8,37 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+from model_state import assert_same, state_of
 from surgery import answer
 from tiny import INTERFACE, tiny_inputs
 
 from headcount.models.anatomy import anatomy_of
-from headcount.models.switch import attention_configs
 from headcount.subject import Subject
 from headcount.text.batch import Batch
 from headcount.wiring import seam, tap, valve
-
-HOOKS = [name for name in vars(torch.nn.Module()) if name.endswith("_hooks")]
-
-
-def state_of(subject: Subject) -> dict[str, Any]:
-    """Everything that wiring could change."""
-    model = subject.model
-    return {
-        "weights": {n: w.detach().clone() for n, w in model.state_dict().items()},
-        "hooks": [[dict(getattr(m, name)) for name in HOOKS] for m in model.modules()],
-        "attributes": [sorted(vars(m)) for m in model.modules()],
-        "functions": [vars(m).get("_gradient_checkpointing_func") for m in model.modules()],
-        "training": [m.training for m in model.modules()],
-        "attention": [c._attn_implementation for c in attention_configs(model)],
-        "configs": [c.to_json_string() for c in attention_configs(model)],
-    }
-
-
-def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
-    for name, weight in before.pop("weights").items():
-        assert torch.equal(weight, after["weights"][name]), name
-    for what, value in before.items():
-        assert after[what] == value, what
 
 
 def with_valve(subject: Subject) -> AbstractContextManager[Any]:
