@@ -60,6 +60,25 @@ def test_coreference_in_a_treebank_is_read_by_passage() -> None:
     assert any(one.clusters for one in passages)
 
 
+def test_a_treebank_of_the_same_documents_lends_its_trees() -> None:
+    alone, lent = (read_corpora(PLAIN, coref=CLUSTERS, treebank=one).coref for one in (None, TREES))
+    assert alone is not None
+    assert lent is not None
+    heads = [
+        [word.head for item in corpus for word in getattr(item, "words", ())]
+        for corpus in (alone, lent)
+    ]
+    assert len(heads[0]) == len(heads[1])
+    assert not any(head is not None for head in heads[0])
+    assert all(head is not None for head in heads[1])
+
+
+def test_a_treebank_of_other_documents_is_no_matter() -> None:
+    found = read_corpora(None, coref=CLUSTERS, treebank=[tree("Rain fell.")]).coref
+    assert found is not None
+    assert not found.skipped
+
+
 def test_a_parser_makes_a_treebank_of_the_text() -> None:
     found = read_corpora(PLAIN, parser=tree)
     assert found.text is found.treebank

@@ -89,9 +89,13 @@ def _check_parser(corpus: Any, treebank: Any) -> None:
 
 def _coreference(coref: Any, trees: Corpus | None, read: Callable[..., Corpus]) -> Corpus:
     """Passages with clusters; a treebank of the same documents lends them its trees."""
-    lent = trees if trees is not None and not trees.paired else None
     passage = PASSAGE if isinstance(coref, str | Path) and ".conll" in Path(coref).name else None
-    return _having(read(coref, trees=lent, passage=passage), _cluster, _NO_CLUSTER)
+    found = None
+    if trees is not None and not trees.paired:
+        found = read(coref, trees=trees, passage=passage)
+    if found is None or not _any(found, _tree):  # of other documents: then none of it is told
+        found = read(coref, passage=passage)
+    return _having(found, _cluster, _NO_CLUSTER)
 
 
 def _having(corpus: Corpus, has: Callable[[Sentence], bool], why: str) -> Corpus:

@@ -12,13 +12,11 @@ from headcount.stages.passing import Manner, batches_of
 from headcount.stages.programme import Pass, Programme
 from headcount.subject import Subject
 from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
-from headcount.tallies.coreference import Coreference
 from headcount.tallies.frequencies import Frequencies, corpus_frequencies
 from headcount.tallies.offset_mass import OffsetMass
 from headcount.tallies.rarity import Rarity
-from headcount.tallies.relation_figures import RelationTest
-from headcount.tallies.relations import Relations
 from headcount.tallies.tally import Tally
+from headcount.tallies.word_tallies import argument_tallies, mention_tallies, tree_tallies
 from headcount.text import Corpus
 from headcount.text.ready import Ready
 from headcount.text.words import Rows
@@ -53,11 +51,13 @@ def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) 
     if not wishes.reads:
         return Programme(tuple(passes))
     for name, corpus, tallies in (
-        ("Following relations", corpora.treebank, _of_trees(wishes)),
-        ("Following mentions", corpora.coref, _of_mentions(wishes)),
+        ("Following relations", corpora.treebank, tree_tallies),
+        ("Following mentions", corpora.coref, mention_tallies),
+        ("Following arguments", corpora.arguments, argument_tallies),
     ):
         if corpus is not None:
-            passes = _with(passes, name, corpus, tallies, _for(subject, corpus, manner), wishes)
+            chosen = tallies(wishes.convention, wishes.word_rows, wishes.relations)
+            passes = _with(passes, name, corpus, chosen, _for(subject, corpus, manner), wishes)
     return Programme(tuple(passes), tuple(_trials(subject, corpora.text, wishes)))
 
 
@@ -91,18 +91,6 @@ def _rarity(subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wish
     if unread or wishes.convention == "code" or isinstance(text, Ready):
         return []
     return [Rarity(wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner)))]
-
-
-def _of_trees(wishes: Wishes) -> list[Tally]:
-    test = RelationTest(relations=wishes.relations)
-    return [Relations(wishes.convention, rows=wishes.word_rows, test=test)]
-
-
-def _of_mentions(wishes: Wishes) -> list[Tally]:
-    """Antecedents; the authors published no program for them."""
-    if wishes.convention == "code":
-        return []
-    return [Coreference(wishes.convention, rows=wishes.word_rows or "mean")]
 
 
 def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Trial]:
