@@ -23,6 +23,7 @@ from headcount.errors import InputError, RunError, UsageError
 from headcount.importance.ablation import ablation
 from headcount.importance.gradient import gradient
 from headcount.importance.interrupted import Interrupted
+from headcount.importance.relevance import relevance
 from headcount.journal import Journal
 
 #: The module; headcount.score is its verb.
@@ -78,6 +79,18 @@ def test_ablation_by_its_unit_mode_and_metric() -> None:
     assert "best_single_heads" in found.details
 
 
+def test_relevance_by_its_rule_beside_the_gradient() -> None:
+    subject = translator()
+    found = hc.score(
+        subject, TRANSLATIONS, by="gradient,relevance", per="token,sentence", rule="ding", limit=3
+    )
+    few = TRANSLATIONS.limit(3)
+    assert found.frame["gradient"].equals(gradient(subject, few, per="token").frame["gradient"])
+    expected = relevance(subject, few, per="sentence", rule="ding")
+    assert found.frame["relevance"].equals(expected.frame["relevance"])
+    assert any("loses at most" in told for told in found.origins["relevance"]["remarks"])
+
+
 def test_the_limit_takes_the_first_examples_or_a_sample() -> None:
     subject = classifier()
     first = hc.score(subject, CLASSES, limit=4)
@@ -116,6 +129,14 @@ def test_progress_names_the_measure() -> None:
         ({"by": "gradient", "mode": "mean"}, UsageError, "mode is 'mean', an option of ablation"),
         ({"by": "ablation", "mode": "shuffle"}, UsageError, "There is no mode 'shuffle' of abl"),
         ({"by": "ablation", "unit": "pair"}, UsageError, "The unit of ablation is 'pair'"),
+        ({"by": "relevance", "rule": "z-"}, UsageError, "z-"),
+        ({"by": "relevance", "per": "token"}, UsageError, "per is 'token'; choose step, one back"),
+        ({"by": "gradient,relevance", "per": "word"}, UsageError, "per is 'word'; choose example,"),
+        (
+            {"by": "relevance", "task": tasks.custom(ENGLISH, lambda subject, some: [0.0])},
+            UsageError,
+            "A custom task has no prediction that relevance could start from",
+        ),
         ({"by": "gradient", "per": "word"}, UsageError, "per is 'word'; choose example"),
         ({"by": "confidence", "convention": "code"}, UsageError, "does not exist under the conv"),
         ({"task": CLASSES.part([])}, InputError, r"has no examples, so nothing can be scored"),
@@ -245,7 +266,8 @@ def killing(journal, line, unit):
 Journal._write = killing
 task = tasks.classification([(source, n % 2) for n, (source, _) in enumerate(PAIRS)])
 subject = hc.load(sys.argv[2], device="cpu")
-hc.score(subject, task, by="gradient,confidence,ablation", run=sys.argv[3], batch_size=3)
+by = "gradient,confidence,relevance,ablation"
+hc.score(subject, task, by=by, run=sys.argv[3], batch_size=3)
 """
 
 
@@ -254,13 +276,13 @@ def test_killed_and_run_again_it_ends_with_the_same_table(tmp_path: Path) -> Non
     place = tmp_path / "run"
     head = {"model_class": "BertForSequenceClassification", "num_labels": 2}
     model = save(tmp_path / "model", "bert", "wordpiece", **head)
-    for units, last in ((3, "gradient 1"), (5, "ablation batch ")):
+    for units, last in ((3, "gradient 1"), (4, "relevance 0"), (6, "ablation batch ")):
         words = [str(Path(__file__).parent), str(model), str(place), str(units)]
         done = subprocess.run([sys.executable, "-c", KILLED, *words])
         assert done.returncode == -signal.SIGKILL
         with Journal.open(place / "journal.jsonl", _fingerprint(place)) as journal:
             assert list(journal.done)[-1].startswith(last)
-    subject, by = hc.load(str(model), device="cpu"), "gradient,confidence,ablation"
+    subject, by = hc.load(str(model), device="cpu"), "gradient,confidence,relevance,ablation"
     again = hc.score(subject, CLASSES, by=by, run=place, batch_size=3)
     whole = hc.score(subject, CLASSES, by=by, batch_size=3)
     for one, two in zip(again.parts(), whole.parts(), strict=True):
