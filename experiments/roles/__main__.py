@@ -1,4 +1,4 @@
-"""`python -m experiments.roles --data DIR --translators DIR`: writes docs/results/roles.json."""
+"""`python -m experiments.roles --data DIR --translators DIR`: survey, draw, fill the page."""
 
 from __future__ import annotations
 
@@ -7,37 +7,61 @@ import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from headcount.atomic import write_bytes
 
-from .measure import measured
+from .draw import draw_dependencies, draw_roles
+from .findings import findings
+from .measure import COMMAND, measured
+from .page import filled
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
 
 
 def main() -> None:
-    """Make the surveys that are missing, each kept as it ends; then join them."""
-    parser = argparse.ArgumentParser(prog="experiments.roles", description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
-    parser.add_argument("--translators", type=Path, help="the folder that holds en-ru")
-    parser.add_argument("--only", nargs="+", help="names of surveys; all when none is named")
-    parser.add_argument("--parts", type=Path, default=Path("run/roles"), help="finished surveys")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    if given.data is None:
-        parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
+    """Make the surveys that are missing, each kept as it ends; then write what they say."""
+    given = _given()
     plans = tomllib.loads((HERE / "config.toml").read_text(encoding="utf8"))
     given.parts.mkdir(parents=True, exist_ok=True)
-    for name in given.only or plans:
+    for name in given.only if given.only is not None else plans:
         path = given.parts / f"{name}.json"
         if not path.exists():
             print(f"{name} ...", flush=True)
             found = measured(plans[name], Path(given.data), given.translators)
             write_bytes(path, json.dumps(found, ensure_ascii=False).encode())
     done = {name: given.parts / f"{name}.json" for name in plans}
-    joined = {name: json.loads(path.read_text()) for name, path in done.items() if path.exists()}
-    write_bytes(given.out / "roles.json", json.dumps(joined, ensure_ascii=False).encode() + b"\n")
+    told({name: _read(path) for name, path in done.items() if path.exists()}, given.out)
+
+
+def _given() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="experiments.roles", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    parser.add_argument("--translators", type=Path, help="the folder that holds en-ru")
+    parser.add_argument("--only", nargs="*", help="names of surveys; all when it is not said")
+    parser.add_argument("--parts", type=Path, default=Path("run/roles"), help="finished surveys")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    if given.data is None:
+        parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
+    return given
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
+    return found
+
+
+def told(surveys: dict[str, dict[str, Any]], out: Path) -> None:
+    """Write the numbers and the pictures, and the tables of the page where it is there."""
+    result = {"command": COMMAND, "findings": findings(surveys), "surveys": surveys}
+    write_bytes(out / "roles.json", json.dumps(result, ensure_ascii=False).encode() + b"\n")
+    draw_dependencies(surveys, out / "roles-dependencies.svg")
+    draw_roles(surveys, out / "roles-layers.svg")
+    page = out / "roles.md"
+    if page.exists():
+        write_bytes(page, filled(page.read_text(encoding="utf8"), surveys).encode())
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from headcount.tallies.questions import DIRECTIONS
 
 __all__ = ["kept", "plain"]
 
+Row = dict[Any, Any]
+
 #: Columns kept for every head.
 COLUMNS = (
     "confidence", "first", "separator", "separator_to_separator", "separator_breadth",
@@ -84,7 +86,7 @@ def _relations(frame: pd.DataFrame) -> dict[str, Any]:
     return {name: table.to_dict("records") for name, table in tables.items()}
 
 
-def _choices(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _choices(frame: pd.DataFrame) -> list[Row]:
     """For each kind of question and each rule: the head chosen on one half, judged on the other."""
     naive = frame[frame["split"] == "all"].groupby(["stack", "kind"])["accuracy"].max()
     held = frame[(frame["split"] == "report") & frame["selected"].astype(bool)]
@@ -96,50 +98,49 @@ def _choices(frame: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _means(frame: pd.DataFrame, questions: Sequence[str]) -> list[dict[str, Any]]:
+def _means(frame: pd.DataFrame, questions: Sequence[str]) -> list[Row]:
     """For each question: the head that is highest on one half, as it does on the other."""
     rows = []
     for _, group in frame.groupby(["stack", *questions], sort=False):
-        halves = {
-            split: part.set_index(["layer", "head"]) for split, part in group.groupby("split")
-        }
-        if not {"select", "report"} <= halves.keys():
-            continue
-        best = halves["select"]["value"].idxmax()
-        if best in halves["report"].index:
-            report = halves["report"].loc[best]
-            above = int((halves["report"]["p_adjusted"] <= 0.05).sum())
-            head = f"{report['stack']}.{best[0]}.{best[1]}"
-            figures = {name: report[name] for name in (*questions, *_FIGURES)}
-            rows.append({"head": head, **figures, "heads_above": above})
+        parts = dict(iter(group.groupby("split")))
+        if {"select", "report"} <= parts.keys():
+            chosen = parts["select"].iloc[int(parts["select"]["value"].argmax())]
+            report = parts["report"]
+            same = (report["layer"] == chosen["layer"]) & (report["head"] == chosen["head"])
+            above = {"heads_above": int((report["p_adjusted"] <= 0.05).sum())}
+            rows += [_judged(row, questions) | above for row in report[same].to_dict("records")]
     return rows
 
 
-def _by_layer(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _judged(row: Row, questions: Sequence[str]) -> Row:
+    return {"head": _name(row)} | {name: row[name] for name in (*questions, *_FIGURES)}
+
+
+def _by_layer(frame: pd.DataFrame) -> list[Row]:
     """The mean over heads of what a feature gets, by layer: from all tokens, and from [CLS]."""
     key = ["stack", "layer", "origin", "feature"]
     whole = frame[frame["split"] == "all"].groupby(key, sort=False)
     return whole[["value", "baseline"]].mean().reset_index().to_dict("records")
 
 
-def _rest(frame: pd.DataFrame, roles: pd.DataFrame) -> list[dict[str, Any]]:
+def _rest(frame: pd.DataFrame, roles: pd.DataFrame) -> list[Row]:
     """Mass on a resting place from words with a syntactic head's relation, and from the others."""
     report = frame[frame["split"] == "report"]
     key = ["stack", "layer", "head", "relation", "direction", "rest"]
     by_key = report.set_index(key)[["n", "value", "baseline", "p_adjusted"]]
+    found = by_key.to_dict("index")
     rows = []
     for verdict in roles[roles["role"] == "syntactic"].to_dict("records"):
         relation, _, direction = verdict["label"].rpartition(" ")
         for rest in ("separator", "first"):
-            place = (verdict["stack"], verdict["layer"], verdict["head"], relation)
-            place = (*place, _ROWS[direction], rest)
-            if place in by_key.index:
-                told = {"head": _name(verdict), "label": verdict["label"], "rest": rest}
-                rows.append(told | by_key.loc[place].to_dict())
+            head = (verdict["stack"], verdict["layer"], verdict["head"])
+            told = {"head": _name(verdict), "label": verdict["label"], "rest": rest}
+            figures = found.get((*head, relation, _ROWS[direction], rest))
+            rows += [told | figures] if figures else []
     return rows
 
 
-def _rarity(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _rarity(frame: pd.DataFrame) -> list[Row]:
     """The three heads of each stack that point most often to one of the two rarest tokens."""
     one = frame[frame["target"] == "rare"].set_index(["stack", "layer", "head"])["share"]
     two = frame[frame["target"] == "rare_two"].join(

@@ -1,0 +1,216 @@
+"""Published findings of Clark et al. and Voita et al., each asked of the surveys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["best", "by_layer", "findings", "layer_of", "role_heads", "twin", "verdicts"]
+
+Survey = dict[str, Any]
+Surveys = dict[str, Survey]
+
+#: What "far above the baseline" means here, in accuracy; Clark's det and dobj are 0.43 and 0.47.
+FAR = 0.2
+#: Voita et al. 2019, section 5.1: positional heads are confident.
+CONFIDENT = 0.8
+LEVEL = 0.05
+ENCODERS = ("minilm", "e5-small")
+#: Both encoders were trained on English alone: the findings are not asked of these.
+OTHER_LANGUAGES = ("-pud-de", "-pud-fr", "-pud-ru")
+OBJECTS = ("obj", "dobj")
+
+
+def findings(surveys: Surveys) -> dict[str, dict[str, Any]]:
+    """Finding to survey to whether it holds there, with the figures that decide."""
+    asked: dict[str, Callable[[Survey], dict[str, Any] | None]] = {
+        "det far above the offset": lambda one: far(one, ("det",)),
+        "object far above the offset": lambda one: far(one, OBJECTS),
+        "no head does it all": specialised,
+        "positional heads are confident": confident,
+        "a rare-word head in the first layer": rare,
+        "upper layers rest on separators": resting,
+        "separators look at separators": separators,
+        "syntactic heads rest where their relation is not": resting_elsewhere,
+        "the loss does not mind separators": unminded,
+        "a head finds antecedents": antecedents,
+    }
+    found: dict[str, dict[str, Any]] = {}
+    english = {name: one for name, one in surveys.items() if not name.endswith(OTHER_LANGUAGES)}
+    for finding, ask in asked.items():
+        answers = {name: ask(one) for name, one in english.items()}
+        found[finding] = {name: answer for name, answer in answers.items() if answer}
+    return found
+
+
+def layer_of(head: str) -> int:
+    """The layer in a head's name.
+
+    >>> layer_of("enc.2.8")
+    2
+    """
+    return int(head.split(".")[1])
+
+
+def best(survey: Survey, relation: str, direction: str | None = None) -> dict[str, Any] | None:
+    """The row of a relation's best encoder head; in any direction where none is named."""
+    rows = survey.get("best" if direction is None else "directions", [])
+    for row in rows:
+        same = row["stack"] == "enc" and row["relation"] == relation
+        if same and direction in (None, row["direction"]) and row["accuracy"] is not None:
+            return dict(row)
+    return None
+
+
+def by_layer(survey: Survey, column: str, stack: str = "enc") -> list[float]:
+    """The mean of a column over the heads of each layer."""
+    values: dict[int, list[float]] = {}
+    for head, value in zip(survey["index"], survey["columns"].get(column, ()), strict=False):
+        if head.startswith(stack + ".") and value is not None:
+            values.setdefault(layer_of(head), []).append(value)
+    return [sum(values[layer]) / len(values[layer]) for layer in sorted(values)]
+
+
+def far(survey: Survey, relations: tuple[str, ...]) -> dict[str, Any] | None:
+    """Whether a relation's best head lies far above the best offset, on held-out sentences."""
+    rows = [row for relation in relations if (row := best(survey, relation))]
+    if not rows:
+        return None
+    [row] = rows[:1]
+    lead = row["accuracy"] - row["baseline"]
+    sure = row["p_adjusted"] is not None and row["p_adjusted"] <= LEVEL
+    return {
+        "holds": lead >= FAR and sure,
+        "lead": round(lead, 3),
+        **{name: row.get(name) for name in ("head", "accuracy", "baseline", "control", "n")},
+    }
+
+
+def specialised(survey: Survey) -> dict[str, Any] | None:
+    """Whether the best head over all relations misses more than half of the arcs."""
+    row = best(survey, "all")
+    if row is None:
+        return None
+    names = ("head", "accuracy", "baseline", "control")
+    return {"holds": row["accuracy"] < 0.5, **{name: row.get(name) for name in names}}
+
+
+def confident(survey: Survey) -> dict[str, Any] | None:
+    """Whether every positional head is confident; nothing where there is none."""
+    sure = dict(zip(survey["index"], survey["columns"]["confidence"], strict=True))
+    rows = [row for row in verdicts(survey, "positional") if row["head"].startswith("enc.")]
+    if not rows:
+        return None
+    heads = {row["head"]: [row["label"], row["value"], sure[row["head"]]] for row in rows}
+    return {"holds": min(one[-1] for one in heads.values()) > CONFIDENT, "heads": heads}
+
+
+def rare(survey: Survey) -> dict[str, Any] | None:
+    """Whether the encoder head that points most to the two rarest tokens is in the first layer."""
+    rows = [row for row in survey.get("rarity", []) if row["head"].startswith("enc.")]
+    if not rows:
+        return None
+    top = max(rows, key=lambda row: row["share"])
+    held = {row["head"] for row in verdicts(survey, "rare")}
+    first = layer_of(top["head"]) == 0
+    names = ("head", "share", "rarest", "chance")
+    figures = {name: top.get(name) for name in names} | {"verdict": top["head"] in held}
+    return {"holds": first and top["head"] in held, **figures, "twin": twin(survey, "rare_two")}
+
+
+def resting(survey: Survey) -> dict[str, Any] | None:
+    """Whether separators take over half of the attention of the upper middle layers."""
+    if survey["plan"]["model"] not in ENCODERS:
+        return None
+    mass, first = by_layer(survey, "separator"), by_layer(survey, "first")
+    upper = mass[len(mass) // 2 : len(mass) - len(mass) // 6]
+    return {
+        "holds": min(upper) > 0.5,
+        "separator_by_layer": [round(value, 3) for value in mass],
+        "first_by_layer": [round(value, 3) for value in first],
+    }
+
+
+def separators(survey: Survey) -> dict[str, Any] | None:
+    """First argument: whether [SEP] looks at [SEP] more than at all else, where it is looked at."""
+    if survey["plan"]["model"] not in ENCODERS:
+        return None
+    own = by_layer(survey, "separator_to_separator")
+    mass = by_layer(survey, "separator")
+    layer = mass.index(max(mass))
+    told = {"most_looked_at_in_layer": layer, "by_layer": [round(value, 3) for value in own]}
+    return {"holds": own[layer] > 0.5, **told}
+
+
+def resting_elsewhere(survey: Survey) -> dict[str, Any] | None:
+    """Second argument: from how many syntactic roles words without the relation rest more."""
+    rows = survey.get("rest", [])
+    if not rows or survey["plan"]["model"] not in ENCODERS:
+        return None
+    told: dict[str, Any] = {}
+    for rest in ("separator", "first"):
+        asked = [row for row in rows if row["rest"] == rest and row["p_adjusted"] is not None]
+        held = [row for row in asked if row["p_adjusted"] <= LEVEL]
+        told[rest] = {
+            "roles": len(asked),
+            "rest_less_with_relation": len(held),
+            "with": _mean([row["value"] for row in asked]),
+            "without": _mean([row["baseline"] for row in asked]),
+        }
+    share = told["separator"]
+    return {"holds": share["rest_less_with_relation"] > share["roles"] / 2, **told}
+
+
+def unminded(survey: Survey) -> dict[str, Any] | None:
+    """Third argument: whether the loss minds weights on separators less, in the upper half."""
+    rows = [row for row in survey.get("noop", []) if row["stack"] == "enc"]
+    if not rows:
+        return None
+    share = {
+        target: [row["share"] for row in rows if row["target"] == target]
+        for target in ("separator", "first", "punctuation")
+    }
+    upper = [row for row in rows if row["target"] == "separator"]
+    upper = upper[len(upper) // 2 :]
+    less = all(row["p_adjusted"] is not None and row["p_adjusted"] <= LEVEL for row in upper)
+    return {"holds": less, "gradient_as_share_of_other_tokens": share}
+
+
+def antecedents(survey: Survey) -> dict[str, Any] | None:
+    """Whether the best head beats the nearest mention, head match and the rules."""
+    rows = [row for row in survey.get("coreference", []) if row["kind"] == "all"]
+    if not rows:
+        return None
+    against = {row["against"]: row["baseline"] for row in rows}
+    beats = {
+        row["against"]: row["p_adjusted"] is not None and row["p_adjusted"] <= LEVEL for row in rows
+    }
+    names = ("head", "accuracy", "low", "high", "naive", "n")
+    figures = {name: rows[0][name] for name in names}
+    return {"holds": beats.get("nearest", False), **figures, "against": against, "beats": beats}
+
+
+def verdicts(survey: Survey, role: str) -> list[dict[str, Any]]:
+    """The verdicts of a role."""
+    return [row for row in survey["roles"] if row["role"] == role]
+
+
+def role_heads(survey: Survey, stack: str) -> dict[str, list[str]]:
+    """Role to the heads of a stack that have it, each once."""
+    heads: dict[str, dict[str, None]] = {}
+    for row in survey["roles"]:
+        if row["head"].startswith(stack + "."):
+            heads.setdefault(row["role"], {})[row["head"]] = None
+    return {role: list(found) for role, found in heads.items()}
+
+
+def twin(survey: Survey, column: str, stack: str = "enc") -> float | None:
+    """The highest figure of any head of the random twin; None where there was none."""
+    for row in survey.get("twin", []):
+        if row["column"] == column and row["stack"] == stack:
+            return float(row["max"])
+    return None
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(sum(values) / len(values), 4) if values else None

@@ -1,0 +1,97 @@
+"""Coreference, features of words, arguments, and the roles of a decoder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..findings import layer_of, role_heads, twin, verdicts
+from .markdown import NONE, Surveys, encoders, named, percent, star, table, three
+
+__all__ = ["coreference", "decoder", "features", "gap"]
+
+#: Clark et al. 2019, Table 2.
+ANTECEDENTS = {"all": 65, "pronoun": 64, "proper": 73, "nominal": 58}
+
+
+def coreference(surveys: Surveys) -> str:
+    """Antecedent accuracy of the best head, chosen on half of the documents, against the rules."""
+    rows = []
+    for title, one in named(surveys, {"minilm-gum": "MiniLM", "e5-gum": "e5-small"}).items():
+        by_kind: dict[str, list[dict[str, Any]]] = {}
+        for row in one.get("coreference", []):
+            by_kind.setdefault(row["kind"], []).append(row)
+        rows += [[title, *_choice(kind, found)] for kind, found in by_kind.items()]
+    head = ["model", "mentions", "n", "head", "held out [95%]", "naive", "nearest", "head match",
+            "rules", "BERT-base, published"]  # fmt: skip
+    return table(head, rows)
+
+
+def _choice(kind: str, found: list[dict[str, Any]]) -> list[str]:
+    one = found[0]
+    rules = [percent(row["baseline"]) + star(row) for row in found]
+    interval = f"{percent(one['accuracy'])} [{percent(one['low'])}, {percent(one['high'])}]"
+    published = str(ANTECEDENTS.get(kind, NONE))
+    told = [kind, str(one["n"]), f"`{one['head']}`", interval, percent(one["naive"])]
+    return [*told, *rules, published]
+
+
+def gap(surveys: Surveys) -> str:
+    """GAP: of two names the one that is meant."""
+    rows = []
+    for title, one in encoders(surveys, "gap").items():
+        by_kind: dict[str, list[dict[str, Any]]] = {}
+        for row in one.get("pronoun_choice", []):
+            by_kind.setdefault(row["kind"], []).append(row)
+        rows += [[title, *_choice(kind, found)[:-1]] for kind, found in by_kind.items()]
+    head = [
+        "model",
+        "pronouns",
+        "n",
+        "head",
+        "held out [95%]",
+        "naive",
+        "nearest name",
+        "first name",
+    ]
+    return table(head, rows)
+
+
+def features(surveys: Surveys) -> str:
+    """Kovaleva's features, links and arguments: the best head, held out, beside random words."""
+    rows = []
+    for title, one in encoders(surveys, "ewt").items():
+        found = [row for row in one.get("features", []) if row["origin"] == "all"]
+        found += [*one.get("links", []), *one.get("arguments", [])]
+        for row in found:
+            what = row.get("feature") or row["link"]
+            column = f"to_{what}" if "feature" in row else what.replace("->", "_to_")
+            value = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+            chance = [three(row["baseline"]), three(twin(one, column))]
+            cells = [title, what, f"`{row['head']}`", str(row["n"]), value, *chance]
+            rows.append([*cells, str(row["heads_above"])])
+    head = ["model", "what is looked at", "best head", "sentences", "attention [95%]",
+            "random words", "twin's best", "heads above random words"]  # fmt: skip
+    return table(head, rows)
+
+
+def decoder(surveys: Surveys) -> str:
+    """SmolLM2: heads of each role, their layers, the clearest, and the twin."""
+    if "smollm2" not in surveys:
+        return "(not surveyed yet)"
+    one = surveys["smollm2"]
+    rows = []
+    for role, heads in role_heads(one, "dec").items():
+        top = max(verdicts(one, role), key=lambda row: row["value"])
+        figures = f"{top['value']:.2f} / {three(top['baseline'])} / {three(top['control'])}"
+        layers = sorted({layer_of(head) for head in heads})
+        span = f"{layers[0]}–{layers[-1]}"
+        rows.append(
+            [
+                role,
+                f"{len(heads)} of {len(one['index'])}",
+                span,
+                f"`{top['head']}` {top['label']}",
+                figures,
+            ]
+        )
+    return table(["role", "heads", "layers", "clearest", "figure / baseline / twin"], rows)
