@@ -8,7 +8,7 @@ import pandas as pd
 from role_frames import halves, table
 
 from headcount.heads import Head
-from headcount.roles.coreference import Coreference, PronounNames
+from headcount.roles.coreference import Coreference
 
 
 def frame(select: list[float], report: list[float], **common: object) -> pd.DataFrame:
@@ -73,10 +73,11 @@ def test_one_half_alone_claims_nothing() -> None:
 
 def test_pronouns_between_two_names_tell_their_bias() -> None:
     rows = frame([0.7, 0.5], [0.71, 0.5], against="nearest", bias=1.24)
-    verdict = PronounNames().judge(table(pronoun_choice=rows))[0]
+    both = {"coreference": frame([0.5, 0.5], [0.5, 0.5]), "pronoun_choice": rows}
+    (verdict,) = Coreference().judge(table(**both))
     assert verdict.role == "coreference"
     assert verdict.evidence == (
         "pronoun between two names 0.71 [0.00, 1.00], nearest 0.50, bias 1.24"
     )
-    twin = rows.assign(selected=rows["head"] == 1, accuracy=0.4)
-    assert PronounNames().chance(table(pronoun_choice=twin), verdict) == 0.4
+    twin = both | {"pronoun_choice": rows.assign(selected=rows["head"] == 1, accuracy=0.4)}
+    assert Coreference().chance(table(**twin), verdict) == 0.4

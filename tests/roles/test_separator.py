@@ -10,7 +10,7 @@ from role_frames import halves, table
 
 from headcount.heads import Head
 from headcount.roles.noop import NoOp
-from headcount.roles.separator import RestsOnFirst, Separator
+from headcount.roles.separator import Separator
 
 
 def test_the_whole_interval_must_reach_the_share() -> None:
@@ -35,10 +35,20 @@ def test_the_evidence_has_the_other_arguments_where_they_were_measured() -> None
 
 
 def test_resting_on_the_first_token_is_a_sink() -> None:
-    verdict = RestsOnFirst().judge(table({"first": [0.8, 0.2]}))[0]
-    assert (verdict.role, verdict.label) == ("sink", "the first token")
-    assert RestsOnFirst().chance(table({"first": [0.3, 0.1]}), verdict) == 0.3
-    assert Separator().chance(table({"separator": [0.3, 0.4]}), verdict) == 0.4
+    ours = {"first": [0.8, 0.2], "separator": [0.1, 0.7]}
+    ends, first = Separator().judge(table(ours))
+    assert (first.role, first.label) == ("sink", "the first token")
+    twin = table({"first": [0.3, 0.1], "separator": [0.2, 0.4]})
+    assert Separator().chance(twin, first) == 0.3
+    assert Separator().chance(twin, ends) == 0.4
+
+
+def test_a_treebank_adds_heads_that_rest_now_and_then() -> None:
+    ours = table({"separator": [0.1, 0.1]}, relations=relations(), rest_by_relation=rests())
+    (verdict,) = Separator().judge(ours)
+    assert verdict.label == "rests on separators without det dep->head"
+    assert Separator().chance(ours, verdict) == pytest.approx(0.3)
+    assert math.isnan(Separator().chance(table({"separator": [0.1, 0.1]}), verdict))
 
 
 def test_no_interval_no_verdict() -> None:

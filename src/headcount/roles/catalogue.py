@@ -6,7 +6,10 @@ import math
 from collections.abc import Sequence
 
 from headcount.roles.alignment import Alignment
+from headcount.roles.arguments import Arguments
+from headcount.roles.coreference import Coreference
 from headcount.roles.duplicate import Duplicate
+from headcount.roles.features import Features
 from headcount.roles.induction import Induction
 from headcount.roles.kinds import KINDS
 from headcount.roles.positional import Positional
@@ -14,6 +17,7 @@ from headcount.roles.previous import Previous
 from headcount.roles.rare import Rare
 from headcount.roles.retrieval import Retrieval
 from headcount.roles.role import Role, Verdict
+from headcount.roles.separator import Separator
 from headcount.roles.sink import Sink
 from headcount.roles.source_end import SourceEnd
 from headcount.roles.syntactic import Syntactic
@@ -28,6 +32,10 @@ def all_roles() -> list[Role]:
         Positional(),
         Syntactic(),
         Rare(),
+        Coreference(),
+        Arguments(),
+        Features(),
+        Separator(),
         Sink(),
         Previous(),
         Duplicate(),

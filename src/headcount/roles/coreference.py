@@ -18,74 +18,65 @@ from headcount.roles.confirmed import confirmed
 from headcount.roles.role import Verdict
 from headcount.table import HeadTable
 
-__all__ = ["Coreference", "PronounNames"]
+__all__ = ["Coreference"]
 
 _KEY = ("stack", "layer", "head", "kind")
 
 
 @dataclass(frozen=True)
-class _Choosing:
-    """The rule that both share: above a baseline on both halves, and by no chance."""
+class Coreference:
+    """Heads that find antecedents: found on one half of the texts, then confirmed on the other.
 
-    #: The baseline that must be beaten, and by how many points.
-    against: str
+    With pronouns between two names (GAP) also heads that look more at the one that is meant.
+    """
+
+    #: The rules that must be beaten, for antecedents and for names, and by how many points.
+    against: str = "head match"
+    against_names: str = "nearest"
     margin: float = 0.05
     #: The level of the paired test, Holm over all heads and kinds.
     level: float = 0.05
+    name = "coreference"
+    reads = ("coreference",)
 
-    def holding(self, frame: pd.DataFrame) -> list[pd.Series]:
-        """The rows that hold, the clearest first."""
-        rows = frame[frame["against"] == self.against]
-        held = confirmed(
-            rows,
-            _KEY,
-            self._beats,
-            lambda rows: self._beats(rows) & (rows["p_adjusted"] <= self.level),
-        )
+    def judge(self, table: HeadTable) -> list[Verdict]:
+        """One verdict for each head and kind of mention that holds, the clearest first."""
+        frame, names = table.details["coreference"], table.details.get("pronoun_choice")
+        found = [_verdict(row, _mentions, frame) for row in self._holding(frame, self.against)]
+        if names is None:
+            return found
+        return found + [
+            _verdict(row, _pronouns, names, f", bias {row['bias']:.2f}")
+            for row in self._holding(names, self.against_names)
+        ]
+
+    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+        """What the twin's best head gets on the same mentions, chosen and judged the same way."""
+        for name, label in (("coreference", _mentions), ("pronoun_choice", _pronouns)):
+            frame = twin.details.get(name)
+            if frame is not None:
+                rows = frame[
+                    (frame["split"] == "report")
+                    & frame["selected"].astype(bool)
+                    & (frame["stack"] == verdict.head.stack)
+                    & (frame["kind"].map(label) == verdict.label)
+                ]
+                if len(rows):
+                    return float(rows["accuracy"].iloc[0])
+        return math.nan
+
+    def _holding(self, frame: pd.DataFrame, against: str) -> list[pd.Series]:
+        """The rows that beat the rule on both halves, and by no chance."""
+        rows = frame[frame["against"] == against]
+        held = confirmed(rows, _KEY, self._beats, self._surely_beats)
         lead = (held["accuracy"] - held["baseline"]).sort_values(ascending=False, kind="stable")
         return [row for _, row in held.loc[lead.index].iterrows()]
 
     def _beats(self, rows: pd.DataFrame) -> pd.Series:
         return rows["accuracy"] - rows["baseline"] >= self.margin
 
-
-@dataclass(frozen=True)
-class Coreference(_Choosing):
-    """Heads that find antecedents: found on one half of the texts, then confirmed on the other."""
-
-    against: str = "head match"
-    name = "coreference"
-    reads = ("coreference",)
-
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """One verdict for each head and kind of mention that holds."""
-        frame = table.details["coreference"]
-        return [_verdict(row, _mentions(row["kind"]), frame) for row in self.holding(frame)]
-
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """What the twin's best head gets on the same mentions."""
-        return _twin(twin.details["coreference"], verdict, _mentions)
-
-
-@dataclass(frozen=True)
-class PronounNames(_Choosing):
-    """Heads by which a pronoun looks more at the one of two names that is meant (GAP)."""
-
-    against: str = "nearest"
-    name = "coreference"
-    reads = ("pronoun_choice",)
-
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """One verdict for each head and gender that holds, with the bias between genders."""
-        frame = table.details["pronoun_choice"]
-        return [
-            _verdict(row, _pronouns(row["kind"]), frame, f", bias {row['bias']:.2f}")
-            for row in self.holding(frame)
-        ]
-
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """What the twin's best head gets on the same pronouns."""
-        return _twin(twin.details["pronoun_choice"], verdict, _pronouns)
+    def _surely_beats(self, rows: pd.DataFrame) -> pd.Series:
+        return self._beats(rows) & (rows["p_adjusted"] <= self.level)
 
 
 def _mentions(kind: str) -> str:
@@ -96,7 +87,10 @@ def _pronouns(kind: str) -> str:
     return "pronoun between two names" if kind == "all" else f"{kind} pronoun between two names"
 
 
-def _verdict(row: pd.Series, label: str, frame: pd.DataFrame, more: str = "") -> Verdict:
+def _verdict(
+    row: pd.Series, words: Callable[[str], str], frame: pd.DataFrame, more: str = ""
+) -> Verdict:
+    label = words(row["kind"])
     same = frame[
         (frame["kind"] == row["kind"]) & (frame["split"] == "report")
         & (frame["stack"] == row["stack"])
@@ -117,14 +111,3 @@ def _verdict(row: pd.Series, label: str, frame: pd.DataFrame, more: str = "") ->
         p_adjusted=float(row["p_adjusted"]),
         evidence=f"{label} {figures}{rules}{more}",
     )
-
-
-def _twin(frame: pd.DataFrame, verdict: Verdict, label: Callable[[str], str]) -> float:
-    """The twin's best head, chosen and judged the same way."""
-    rows = frame[
-        (frame["split"] == "report")
-        & frame["selected"].astype(bool)
-        & (frame["stack"] == verdict.head.stack)
-        & (frame["kind"].map(label) == verdict.label)
-    ]
-    return float(rows["accuracy"].iloc[0]) if len(rows) else math.nan

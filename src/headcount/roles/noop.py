@@ -14,17 +14,19 @@ import pandas as pd
 from headcount import stats
 from headcount.heads import Head
 from headcount.roles.role import Verdict
-from headcount.roles.separator import RESTS
 from headcount.table import HeadTable
 
-__all__ = ["NoOp"]
+__all__ = ["RESTS", "NoOp"]
+
+#: Where a head may rest, by column: its role, and the words for it.
+RESTS = {"separator": ("separator", "separators"), "first": ("sink", "the first token")}
 
 _KEY = ["stack", "layer", "head", "relation", "direction"]
 
 
 @dataclass(frozen=True)
 class NoOp:
-    """Heads that follow a relation, and rest where a word does not bear it.
+    """The rule for heads that follow a relation, and rest where a word does not bear it.
 
     Each head is asked about one relation: the one in which it leads its offset baseline most, on
     the half of the sentences that chooses.
@@ -36,7 +38,6 @@ class NoOp:
     least: float = 0.05
     #: The level of the test, Holm over the heads asked.
     level: float = 0.05
-    name = "separator"
     reads = ("relations", "rest_by_relation")
 
     def judge(self, table: HeadTable) -> list[Verdict]:
@@ -48,6 +49,8 @@ class NoOp:
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """The largest difference of a twin's head for the same relation and resting place."""
+        if "rest_by_relation" not in twin.details:
+            return math.nan
         rows = twin.details["rest_by_relation"]
         rows = rows[(rows["split"] == "report") & (rows["stack"] == verdict.head.stack)]
         same = rows[rows.apply(_label, axis=1) == verdict.label] if len(rows) else rows

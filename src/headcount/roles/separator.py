@@ -7,57 +7,50 @@ Clark et al., BlackBoxNLP 2019, section 3.2, read attention to [SEP] as a no-op;
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from headcount.heads import Head
+from headcount.roles.noop import RESTS, NoOp
 from headcount.roles.role import Verdict, best_of
 from headcount.table import HeadTable
 
-__all__ = ["RESTS", "RestsOnFirst", "Separator"]
-
-#: Where a head may rest, by column: its role, and the words for it.
-RESTS = {"separator": ("separator", "separators"), "first": ("sink", "the first token")}
+__all__ = ["Separator"]
 
 
 @dataclass(frozen=True)
 class Separator:
-    """Heads whose mean mass on separators, or on the end of the text, is high."""
+    """Heads whose mean mass on separators, or on the first token of an encoder, is high.
+
+    With a treebank also heads that rest there only where a word does not bear their relation
+    (`noop`). Resting on the first token is told as a sink; decoders have a trial for that.
+    """
 
     #: The least mean mass, also at the lower end of its interval.
     share: float = 0.6
+    noop: NoOp = field(default_factory=NoOp)
     name = "separator"
     reads = ("separator",)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that rest there, with what separators do and what the loss notices."""
-        return _resting(table, "separator", self.share, table.stacks)
+        """The heads that rest, with what separators do and what the loss notices."""
+        encoders = [stack for stack in table.stacks if stack == "enc"]
+        found = _resting(table, "separator", self.share, table.stacks)
+        found += _resting(table, "first", self.share, encoders)
+        there = all(name in table.details for name in self.noop.reads)
+        return found + (self.noop.judge(table) if there else [])
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The highest mass of a twin's head."""
-        return best_of(twin, "separator", verdict.head.stack)
-
-
-@dataclass(frozen=True)
-class RestsOnFirst:
-    """Encoder heads whose mean mass on the first token ([CLS]) is high; decoders have a trial."""
-
-    share: float = 0.6
-    name = "sink"
-    reads = ("first",)
-
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that rest there."""
-        return _resting(table, "first", self.share, [s for s in table.stacks if s == "enc"])
-
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The highest mass of a twin's head."""
-        return best_of(twin, "first", verdict.head.stack)
+        """The twin's best head on the same question."""
+        for column, (_, place) in RESTS.items():
+            if verdict.label == place:
+                return best_of(twin, column, verdict.head.stack)
+        return self.noop.chance(twin, verdict)
 
 
 def _resting(table: HeadTable, column: str, share: float, stacks: list[str]) -> list[Verdict]:
     """Heads whose whole interval reaches the share, the highest first."""
-    if column not in table.low:
+    if column not in table.low:  # one text tells nothing of others
         return []
     held = table.frame[column][table.low[column] >= share]
     held = held.sort_values(ascending=False, kind="stable")
