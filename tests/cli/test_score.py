@@ -194,3 +194,10 @@ def test_ctrl_c_ends_as_shells_say_and_leaves_what_there_is(
     monkeypatch.setattr(Journal, "append", added)
     assert headcount(*line).code == 0
     assert not HeadTable.load(tmp_path / "run").notes
+
+
+def test_scores_of_other_examples_are_told(headcount: Callable) -> None:
+    line = ["score", "translator", "--task", SPEC, "-o", "run"]
+    assert headcount(*line, "--by", "gradient", "--limit", 4).code == 0
+    told = " ".join(headcount(*line, "--by", "confidence", "--limit", 6).out.split())
+    assert "gradient was measured on other examples (4 of the bundled sample)." in told

@@ -119,7 +119,8 @@ def _score_heads(
         return
     _print(table, columns, frame)
     output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
-    print_notes([*subject.notes, *_remarks(table, columns)])
+    notes = [*_remarks(table, columns), *_other_examples(table, columns, task.hash)]
+    print_notes([*subject.notes, *notes])
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
 
@@ -128,6 +129,20 @@ def _remarks(table: HeadTable, columns: list[str]) -> list[str]:
     """What was noted while the columns were measured, each once."""
     origins = [table.origins.get(name, table.provenance) for name in columns]
     return list(dict.fromkeys(told for one in origins for told in one.get("remarks", ())))
+
+
+def _other_examples(table: HeadTable, columns: list[str], data: str) -> list[str]:
+    """Which scores of the run are compared with these, though they are of other examples."""
+    from headcount.importance.agreement import importance_columns
+
+    told = []
+    for name in importance_columns(table):
+        task = table.origins.get(name, table.provenance).get("task", {})
+        if name not in columns and task.get("hash", data) != data:
+            told.append(
+                f"{name} was measured on other examples ({task['examples']:,} of {task['data']})."
+            )
+    return told
 
 
 def _say(sentence: str) -> None:
