@@ -7,6 +7,7 @@ what each head gave, as a share of its layer, then the mean over predictions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from headcount.importance.by_batch import Arrays, Progress, by_batch
 from headcount.importance.example_sums import ExampleSums
 from headcount.importance.head_shares import head_shares
 from headcount.importance.interrupted import Interrupted
+from headcount.importance.natural_task import natural_task
 from headcount.importance.origin import origin
 from headcount.importance.predictions import Explain, Per, check_per, explained, explaining
 from headcount.importance.relevance_flow import FlowSums, flow_arrays
@@ -27,6 +29,7 @@ from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch
+from headcount.wiring.ids import check_ids
 
 __all__ = ["RELEVANCE", "relevance"]
 
@@ -47,7 +50,7 @@ RULE_OF = {"headcount": "default", "paper": "ding", "code": "z+"}
 
 def relevance(
     subject: Subject,
-    task: Task,
+    task: Any,
     *,
     rule: str | None = None,
     per: str = "step",
@@ -58,11 +61,13 @@ def relevance(
 ) -> HeadTable:
     """Score every head by its share of the relevance of its layer, with an interval over examples.
 
-    Shares of one layer of a stack sum to 1. `rule` is "default" (ours, for any block), "ding" (the
-    paper's text), "z+" (the authors' program of 2019) or "alpha-beta" (of 2021); without one the
-    convention chooses. `per="step"` explains every prediction by itself, as the paper does;
-    "sentence" sends one backward from the sum of a text's predictions, which is an approximation.
-    `details["relevance_flow"]` and a remark tell how much relevance was kept on the way.
+    Shares of one layer of a stack sum to 1. `task` may also be a corpus, which is then translated,
+    gone on with, filled in or compared in pairs, whatever the model does. `rule` is "default"
+    (ours, for any block), "ding" (the paper's text), "z+" (the authors' program of 2019) or
+    "alpha-beta" (of 2021); without one the convention chooses. `per="step"` explains every
+    prediction by itself, as the paper does; "sentence" sends one backward from the sum of a text's
+    predictions, which is an approximation. `details["relevance_flow"]` and a remark tell how much
+    relevance was kept on the way.
 
     >>> from headcount import tasks
     >>> from headcount.models.load import load
@@ -70,6 +75,7 @@ def relevance(
     >>> relevance(load("translator", device="cpu"), task)
     HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: relevance)
     """
+    task = natural_task(subject, task)
     work = _Work(subject, task, _rule_name(rule, convention), check_per(per), convention)
     explained(task)
     task.check(subject)
@@ -122,6 +128,7 @@ class _Work:
 
     def measure(self, batch: Batch, tracing: Tracing, explain: Explain) -> Arrays:
         """Shares and flow of one batch."""
+        check_ids(self.subject, batch.inputs)
         start = explain(tracing, batch)
         start = start if self.per == "step" else start.together()
         found = tracing.back(start.output, start.starts, start.ledger)
