@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-EXPERIMENTS = ("experiments.surface", "experiments.translator.bundled")
+EXPERIMENTS = ("experiments.surface", "experiments.roles", "experiments.translator.bundled")
 
 
 def main() -> None:

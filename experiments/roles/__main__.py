@@ -16,6 +16,8 @@ from .findings import findings
 from .measure import COMMAND, measured
 from .page import filled
 
+Plans = dict[str, dict[str, Any]]
+
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
 
@@ -25,14 +27,25 @@ def main() -> None:
     given = _given()
     plans = tomllib.loads((HERE / "config.toml").read_text(encoding="utf8"))
     given.parts.mkdir(parents=True, exist_ok=True)
-    for name in given.only if given.only is not None else plans:
+    for name in _wanted(plans, given.only, given.translators):
         path = given.parts / f"{name}.json"
         if not path.exists():
             print(f"{name} ...", flush=True)
             found = measured(plans[name], Path(given.data), given.translators)
             write_bytes(path, json.dumps(found, ensure_ascii=False).encode())
-    done = {name: given.parts / f"{name}.json" for name in plans}
-    told({name: _read(path) for name, path in done.items() if path.exists()}, given.out)
+    known = _read(given.out / "roles.json").get("surveys", {})
+    parts = {name: _read(given.parts / f"{name}.json") for name in plans}
+    surveys = {name: parts[name] or known.get(name) for name in plans}
+    told({name: one for name, one in surveys.items() if one}, given.out)
+
+
+def _wanted(plans: Plans, only: list[str] | None, translators: Path | None) -> list[str]:
+    """The surveys to make; without its folder en-ru is left as it was."""
+    if only is not None:
+        return only
+    if translators is None:
+        print("en-ru is left as it was: pass --translators DIR, the folder that holds it.")
+    return [name for name in plans if translators or plans[name]["model"] != "en-ru"]
 
 
 def _given() -> argparse.Namespace:
@@ -49,7 +62,8 @@ def _given() -> argparse.Namespace:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
+    """What a file holds; nothing where there is none."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf8")) if path.exists() else {}
     return found
 
 

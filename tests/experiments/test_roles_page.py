@@ -1,0 +1,128 @@
+"""The page of roles: findings from figures made up, what is kept of a survey, tables and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_subjects import encoder
+
+import headcount as hc
+from headcount.bundle import sample
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from experiments.roles.__main__ import told  # noqa: E402
+from experiments.roles.findings import by_layer, findings  # noqa: E402
+from experiments.roles.keep import kept, plain  # noqa: E402
+from experiments.roles.page import filled  # noqa: E402
+
+RESULTS = ROOT / "docs" / "results"
+DET = {"stack": "enc", "relation": "det", "head": "enc.0.1", "direction": "dep->head", "n": 300}
+
+
+def made(accuracy: float = 0.9, p: float | None = 0.001, **more: Any) -> dict[str, Any]:
+    """A survey of two layers of two heads, of which one follows determiners."""
+    row = DET | {"accuracy": accuracy, "baseline": 0.6, "p_adjusted": p}
+    return {
+        "plan": {"model": "minilm"},
+        "index": ["enc.0.0", "enc.0.1", "enc.1.0", "enc.1.1"],
+        "columns": {
+            "confidence": [0.9, 0.5, 0.7, 0.1],
+            "separator": [0.1, 0.3, 0.6, 0.8],
+            "separator_to_separator": [0.0, 0.2, 0.9, 0.7],
+            "first": [0.0, 0.0, 0.0, 0.0],
+        },
+        "roles": [],
+        "best": [row],
+    } | more
+
+
+def held(finding: str, survey: dict[str, Any]) -> bool:
+    holds: bool = findings({"one": survey})[finding]["one"]["holds"]
+    return holds
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "p", "holds"), [(0.9, 0.001, True), (0.79, 0.001, False), (0.9, None, False)]
+)
+def test_far_is_twenty_points_and_no_chance(accuracy: float, p: float | None, holds: bool) -> None:
+    assert held("det far above the offset", made(accuracy, p)) is holds
+
+
+def test_a_finding_is_not_asked_where_it_cannot_be_answered() -> None:
+    found = findings({"one": made(), "minilm-pud-de": made()})
+    assert set(found["det far above the offset"]) == {"one"}
+    assert found["object far above the offset"] == {}
+    assert found["a head finds antecedents"] == {}
+
+
+@pytest.mark.parametrize(("head", "holds"), [("enc.0.0", True), ("enc.1.0", False)])
+def test_one_diffident_positional_head_is_enough_to_fail(head: str, holds: bool) -> None:
+    verdict = {"head": head, "role": "positional", "label": "offset -1", "value": 0.95}
+    assert held("positional heads are confident", made(roles=[verdict])) is holds
+
+
+@pytest.mark.parametrize(("layer", "holds"), [(0, True), (1, False)])
+def test_a_rare_word_head_must_be_in_the_first_layer(layer: int, holds: bool) -> None:
+    head = f"enc.{layer}.0"
+    rows = [
+        {"head": head, "share": 0.7, "rarest": 0.5, "chance": 0.2},
+        {"head": "enc.0.1", "share": 0.3, "rarest": 0.2, "chance": 0.2},
+    ]
+    survey = made(rarity=rows, roles=[{"head": head, "role": "rare"}])
+    assert held("a rare-word head in the first layer", survey) is holds
+
+
+def test_means_by_layer_decide_where_heads_rest() -> None:
+    assert by_layer(made(), "separator") == pytest.approx([0.2, 0.7])
+    assert held("upper layers rest on separators", made())
+    assert held("separators look at separators", made())
+
+
+@pytest.fixture(scope="module")
+def survey() -> hc.HeadTable:
+    return hc.survey(encoder(), treebank=sample.path("sample.conllu"), limit=60, seed=0)
+
+
+def test_what_is_kept_is_what_was_measured(survey: hc.HeadTable) -> None:
+    found = kept(survey)
+    relations = survey.details["relations"]
+    naive = relations[(relations["split"] == "all") & (relations["relation"] == "all")]
+    [row] = [row for row in found["best"] if row["relation"] == "all"]
+    assert row["naive_accuracy"] == pytest.approx(naive["accuracy"].max(), abs=1e-4)
+    assert found["columns"]["confidence"] == plain(survey.frame["confidence"].tolist())
+    assert len(found["roles"]) == len(survey.details["roles"])
+    json.dumps(found, allow_nan=False)
+
+
+def test_no_word_of_a_corpus_is_kept(survey: hc.HeadTable) -> None:
+    row = dict.fromkeys(survey.details["roles"].columns, 0) | {"stack": "enc", "label": "'rain'"}
+    rows = survey.details["roles"].iloc[:0].copy()
+    rows.loc[0] = row
+    survey = hc.HeadTable(survey.frame, details={**survey.details, "roles": rows})
+    assert [one["label"] for one in kept(survey)["roles"]] == ["another token"]
+
+
+def test_all_is_written_and_told_again(tmp_path: Path) -> None:
+    (tmp_path / "roles.md").write_text("a\n<!-- table: verdicts -->\n<!-- end -->\nb\n")
+    told({"one": made()}, tmp_path)
+    page = (tmp_path / "roles.md").read_text()
+    assert "| det far above the offset | one | – |" in page
+    assert page.startswith("a\n")
+    assert page.endswith("b\n")
+    assert filled(page, {"one": made()}) == page
+    assert set(json.loads((tmp_path / "roles.json").read_text())["surveys"]) == {"one"}
+
+
+def test_the_page_says_what_the_json_says() -> None:
+    page = (RESULTS / "roles.md").read_text(encoding="utf8")
+    text = (RESULTS / "roles.json").read_text(encoding="utf8")
+    found = json.loads(text)
+    assert filled(page, found["surveys"]) == page
+    assert found["findings"] == json.loads(json.dumps(findings(found["surveys"])))
+    assert len(text.encode()) < 1_500_000
