@@ -98,6 +98,22 @@ def test_what_no_text_has_is_missing_with_its_reason() -> None:
     assert set(tally.details()["features"]["feature"]) == {"noun", "verb"}
 
 
+def test_a_side_without_words_is_silent() -> None:
+    """The targets of parsed sources: they are known to have no words."""
+    found = sight([SENTENCE], [MAP])
+    assert found.keys.words is not None
+    none = replace(
+        found.keys.words, pieces=found.keys.words.pieces[:, :0], there=found.keys.words.there[:, :0]
+    )
+    side = replace(found.keys, words=none)
+    tally = Features()
+    tally.update(replace(found, keys=side, queries=side))
+    assert tally.details() == {}
+    assert {one.note for one in tally.compute()} == {
+        "no text has words with such a tag or relation"
+    }
+
+
 def test_one_word_and_words_without_a_tag() -> None:
     tally = Features()
     tally.update(sight([spaced([Word("rain")])], [[[[1.0]]]]))
