@@ -197,7 +197,11 @@ def test_ctrl_c_ends_as_shells_say_and_leaves_what_there_is(
 
 
 def test_scores_of_other_examples_are_told(headcount: Callable) -> None:
-    line = ["score", "translator", "--task", SPEC, "-o", "run"]
-    assert headcount(*line, "--by", "gradient", "--limit", 4).code == 0
-    told = " ".join(headcount(*line, "--by", "confidence", "--limit", 6).out.split())
+    kept = ["-o", "run", "--limit", 4]
+    assert headcount("survey", "translator", "--pairs", "sample", *kept).code == 0
+    line = ["score", "translator", "--task", SPEC, *kept]
+    assert headcount(*line, "--by", "gradient").code == 0
+    ended = headcount(*line[:-1], 6, "--by", "confidence")
+    told = " ".join(ended.out.split())
+    assert "confidence was measured on other texts (sample.en-de.tsv)." in told
     assert "gradient was measured on other examples (4 of the bundled sample)." in told

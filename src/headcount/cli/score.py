@@ -119,7 +119,7 @@ def _score_heads(
         return
     _print(table, columns, frame)
     output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
-    notes = [*_remarks(table, columns), *_other_examples(table, columns, task.hash)]
+    notes = [*_remarks(table, columns), *_other_examples(table, columns, task)]
     print_notes([*subject.notes, *notes])
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
@@ -131,17 +131,19 @@ def _remarks(table: HeadTable, columns: list[str]) -> list[str]:
     return list(dict.fromkeys(told for one in origins for told in one.get("remarks", ())))
 
 
-def _other_examples(table: HeadTable, columns: list[str], data: str) -> list[str]:
-    """Which scores of the run are compared with these, though they are of other examples."""
+def _other_examples(table: HeadTable, columns: list[str], task: Any) -> list[str]:
+    """Which scores are compared with these, though they are of other examples or other texts."""
     from headcount.importance.agreement import importance_columns
 
     told = []
-    for name in importance_columns(table):
-        task = table.origins.get(name, table.provenance).get("task", {})
-        if name not in columns and task.get("hash", data) != data:
-            told.append(
-                f"{name} was measured on other examples ({task['examples']:,} of {task['data']})."
-            )
+    for name in dict.fromkeys([*columns, *importance_columns(table)]):
+        about = table.origins.get(name, table.provenance)
+        other = about.get("task", {})
+        if other.get("hash", task.hash) != task.hash:
+            of = f"{other['examples']:,} of {other['data']}"
+            told.append(f"{name} was measured on other examples ({of}).")
+        elif not other and about.get("corpus", task.name) != task.name:
+            told.append(f"{name} was measured on other texts ({about['corpus']}).")
     return told
 
 
