@@ -38,6 +38,7 @@ def test_a_treebank_is_told_in_roles(headcount: Command, saved: Saved) -> None:
     ended = headcount("survey", saved("bert"), "--treebank", "sample", "--limit", 30)
     assert ended.code == 0, ended.err
     assert " of 8 heads " in ended.out.splitlines()[0]
+    assert "coreference (--coref), argument (--arguments)." in " ".join(ended.out.split())
     assert "30 sentences of sample.conllu" in ended.out
     assert "confidence" not in ended.out  # the columns are there for those who ask
 

@@ -42,6 +42,7 @@ def test_every_role_of_the_toolkit_is_on_the_list() -> None:
     names = [role.name for role in all_roles()]
     assert set(names) <= set(KINDS)
     assert len(names) == len(set(names))
+    assert names == [name for name in KINDS if name in names]
     assert {"positional", "syntactic", "rare"} <= set(names)
 
 

@@ -45,6 +45,11 @@ def test_what_was_not_asked_is_told() -> None:
     assert "Not for this model: sink." in told
 
 
+def test_a_role_that_another_rule_found_is_not_called_unasked() -> None:
+    told = drawn(RolesText([RARE], 72, unjudged={"rare": "", "sink": ""}))
+    assert "Not for this model: sink." in told
+
+
 def test_the_clearest_of_each_relation_come_first() -> None:
     many = [syntactic("det", n) for n in range(5)] + [syntactic("obj", 7), syntactic("nsubj", 8)]
     told = drawn(RolesText(many, 72, most=3))

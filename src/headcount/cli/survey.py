@@ -189,6 +189,8 @@ def survey(
     print_survey(table, subject, chosen, wanted, other_texts)
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
+    elif "roles" in table.details:
+        output().print("-o DIR keeps every verdict and figure; --json prints them.", style="dim")
 
 
 def _text(

@@ -45,7 +45,8 @@ def print_survey(
     corpora = about.get("corpora", {about["corpus"]: about})
     sizes = [_sizes(name, read) for name, read in corpora.items()]
     output().print(f"{'; '.join(sizes)}; {subject!r}", style="dim")
-    remarks = [remark for read in corpora.values() for remark in read["remarks"]]
+    told = [*corpora.values(), about.get("trials", {"remarks": []})]
+    remarks = [remark for part in told for remark in part["remarks"]]
     counts = [read["counts"]["skipped"] for read in corpora.values()]
     skipped = [line for each in counts for line in skipped_in_words(each)]
     print_notes([*subject.notes, *remarks, *skipped, *notes])

@@ -17,7 +17,7 @@ __all__ = ["RolesText"]
 
 _HOW_TO_READ = "A line gives a share with its 95% interval, then what a rule without a model gets"
 _TWIN = ", then what the best head gets with random weights"
-_CERTAIN = ". All hold at p < 0.05, corrected for the heads tried."
+_CERTAIN = ". Tests are corrected for all heads that were tried."
 _DIRECTIONS = (
     "nsubj dep->head: the subject looks most at its verb; head->dep: the verb at its subject; "
     "head<-dep: of all words the verb looks most at the subject."
@@ -37,7 +37,7 @@ class RolesText:
     #: Roles that could not be judged, with what they would need; empty where nothing would help.
     unjudged: dict[str, str] = field(default_factory=dict)
     #: The most verdicts of one role that are shown.
-    most: int = 6
+    most: int = 5
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """A headline, a block for each role, then what was not found and not asked."""
@@ -79,10 +79,11 @@ class RolesText:
             yield _HOW_TO_READ + (_TWIN if asked else "") + _CERTAIN
         if "syntactic" in found:
             yield _DIRECTIONS
+        silent = {role: why for role, why in self.unjudged.items() if role not in found}
         for told, roles in (
             ("No head", [role for role in self.judged if role not in found]),
-            ("Not asked", [f"{role} ({why})" for role, why in self.unjudged.items() if why]),
-            ("Not for this model", [role for role, why in self.unjudged.items() if not why]),
+            ("Not asked", [f"{role} ({why})" for role, why in silent.items() if why]),
+            ("Not for this model", [role for role, why in silent.items() if not why]),
         ):
             if roles:
                 yield f"{told}: {', '.join(roles)}."

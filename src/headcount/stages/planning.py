@@ -15,16 +15,21 @@ from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
 from headcount.tallies.frequencies import Frequencies, corpus_frequencies
 from headcount.tallies.offset_mass import OffsetMass
 from headcount.tallies.rarity import Rarity
+from headcount.tallies.separator_row import SeparatorRow
 from headcount.tallies.tally import Tally
 from headcount.tallies.word_tallies import argument_tallies, mention_tallies, tree_tallies
-from headcount.text import Corpus
+from headcount.text import Corpus, texts_of
 from headcount.text.ready import Ready
 from headcount.text.words import Rows
 from headcount.trials.answer import ANSWERS
 from headcount.trials.catalogue import trials_for
+from headcount.trials.noop import NoOp
 from headcount.trials.question import Trial
 
 __all__ = ["Wishes", "planned"]
+
+#: As many texts are enough for gradients.
+_GRADIENTS = 64
 
 
 @dataclass(frozen=True)
@@ -70,14 +75,14 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishe
         manner = _for(subject, corpora.text, manner)
     tallies = [*chosen_tallies(ours, wishes.convention), *wishes.tallies]
     tallies += [OffsetMass()] if wishes.offset_mass else []
-    rare = _rarity(subject, corpora.text, manner, wishes)
+    more = _for_roles(subject, corpora.text, manner, wishes)
     described = [column for column in COLUMNS if columns is None or column.name in columns]
-    described += [column for tally in (*wishes.tallies, *rare) for column in tally.columns]
+    described += [column for tally in (*wishes.tallies, *more) for column in tally.columns]
     missing = no_author_code(wishes.convention) if columns is None else {}
     return Pass(
         "Surveying",
         corpora.text,
-        (*tallies, *rare),
+        (*tallies, *more),
         manner,
         tuple(described),
         missing,
@@ -85,19 +90,35 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishe
     )
 
 
-def _rarity(subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wishes) -> list[Rarity]:
-    """How often heads point to rare tokens; the authors published no program for it."""
+def _for_roles(
+    subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wishes
+) -> list[Tally]:
+    """What roles read of plain text besides the columns of every survey."""
+    resting: list[Tally] = [SeparatorRow()] if "separator" in wishes.reads else []
     unread = wishes.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
     if unread or wishes.convention == "code" or isinstance(text, Ready):
-        return []
-    return [Rarity(wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner)))]
+        return resting  # of rare tokens there is no program of the authors
+    known = wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner))
+    return [*resting, Rarity(known)]
 
 
 def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Trial]:
     """Those that fit the model, on the text; ready inputs are no text to make trials of."""
-    if isinstance(text, Ready) or ANSWERS not in wishes.reads:
+    if isinstance(text, Ready):
         return []
-    return trials_for(subject, text, seed=wishes.facts.get("seed") or 0)
+    seed = wishes.facts.get("seed") or 0
+    asked = trials_for(subject, text, seed=seed) if ANSWERS in wishes.reads else []
+    return [*asked, *_gradients(subject, text, wishes)]
+
+
+def _gradients(subject: Subject, text: Corpus, wishes: Wishes) -> list[Trial]:
+    """How much the loss notices a head that rests; on a few texts, since it runs backwards."""
+    told = wishes.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
+    if "separator" not in wishes.reads or not told:
+        return []
+    texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
+    trial = NoOp(texts if text.paired else [one for (one,) in texts], convention=wishes.convention)
+    return [trial] if trial.unfit(subject) is None else []
 
 
 def _with(

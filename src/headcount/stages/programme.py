@@ -109,10 +109,11 @@ class Programme:
 def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
     """Both; what an earlier stage measured stays, and each corpus of its own is told."""
     new = more.without(name for name in more.names if name in table.names)
-    corpora = {**table.provenance.get("corpora", {}), **_corpus(more)}
+    about = {"corpora": {**table.provenance.get("corpora", {}), **_corpus(more)}}
+    if "trials" in more.provenance:
+        about["trials"] = {name: more.provenance[name] for name in ("trials", "remarks")}
     joined = table.join(new)
-    if corpora:
-        joined.provenance = {**joined.provenance, "corpora": corpora}
+    joined.provenance = {**joined.provenance, **about}
     return joined
 
 

@@ -110,7 +110,7 @@ class PairedMeans:
         key = {
             "stack": np.full(shape, site.stack),
             "layer": np.full(shape, site.layer),
-            "head": np.broadcast_to(np.arange(site.heads), shape),
+            "head": np.broadcast_to(site.indices, shape),
             label: np.broadcast_to(np.array(questions, dtype=object)[:, None, None], shape),
             "split": np.broadcast_to(np.array(SPLITS, dtype=object)[:, None], shape),
         }

@@ -179,7 +179,7 @@ class Rarity(SumsTally):
         sums = micro_sums(self.sums, site, name)
         over = [micro_sums(self.sums, site, f"{name}_over_{part}") for part in BLIND]
         share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
-        about = {"stack": site.stack, "layer": site.layer, "head": np.arange(site.heads)}
+        about = {"stack": site.stack, "layer": site.layer, "head": site.indices}
         figures = {"share": share, "low": low, "high": high}
         for part in BLIND:
             figures[part] = float(self.sums.of(site, f"{name}_{part}")) / np.maximum(sums.n, 1)
