@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,6 +82,18 @@ def test_a_task_may_be_the_objective() -> None:
     assert np.isfinite(layers["gradient"]).all()
 
 
+def test_only_the_beginnings_are_read(tmp_path: Path) -> None:
+    subject, texts = CASES["dec"]
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(f"{text} {text}" for text in texts), encoding="utf-8")
+    cut, whole = (NoOp(file, most=4, words=size)(subject) for size in (5, None))
+    short = [" ".join(text.split()[:5]) for text in texts[:4]]
+    again = NoOp(short, most=None, words=None)(subject)
+    pd.testing.assert_frame_equal(cut.details[NOOP_LAYERS], again.details[NOOP_LAYERS])
+    assert set(whole.details[NOOP_LAYERS]["texts"]) == {4}
+    assert not whole.details[NOOP_LAYERS]["gradient"].equals(again.details[NOOP_LAYERS]["gradient"])
+
+
 def test_few_texts_have_no_p() -> None:
     subject, texts = CASES["enc"]
     layers = NoOp(texts[:1])(subject).details[NOOP_LAYERS]
@@ -93,6 +107,8 @@ def test_what_it_is_not_for() -> None:
     bare = tiny_subjects.writer("llama", model_class="LlamaModel")
     assert NoOp(ENGLISH).unfit(bare) == "it predicts no tokens, so plain texts give no loss"
     assert NoOp(ENGLISH).unfit(tiny_subjects.encoder()) is None
+    wordless = Subject(tiny_subjects.encoder().model)
+    assert "no mask token" in str(NoOp(ENGLISH).unfit(wordless))
     with pytest.raises(UsageError, match="no convention 'code': the authors published no code"):
         NoOp(ENGLISH, convention="code")
     with pytest.raises(UsageError, match="needs texts, or a task"):

@@ -9,25 +9,23 @@ gives neither code nor details; here the absolute value comes before any mean, e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 
-from headcount import stats
 from headcount.columns import Column
-from headcount.errors import StatsError, UsageError
-from headcount.heads import STACKS
+from headcount.errors import UsageError
 from headcount.models.finite import refuse_nan
 from headcount.models.site import Site
 from headcount.stats.results import Floats
 from headcount.subject import Subject
+from headcount.text.corpus import read_corpus
+from headcount.text.sentence import texts_of
 from headcount.trials.marks import Marks
+from headcount.trials.noop_layers import layer_frame
 from headcount.trials.objective import Objective, loss_per_target, objective_of
 from headcount.trials.question import Finding, Findings
 from headcount.trials.slopes import CLASSES, Slopes
@@ -72,8 +70,9 @@ class NoOp:
 
     texts: Any = None
     objective: Objective | None = None
-    #: The first so many of the texts are read: a backward costs more than a look.
+    #: The first so many of the texts, and of their words: a backward holds every map at once.
     most: int | None = 64
+    words: int | None = 128
     batch_size: int = 8
     convention: str = "headcount"
 
@@ -94,19 +93,17 @@ class NoOp:
         """Why it means nothing for a subject."""
         if any(site.route != "interface" for site in subject.anatomy.sites):
             return "its attention weights cannot be reached while they are part of the graph"
-        if self.objective is None and subject.kind != "enc" and not _speaks(subject):
+        if self.objective is not None:
+            return None
+        if getattr(subject.tokenizer, "mask_token_id", None) is None and subject.kind == "enc":
+            return "its tokenizer has no mask token, so nothing can be hidden"
+        if subject.kind != "enc" and subject.inner.get_output_embeddings() is None:
             return "it predicts no tokens, so plain texts give no loss"
         return None
 
-    def _read(self) -> Any:
-        """The texts, no more than wanted; a file is read by the task itself."""
-        if self.most is None or isinstance(self.texts, str | Path):
-            return self.texts
-        return list(islice(self.texts, self.most))
-
     def __call__(self, subject: Subject) -> Findings:
         """Run every batch forward and back, and average by kind of token."""
-        objective = self.objective or objective_of(subject, self._read())
+        objective = self.objective or objective_of(subject, self._beginnings())
         slopes = Slopes(self.convention)
         with weights_gradient(subject) as gradient:
             for batch in objective.batches(subject, self.batch_size):
@@ -119,9 +116,18 @@ class NoOp:
         details = {NOOP_LAYERS: layer_frame(slopes).assign(objective=objective.kind)}
         return Findings([_finding(name, slopes, subject) for name in CLASSES], details=details)
 
+    def _beginnings(self) -> list[Any]:
+        """The texts, or pairs of texts, no more and no longer than wanted."""
+        parts = [
+            tuple(_cut(text, self.words) for text in texts_of(item))
+            for item in islice(read_corpus(self.texts), self.most)
+        ]
+        return [part if len(part) > 1 else part[0] for part in parts]
 
-def _speaks(subject: Subject) -> bool:
-    return subject.inner.get_output_embeddings() is not None
+
+def _cut(text: str, words: int | None) -> str:
+    """The first so many words; where nothing parts them, eight characters count as one."""
+    return text if words is None else " ".join(text.split()[:words])[: 8 * words]
 
 
 def _finding(name: str, slopes: Slopes, subject: Subject) -> Finding:
@@ -143,55 +149,3 @@ def _beside(slopes: Slopes, site: Site, name: str) -> tuple[Floats, Floats, Floa
     own, other = found[..., CLASSES.index(name)], found[..., CLASSES.index("other")]
     there = ~np.isnan(own)
     return np.where(there, own, 0), np.nan_to_num(np.where(there, other, 0)), there.astype(float)
-
-
-def layer_frame(slopes: Slopes) -> pd.DataFrame:
-    """A row for each layer and kind of token that occurs."""
-    sites = sorted(slopes, key=lambda site: (STACKS.index(site.stack), site.layer))
-    p = {name: _p_values(slopes, sites, name) for name in CLASSES if name != "other"}
-    rows = [
-        _row(slopes, site, name, *(found[number] for found in p.get(name) or _untested(sites)))
-        for number, site in enumerate(sites)
-        for name in CLASSES
-    ]
-    return pd.DataFrame([row for row in rows if row["texts"]])
-
-
-def _untested(sites: Sequence[Site]) -> tuple[Floats, Floats]:
-    nothing = np.full(len(sites), np.nan)
-    return nothing, nothing
-
-
-def _row(slopes: Slopes, site: Site, name: str, p: float, p_adjusted: float) -> dict[str, Any]:
-    own, other = _layer(slopes, site, name), _layer(slopes, site, "other")
-    seen = own[~np.isnan(own)]
-    value, low, high = stats.mean_interval(seen.sum(), (seen**2).sum(), len(seen))
-    both = ~np.isnan(own) & ~np.isnan(other)
-    x, n = own[both], other[both]
-    share = stats.ratio_interval(x.sum(), n.sum(), x @ x, x @ n, n @ n, len(x), bounds=(0, np.inf))
-    mass = slopes.masses(site)[..., CLASSES.index(name)].mean(axis=1)
-    return {
-        "stack": site.stack, "layer": site.layer, "target": name, "texts": len(seen),
-        "gradient": float(value), "low": float(low), "high": float(high),
-        "share": float(share.value), "share_low": float(share.low),
-        "share_high": float(share.high), "mass": float(np.nanmean(mass)) if len(seen) else np.nan,
-        "p": float(p), "p_adjusted": float(p_adjusted),
-    }  # fmt: skip
-
-
-def _layer(slopes: Slopes, site: Site, name: str) -> Floats:
-    """The mean over a layer's heads, ``[text]``."""
-    return np.asarray(slopes.gradients(site)[..., CLASSES.index(name)].mean(axis=1))
-
-
-def _p_values(slopes: Slopes, sites: Sequence[Site], name: str) -> tuple[Floats, Floats]:
-    """p of "no smaller than on other tokens" for each layer, and with Holm's correction."""
-    p = np.full(len(sites), np.nan)
-    for number, site in enumerate(sites):
-        away = _layer(slopes, site, name) - _layer(slopes, site, "other")
-        away = away[~np.isnan(away)]
-        try:
-            p[number] = stats.sign_flip(away, alternative="less").p
-        except StatsError:  # too few texts for an answer
-            continue
-    return p, stats.holm(p)
