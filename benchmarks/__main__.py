@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import gradient, relations, survey
+from benchmarks import gradient, relations, relevance, survey
 
-BENCHMARKS = {"survey": survey.main, "gradient": gradient.main, "relations": relations.main}
+BENCHMARKS = {
+    "survey": survey.main,
+    "gradient": gradient.main,
+    "relations": relations.main,
+    "relevance": relevance.main,
+}
 
 
 def main() -> None:
