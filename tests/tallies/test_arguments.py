@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from trees import sight
 
+import headcount as hc
+from headcount.subject import Subject
 from headcount.tallies.arguments import Arguments, Frames
+from headcount.text.corpus import read_corpus
 from headcount.text.joined import spaced
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word
 
@@ -76,3 +81,15 @@ def test_nothing_to_ask() -> None:
     assert {reading.note for reading in tally.compute()} == {
         "no sentence has a predicate with an argument that is asked about"
     }
+
+
+@pytest.mark.data
+@pytest.mark.real
+def test_a_head_of_a_real_model_links_arguments(data_dir: Path, minilm: Subject) -> None:
+    corpus = data_dir / "srl" / "ewt_propbank-dev.jsonl.xz"
+    kept = [item for item in read_corpus(corpus) if Frames().links(item)]
+    table = hc.survey(minilm, kept, tallies=[Arguments()], columns=["argument_to_predicate"])
+    frame = table.details["arguments"].query("split == 'all' and link == 'argument->predicate'")
+    best = frame.sort_values("value").iloc[-1]
+    assert best["outlier"]
+    assert best["value"] > 3 * best["baseline"]

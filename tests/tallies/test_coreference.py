@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from trees import sight, site
 
 import headcount as hc
 from headcount.errors import UsageError
+from headcount.subject import Subject
 from headcount.tallies.coreference import Coreference
 from headcount.text.joined import spaced
 from headcount.text.sentence import Sentence, Span, Word
@@ -159,3 +161,16 @@ def test_settings_that_mean_nothing() -> None:
         Coreference(convention="code")
     with pytest.raises(UsageError, match="candidates is 'near'; choose preceding, mentions, all"):
         Coreference(candidates="near")  # type: ignore[arg-type]
+
+
+@pytest.mark.data
+@pytest.mark.real
+def test_a_head_of_a_real_model_finds_antecedents(data_dir: Path, minilm: Subject) -> None:
+    tally = Coreference()
+    corpus = data_dir / "coref" / "ontogum-dev.jsonl.xz"
+    table = hc.survey(minilm, corpus, limit=80, tallies=[tally], columns=["coreference"])
+    frame = table.details["coreference"].query("split == 'all' and kind == 'all'")
+    rules = frame.groupby("against")["baseline"].max()
+    assert rules["nearest"] < rules["head match"] < rules["rules"]
+    assert frame["accuracy"].max() > rules["nearest"] + 0.1
+    assert frame["accuracy"].max() < rules["rules"]
