@@ -1,0 +1,123 @@
+"""The speed promises on a GPU: a BERT-base shape of random weights, everything in one run.
+
+`python -m benchmarks.gpu` writes `results/gpu.json`; it needs CUDA. Words are drawn and cut with
+MiniLM's tokenizer, which is BERT's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import BertConfig, BertForSequenceClassification, BertModel
+
+from benchmarks import ablation, gradient, relevance, survey
+from benchmarks.interleave import interleaved, ratio
+from headcount import provenance, tasks
+from headcount.models.load import load
+from headcount.subject import Subject
+from headcount.sweeps import single_heads
+from headcount.tasks.task import Task
+
+RESULTS = Path(__file__).parent / "results"
+ROUNDS = 15
+
+
+def waited(work: Callable[[], object]) -> Callable[[], None]:
+    """The work with the device waited for."""
+
+    def done() -> None:
+        work()
+        torch.cuda.synchronize()
+
+    return done
+
+
+def told(ways: dict[str, Callable[[], object]], of: str, to: str, what: str) -> dict[str, Any]:
+    seconds = interleaved({name: waited(work) for name, work in ways.items()}, ROUNDS)
+    return {
+        "what": what,
+        "milliseconds": {name: round(1e3 * min(times), 3) for name, times in seconds.items()},
+        "ratio": ratio(seconds, of, to),
+    }
+
+
+def surveyed() -> dict[str, Any]:
+    """The survey of all columns against the plain forward, 16 x 512 in bfloat16."""
+    torch.manual_seed(0)
+    subject = Subject(BertModel(BertConfig()).eval().to("cuda", torch.bfloat16), None, name="base")
+    batches = [batch.to("cuda") for batch in survey.drawn_batches(subject, 2, 16, 512)]
+    ways = {
+        "plain": lambda: survey.plain(subject, batches),
+        "survey": lambda: survey.surveyed(subject, batches),
+    }
+    return told(ways, "survey", "plain", "2 batches of 16x512, bfloat16") | {"aim": 1.5}
+
+
+def classifier(dtype: torch.dtype) -> tuple[Subject, Task]:
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig()).eval().to("cuda", dtype)
+    task = tasks.classification(
+        [(text, n % 2) for n, text in enumerate(ablation.words(64, 126))], metric="loss"
+    )
+    return Subject(model, load("minilm", device="cpu").tokenizer, name="BERT-base shape"), task
+
+
+def ablated() -> dict[str, Any]:
+    """Every head alone, 64 texts of 128 tokens, float32: the sweep against the loop."""
+    subject, task = classifier(torch.float32)
+    heads = single_heads(subject.anatomy)
+    ways = {
+        "naive": lambda: ablation.naive(subject, task, heads, 64),
+        "sweep": lambda: ablation.swept(subject, task, heads, 64),
+    }
+    seconds = interleaved({name: waited(work) for name, work in ways.items()}, 4, warm_up=1)
+    least = ablation._floor(subject, task, 64, heads)["re-run"]
+    found = ratio(seconds, "sweep", "naive")
+    return {
+        "what": "144 heads, 64 texts of 128 tokens, float32",
+        "seconds": {name: round(min(times), 3) for name, times in seconds.items()},
+        "ratio": found,
+        "floor": round(least, 4),
+        "over_floor": round(found["median"] / least, 3),
+        "aim": 1.08,
+    }
+
+
+def propagated() -> dict[str, Any]:
+    """Relevance of all heads against a forward and backward, 64 texts of 128 tokens, float32."""
+    subject, task = classifier(torch.float32)
+    subject.model.requires_grad_(False)
+    (batch,) = (batch.to("cuda") for batch in task.batches(subject, 64))
+    ways = {
+        "plain": relevance.plain(
+            subject, lambda: subject.model(**batch.inputs).logits.amax(dim=-1)
+        ),
+        "relevance": relevance.relevant(subject, task, batch, "default"),
+    }
+    return told(ways, "relevance", "plain", "64 texts of 128 tokens, float32") | {"aim": 2.5}
+
+
+def sloped() -> list[dict[str, Any]]:
+    """Gradient importance against a forward and backward, 16 x 512."""
+    cases = (gradient.bert_base(kind, "cuda") for kind in (torch.bfloat16, torch.float32))
+    return [gradient.measured(case, ROUNDS) for case in cases]
+
+
+def main() -> None:
+    parts = {"survey": surveyed, "gradient": sloped, "ablation": ablated, "relevance": propagated}
+    result: dict[str, Any] = {"machine": torch.cuda.get_device_name()}
+    for name, measure in parts.items():
+        result[name] = measure()
+        print(name, json.dumps(result[name], indent=1), flush=True)
+        torch.cuda.empty_cache()
+    result["provenance"] = provenance.collect() | {"command": "python -m benchmarks.gpu"}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "gpu.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
