@@ -107,6 +107,13 @@ def test_a_decoder_and_a_translator() -> None:
     assert encoder_only.notes["confidence"] == "dec: not surveyed; cross: not surveyed"
 
 
+def test_other_stacks_are_not_judged() -> None:
+    table = hc.survey(translator(), sample.pairs()[:8], stacks=["enc"], roles=[ANY])
+    assert set(table.details["roles"]["stack"]) == {"enc"}
+    everywhere = hc.survey(translator(), sample.pairs()[:8], roles=[ANY])
+    assert set(everywhere.details["roles"]["stack"]) == {"enc", "dec"}
+
+
 def test_a_parser_makes_the_trees() -> None:
     def parser(text: str) -> hc.Sentence:
         words = [

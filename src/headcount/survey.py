@@ -96,7 +96,8 @@ def survey(
     if judging:
         twins = twin_tables(subject, unused, control, control_seeds, telling) if control else []
         beside(table, twins)
-        table.details["roles"] = verdict_frame(judged(table, judging, twins))
+        found = judged(table, judging, twins)
+        table.details["roles"] = verdict_frame(v for v in found if v.head.stack in manner.stacks)
     return table
 
 

@@ -172,6 +172,20 @@ def test_by_word_all_pieces_of_the_rarest_word_count() -> None:
     assert frame["chance"].iloc[0] == pytest.approx(sum(pieces) / tokens)
 
 
+def test_by_word_signs_are_no_rare_words() -> None:
+    subject = encoder()
+    known = Frequencies.from_counts({"the": 90, "cat": 9, "sat": 8}, common=1)
+    tally = Rarity(known)
+    batch = next(iter(encode([words_of("The cat sat .")], subject.tokenizer, stacks={"enc"})))
+    with tap(subject, tally.needs) as watch:
+        watch(batch, receive=tally.update)
+    own = batch.sides["source"]
+    assert own.words is not None
+    sat = int(own.words.pieces[0, 2].sum())
+    chance = tally.details()["rarity"]["chance"].iloc[0]
+    assert chance == pytest.approx(sat / int((own.real & ~own.separator).sum()))
+
+
 def test_frequencies_of_words_need_words() -> None:
     subject = encoder()
     tally = Rarity(Frequencies.from_counts({"the": 3}, common=1))

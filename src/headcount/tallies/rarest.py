@@ -46,7 +46,8 @@ def known_frequencies(
 ) -> tuple[Floats, NDArray[np.int64]] | None:
     """The frequency of each token, infinite where it is none of the text, and a number a form.
 
-    A token has the frequency of its word where words are counted; None where there are none.
+    A token has the frequency of its word where words are counted, and punctuation has none; None
+    where the words are not known.
     """
     frequency = np.full(side.real.shape, np.inf)
     forms = np.full(side.real.shape, -1)
@@ -139,4 +140,6 @@ def _forms(side: Side, row: int, by: str) -> Iterator[tuple[int, str]]:
     sentence = side.words.sentences[row]
     words = () if sentence is None else sentence.words or ()
     for number, place in side.words.pieces[row].nonzero().tolist():
-        yield place, words[number].form.lower()
+        form = words[number].form.lower()
+        if any(letter.isalnum() for letter in form):  # lists of words do not count signs
+            yield place, form
