@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from ..findings import by_layer, findings, twin
+from ..findings import by_layer, findings, twin, verdicts
 from .markdown import Survey, Surveys, encoders, percent, table, three
 
 __all__ = ["positional", "rare", "rest", "separator"]
 
 
 def positional(surveys: Surveys) -> str:
-    """Every positional head of an encoder with its confidence, and the twin's best share."""
+    """Positional heads of encoders with their confidence; the nearest one where there is none."""
     rows = []
-    for name, answer in findings(surveys)["positional heads are confident"].items():
-        share = percent(twin(surveys[name], "best_offset_share"))
-        for head, (label, value, sure) in answer["heads"].items():
-            rows.append([name, f"`{head}`", label, percent(value), f"{sure:.2f}", share])
-    return table(["survey", "head", "where", "share", "confidence", "twin's best share"], rows)
+    for name, one in surveys.items():
+        held = [row["head"] for row in verdicts(one, "positional")]
+        heads = [head for head in held if head.startswith("enc.")] or _most_positional(one)
+        chance = percent(twin(one, "best_offset_share"))
+        for head in heads:
+            at = one["index"].index(head)
+            where, share, sure = (one["columns"][column][at] for column in _OFFSET)
+            cells = [f"`{head}`", f"{where:+.0f}", percent(share), f"{sure:.2f}", chance]
+            rows.append([name, *cells, "yes" if head in held else "no"])
+    head = ["survey", "head", "offset", "share", "confidence", "twin's best share", "positional"]
+    return table(head, rows)
+
+
+_OFFSET = ("best_offset", "best_offset_share", "confidence")
+
+
+def _most_positional(survey: Survey) -> list[str]:
+    """The encoder head with the largest share at one offset."""
+    shares = zip(survey["columns"]["best_offset_share"], survey["index"], strict=True)
+    enc = [(share, head) for share, head in shares if head.startswith("enc.")]
+    return [max(enc)[1]] if enc else []
 
 
 def rare(surveys: Surveys) -> str:
