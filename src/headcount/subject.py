@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from headcount.models.anatomy import Anatomy
+    from headcount.models.saving.save import Saved
 
 __all__ = ["Subject"]
 
@@ -113,6 +115,15 @@ class Subject:
             "weights_hash": self.weights_hash,
             "notes": list(self.notes),
         }
+
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> Saved:
+        """Save the model so that it loads again, also in other programs, and prove that it does.
+
+        What comes back says which way was taken, why, and how the folder is loaded.
+        """
+        from headcount.models.saving.save import save
+
+        return save(self, folder, force=force)
 
     def __repr__(self) -> str:
         where = f"{_plain(self.dtype)} on {self.device}"

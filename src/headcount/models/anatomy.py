@@ -33,7 +33,7 @@ from headcount.models.rest import at_rest
 from headcount.models.site import Site
 from headcount.models.switch import base_function, register, switched
 
-__all__ = ["Anatomy", "Site", "anatomy_of"]
+__all__ = ["Anatomy", "Site", "anatomy_of", "sites_of"]
 
 _PROBE = "headcount-probe"
 
@@ -81,12 +81,17 @@ def anatomy_of(model: nn.Module) -> Anatomy:
     >>> [str(head) for head in anatomy_of(BertModel(config)).heads[:5]]
     ['enc.0.0', 'enc.0.1', 'enc.0.2', 'enc.0.3', 'enc.1.0']
     """
+    return Anatomy(tuple(numbered(core_of(model), sites_of(model))))
+
+
+def sites_of(model: nn.Module) -> list[Site]:
+    """The attention sites as they lie in the model: heads counted, whatever their names."""
     refuse_two_towers(model)
     with alone(model), quiet():  # what transformers has to say of a small trial run helps nobody
         sites = outside_sites(model) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))
-    return Anatomy(tuple(sorted(numbered(core_of(model), sites), key=_order)))
+    return sorted(sites, key=_order)
 
 
 def _order(site: Site) -> tuple[int, int]:

@@ -6,23 +6,38 @@ folder that `save_pretrained` wrote, a checkpoint in the middle of training.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from headcount.models.find import Found
 from headcount.models.site import Site
 
-__all__ = ["KEY", "heads_left", "numbered"]
+__all__ = ["KEY", "MAP", "heads_left", "numbered", "restore_numbers"]
 
 #: The attribute of the config.
 KEY = "headcount"
+
+#: The file in a saved folder that names its heads and says how it was saved.
+MAP = "headcount.json"
 
 
 def heads_left(config: Any) -> dict[str, list[int]] | None:
     """The numbers of the heads of each layer, ``{"enc.0": [0, 3]}``; none for a whole model."""
     kept = getattr(config, KEY, None)
     return kept["heads"] if isinstance(kept, dict) and "heads" in kept else None
+
+
+def restore_numbers(found: Found, config: Any) -> None:
+    """Take the numbers from the map in a folder whose config has lost them."""
+    file = found.folder / MAP
+    if found.kind != "folder" or not file.is_file() or heads_left(config) is not None:
+        return
+    heads = json.loads(file.read_text(encoding="utf8"))["heads"]
+    if heads is not None:
+        setattr(config, KEY, {"heads": heads})
 
 
 def numbered(core: Any, sites: Sequence[Site]) -> list[Site]:

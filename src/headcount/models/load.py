@@ -20,7 +20,9 @@ from headcount.models.adapter import downloaded, open_adapter
 from headcount.models.architecture import choose_class, read_config
 from headcount.models.explain import explained
 from headcount.models.find import Found, find
+from headcount.models.fitted import fitted_class, is_cut
 from headcount.models.gguf_file import gguf_options, reading_gguf
+from headcount.models.head_numbers import restore_numbers
 from headcount.models.hub import Listing, options_for
 from headcount.models.packed import open_packed
 from headcount.models.placement import pick_device, pick_dtype
@@ -109,9 +111,13 @@ def _open_model(
     """The model and what to note about its weights."""
     with explained(found):
         config = read_config(found.location, found.name, options)
+    restore_numbers(found, config)
     if not found.gguf:
         check_files(listing.files, found.name, wishes.allow_bin)
-    chosen = choose_class(config, wishes.auto_class, wishes.trust_remote_code)
+    cut = is_cut(config)  # headcount's own way to read it needs no code from the folder
+    chosen = choose_class(config, wishes.auto_class, wishes.trust_remote_code and not cut)
+    if cut:
+        chosen = fitted_class(chosen, config)
     how = options | _placing(wishes) | {"output_loading_info": True}
     with explained(found, chosen, config):
         if found.kind == "folder" and is_packed(found.folder):
@@ -119,6 +125,8 @@ def _open_model(
         else:
             reading = _reading(found, wishes, config, listing.offline)
             model, info = chosen.from_pretrained(found.location, **how, **reading)
+    if cut:
+        model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
     return model, check_names(model, info, found.name)
 
 

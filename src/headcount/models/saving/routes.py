@@ -1,0 +1,146 @@
+"""The ways in which a model can be saved so that others load it, from plainest to oddest.
+
+A way is not looked up by family but tried: a config that says all sizes must build, on no memory
+at all, a model whose weights have the same names and shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+
+from headcount.models.anatomy import Site, sites_of
+from headcount.models.head_numbers import KEY, heads_left
+from headcount.models.quiet import quiet
+from headcount.models.saving.auto_classes import code_classes
+
+__all__ = ["CODE", "Route", "per_layer_counts", "routes_for"]
+
+#: The file of code that goes with a model no config can describe.
+CODE = "modeling_headcount"
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way of saving: its name, why it is taken, and the config and class that go with it."""
+
+    name: str
+    why: str
+    config: Any
+    #: The class that the checkpoint names.
+    architecture: str
+    #: Whether the folder brings code of its own.
+    code: bool = False
+
+
+def routes_for(model: Any) -> Iterator[Route]:
+    """Every way that can work, the best first; the last one always does.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> [route.name for route in routes_for(BertModel(config))]
+    ['plain']
+    """
+    own = type(model).__name__
+    if heads_left(model.config) is None:
+        yield Route("plain", "no head was removed", model.config, own)
+        return
+    for name, why, make in _NATIVE:
+        made = _tried(model, make)
+        if made is not None:
+            yield Route(name, why, made[0], made[1])
+    yield Route(
+        "code",
+        f"no config of '{model.config.model_type}' says how many heads each layer has",
+        _with_code(model),
+        own,
+        code=True,
+    )
+
+
+def _tried(model: Any, make: Any) -> tuple[Any, str] | None:
+    """A config and class that build the same shapes, or nothing."""
+    try:
+        with quiet():
+            config, architecture = make(model)
+            rebuilt = type(config).from_dict(config.to_dict())
+        with quiet(), torch.device("meta"):
+            other = getattr(transformers, architecture)(rebuilt)
+    except Exception:  # a config that does not take these values says so in many ways
+        return None
+    return (config, architecture) if _shapes(other) == _shapes(model) else None
+
+
+def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in model.state_dict().items()}
+
+
+def _bare(model: Any) -> Any:
+    """The config with the numbers of the heads, but no sizes of single layers."""
+    config = deepcopy(model.config)
+    setattr(config, KEY, {"heads": getattr(config, KEY)["heads"]})
+    return config
+
+
+def _counts(site: Site) -> dict[str, int]:
+    return {"num_attention_heads": site.heads, "num_key_value_heads": site.kv_heads}
+
+
+def per_layer_counts(model: Any) -> dict[str, dict[str, int]] | None:
+    """The heads of each layer as `per_layer_config` writes them; none with several stacks."""
+    sites = sites_of(model)
+    if len({site.stack for site in sites}) > 1:
+        return None
+    return {str(site.layer): _counts(site) for site in sites}
+
+
+def _uniform(model: Any) -> tuple[Any, str]:
+    """One number of heads for all layers, and their size."""
+    config, sites = _bare(model), sites_of(model)
+    (counts,) = {(site.heads, site.kv_heads, site.head_dim) for site in sites}
+    wanted = _counts(sites[0]) | {"head_dim": counts[2]}
+    for name, value in wanted.items():
+        if name != "num_key_value_heads" or hasattr(config, name):
+            setattr(config, name, value)
+    return config, type(model).__name__
+
+
+def _mistral(model: Any) -> tuple[Any, str]:
+    """Llama's weights under the name of Mistral, which asks for no even division."""
+    if model.config.model_type != "llama":
+        raise ValueError("no Llama")
+    values = _uniform(model)[0].to_dict()
+    for name in ("model_type", "architectures", "auto_map", "transformers_version"):
+        values.pop(name, None)
+    config = transformers.MistralConfig.from_dict(values | {"sliding_window": None})
+    return config, type(model).__name__.replace("Llama", "Mistral")
+
+
+def _per_layer(model: Any) -> tuple[Any, str]:
+    """A number of heads for each layer, where transformers' modelling code reads it."""
+    values = _bare(model).to_dict() | {"per_layer_config": per_layer_counts(model)}
+    return type(model.config).from_dict(values), type(model).__name__
+
+
+_NATIVE = (
+    ("native", "every layer has as many heads, and the config says their number", _uniform),
+    (
+        "mistral",
+        "every layer has as many heads, but a Llama config wants their number to divide the "
+        "width; Mistral's is the same model without that rule",
+        _mistral,
+    ),
+    ("per-layer", "the config takes a number of heads for each layer", _per_layer),
+)
+
+
+def _with_code(model: Any) -> Any:
+    config = deepcopy(model.config)
+    config.auto_map = {name: f"{CODE}.{cls}" for name, cls in code_classes(model).items()}
+    return config

@@ -1,0 +1,171 @@
+"""Save a subject so that others load it: the best way is found, written aside, proved, put there.
+
+A folder is there whole or not at all: whatever fails on the way, a full disk included, what was
+there before is still there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import transformers
+from safetensors import SafetensorError
+
+from headcount.atomic import reason, sync_folder
+from headcount.errors import ModelError, UsageError
+from headcount.models.head_numbers import MAP, heads_left
+from headcount.models.quiet import quiet
+from headcount.models.saving.companions import copy_companions
+from headcount.models.saving.fresh_check import Job, check_fresh
+from headcount.models.saving.remote_code import code_for
+from headcount.models.saving.routes import CODE, Route, per_layer_counts, routes_for
+from headcount.subject import Subject
+
+__all__ = ["Saved", "draft_of", "put_in_place", "save", "written"]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """Where a model was saved, in which way and why, and how it loads."""
+
+    folder: Path
+    route: str
+    why: str
+    loads_with: str
+    #: How far the outputs of the loaded model are from those of the saved one, at most.
+    apart: float
+
+    def __str__(self) -> str:
+        return (
+            f"Saved in {self.folder} ({self.route}: {self.why}). Loads with {self.loads_with}, "
+            f"and did so in another process, with outputs {self.apart:.0e} apart."
+        )
+
+
+def save(subject: Subject, folder: str | os.PathLike[str], *, force: bool = False) -> Saved:
+    """Save a model, with its tokenizer and the names of its heads.
+
+    Ways are tried in turn: a plain config, Llama's weights as Mistral's, a config by layer, code
+    that the folder brings. The first whose folder loads in another process, with the same
+    outputs, is taken; `headcount.load` reads all of them.
+    """
+    place = _checked(folder, force)
+    _refuse_adapter(subject)
+    failures = []
+    with draft_of(place) as draft:
+        for route in routes_for(subject.inner):
+            written(subject, draft, route)
+            try:
+                (apart,) = check_fresh([Job(draft, subject, route)])
+            except ModelError as error:
+                failures.append(f"{route.name}: {error}")
+                shutil.rmtree(draft)
+                continue
+            put_in_place(draft, place)
+            return Saved(place, route.name, route.why, _call(draft, subject, route, place), apart)
+    raise ModelError(
+        f"{subject.name} could not be saved so that it loads again; nothing was written. "
+        + " ".join(failures)
+    )
+
+
+def _checked(folder: str | os.PathLike[str], force: bool) -> Path:
+    """The folder to write, not there yet unless it may be replaced."""
+    place = Path(folder).expanduser()
+    if place.is_file() or (place.is_dir() and any(place.iterdir()) and not force):
+        kind = "a file" if place.is_file() else "a folder that is not empty"
+        raise UsageError(
+            f"'{folder}' is {kind}; choose another name, or pass --force (force=True) to replace "
+            "a folder."
+        )
+    return place
+
+
+def _refuse_adapter(subject: Subject) -> None:
+    if subject.model is not subject.inner:
+        raise UsageError(
+            f"{subject.name} is wrapped in an adapter ({type(subject.model).__name__}); merge it "
+            "first (model.merge_and_unload()), or save the adapter with model.save_pretrained."
+        )
+
+
+@contextmanager
+def draft_of(place: Path) -> Iterator[Path]:
+    """A folder beside the one to be written, gone afterwards whatever happens."""
+    draft = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        yield draft
+    except (OSError, SafetensorError) as error:
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        full = "the disk is full" if "No space left" in why else why
+        raise ModelError(
+            f"{place} could not be written: {full}. Nothing was left behind; free some room or "
+            "choose another folder."
+        ) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def put_in_place(draft: Path, place: Path) -> None:
+    """Give a finished folder its name; one that was there is moved aside, then deleted."""
+    old = draft.with_suffix(".old")
+    if place.exists():
+        place.rename(old)
+    try:
+        draft.rename(place)
+    except OSError:
+        if old.exists():
+            old.rename(place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    sync_folder(place.parent)
+
+
+def written(subject: Subject, draft: Path, route: Route) -> None:
+    """Write weights, config, code, tokenizer and map into a folder."""
+    model = subject.inner
+    own = model.config
+    with quiet():
+        # Code of one's own is left out of transformers' renaming of weights (ViT, GPT-NeoX).
+        model.save_pretrained(draft, save_original_format=not route.code)
+        config = route.config
+        config.architectures = [route.architecture]
+        config.dtype = model.dtype
+        config.save_pretrained(draft)
+        if subject.tokenizer is not None:
+            subject.tokenizer.save_pretrained(draft)
+    assert model.config is own
+    if route.code:
+        (draft / f"{CODE}.py").write_text(code_for(model), encoding="utf8")
+    copy_companions(subject, draft)
+    (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+
+
+def _map(subject: Subject, route: Route) -> dict[str, Any]:
+    """What the file of heads holds; `per_layer_config` is for the day transformers reads it."""
+    return {
+        "schema": 1,
+        "model": subject.name,
+        "source": subject.source,
+        "revision": subject.revision,
+        "route": route.name,
+        "why": route.why,
+        "heads": heads_left(subject.inner.config),
+        "per_layer_config": per_layer_counts(subject.inner),
+        "transformers": transformers.__version__,
+    }
+
+
+def _call(draft: Path, subject: Subject, route: Route, place: Path) -> str:
+    loader = Job(draft, subject, route).loader
+    more = ", trust_remote_code=True" if route.code else ""
+    return f"{loader}.from_pretrained('{place}'{more}) and headcount.load('{place}')"

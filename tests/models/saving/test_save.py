@@ -1,0 +1,231 @@
+"""A saved model loads again, in another process and without us, and says the same."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from surgery import answer
+from tiny import GROUPED, TINY, row, tiny_inputs
+from tiny_subjects import encoder
+
+from headcount.errors import ModelError, UsageError
+from headcount.models.head_numbers import MAP
+from headcount.models.load import load
+from headcount.models.saving import save as saving
+from headcount.models.saving.fresh_check import Job, check_fresh
+from headcount.models.saving.routes import routes_for
+from headcount.models.saving.save import draft_of, written
+from headcount.pruning.remove import prune
+from headcount.subject import Subject
+
+BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+WIDE = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 4}
+
+
+def cut(family: str, heads: str, **settings: object) -> Subject:
+    return prune(Subject(BUILDERS[family](**settings), name=family), heads)
+
+
+#: Family, heads that go, settings, and the ways that can save it.
+CASES = [
+    ("bert", "enc.0.1,enc.1.0-2", {}, ["code"]),
+    ("albert", "enc.0-2.1", {}, ["code"]),
+    ("modernbert", "enc.1.0", {}, ["code"]),
+    ("vit", "enc.0.1,enc.1.2-3", {}, ["code"]),
+    ("vit", "enc.0.1,enc.1.2", {}, ["native", "code"]),
+    ("gpt2", "dec.0.1", {}, ["code"]),
+    ("gpt_neox", "dec.0.1-2", {}, ["code"]),
+    ("gptj", "dec.1.3", {}, ["code"]),
+    ("llama", "dec.0.0-1", {}, ["code"]),
+    ("llama", "dec.0-1.0-1", {}, ["native", "mistral", "code"]),
+    ("llama", "dec.0-1.0-1", WIDE, ["mistral", "code"]),
+    ("qwen3", "dec.0.0-1,dec.1.2-3", {}, ["native", "code"]),
+    ("phi3", "dec.0.1-2", {}, ["code"]),
+    ("phi3", "dec.0-1.1-2", {}, ["native", "code"]),
+    ("marian", "enc.0,dec.1.2,cross.2.1-3", {}, ["code"]),
+    ("whisper", "enc.1.1,cross.0.0", {}, ["code"]),
+    ("t5", "enc.0.1,dec.2.0-2,cross.0", {}, ["code"]),
+    ("t5", "enc.0-1.1,dec.0-2.3,cross.0-2.0", {}, ["native", "code"]),
+]
+
+
+def test_every_way_of_saving_loads_in_another_process(tmp_path: Path) -> None:
+    jobs = []
+    for number, (family, heads, settings, ways) in enumerate(CASES):
+        small = cut(family, heads, **settings)
+        found = list(routes_for(small.inner))
+        assert [route.name for route in found] == ways, (family, heads)
+        folder = tmp_path / f"{number}-{found[0].name}"
+        written(small, folder, found[0])
+        jobs.append(Job(folder, small, found[0]))
+    assert max(check_fresh(jobs)) <= 1e-5
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Subject, Path, saving.Saved]:
+    small = prune(encoder(), "enc.0.1,enc.1.0-2")
+    folder = tmp_path_factory.mktemp("models") / "small"
+    return small, folder, small.save(folder)
+
+
+def test_what_was_done_is_said(saved: tuple[Subject, Path, saving.Saved]) -> None:
+    _, folder, said = saved
+    assert said.route == "code"
+    assert f"Saved in {folder} (code: no config of 'bert' says how many heads" in str(said)
+    assert f"AutoModel.from_pretrained('{folder}', trust_remote_code=True)" in said.loads_with
+    assert said.apart <= 1e-5
+    assert [child.name for child in folder.parent.iterdir()] == ["small"]
+
+
+def test_our_own_loader_needs_no_trust(saved: tuple[Subject, Path, saving.Saved]) -> None:
+    small, folder, _ = saved
+    again = load(folder, device="cpu")
+    assert again.heads == small.heads
+    assert type(again.model) is transformers.BertModel
+    assert again.tokenizer is not None
+    inputs = tiny_inputs(small.model, pad=2)
+    with torch.no_grad():
+        assert torch.equal(answer(again.model(**inputs)), answer(small.model(**inputs)))
+    assert len(prune(again, "enc.0.0").heads) == 3
+
+
+def test_the_map_lies_in_the_folder(saved: tuple[Subject, Path, saving.Saved]) -> None:
+    _, folder, _ = saved
+    kept = json.loads((folder / MAP).read_text())
+    assert kept["heads"] == {"enc.0": [0, 2, 3], "enc.1": [3]}
+    assert kept["per_layer_config"]["1"] == {"num_attention_heads": 1, "num_key_value_heads": 1}
+
+
+def test_the_code_names_nothing_of_ours(saved: tuple[Subject, Path, saving.Saved]) -> None:
+    _, folder, _ = saved
+    code = (folder / "modeling_headcount.py").read_text()
+    assert not re.search(r"^\s*(import|from) headcount", code, re.MULTILINE)
+    assert "class PrunedBertModel(transformers.BertModel):" in code
+
+
+def test_without_trust_transformers_refuses_rather_than_guesses(
+    saved: tuple[Subject, Path, saving.Saved],
+) -> None:
+    _, folder, _ = saved
+    with pytest.raises(RuntimeError, match="mismatch"):
+        transformers.BertModel.from_pretrained(folder)
+
+
+def test_what_save_pretrained_writes_loads_with_us_too(tmp_path: Path) -> None:
+    small = cut("marian", "enc.0.1,cross.1.0-1")
+    small.model.save_pretrained(tmp_path)
+    assert load(tmp_path, device="cpu").heads == small.heads
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes seconds to start; a test of something else can do without."""
+    monkeypatch.setattr(saving, "check_fresh", lambda jobs: [0.0])
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_names_come_from_the_map_when_the_config_lost_them(tmp_path: Path) -> None:
+    small = cut("llama", "dec.0-1.0-1")
+    small.save(tmp_path / "small")
+    config = json.loads((tmp_path / "small" / "config.json").read_text())
+    del config["headcount"]
+    (tmp_path / "small" / "config.json").write_text(json.dumps(config))
+    assert load(tmp_path / "small", device="cpu").heads == small.heads
+    (tmp_path / "small" / MAP).unlink()
+    assert str(load(tmp_path / "small", device="cpu").heads[0]) == "dec.0.0"
+
+
+def test_a_folder_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"is a folder that is not empty; .* --force"):
+        cut("bert", "enc.0.1").save(tmp_path)
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_force_replaces_it(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    place.mkdir()
+    (place / "note.txt").write_text("old")
+    cut("bert", "enc.0.1").save(place, force=True)
+    assert (place / "config.json").is_file()
+    assert not (place / "note.txt").exists()
+    assert [child.name for child in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_full_disk_leaves_nothing_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "out"
+    place.mkdir()
+    (place / "note.txt").write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(saving, "copy_companions", full)
+    with pytest.raises(ModelError, match="could not be written: the disk is full"):
+        cut("bert", "enc.0.1").save(place, force=True)
+    assert [child.name for child in tmp_path.iterdir()] == ["out"]
+    assert (place / "note.txt").read_text() == "old"
+
+
+def test_a_draft_goes_whatever_happens(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with draft_of(tmp_path / "out") as draft:
+            draft.mkdir()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_loads_as_another_is_not_called_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoilt(subject: Subject, draft: Path, route: object) -> None:
+        written(subject, draft, route)  # type: ignore[arg-type]
+        weights = load_file(draft / "model.safetensors")
+        weights["embeddings.word_embeddings.weight"] *= 2
+        save_file(weights, draft / "model.safetensors", metadata={"format": "pt"})
+
+    monkeypatch.setattr(saving, "written", spoilt)
+    with pytest.raises(ModelError, match="says something else when it is loaded again"):
+        cut("bert", "enc.0.1").save(tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_whole_model_is_saved_plainly(tmp_path: Path) -> None:
+    assert Subject(TINY["gpt2"]()).save(tmp_path / "out").route == "plain"
+
+
+def test_an_adapter_is_to_be_merged_first(tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    wrapped = peft.get_peft_model(TINY["bert"](), peft.LoraConfig(target_modules=["query"], r=2))
+    with pytest.raises(UsageError, match="merge it first"):
+        Subject(wrapped).save(tmp_path / "out")
+
+
+@pytest.mark.real
+def test_sentence_transformers_files_come_along(minilm: Subject, tmp_path: Path) -> None:
+    small = prune(minilm, [head for head in minilm.heads if (head.layer + head.index) % 2])
+    said = small.save(tmp_path / "small")
+    assert said.route == "code"
+    assert (tmp_path / "small" / "modules.json").is_file()
+    assert (tmp_path / "small" / "1_Pooling" / "config.json").is_file()
+
+
+@pytest.mark.real
+def test_a_real_llama_loads_in_plain_transformers(smollm2: Subject, tmp_path: Path) -> None:
+    small = prune(smollm2, [head for head in smollm2.heads if head.index < 3])
+    said = small.save(tmp_path / "small")
+    assert said.route == "native"
+    assert said.apart <= 1e-5
