@@ -44,7 +44,14 @@ def test_thresholds_and_baseline_are_fields() -> None:
     near = frame([0.6, 0.6], [0.6, 0.6], against="nearest", baseline=0.2)
     both = pd.concat([frame([0.6, 0.6], [0.6, 0.6]), near], ignore_index=True)
     assert len(Coreference(margin=0.2).judge(table(coreference=both))) == 0
-    assert len(Coreference(against="nearest", margin=0.2).judge(table(coreference=both))) == 2
+    assert len(Coreference(against=("nearest",), margin=0.2).judge(table(coreference=both))) == 2
+
+
+def test_every_rule_must_be_beaten() -> None:
+    near = frame([0.6, 0.9], [0.6, 0.9], against="nearest", baseline=0.7)
+    strings = frame([0.6, 0.9], [0.6, 0.9], baseline=0.0)
+    (verdict,) = Coreference().judge(table(coreference=pd.concat([strings, near])))
+    assert (verdict.head.index, verdict.baseline) == (1, 0.7)
 
 
 def test_the_evidence_names_every_baseline() -> None:

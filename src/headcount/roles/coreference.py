@@ -30,9 +30,9 @@ class Coreference:
     With pronouns between two names (GAP) also heads that look more at the one that is meant.
     """
 
-    #: The rules that must be beaten, for antecedents and for names, and by how many points.
-    against: str = "head match"
-    against_names: str = "nearest"
+    #: The rules that must all be beaten, for antecedents and for names, and by how many points.
+    against: tuple[str, ...] = ("nearest", "head match")
+    against_names: tuple[str, ...] = ("nearest",)
     margin: float = 0.05
     #: The level of the paired test, Holm over all heads and kinds.
     level: float = 0.05
@@ -65,12 +65,18 @@ class Coreference:
                     return float(rows["accuracy"].iloc[0])
         return math.nan
 
-    def _holding(self, frame: pd.DataFrame, against: str) -> list[pd.Series]:
-        """The rows that beat the rule on both halves, and by no chance."""
-        rows = frame[frame["against"] == against]
-        held = confirmed(rows, _KEY, self._beats, self._surely_beats)
-        lead = (held["accuracy"] - held["baseline"]).sort_values(ascending=False, kind="stable")
-        return [row for _, row in held.loc[lead.index].iterrows()]
+    def _holding(self, frame: pd.DataFrame, against: tuple[str, ...]) -> list[pd.Series]:
+        """The rows that beat every rule on both halves, and by no chance; the hardest rule's."""
+        rules = [rows for rule, rows in frame.groupby("against") if rule in against]
+        held = [confirmed(rows, _KEY, self._beats, self._surely_beats) for rows in rules]
+        if not held:
+            return []
+        every = pd.concat(held, ignore_index=True)
+        every = every.assign(lead=every["accuracy"] - every["baseline"])
+        every = every[every.groupby(list(_KEY))["lead"].transform("size") == len(rules)]
+        hardest = every.sort_values("lead", kind="stable").drop_duplicates(list(_KEY))
+        ordered = hardest.sort_values("lead", ascending=False, kind="stable")
+        return [row for _, row in ordered.iterrows()]
 
     def _beats(self, rows: pd.DataFrame) -> pd.Series:
         return rows["accuracy"] - rows["baseline"] >= self.margin

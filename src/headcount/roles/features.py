@@ -73,6 +73,15 @@ def _verdict(row: pd.Series) -> Verdict:
         baseline=float(row["baseline"]),
         p=float(row["p"]),
         p_adjusted=float(row["p_adjusted"]),
-        evidence=f"attention to a {row['feature']} {figures}, "
+        evidence=f"attention to {_article(row['feature'])} {figures}, "
         f"to as many random words {row['baseline']:.2f}",
     )
+
+
+def _article(noun: str) -> str:
+    """A noun with its article.
+
+    >>> _article("object"), _article("verb")
+    ('an object', 'a verb')
+    """
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
