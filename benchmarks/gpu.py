@@ -7,6 +7,7 @@ MiniLM's tokenizer, which is BERT's.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from benchmarks import ablation, gradient, relevance, survey
+from benchmarks.flops import floor, forward_cost
 from benchmarks.interleave import interleaved, ratio
 from headcount import provenance, tasks
 from headcount.models.load import load
@@ -75,7 +77,9 @@ def ablated() -> dict[str, Any]:
         "sweep": lambda: ablation.swept(subject, task, heads, 64),
     }
     seconds = interleaved({name: waited(work) for name, work in ways.items()}, 4, warm_up=1)
-    least = ablation._floor(subject, task, 64, heads)["re-run"]
+    batch = next(iter(task.batches(subject, 64))).to("cuda")
+    sites = Counter(subject.anatomy.site(*one.heads[0][:2]) for one in heads)
+    least = floor(*forward_cost(subject, batch), sites)
     found = ratio(seconds, "sweep", "naive")
     return {
         "what": "144 heads, 64 texts of 128 tokens, float32",
