@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError
     from headcount.heads import Head
     from headcount.models.load import load
+    from headcount.pruning.prune_heads import prune_heads
     from headcount.pruning.remove import prune
     from headcount.run import Run
     from headcount.score import score
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from headcount.survey import survey
     from headcount.table import HeadTable
     from headcount.text.sentence import Pair, Sentence
+    from headcount.wiring.head_mask import head_mask
     from headcount.wiring.taps import tap
     from headcount.wiring.valves import valve
 
@@ -41,8 +43,10 @@ __all__ = [
     "Run",
     "Sentence",
     "Subject",
+    "head_mask",
     "load",
     "prune",
+    "prune_heads",
     "roles",
     "score",
     "show",
@@ -62,8 +66,10 @@ _HOMES = {
     "Run": "headcount.run",
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
+    "head_mask": "headcount.wiring.head_mask",
     "load": "headcount.models.load",
     "prune": "headcount.pruning.remove",
+    "prune_heads": "headcount.pruning.prune_heads",
     "roles": "headcount.roles",
     "score": "headcount.score",
     "show": "headcount.show",

@@ -49,9 +49,9 @@ def _note_bias(model: nn.Module, site: Site, sizes: Sizes) -> None:
 
 
 def _sizes(model: nn.Module, sites: tuple[Site, ...]) -> Sizes:
-    """What was written down before, or the start: every head is there."""
-    known = getattr(core_of(model).config, KEY, None)
-    if known is not None:
+    """What was written down before, if it is this model's; or the start: every head is there."""
+    known: Sizes | None = getattr(core_of(model).config, KEY, None)
+    if known is not None and sites[0].numbers is not None:
         return known
     heads = {f"{site.stack}.{site.layer}": list(site.indices) for site in sites}
     return {"heads": heads, "shapes": {}, "attributes": {}, "settings": {}, "own_bias": []}
