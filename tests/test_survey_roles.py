@@ -184,3 +184,16 @@ def test_a_corpus_without_a_rare_token_is_told() -> None:
     table = hc.survey(encoder(), ["Rain fell."] * 4, roles=True)
     assert np.isnan(table.frame["rare"]).all()
     assert "not among the 500 most frequent" in table.notes["rare"]
+
+
+@pytest.mark.real
+def test_minilm_has_the_heads_that_everybody_finds(minilm: hc.Subject) -> None:
+    table = hc.survey(minilm, treebank=TREES, control="random-init")
+    found = verdicts_of(table.details["roles"])
+    by_role = {role: {str(v.head) for v in found if v.role == role} for role in hc.roles.KINDS}
+    assert "enc.0.2" in by_role["positional"]  # looks at the token before
+    assert "enc.2.8" in by_role["syntactic"]
+    assert {"enc.1.1", "enc.2.9"} <= by_role["duplicate"]
+    for verdict in found:
+        if verdict.role in ("positional", "syntactic"):
+            assert verdict.control < 0.5 < verdict.value

@@ -49,7 +49,7 @@ class Positional:
 
 
 def _verdict(row: pd.Series) -> Verdict:
-    label = f"offset {row['offset']:+d}"
+    label = f"offset {row['offset']:+d}" if row["offset"] else "offset 0"
     interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
     return Verdict(
         Head(row["stack"], int(row["layer"]), int(row["head"])),
