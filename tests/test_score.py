@@ -181,6 +181,26 @@ def test_a_run_of_another_model_is_refused_before_the_work(
         hc.score(classifier(seed=1), CLASSES, run=tmp_path / "run")
 
 
+def test_replace_starts_the_table_anew(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    hc.survey(classifier(), ENGLISH).save(place)
+    other = classifier(seed=1)
+    table = hc.score(other, CLASSES, run=place, replace=True)
+    assert hc.HeadTable.load(place).names == table.names == ["gradient"]
+    assert hc.HeadTable.load(place).provenance["weights"] == other.weights_hash
+
+
+def test_replaced_and_broken_off_it_goes_on(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    hc.survey(classifier(seed=1), ENGLISH).save(place)
+    broken_off(place, replace=True)
+    units = (place / "journal.jsonl").read_bytes()
+    broken_off(place, replace=True)
+    assert (place / "journal.jsonl").read_bytes() == units
+    table = hc.score(classifier(), CLASSES, run=place, batch_size=4, replace=True)
+    assert table.frame.equals(hc.score(classifier(), CLASSES, batch_size=4).frame)
+
+
 def broken_off(place: Path, **given: Any) -> None:
     """A score of three batches, interrupted after the second."""
 
@@ -238,6 +258,19 @@ def test_a_journal_cut_off_in_mid_line_goes_on(tmp_path: Path) -> None:
     journal.write_bytes(journal.read_bytes()[:-40])
     table = hc.score(classifier(), CLASSES, run=place, batch_size=4)
     assert table.frame.equals(hc.score(classifier(), CLASSES, batch_size=4).frame)
+
+
+def test_ctrl_c_between_two_measures_keeps_the_first(tmp_path: Path) -> None:
+    def stop(name: str, done: int, total: int) -> None:
+        if name == "confidence":
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as stopped:
+        hc.score(
+            classifier(), CLASSES, by="gradient,confidence", run=tmp_path / "run", progress=stop
+        )
+    assert stopped.value.table.names == ["gradient"]
+    assert hc.HeadTable.load(tmp_path / "run").names == ["gradient"]
 
 
 def test_unfinished_units_of_another_measure_stay(tmp_path: Path) -> None:

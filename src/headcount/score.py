@@ -40,6 +40,7 @@ def score(
     *,
     table: HeadTable | None = None,
     run: Run | str | Path | None = None,
+    replace: bool = False,
     per: str | None = None,
     normalize: str | None = None,
     mode: str | None = None,
@@ -61,9 +62,10 @@ def score(
     gradient; `mode`, `unit` and `metric` of ablation, whose default metric is the teacher-forced
     loss; `rule` and `per` of relevance.
 
-    With a `run`, the path of a directory, the columns join what is there. Every finished unit is on
-    the disk at once: after a kill the same call goes on and ends with the same table. Ctrl-C leaves
-    what was measured so far and raises `Interrupted`, which has it too. `limit` takes the first
+    With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
+    its table anew. Every finished unit is on the disk at once: after a kill the same call goes on
+    and ends with the same table. Ctrl-C leaves what was measured so far and raises `Interrupted`,
+    which has it too. `limit` takes the first
     examples, or with a `seed` a random sample; `announce` is told how long it will take, where
     that is long.
 
@@ -80,6 +82,7 @@ def score(
     task = task if limit is None else task.limit(limit, seed)
     with _opened(run) as kept:
         work = _Work(subject, task, table, kept)
+        work.begin(replace)
         check_names(names, work.table)
         with work.journal() as journal:
             how = _How(convention, batch_size, seed, journal, progress, announce)
@@ -187,13 +190,16 @@ class _Work:
     table: HeadTable | None
     run: Run | None
 
-    def __post_init__(self) -> None:
+    def begin(self, replace: bool) -> None:
         """Look at what the run has, and refuse one of another model before the work begins."""
         if self.run is None:
             return
         weights = {"weights": self.subject.weights_hash}
-        self.run.check_subject(HeadTable.of(self.subject.heads, {}, provenance=weights))
-        if self.run.has_table:
+        bare = HeadTable.of(self.subject.heads, {}, provenance=weights)
+        if replace:
+            self.run.write_table(bare, replace=True)
+        self.run.check_subject(bare)
+        if self.run.has_table and not replace:
             old = self.run.read_table()
             self.table = old if self.table is None else old.join(self.table, replace=True)
 
@@ -219,20 +225,25 @@ class _Work:
     def measure(self, name: str, how: _How, options: Mapping[str, Any]) -> None:
         """One score: measured, or found in the table."""
         stage = None if self.run is None else self.run.stage(f"score-{name}")
-        if name in _MEASURES:
-            try:
-                found = _MEASURES[name](self.subject, self.task, how, options)
-            except Interrupted as stop:
-                self.keep(stop.table)
-                raise Interrupted(self.kept, self._where()) from None
-        elif self.table is not None and name in self.table.names:
+        if name not in _MEASURES and self.table is not None and name in self.table.names:
             return
-        else:
-            found = _by_survey(name, self.subject, self.task, how)
+        try:
+            found = self._measured(name, how, options)
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Interrupted):
+                self.keep(stop.table)
+            if self.table is None:
+                raise
+            raise Interrupted(self.table, self._where()) from None
         self.keep(found)
         if stage is not None:
             about = found.provenance
             stage.finish({"convention": how.convention, **about["settings"]}, about)
+
+    def _measured(self, name: str, how: _How, options: Mapping[str, Any]) -> HeadTable:
+        if name in _MEASURES:
+            return _MEASURES[name](self.subject, self.task, how, options)
+        return _by_survey(name, self.subject, self.task, how)
 
     def keep(self, found: HeadTable) -> None:
         """Put columns into the table, and into the run."""

@@ -31,6 +31,7 @@ def score(
     shut: own.Shut = None,
     by: own.By = None,
     out: own.Out = None,
+    replace: own.Replace = False,
     per: own.Per = None,
     normalize: own.Normalize = None,
     mode: own.Mode = None,
@@ -76,7 +77,7 @@ def score(
         heads = heads_named(shut or "", subject.heads) if shut else []
         evaluate(subject, examples, heads, batch_size=batch_size, limit=limit, seed=seed, json=json)
         return
-    how |= {"convention": convention, "batch_size": batch_size, "seed": seed}
+    how |= {"convention": convention, "batch_size": batch_size, "seed": seed, "replace": replace}
     _score_heads(subject, examples, by, out, how, json)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from headcount.cli.options import one_of
 
-__all__ = ["By", "Metric", "Mode", "Normalize", "Out", "Per", "Rule", "Shut", "Unit"]
+__all__ = ["By", "Metric", "Mode", "Normalize", "Out", "Per", "Replace", "Rule", "Shut", "Unit"]
 
 _HEADS = "Scoring every head"
 
@@ -32,6 +32,10 @@ Out = Annotated[
         help="Run directory to write; made where there is none, joined where there is one.",
         rich_help_panel=_HEADS,
     ),
+]
+Replace = Annotated[
+    bool,
+    typer.Option("--replace", help="Start the run directory's table anew.", rich_help_panel=_HEADS),
 ]
 Per = Annotated[
     str | None,
