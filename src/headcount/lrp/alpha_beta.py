@@ -161,8 +161,7 @@ def _shared(z: Tensor, relevance: Tensor, eps: float, alpha_beta: bool) -> Tenso
     """Relevance `[row, out]` shared among inputs by their contributions `[row, in, out]`."""
     if not alpha_beta:
         return contracted(z, over(relevance, z.sum(dim=1), eps))
-    above = z.clamp_min(0)
-    below = z - above
+    above, below = z.clamp_min(0), z.clamp_max_(0)  # z is ours, and large
     up, down = parts(above.sum(dim=1), below.sum(dim=1), eps)
     return contracted(above, relevance * up) + contracted(below, relevance * down)
 

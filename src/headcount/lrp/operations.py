@@ -261,5 +261,6 @@ MOVES: frozenset[Any] = frozenset(
         *(torch.unsqueeze, torch.cat, torch.stack, torch.split, torch.chunk, torch.unbind),
         *(torch.gather, torch.index_select, torch.clone, torch.roll),
         *(torch.repeat_interleave, functional.dropout, torch.dropout, functional.pad),
+        *(Tensor.T.__get__, Tensor.mT.__get__),  # type: ignore[attr-defined]
     }
 )
