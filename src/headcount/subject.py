@@ -116,14 +116,22 @@ class Subject:
             "notes": list(self.notes),
         }
 
-    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> Saved:
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        export: str | None = None,
+    ) -> Saved:
         """Save the model so that it loads again, also in other programs, and prove that it does.
 
-        What comes back says which way was taken, why, and how the folder is loaded.
+        What comes back says which way was taken, why, and how the folder is loaded. With
+        `export="zeros"` removed heads are zeros in a model of the old size, with `"onnx"` the
+        folder holds an ONNX file.
         """
         from headcount.models.saving.save import save
 
-        return save(self, folder, force=force)
+        return save(self, folder, force=force, export=export)
 
     def __repr__(self) -> str:
         where = f"{_plain(self.dtype)} on {self.device}"

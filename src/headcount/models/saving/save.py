@@ -12,7 +12,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,16 @@ from headcount.models.head_numbers import MAP, heads_left
 from headcount.models.quiet import quiet
 from headcount.models.saving.companions import copy_companions
 from headcount.models.saving.fresh_check import Job, check_fresh
+from headcount.models.saving.onnx_file import ONNX, write_onnx
 from headcount.models.saving.remote_code import code_for
 from headcount.models.saving.routes import CODE, Route, per_layer_counts, routes_for
+from headcount.models.saving.zeros import filled_with_zeros
 from headcount.subject import Subject
 
-__all__ = ["Saved", "draft_of", "put_in_place", "save", "written"]
+__all__ = ["EXPORTS", "Saved", "draft_of", "put_in_place", "save", "written"]
+
+#: Other things than the model itself that can be saved.
+EXPORTS = ("zeros", "onnx")
 
 
 @dataclass(frozen=True)
@@ -45,20 +50,33 @@ class Saved:
 
     def __str__(self) -> str:
         return (
-            f"Saved in {self.folder} ({self.route}: {self.why}). Loads with {self.loads_with}, "
-            f"and did so in another process, with outputs {self.apart:.0e} apart."
+            f"Saved in {self.folder} ({self.route}: {self.why}). Loads with {self.loads_with}; "
+            f"this was tried, and the outputs are {self.apart:.0e} apart."
         )
 
 
-def save(subject: Subject, folder: str | os.PathLike[str], *, force: bool = False) -> Saved:
+def save(
+    subject: Subject,
+    folder: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    export: str | None = None,
+) -> Saved:
     """Save a model, with its tokenizer and the names of its heads.
 
     Ways are tried in turn: a plain config, Llama's weights as Mistral's, a config by layer, code
     that the folder brings. The first whose folder loads in another process, with the same
-    outputs, is taken; `headcount.load` reads all of them.
+    outputs, is taken; `headcount.load` reads all of them. With `export="zeros"` the model has its
+    old size and zeros in the place of removed heads; with `"onnx"` the folder holds `model.onnx`.
     """
     place = _checked(folder, force)
     _refuse_adapter(subject)
+    if export not in (None, *EXPORTS):
+        raise UsageError(f"There is no export '{export}'; it is {' or '.join(EXPORTS)}.")
+    if export == "onnx":
+        return _save_onnx(subject, place)
+    if export == "zeros":
+        subject = _filled(subject)
     failures = []
     with draft_of(place) as draft:
         for route in routes_for(subject.inner):
@@ -75,6 +93,27 @@ def save(subject: Subject, folder: str | os.PathLike[str], *, force: bool = Fals
         f"{subject.name} could not be saved so that it loads again; nothing was written. "
         + " ".join(failures)
     )
+
+
+def _filled(subject: Subject) -> Subject:
+    """The subject at its old size; its heads are numbered as they were born."""
+    whole = filled_with_zeros(subject.inner)
+    return replace(subject, model=whole, notes=[*subject.notes, "Removed heads are zeros."])
+
+
+def _save_onnx(subject: Subject, place: Path) -> Saved:
+    """A folder with the model as ONNX, its tokenizer and its map."""
+    why = "layers with different numbers of heads load in any runtime"
+    with draft_of(place) as draft:
+        draft.mkdir()
+        apart = write_onnx(subject, draft)
+        with quiet():
+            if subject.tokenizer is not None:
+                subject.tokenizer.save_pretrained(draft)
+        route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
+        (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+        put_in_place(draft, place)
+    return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
 
 
 def _checked(folder: str | os.PathLike[str], force: bool) -> Path:

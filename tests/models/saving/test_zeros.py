@@ -1,0 +1,68 @@
+"""At the old size, with zeros: the same outputs as the cut model, in any program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from surgery import answer
+from tiny import GROUPED, TINY, row, tiny_inputs
+
+from headcount.errors import UsageError
+from headcount.models.saving import save as saving
+from headcount.models.saving.zeros import filled_with_zeros
+from headcount.pruning.remove import prune
+from headcount.subject import Subject
+
+BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+CASES = [
+    ("bert", "enc.0.1,enc.1"),
+    ("gpt2", "dec.0.1-2"),
+    ("gpt_neox", "dec.0.1"),
+    ("llama", "dec.0.0-1,dec.1.1-2"),
+    ("phi3", "dec.0.1-2"),
+    ("gpt_oss", "dec.1.2-3"),
+    ("marian", "enc.0.1,cross.1.0-2"),
+    ("t5", "enc.0.1,enc.1.2,dec.0,cross.2.1"),
+]
+
+
+@pytest.mark.parametrize(("family", "heads"), CASES)
+def test_the_filled_model_says_the_same(family: str, heads: str) -> None:
+    small = prune(Subject(BUILDERS[family]()), heads).model
+    whole = filled_with_zeros(small)
+    assert not hasattr(whole.config, "headcount")
+    assert whole.num_parameters() > small.num_parameters()
+    inputs = tiny_inputs(small, pad=2)
+    with torch.no_grad():
+        torch.testing.assert_close(answer(whole(**inputs)), answer(small(**inputs)))
+
+
+def test_a_whole_model_has_nothing_to_fill() -> None:
+    with pytest.raises(UsageError, match="No head was removed"):
+        filled_with_zeros(TINY["bert"]())
+
+
+def test_tables_of_t5_that_were_trained_apart_are_refused() -> None:
+    small = prune(Subject(TINY["t5"]()), "enc.0.1,enc.1.2").model
+    with torch.no_grad():
+        small.encoder.block[1].layer[0].SelfAttention.relative_attention_bias.weight += 1
+    with pytest.raises(UsageError, match="'enc' were trained apart"):
+        filled_with_zeros(small)
+
+
+def test_it_is_saved_as_a_plain_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "check_fresh", lambda jobs: [0.0])
+    small = prune(Subject(TINY["bert"]()), "enc.0.1,enc.1.0-2")
+    assert small.save(tmp_path / "out", export="zeros").route == "plain"
+    plain = transformers.AutoModel.from_pretrained(tmp_path / "out").eval()
+    inputs = tiny_inputs(small.model, pad=2)
+    with torch.no_grad():
+        torch.testing.assert_close(answer(plain(**inputs)), answer(small.model(**inputs)))
+
+
+def test_an_export_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no export 'gguf'; it is zeros or onnx"):
+        prune(Subject(TINY["bert"]()), "enc.0.1").save(tmp_path / "out", export="gguf")
