@@ -6,8 +6,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
-# What `make demo` shows: all 144 heads of the bundled translator on the bundled pairs, kept in run/.
-DEMO   ?= survey translator --pairs sample -o run --replace
+# What `make demo` shows: the roles of the 144 heads of the bundled translator on the bundled sample, kept in run/.
+DEMO   ?= survey translator --treebank sample -o run --replace
 # Which models `make models` fetches; all when none is named.
 MODELS ?=
 # Further words for pytest, e.g. make test ARGS="-k seam -x"
@@ -22,7 +22,7 @@ help:  ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with headcount and its development tools
 
-demo: $(VENV)/.installed  ## survey the bundled translator on bundled sentences and print the table
+demo: $(VENV)/.installed  ## what the heads of the bundled translator do, on bundled sentences
 	$(BIN)/headcount $(DEMO)
 
 # One thread a worker: the small models of the tests are slower, not faster, with more.
