@@ -12,16 +12,20 @@ def positional(surveys: Surveys) -> str:
     """Positional heads of encoders with their confidence; the nearest one where there is none."""
     rows = []
     for name, one in surveys.items():
-        held = [row["head"] for row in verdicts(one, "positional")]
-        heads = [head for head in held if head.startswith("enc.")] or _most_positional(one)
-        chance = percent(twin(one, "best_offset_share"))
-        for head in heads:
-            at = one["index"].index(head)
-            where, share, sure = (one["columns"][column][at] for column in _OFFSET)
-            cells = [f"`{head}`", f"{where:+.0f}", percent(share), f"{sure:.2f}", chance]
-            rows.append([name, *cells, "yes" if head in held else "no"])
-    head = ["survey", "head", "offset", "share", "confidence", "twin's best share", "positional"]
+        held = [row["head"] for row in verdicts(one, "positional") if row["head"][:3] == "enc"]
+        nearest = [] if held else _most_positional(one)
+        if held or nearest:
+            told = "; ".join(_at_offset(one, head) for head in held or nearest)
+            chance = percent(twin(one, "best_offset_share"))
+            rows.append([name, told if held else f"none; nearest {told}", chance])
+    head = ["survey", "heads: offset, share, confidence", "twin's best share"]
     return table(head, rows)
+
+
+def _at_offset(survey: Survey, head: str) -> str:
+    at = survey["index"].index(head)
+    where, share, sure = (survey["columns"][column][at] for column in _OFFSET)
+    return f"`{head}` {where:+.0f}, {percent(share)}, {sure:.2f}"
 
 
 _OFFSET = ("best_offset", "best_offset_share", "confidence")

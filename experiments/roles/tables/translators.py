@@ -18,6 +18,8 @@ VOITA = {
     ("advmod", "head->dep"): ("verb to adverb", "48 / 46", "38 / 33"),
     ("advmod", "dep->head"): ("adverb to verb", "52 / 46", "42 / 33"),
 }
+#: Roles that are compared; shares of attention (features) fall as sentences grow.
+ROLES = ("positional", "syntactic", "rare", "sink", "alignment", "source-end")
 TRANSLATED = {
     "de-tatoeba": "en-de, tatoeba", "de-lohelp": "en-de, lohelp",
     "ru-tatoeba": "en-ru, tatoeba", "ru-lohelp": "en-ru, lohelp",
@@ -40,9 +42,8 @@ def recurring(surveys: Surveys) -> str:
     kinds = [
         (stack, role)
         for stack in ("enc", "dec", "cross")
-        for role in dict.fromkeys(
-            role for one in models.values() for role in role_heads(one, stack)
-        )
+        for role in ROLES
+        if any(role in role_heads(one, stack) for one in models.values())
     ]
     rows = []
     for stack, role in kinds:
@@ -60,7 +61,9 @@ def relations_that_recur(surveys: Surveys) -> str:
     """Relations followed by some encoder head, in any direction: in which models and domains."""
     models = named(surveys, TRANSLATED)
     followed = [_followed(one) for one in models.values()]
-    names = sorted(set().union(*followed), key=lambda name: -sum(name in one for one in followed))
+    names = sorted(
+        set().union(*followed), key=lambda name: (-sum(name in one for one in followed), name)
+    )
     rows = [[name, *(one.get(name, NONE) for one in followed)] for name in names]
     return table(["relation", *models], rows)
 
