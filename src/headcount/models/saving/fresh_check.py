@@ -23,7 +23,7 @@ from headcount.models.saving.auto_classes import best_auto_class
 from headcount.models.saving.routes import Route
 from headcount.subject import Subject
 
-__all__ = ["Job", "check_fresh", "room_of"]
+__all__ = ["Job", "apart_of", "check_fresh", "room_of"]
 
 _PROGRAM = Path(__file__).with_name("fresh_load.py")
 
@@ -74,6 +74,13 @@ def said_by(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Tensor]
     """What the model gives, in evaluation mode."""
     with quiet(), at_rest(subject.model), torch.no_grad():
         return {"output": subject.model(**inputs)[0].contiguous()}
+
+
+def apart_of(subject: Subject, other: Subject) -> float:
+    """How far apart two models are on a small input, of the largest number that comes out."""
+    inputs = small_inputs(subject)
+    one, two = (said_by(each, inputs)["output"].double() for each in (subject, other))
+    return float((one - two).abs().max() / one.abs().max().clamp_min(1e-30))
 
 
 def room_of(dtype: torch.dtype) -> float:

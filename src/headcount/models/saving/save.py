@@ -24,7 +24,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.models.head_numbers import MAP, heads_left
 from headcount.models.quiet import quiet
 from headcount.models.saving.companions import copy_companions
-from headcount.models.saving.fresh_check import Job, check_fresh
+from headcount.models.saving.fresh_check import Job, apart_of, check_fresh, room_of
 from headcount.models.saving.onnx_file import ONNX, write_onnx
 from headcount.models.saving.remote_code import code_for
 from headcount.models.saving.routes import CODE, Route, per_layer_counts, routes_for
@@ -98,7 +98,14 @@ def save(
 def _filled(subject: Subject) -> Subject:
     """The subject at its old size; its heads are numbered as they were born."""
     whole = filled_with_zeros(subject.inner)
-    return replace(subject, model=whole, notes=[*subject.notes, "Removed heads are zeros."])
+    filled = replace(subject, model=whole, notes=[*subject.notes, "Removed heads are zeros."])
+    apart = apart_of(subject, filled)
+    if not apart <= room_of(subject.dtype):
+        raise ModelError(
+            f"{subject.name} with zeros in the place of removed heads says something else "
+            f"({apart:.1e} apart), so it was not saved; save it without export."
+        )
+    return filled
 
 
 def _save_onnx(subject: Subject, place: Path) -> Saved:
