@@ -182,12 +182,12 @@ def antecedents(survey: Survey) -> dict[str, Any] | None:
     if not rows:
         return None
     against = {row["against"]: row["baseline"] for row in rows}
-    beats = {
-        row["against"]: row["p_adjusted"] is not None and row["p_adjusted"] <= LEVEL for row in rows
-    }
-    names = ("head", "accuracy", "low", "high", "naive", "n")
-    figures = {name: rows[0][name] for name in names}
-    return {"holds": beats.get("nearest", False), **figures, "against": against, "beats": beats}
+    p = {row["against"]: row["p_adjusted"] for row in rows}
+    figures = {name: rows[0][name] for name in ("head", "accuracy", "low", "high", "naive", "n")}
+    if p["nearest"] is None:  # too few documents for any p value to survive the correction
+        return {"holds": None, **figures, "against": against}
+    beats = {name: value is not None and value <= LEVEL for name, value in p.items()}
+    return {"holds": beats["nearest"], **figures, "against": against, "beats": beats}
 
 
 def verdicts(survey: Survey, role: str) -> list[dict[str, Any]]:

@@ -28,6 +28,10 @@ MEANS = {
     "links": ("link",),
     "arguments": ("link",),
 }
+#: Relations that are told direction by direction.
+VOITA = ("nsubj", "obj", "amod", "advmod")
+#: What is kept of the gradients of a layer.
+NOOP = ("stack", "layer", "target", "texts", "share", "share_low", "share_high", "p_adjusted")
 CHOICES = ("coreference", "pronoun_choice")
 _VERDICT = ("role", "label", "value", "low", "high", "baseline", "control", "n", "p_adjusted")
 _FIGURES = ("n", "value", "low", "high", "compared", "baseline", "p_adjusted")
@@ -51,14 +55,15 @@ def kept(table: hc.HeadTable) -> dict[str, Any]:
     for name in (name for name in MEANS if name in details):
         found[name] = _means(details[name], MEANS[name])
     if "features" in details:
-        found["features_by_layer"] = _by_layer(details["features"])
+        found["first_row"] = _by_layer(details["features"])
     if "rest_by_relation" in details:
         found["rest"] = _rest(details["rest_by_relation"], details["roles"])
     if "rarity" in details:
         found["rarity"] = _rarity(details["rarity"])
-    for name, frame in (("noop", "noop_layers"), ("models", "trial_models")):
-        if frame in details:
-            found[name] = details[frame].to_dict("records")
+    if "noop_layers" in details:
+        found["noop"] = details["noop_layers"][list(NOOP)].to_dict("records")
+    if "trial_models" in details:
+        found["models"] = details["trial_models"].to_dict("records")
     if "control" in details:
         found["twin"] = details["control"].drop(columns="twin").to_dict("records")
     told: dict[str, Any] = plain(found)
@@ -79,7 +84,8 @@ def _relations(frame: pd.DataFrame) -> dict[str, Any]:
     """The best head of each relation, in any direction and in each, with the random twin's."""
     key = ["stack", "relation", "direction"]
     tables = {"best": best_heads(frame)}
-    tables["directions"] = pd.concat([best_heads(frame, directions=[way]) for way in DIRECTIONS])
+    few = frame[frame["relation"].isin(VOITA)]
+    tables["directions"] = pd.concat([best_heads(few, directions=[way]) for way in DIRECTIONS])
     if "control" in frame:
         twin = frame[frame["split"] == "report"].groupby(key)["control"].first()
         tables = {name: table.join(twin, on=key) for name, table in tables.items()}
@@ -117,9 +123,10 @@ def _judged(row: Row, questions: Sequence[str]) -> Row:
 
 
 def _by_layer(frame: pd.DataFrame) -> list[Row]:
-    """The mean over heads of what a feature gets, by layer: from all tokens, and from [CLS]."""
-    key = ["stack", "layer", "origin", "feature"]
-    whole = frame[frame["split"] == "all"].groupby(key, sort=False)
+    """The mean over heads of what a feature gets from [CLS], by layer (figure 7)."""
+    key = ["stack", "layer", "feature"]
+    told = frame[(frame["split"] == "all") & (frame["origin"] == "first")]
+    whole = told.groupby(key, sort=False)
     return whole[["value", "baseline"]].mean().reset_index().to_dict("records")
 
 

@@ -78,6 +78,14 @@ def test_a_rare_word_head_must_be_in_the_first_layer(layer: int, holds: bool) ->
     assert held("a rare-word head in the first layer", survey) is holds
 
 
+@pytest.mark.parametrize(("p", "holds"), [(0.01, True), (0.2, False), (None, None)])
+def test_too_few_documents_tell_nothing(p: float | None, holds: bool | None) -> None:
+    row = {"kind": "all", "head": "enc.1.1", "accuracy": 0.6, "low": 0.5, "high": 0.7, "n": 90}
+    row |= {"naive": 0.6, "against": "nearest", "baseline": 0.4, "p_adjusted": p}
+    found = findings({"one": made(coreference=[row])})["a head finds antecedents"]["one"]
+    assert found["holds"] is holds
+
+
 def test_means_by_layer_decide_where_heads_rest() -> None:
     assert by_layer(made(), "separator") == pytest.approx([0.2, 0.7])
     assert held("upper layers rest on separators", made())
@@ -112,7 +120,7 @@ def test_all_is_written_and_told_again(tmp_path: Path) -> None:
     (tmp_path / "roles.md").write_text("a\n<!-- table: verdicts -->\n<!-- end -->\nb\n")
     told({"one": made()}, tmp_path)
     page = (tmp_path / "roles.md").read_text()
-    assert "| det far above the offset | one | – |" in page
+    assert "| det far above the offset | one | – | – |" in page
     assert page.startswith("a\n")
     assert page.endswith("b\n")
     assert filled(page, {"one": made()}) == page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .markdown import Surveys
-from .meaning import coreference, decoder, features, gap
+from .meaning import coreference, decoder, features, first_row, gap
 from .overview import sizes, verdict_table
 from .places import positional, rare, rest, separator
 from .relations import clark, languages, universal
@@ -29,6 +29,7 @@ TABLES: dict[str, Callable[[Surveys], str]] = {
     "coreference": coreference,
     "gap": gap,
     "features": features,
+    "first_row": first_row,
     "decoder": decoder,
     "sizes": sizes,
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..findings import layer_of, role_heads, twin, verdicts
-from .markdown import NONE, Surveys, encoders, named, percent, star, table, three
+from .markdown import MODELS, NONE, Surveys, encoders, named, percent, star, table, three
 
-__all__ = ["coreference", "decoder", "features", "gap"]
+__all__ = ["coreference", "decoder", "features", "first_row", "gap"]
 
 #: Clark et al. 2019, Table 2.
 ANTECEDENTS = {"all": 65, "pronoun": 64, "proper": 73, "nominal": 58}
@@ -15,14 +15,20 @@ ANTECEDENTS = {"all": 65, "pronoun": 64, "proper": 73, "nominal": 58}
 
 def coreference(surveys: Surveys) -> str:
     """Antecedent accuracy of the best head, chosen on half of the documents, against the rules."""
+    names = {
+        f"{short}-{corpus}": f"{title}, {part}"
+        for corpus, part in (("gum", "dev"), ("coref", "train"))
+        for short, title in MODELS.items()
+    }
     rows = []
-    for title, one in named(surveys, {"minilm-gum": "MiniLM", "e5-gum": "e5-small"}).items():
+    for title, one in named(surveys, names).items():
         by_kind: dict[str, list[dict[str, Any]]] = {}
         for row in one.get("coreference", []):
             by_kind.setdefault(row["kind"], []).append(row)
-        rows += [[title, *_choice(kind, found)] for kind, found in by_kind.items()]
-    head = ["model", "mentions", "n", "head", "held out [95%]", "naive", "nearest", "head match",
-            "rules", "BERT-base, published"]  # fmt: skip
+        chance = percent(twin(one, "coreference"))
+        rows += [[title, *_choice(kind, found), chance] for kind, found in by_kind.items()]
+    head = ["model, documents", "mentions", "n", "head", "held out [95%]", "naive", "nearest",
+            "head match", "rules", "BERT-base, published", "twin's best"]  # fmt: skip
     return table(head, rows)
 
 
@@ -72,6 +78,21 @@ def features(surveys: Surveys) -> str:
     head = ["model", "what is looked at", "best head", "sentences", "attention [95%]",
             "random words", "twin's best", "heads above random words"]  # fmt: skip
     return table(head, rows)
+
+
+def first_row(surveys: Surveys) -> str:
+    """What the row of [CLS] looks at in the last layer, mean over heads, beside random words."""
+    models = encoders(surveys, "ewt")
+    rows: dict[str, dict[str, str]] = {}
+    for title, one in models.items():
+        told = one.get("first_row", [])
+        last = max((row["layer"] for row in told), default=0)
+        for row in told:
+            if row["layer"] == last:
+                cell = f"{three(row['value'])} / {three(row['baseline'])}"
+                rows.setdefault(row["feature"], {})[title] = cell
+    lines = [[name, *(cells.get(title, NONE) for title in models)] for name, cells in rows.items()]
+    return table(["[CLS] looks at", *models], lines)
 
 
 def decoder(surveys: Surveys) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..findings import findings
 from .markdown import NONE, Surveys, table
 
@@ -11,12 +13,15 @@ __all__ = ["sizes", "verdict_table"]
 def verdict_table(surveys: Surveys) -> str:
     """Finding by survey: holds or fails."""
     found = findings(surveys)
-    rows = []
-    for finding, answers in found.items():
-        held = [name for name, answer in answers.items() if answer["holds"]]
-        failed = [name for name, answer in answers.items() if not answer["holds"]]
-        rows.append([finding, ", ".join(held) or NONE, ", ".join(failed) or NONE])
-    return table(["finding", "holds on", "fails on"], rows)
+    rows = [
+        [finding, *(_where(answers, held) for held in (True, False, None))]
+        for finding, answers in found.items()
+    ]
+    return table(["finding", "holds on", "fails on", "too little to tell"], rows)
+
+
+def _where(answers: dict[str, Any], held: bool | None) -> str:
+    return ", ".join(name for name, one in answers.items() if one["holds"] is held) or NONE
 
 
 def sizes(surveys: Surveys) -> str:
