@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from headcount.cli import options, role_options
+from headcount.cli import options, role_options, survey_options
 from headcount.cli.annotation import Annotation, read_annotated
 from headcount.cli.corpus import named_corpus
 from headcount.cli.loading import loaded
@@ -29,80 +26,18 @@ __all__ = ["survey"]
 
 def survey(
     model: options.Model,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Sentences: .txt (one a line), .conllu, .tsv (pairs), also .gz, .xz and .bz2; "
-            "- for standard input; `sample` for the bundled sentences.",
-            show_default=False,
-        ),
-    ] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Pairs, two columns with a tab between: source and target for a translator, two "
-            "texts for an encoder; `sample` for the bundled English-German pairs.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Run directory to write; made where there is none."
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Columns to measure and show, separated by commas."),
-    ] = None,
-    stacks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES", help="Stacks to look at: enc, dec, cross; separated by commas."
-        ),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            callback=options.one_of("txt", "tsv", "csv", "conllu", "conll", "jsonl"),
-            help="What the input is, if its name does not tell: txt, tsv, csv, conllu, conll "
-            "or jsonl.",
-        ),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=options.positive,
-            help="Longest input in tokens; by default what the model takes.",
-        ),
-    ] = None,
-    long: Annotated[
-        str,
-        typer.Option(
-            metavar="HOW",
-            callback=options.one_of("window", "truncate", "error"),
-            help="What to do with longer sentences: window, truncate or error.",
-        ),
-    ] = "window",
+    text: survey_options.Text = None,
+    pairs: survey_options.Pairs = None,
+    out: survey_options.Out = None,
+    columns: survey_options.Columns = None,
+    stacks: survey_options.Stacks = None,
+    format: survey_options.Format = None,
+    max_length: survey_options.MaxLength = None,
+    long: survey_options.Long = "window",
     chat: options.Chat = False,
-    own_output: Annotated[
-        bool,
-        typer.Option(
-            "--own-output", help="Translate first, and survey the model's own translations."
-        ),
-    ] = False,
-    offset_mass: Annotated[
-        bool,
-        typer.Option("--offset-mass", help="Also keep the whole distribution of mass by offset."),
-    ] = False,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Start the run directory's table anew."),
-    ] = False,
+    own_output: survey_options.OwnOutput = False,
+    offset_mass: survey_options.OffsetMass = False,
+    replace: survey_options.Replace = False,
     treebank: role_options.Treebank = None,
     coref: role_options.Coref = None,
     arguments: role_options.Arguments = None,
