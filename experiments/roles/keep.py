@@ -45,7 +45,7 @@ def kept(table: hc.HeadTable) -> dict[str, Any]:
     there = [name for name in COLUMNS if name in table.frame]
     found: dict[str, Any] = {
         "index": [str(head) for head in table.heads],
-        "columns": {name: table.frame[name].tolist() for name in there},
+        "columns": {name: plain(table.frame[name].tolist(), 3) for name in there},
         "roles": [_verdict(row) for row in details["roles"].to_dict("records")],
     }
     if "relations" in details:
@@ -89,7 +89,8 @@ def _relations(frame: pd.DataFrame) -> dict[str, Any]:
     if "control" in frame:
         twin = frame[frame["split"] == "report"].groupby(key)["control"].first()
         tables = {name: table.join(twin, on=key) for name, table in tables.items()}
-    return {name: table.to_dict("records") for name, table in tables.items()}
+    lost = ["naive_n", "naive_low", "naive_high", "naive_offset"]
+    return {name: table.drop(columns=lost).to_dict("records") for name, table in tables.items()}
 
 
 def _choices(frame: pd.DataFrame) -> list[Row]:
@@ -161,13 +162,17 @@ def _rarity(frame: pd.DataFrame) -> list[Row]:
     ]
 
 
-def plain(value: Any) -> Any:
-    """Values as JSON has them: four figures, None for what is not known."""
+def plain(value: Any, digits: int = 4) -> Any:
+    """Values as JSON has them: so many figures, None for what is not known.
+
+    >>> plain({"share": [0.123456, float("nan")]})
+    {'share': [0.1235, None]}
+    """
     if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(one, digits) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(one, digits) for one in value]
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):
-        return None if value != value else float(f"{value:.4g}")
+        return None if value != value else float(f"{value:.{digits}g}")
     return None if value is pd.NA else value

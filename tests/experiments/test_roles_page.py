@@ -103,7 +103,7 @@ def test_what_is_kept_is_what_was_measured(survey: hc.HeadTable) -> None:
     naive = relations[(relations["split"] == "all") & (relations["relation"] == "all")]
     [row] = [row for row in found["best"] if row["relation"] == "all"]
     assert row["naive_accuracy"] == pytest.approx(naive["accuracy"].max(), abs=1e-4)
-    assert found["columns"]["confidence"] == plain(survey.frame["confidence"].tolist())
+    assert found["columns"]["confidence"] == plain(survey.frame["confidence"].tolist(), 3)
     assert len(found["roles"]) == len(survey.details["roles"])
     json.dumps(found, allow_nan=False)
 
