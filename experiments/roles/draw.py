@@ -90,7 +90,8 @@ def _grid(panel: Axes, survey: dict[str, Any], stack: str) -> None:
     panel.imshow(counts / width, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
     for (line, layer), count in np.ndenumerate(counts):
         if count:
-            panel.text(layer, line, str(count), ha="center", va="center", fontsize=6, color=INK)
+            ink = "white" if count > 0.6 * width else INK
+            panel.text(layer, line, str(count), ha="center", va="center", fontsize=6, color=ink)
     panel.set_yticks(range(len(heads)), list(heads))
     panel.set_xticks(range(0, layers, 1 if layers <= 12 else 5))
     panel.set_xlabel("layer", fontsize=8)
