@@ -200,7 +200,5 @@ def test_families_outside_the_interface_are_refused_by_name() -> None:
 
 def test_a_function_without_a_rule_is_refused_by_name() -> None:
     subject = subject_of("gpt_oss", "gpt2")
-    with pytest.raises(
-        UnsupportedModel, match=r"gpt_oss calls torch\.\w+, which no relev"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"gpt_oss calls torch\.\w+, which no relev"):
         relevance(subject, tasks.lm(ENGLISH[:1]))

@@ -52,7 +52,7 @@ class FlowSums:
             self.sums[place] = np.array([*(old + row)[:2], max(old[2], row[2])])
 
     def frame(self) -> pd.DataFrame:
-        """A row a layer: what of the relevance sent reaches it, stays in biases above, or is lost."""
+        """A row a layer: what of the relevance sent reaches it, stays in biases, or is lost."""
         rows = [
             (*place, row[0] / self.sent, row[1] / self.sent, row[2])
             for place, row in self.sums.items()

@@ -35,9 +35,7 @@ class Gates(nn.Module):
     def __init__(self, heads: Sequence[Head], *, start: float | None = None, seed: int = 0) -> None:
         super().__init__()
         if not heads:
-            raise UsageError(
-                "There is no head to put a gate on; name heads of the model."
-            )
+            raise UsageError("There is no head to put a gate on; name heads of the model.")
         self.heads = tuple(heads)
         self.log_a = nn.Parameter(_first(self.heads, start, seed))
 

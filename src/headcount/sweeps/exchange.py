@@ -53,7 +53,7 @@ def ring(examples: Sequence[int], seed: int) -> dict[int, int]:
     """Each example's donor: the next in a random circle, so never the example itself.
 
     >>> ring([0, 1, 2], seed=0)
-    {0: 2, 2: 1, 1: 0}
+    {1: 2, 2: 0, 0: 1}
     """
     if len(examples) < 2:
         raise UsageError(
