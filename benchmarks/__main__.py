@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks import gradient, relations, relevance, survey
+from benchmarks import ablation, gradient, relations, relevance, survey
 
 BENCHMARKS = {
     "survey": survey.main,
     "gradient": gradient.main,
     "relations": relations.main,
+    "ablation": ablation.main,
     "relevance": relevance.main,
 }
 
