@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from .findings import best, layer_of, role_heads
+from .reading import best, layer_of, role_heads
 
 __all__ = ["draw_dependencies", "draw_roles"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["best", "by_layer", "findings", "layer_of", "role_heads", "twin", "verdicts"]
+from .reading import Survey, Surveys, best, by_layer, layer_of, twin, verdicts
 
-Survey = dict[str, Any]
-Surveys = dict[str, Survey]
+__all__ = ["findings"]
 
 #: What "far above the baseline" means here, in accuracy; Clark's det and dobj are 0.43 and 0.47.
 FAR = 0.2
@@ -34,6 +33,7 @@ def findings(surveys: Surveys) -> dict[str, dict[str, Any]]:
         "syntactic heads rest where their relation is not": resting_elsewhere,
         "the loss does not mind separators": unminded,
         "a head finds antecedents": antecedents,
+        "a head picks the name that is meant": names,
     }
     found: dict[str, dict[str, Any]] = {}
     english = {name: one for name, one in surveys.items() if not name.endswith(OTHER_LANGUAGES)}
@@ -41,34 +41,6 @@ def findings(surveys: Surveys) -> dict[str, dict[str, Any]]:
         answers = {name: ask(one) for name, one in english.items()}
         found[finding] = {name: answer for name, answer in answers.items() if answer}
     return found
-
-
-def layer_of(head: str) -> int:
-    """The layer in a head's name.
-
-    >>> layer_of("enc.2.8")
-    2
-    """
-    return int(head.split(".")[1])
-
-
-def best(survey: Survey, relation: str, direction: str | None = None) -> dict[str, Any] | None:
-    """The row of a relation's best encoder head; in any direction where none is named."""
-    rows = survey.get("best" if direction is None else "directions", [])
-    for row in rows:
-        same = row["stack"] == "enc" and row["relation"] == relation
-        if same and direction in (None, row["direction"]) and row["accuracy"] is not None:
-            return dict(row)
-    return None
-
-
-def by_layer(survey: Survey, column: str, stack: str = "enc") -> list[float]:
-    """The mean of a column over the heads of each layer."""
-    values: dict[int, list[float]] = {}
-    for head, value in zip(survey["index"], survey["columns"].get(column, ()), strict=False):
-        if head.startswith(stack + ".") and value is not None:
-            values.setdefault(layer_of(head), []).append(value)
-    return [sum(values[layer]) / len(values[layer]) for layer in sorted(values)]
 
 
 def far(survey: Survey, relations: tuple[str, ...]) -> dict[str, Any] | None:
@@ -177,8 +149,19 @@ def unminded(survey: Survey) -> dict[str, Any] | None:
 
 
 def antecedents(survey: Survey) -> dict[str, Any] | None:
-    """Whether the best head beats the nearest mention, head match and the rules."""
-    rows = [row for row in survey.get("coreference", []) if row["kind"] == "all"]
+    """Whether the best head beats the nearest mention; GAP marks one mention a text only."""
+    if "pronoun_choice" in survey:
+        return None
+    return _chosen(survey, "coreference")
+
+
+def names(survey: Survey) -> dict[str, Any] | None:
+    """Whether the best head picks the name that is meant more often than the nearest is (GAP)."""
+    return _chosen(survey, "pronoun_choice")
+
+
+def _chosen(survey: Survey, kind: str) -> dict[str, Any] | None:
+    rows = [row for row in survey.get(kind, []) if row["kind"] == "all"]
     if not rows:
         return None
     against = {row["against"]: row["baseline"] for row in rows}
@@ -188,28 +171,6 @@ def antecedents(survey: Survey) -> dict[str, Any] | None:
         return {"holds": None, **figures, "against": against}
     beats = {name: value is not None and value <= LEVEL for name, value in p.items()}
     return {"holds": beats["nearest"], **figures, "against": against, "beats": beats}
-
-
-def verdicts(survey: Survey, role: str) -> list[dict[str, Any]]:
-    """The verdicts of a role."""
-    return [row for row in survey["roles"] if row["role"] == role]
-
-
-def role_heads(survey: Survey, stack: str) -> dict[str, list[str]]:
-    """Role to the heads of a stack that have it, each once."""
-    heads: dict[str, dict[str, None]] = {}
-    for row in survey["roles"]:
-        if row["head"].startswith(stack + "."):
-            heads.setdefault(row["role"], {})[row["head"]] = None
-    return {role: list(found) for role, found in heads.items()}
-
-
-def twin(survey: Survey, column: str, stack: str = "enc") -> float | None:
-    """The highest figure of any head of the random twin; None where there was none."""
-    for row in survey.get("twin", []):
-        if row["column"] == column and row["stack"] == stack:
-            return float(row["max"])
-    return None
 
 
 def _mean(values: list[float]) -> float | None:

@@ -17,9 +17,10 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from experiments.roles.__main__ import told  # noqa: E402
-from experiments.roles.findings import by_layer, findings  # noqa: E402
+from experiments.roles.findings import findings  # noqa: E402
 from experiments.roles.keep import kept, plain  # noqa: E402
 from experiments.roles.page import filled  # noqa: E402
+from experiments.roles.reading import by_layer  # noqa: E402
 
 RESULTS = ROOT / "docs" / "results"
 DET = {"stack": "enc", "relation": "det", "head": "enc.0.1", "direction": "dep->head", "n": 300}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..findings import layer_of, role_heads, twin, verdicts
+from ..reading import layer_of, role_heads, twin, verdicts
 from .markdown import MODELS, NONE, Surveys, encoders, named, percent, star, table, three
 
 __all__ = ["coreference", "decoder", "features", "first_row", "gap"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..findings import by_layer, findings, twin, verdicts
+from ..findings import findings
+from ..reading import by_layer, twin, verdicts
 from .markdown import Survey, Surveys, encoders, percent, table, three
 
 __all__ = ["positional", "rare", "rest", "separator"]

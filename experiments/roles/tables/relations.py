@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..findings import best, verdicts
+from ..reading import best, verdicts
 from .markdown import MODELS, NONE, Survey, Surveys, encoders, percent, short, star, table
 
 __all__ = ["clark", "languages", "universal"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..findings import best, layer_of, role_heads, verdicts
+from ..reading import best, layer_of, role_heads, verdicts
 from .markdown import NONE, Survey, Surveys, named, percent, short, table
 
 __all__ = ["recurring", "relations_that_recur", "voita"]
