@@ -1,0 +1,53 @@
+"""Why the rule `ding` keeps totals: the paper's text alone overflows on a real model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from headcount import tasks
+from headcount.bundle import sample
+from headcount.importance.predictions import explaining
+from headcount.lrp import rules
+from headcount.lrp.composite import Default, rule_named
+from headcount.lrp.propagate import traced
+from headcount.lrp.rule import Attending, Rule, WithBias
+from headcount.models.load import load
+
+
+class Text(Default):
+    """Voita et al. 2019, appendix A, to the letter; biases are no neurons."""
+
+    def dense(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor
+    ) -> WithBias:
+        return rules.ding_dense(x, weight, relevance), None
+
+    def layer_norm(self, *arguments: object) -> WithBias:
+        assert isinstance(arguments[-1], Tensor)
+        return arguments[-1], None
+
+    def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
+        return rules.ding_attention(call.query, call.key, call.value, call.weights, relevance)
+
+
+def worst(rule: Rule) -> float:
+    """How far the sum at some cut is from what was sent, in float64."""
+    subject = load("translator", device="cpu")
+    subject.model.double()
+    task = tasks.translation(sample.pairs()[:1], metric="loss")
+    (batch,) = task.batches(subject)
+    with traced(subject, rule) as tracing, explaining(subject, task) as explain:
+        start = explain(tracing, batch)
+        flow = tracing.back(start.output, start.starts[:1], start.ledger).flow
+    return float(
+        (flow.through + flow.biases - flow.sent[..., None]).abs().nan_to_num(torch.inf).max()
+    )
+
+
+@pytest.mark.parametrize(("rule", "keeps"), [(Text(), False), (rule_named("ding"), True)])
+def test_the_text_alone_keeps_no_sum(rule: Rule, keeps: bool) -> None:
+    assert (worst(rule) < 1e-3) is keeps
