@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ CASES = [
 
 def best_size(work: Callable[[int], Any], sizes: Sequence[int]) -> int:
     """The batch size that is fastest."""
-    seconds = interleaved({str(size): lambda s=size: work(s) for size in sizes}, 2, warm_up=1)
+    seconds = interleaved({str(size): partial(work, size) for size in sizes}, 2, warm_up=1)
     return int(min(seconds, key=lambda size: min(seconds[size])))
 
 
