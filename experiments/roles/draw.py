@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from .reading import best, layer_of, role_heads
+from .reading import annotated, best, layer_of, role_heads
 
 __all__ = ["draw_dependencies", "draw_roles"]
 
@@ -20,14 +20,11 @@ INK, FIRST, SECOND, THIRD = "#333333", "#12419b", "#a0572a", "#03875a"
 BARS = {"accuracy": FIRST, "baseline": SECOND, "control": THIRD}
 WORDS = {"accuracy": "best head", "baseline": "best offset", "control": "random twin's best head"}
 RELATIONS = ("det", "aux", "amod", "obj", "case", "nsubj", "advmod", "mark", "conj", "all")
-DEPENDENCIES = {"minilm-ewt": "MiniLM, EWT", "e5-ewt": "e5-small, EWT"}
-#: Survey, stack and title of each grid.
+#: Survey, stack and title of each grid, after those of the encoders.
 GRIDS = {
-    ("minilm-ewt", "enc"): "MiniLM",
-    ("e5-ewt", "enc"): "e5-small",
-    ("de-tatoeba", "enc"): "en-de encoder",
-    ("ru-tatoeba", "enc"): "en-ru encoder",
-    ("de-tatoeba", "cross"): "en-de cross",
+    ("de-lohelp", "enc"): "en-de encoder, lohelp",
+    ("ru-lohelp", "enc"): "en-ru encoder, lohelp",
+    ("de-lohelp", "cross"): "en-de cross, lohelp",
     ("smollm2", "dec"): "SmolLM2",
 }
 
@@ -36,12 +33,12 @@ Surveys = dict[str, dict[str, Any]]
 
 def draw_dependencies(surveys: Surveys, path: Path) -> None:
     """One panel a model: three bars a relation, on held-out sentences."""
-    there = {name: title for name, title in DEPENDENCIES.items() if name in surveys}
+    there = annotated(surveys)
     if not there:
         return
     figure, axes = plt.subplots(len(there), 1, figsize=(8, 2.6 * len(there)), squeeze=False)
-    for panel, (name, title) in zip(axes[:, 0], there.items(), strict=True):
-        _bars(panel, surveys[name])
+    for panel, (title, survey) in zip(axes[:, 0], there.items(), strict=True):
+        _bars(panel, survey)
         _plain(panel, title)
         panel.set_ylim(0, 1)
     axes[0, 0].legend(fontsize=7, frameon=False, ncols=3)
@@ -64,7 +61,8 @@ def _bars(panel: Axes, survey: dict[str, Any]) -> None:
 
 def draw_roles(surveys: Surveys, path: Path) -> None:
     """One panel a stack: how many heads of each layer have a role."""
-    there = {key: title for key, title in GRIDS.items() if key[0] in surveys}
+    there = [(survey, "enc", title) for title, survey in annotated(surveys).items()]
+    there += [(surveys[key[0]], key[1], title) for key, title in GRIDS.items() if key[0] in surveys]
     if not there:
         return
     columns = min(3, len(there))
@@ -72,8 +70,8 @@ def draw_roles(surveys: Surveys, path: Path) -> None:
     figure, axes = plt.subplots(lines, columns, figsize=(11, 2.9 * lines), squeeze=False)
     for panel in axes.flat[len(there) :]:
         panel.set_axis_off()
-    for panel, ((name, stack), title) in zip(axes.flat, there.items(), strict=False):
-        _grid(panel, surveys[name], stack)
+    for panel, (survey, stack, title) in zip(axes.flat, there, strict=False):
+        _grid(panel, survey, stack)
         _plain(panel, title)
     _save(figure, path)
 

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Survey", "Surveys", "best", "by_layer", "layer_of", "role_heads", "twin", "verdicts"]
+__all__ = [
+    "Survey",
+    "Surveys",
+    "annotated",
+    "best",
+    "by_layer",
+    "layer_of",
+    "role_heads",
+    "twin",
+    "verdicts",
+]
 
 Survey = dict[str, Any]
 Surveys = dict[str, Survey]
+
+
+def annotated(surveys: Surveys) -> dict[str, Survey]:
+    """Each encoder on the first treebank that it was surveyed on: EWT, else GUM."""
+    found: dict[str, Survey] = {}
+    for short, title in (("minilm", "MiniLM"), ("e5", "e5-small")):
+        banks = [bank for bank in ("ewt", "gum") if f"{short}-{bank}" in surveys]
+        found |= {f"{title}, {bank.upper()}": surveys[f"{short}-{bank}"] for bank in banks[:1]}
+    return found
 
 
 def layer_of(head: str) -> int:

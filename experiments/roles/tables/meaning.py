@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..reading import layer_of, role_heads, twin, verdicts
+from ..reading import annotated, layer_of, role_heads, twin, verdicts
 from .markdown import MODELS, NONE, Surveys, encoders, named, percent, star, table, three
 
 __all__ = ["coreference", "decoder", "features", "first_row", "gap"]
@@ -65,7 +65,7 @@ def gap(surveys: Surveys) -> str:
 def features(surveys: Surveys) -> str:
     """Kovaleva's features, links and arguments: the best head, held out, beside random words."""
     rows = []
-    for title, one in encoders(surveys, "ewt").items():
+    for title, one in annotated(surveys).items():
         found = [row for row in one.get("features", []) if row["origin"] == "all"]
         found += [*one.get("links", []), *one.get("arguments", [])]
         for row in found:
@@ -82,7 +82,7 @@ def features(surveys: Surveys) -> str:
 
 def first_row(surveys: Surveys) -> str:
     """What the row of [CLS] looks at in the last layer, mean over heads, beside random words."""
-    models = encoders(surveys, "ewt")
+    models = annotated(surveys)
     rows: dict[str, dict[str, str]] = {}
     for title, one in models.items():
         told = one.get("first_row", [])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..findings import findings
-from ..reading import by_layer, twin, verdicts
-from .markdown import Survey, Surveys, encoders, percent, table, three
+from ..reading import annotated, by_layer, twin, verdicts
+from .markdown import Survey, Surveys, percent, table, three
 
 __all__ = ["positional", "rare", "rest", "separator"]
 
@@ -52,12 +52,14 @@ def rare(surveys: Surveys) -> str:
 
 def separator(surveys: Surveys) -> str:
     """Attention to [SEP] and [CLS] and the gradient there, layer by layer."""
-    models = encoders(surveys, "ewt")
+    models = annotated(surveys)
     rows = []
     for title, one in models.items():
+        ends, starts = by_layer(one, "separator"), by_layer(one, "first")
         lines = {
-            "mass on [SEP]": by_layer(one, "separator"),
-            "mass on [CLS]": by_layer(one, "first"),
+            "mass on [SEP]": ends,
+            "mass on [CLS]": starts,
+            "mass on both": [end + start for end, start in zip(ends, starts, strict=True)],
             "[SEP] to [SEP]": by_layer(one, "separator_to_separator"),
             "breadth of [SEP]'s row": by_layer(one, "separator_breadth"),
             **{f"gradient on {target}": _slopes(one, target) for target in ("separator", "first")},
