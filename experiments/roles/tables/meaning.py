@@ -76,7 +76,7 @@ def features(surveys: Surveys) -> str:
             cells = [title, what, f"`{row['head']}`", str(row["n"]), value, *chance]
             rows.append([*cells, str(row["heads_above"])])
     head = ["model", "what is looked at", "best head", "sentences", "attention [95%]",
-            "random words", "twin's best", "heads above random words"]  # fmt: skip
+            "by chance", "twin's best", "heads above chance"]  # fmt: skip
     return table(head, rows)
 
 
