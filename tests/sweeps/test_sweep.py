@@ -81,10 +81,8 @@ def test_every_mode_whatever_the_batches(mode: str, which: str) -> None:
     subject, task = KINDS[which]()
     interventions = everything(subject, mode)[::2]
     first = sweep(subject, task, interventions, batch_size=2)
-    larger = sweep(subject, task, interventions, batch_size=5)
     assert first.fast
-    assert larger.fast
-    assert_equal(first, larger, room=1e-5)
+    assert_equal(first, sweep(subject, task, interventions, batch_size=5), room=1e-5)
     assert_equal(first, sweep(subject, task, interventions, batch_size=3, fast=False), room=1e-5)
 
 

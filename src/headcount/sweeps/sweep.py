@@ -20,7 +20,6 @@ from headcount.sweeps.ledger import Ledger
 from headcount.sweeps.measure import Measured, measured
 from headcount.sweeps.modes import prepared
 from headcount.sweeps.result import Sweep
-from headcount.sweeps.rows import picked
 from headcount.tasks.task import Progress, Task
 from headcount.text.batch import Batch
 
@@ -57,6 +56,7 @@ def sweep(
     task = measured(task, metric)
     check_interventions(interventions, subject.heads)
     examples = encoded(task, subject, batch_size)
+    shortest = min(range(len(examples.batches)), key=lambda n: _tokens(examples.batches[n]))
     with ExitStack() as stack:
         stack.enter_context(enough_memory(subject))
         stack.enter_context(at_rest(subject.model))
@@ -65,8 +65,10 @@ def sweep(
             mode: prepared(mode, subject, task, examples.batches, reference, seed)
             for mode in dict.fromkeys(one.mode for one in interventions)
         }
-        few = _short_one(examples.batches)
-        way, why = stack.enter_context(choose_way(subject, task, few, rows=batch_size, fast=fast))
+        trial = examples.batches[shortest], next(iter(instead.values()))(shortest)
+        way, why = stack.enter_context(
+            choose_way(subject, task, *trial, rows=batch_size, fast=fast)
+        )
         ledger = Ledger(journal, name)
         if journal is not None:
             settings = {"batch_size": batch_size, "seed": seed, "way": way.name}
@@ -76,11 +78,6 @@ def sweep(
         return job.run(progress, announce)
 
 
-def _short_one(batches: Sequence[Batch]) -> Batch:
-    """Two examples of the batch that is shortest, to try things on."""
-
-    def length(batch: Batch) -> int:
-        return max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)
-
-    shortest = min(batches, key=length)
-    return picked(shortest, range(min(2, len(shortest))))
+def _tokens(batch: Batch) -> int:
+    """How long the rows of a batch are."""
+    return max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from headcount.models.site import Site
 from headcount.subject import Subject
-from headcount.sweeps.rows import repeated
+from headcount.sweeps.rows import picked, repeated
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch
-from headcount.wiring.ablate import ablated, zero
+from headcount.wiring.ablate import Instead, ablated
 from headcount.wiring.course import Course, NoShortcut
 from headcount.wiring.shortcut import Shortcut
 
@@ -21,21 +21,23 @@ TOLERANCE = {torch.float64: 1e-9, torch.float32: 5e-5}
 HALF = 3e-2
 
 
-def verify(subject: Subject, task: Task, batch: Batch, course: Course, shortcut: Shortcut) -> None:
-    """Raise `NoShortcut` unless both ways agree on a small batch, at the ends of every stack.
+def verify(
+    subject: Subject, task: Task, batch: Batch, course: Course, shortcut: Shortcut, instead: Instead
+) -> None:
+    """Raise `NoShortcut` unless both ways agree on two examples, at the ends of every stack.
 
-    Heads are zeroed, and two ablations share a forward; what stands in for heads changes nothing in
-    the way. What the whole run kept must stay untouched.
+    Two ablations share a forward; what the whole run kept must stay untouched by it.
     """
-    whole = shortcut.whole(lambda: task.answer(subject, batch), zero)
+    few = picked(batch, range(min(2, len(batch))))
+    whole = shortcut.whole(lambda: task.answer(subject, few), instead)
     for site in _ends(course):
         chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
         span = subject.anatomy.spans[site]
         chosen[0, span.start] = chosen[1, span.stop - 1] = True
-        both = shortcut.again(lambda: task.answer(subject, repeated(batch, 2)), site, chosen)
+        both = shortcut.again(lambda: task.answer(subject, repeated(few, 2)), site, chosen)
         for place, one in enumerate(chosen):
-            with ablated(subject, one):
-                alone = task.answer(subject, batch)
+            with ablated(subject, one, instead):
+                alone = task.answer(subject, few)
             _compare(both.chunk(2)[place], alone, whole, site)
     if not shortcut.intact:
         raise NoShortcut("it changes in place what its layers gave")

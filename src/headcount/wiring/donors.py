@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from headcount.errors import UsageError
 from headcount.models.probe import quiet_arguments
 from headcount.models.rest import at_rest
 from headcount.models.site import Site
@@ -36,13 +35,8 @@ class Donors:
         """What the heads of a site give instead, `[row, query, head, dim]`."""
         if site not in self._laid:
             self._laid[site] = self._lay(site, attended.output)
-        laid, rows = self._laid[site], attended.output.shape[0]
-        if rows % len(laid):
-            raise UsageError(
-                f"There are donors for {len(laid)} rows, but the model was called on {rows}; run "
-                "the batch that they were made for, once or several times over."
-            )
-        return laid.repeat(rows // len(laid), 1, 1, 1)
+        laid = self._laid[site]
+        return laid.repeat(attended.output.shape[0] // len(laid), 1, 1, 1)
 
     def _lay(self, site: Site, output: Tensor) -> Tensor:
         given = self._given[site]
