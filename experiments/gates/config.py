@@ -30,6 +30,7 @@ class Schedule:
     gate_start: float = 2.5  # all gates begin open: the converged model begins whole
     rate: float = 1.0  # how fast the price of an open gate moves
     stiffness: float = 20.0
+    compile: bool = True  # on a GPU
     versions: int = 3  # sampled segmentations of the training text
 
 
@@ -65,7 +66,7 @@ class Config:
             peak=made.peak,
             ema=made.ema,
             agreement=0.0,
-            compile=False,
+            compile=made.compile,
         )
 
 

@@ -22,10 +22,11 @@ from headcount.bundle.quantise import pack
 from headcount.heads import Head
 from headcount.pruning.gates import Gates
 from headcount.pruning.objective import Target
-from headcount.wiring.valves import Valve, valve
+from headcount.wiring.valves import valve
 
 from .config import Config, Plan
 from .prepare import Texts
+from .scaled import Scaled
 from .start import fresh, starting_point
 from .step import GatedStep
 
@@ -56,8 +57,7 @@ class Run:
     def go(self) -> dict[str, Any]:
         """Take all steps and judge."""
         began = time.monotonic()
-        with valve(self.learner, torch.ones(len(self.learner.heads), device=self.device)) as opened:
-            self._train(opened)
+        self._train(Scaled(self.learner))
         kept = self._kept()
         result = {
             **asdict(self.plan),
@@ -73,7 +73,7 @@ class Run:
         self._write(result)
         return result
 
-    def _train(self, opened: Valve) -> None:
+    def _train(self, scaled: Scaled) -> None:
         train = self.config.train
         table = dial_table(train, self.schedule.steps).to(self.device)
         stride = GatedStep(
@@ -84,7 +84,7 @@ class Run:
             self.config,
             self.gates,
             self.target,
-            opened,
+            scaled,
             self._teacher(),
         )
         torch.manual_seed(1000 + self.plan.seed)

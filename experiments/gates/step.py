@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from transformers import MarianMTModel
@@ -9,20 +11,20 @@ from transformers import MarianMTModel
 from experiments.translator.corpus import Corpus
 from experiments.translator.loss import distilled_loss
 from experiments.translator.model import logits_of
-from experiments.translator.step import Step
+from experiments.translator.step import Step, compile_layers
 from experiments.translator.weights import Weights
 from headcount.pruning.gates import Gates
 from headcount.pruning.objective import Target
 from headcount.subject import Subject
-from headcount.wiring.valves import Valve
 
 from .config import Config
+from .scaled import Scaled
 
 __all__ = ["GatedStep"]
 
 
 class GatedStep(Step):
-    """The recipe's step with a valve: drawn gates and their price, or heads that are fixed."""
+    """The recipe's step with scaled heads: drawn gates and their price, or heads that are fixed."""
 
     def __init__(
         self,
@@ -33,15 +35,16 @@ class GatedStep(Step):
         config: Config,
         gates: Gates | None,
         target: Target | None,
-        opened: Valve,
+        scaled: Scaled,
         teacher: MarianMTModel,
     ) -> None:
-        # Layers are not compiled: the valve looks its module up by identity, so that every one
-        # of them would be a program of its own.
-        super().__init__(subject.model, weights, corpus, table, config.train)
+        settings = replace(config.train, compile=config.train.compile and table.is_cuda)
+        super().__init__(subject.model, weights, corpus, table, settings)
         self.teacher, self.share = teacher, config.schedule.teacher
+        if settings.compile:
+            compile_layers(teacher)
         self.distilled = torch.compile(distilled_loss) if table.is_cuda else distilled_loss
-        self.gates, self.target, self.opened = gates, target, opened
+        self.gates, self.target, self.scaled = gates, target, scaled
         self.fixed = torch.ones(len(subject.heads), device=table.device)
         self.learning = torch.zeros((), device=table.device)  # 1 while the gates learn
         if gates is not None:
@@ -58,11 +61,12 @@ class GatedStep(Step):
         count = (batch.labels >= 0).sum()
         with torch.no_grad():
             taught = logits_of(self.teacher, batch)
-        self.opened.scales = self._scales()
+        scales = self._scales()
+        self.scaled.set(scales)
         logits = logits_of(self.model, batch)
         loss, plain = self.distilled(logits, taught, batch.labels, settings.smoothing, self.share)
-        (loss / self.tokens + self._price()).backward()
-        self._move_gates()
+        (loss / self.tokens).backward()
+        self._move_gates(scales, self.scaled.gradient())
         dials = self.table.index_select(0, self.done)[0]
         self.weights.step(self.weights.gradient(), dials, settings.clip)
         self.sums += torch.stack([loss.detach().double(), plain.double(), count.double()])
@@ -93,9 +97,10 @@ class GatedStep(Step):
             return self.tokens.new_zeros(())
         return self.learning * self.target(self.gates, self.done[0])
 
-    def _move_gates(self) -> None:
+    def _move_gates(self, scales: Tensor, gradient: Tensor) -> None:
         if self.gates is None:
             return
+        torch.autograd.backward([scales, self._price()], [gradient, None])
         self.gates.log_a.grad.mul_(self.learning)  # type: ignore[union-attr]
         before = self.gates.log_a.detach().clone()
         self.adam.step()

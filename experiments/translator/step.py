@@ -14,7 +14,7 @@ from .loss import summed_loss
 from .model import logits_of
 from .weights import Weights
 
-__all__ = ["Step"]
+__all__ = ["Step", "compile_layers"]
 
 
 class Step:
@@ -35,7 +35,7 @@ class Step:
         self.graph: torch.cuda.CUDAGraph | None = None
         self.loss = torch.compile(summed_loss) if settings.compile else summed_loss
         if settings.compile:
-            self._compile_layers()
+            compile_layers(model)
 
     def __call__(self, layout: Layout, number: int) -> None:
         """Take batch `number` of the layout; nothing here waits for the device."""
@@ -88,10 +88,11 @@ class Step:
         self.widths.copy_(layout.widths[part])
         self.tokens.fill_(layout.tokens)
 
-    def _compile_layers(self) -> None:
-        """Compile a layer at a time: the twelve of them are two programs, ready in seconds."""
-        for layer in (*self.model.model.encoder.layers, *self.model.model.decoder.layers):
-            layer.compile(dynamic=False)
+
+def compile_layers(model: MarianMTModel) -> None:
+    """Compile a layer at a time: the twelve of them are two programs, ready in seconds."""
+    for layer in (*model.model.encoder.layers, *model.model.decoder.layers):
+        layer.compile(dynamic=False)
 
 
 def _twice(batch: Batch) -> Batch:
