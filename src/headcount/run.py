@@ -15,11 +15,9 @@ Files are replaced in one step, one process writes at a time, anybody may read m
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +31,7 @@ from headcount.errors import RunError, UsageError
 from headcount.exact_json import encode
 from headcount.journal import Journal
 from headcount.lock import Lock
+from headcount.npz import npz_bytes, read_npz
 from headcount.parquet import (
     about_table,
     frame_bytes,
@@ -258,24 +257,15 @@ class Run:
 
     def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Write arrays such as ``pairs``; no Python objects, since they would need pickle."""
-        for key, array in arrays.items():
-            if np.asarray(array).dtype.hasobject:
-                raise UsageError(f"Array '{key}' holds Python objects; give numbers or text.")
-        self._put(f"{_checked(name, 'array file')}.npz", _npz(arrays))
+        self._put(f"{_checked(name, 'array file')}.npz", npz_bytes(arrays))
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Read arrays."""
-        path = self.path / f"{name}.npz"
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return {key: arrays[key] for key in arrays.files}
+            return read_npz(self.path / f"{name}.npz")
         except FileNotFoundError as error:
             raise RunError(
                 f"{self.path}/ has no {name}.npz; run the stage that makes it first."
-            ) from error
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise RunError(
-                f"{path} cannot be read: it is cut off or damaged. Make it again, or restore it."
             ) from error
 
     def folder(self, name: str = "exhibits") -> Path:
@@ -376,16 +366,6 @@ class Stage:
             "notes": list(notes),
         }
         self.run._change(lambda record: record["stages"].update({self.name: entry}))
-
-
-def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Arrays as .npz; numpy.savez would stumble over an array named "file"."""
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, array in arrays.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
-    return sink.getvalue()
 
 
 def _difference(old: HeadTable, new: HeadTable) -> str:
