@@ -1,0 +1,195 @@
+"""Make exhibits: chosen sentences go through the model, and every head's map of them is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import InputError
+from headcount.exhibits import SIDES, Exhibit, Text
+from headcount.models.finite import refuse_nan
+from headcount.stages.chosen import chosen_items
+from headcount.subject import Subject
+from headcount.tasks.own_output import own_output
+from headcount.text import (
+    Batch,
+    Corpus,
+    Item,
+    Pair,
+    Sentence,
+    Side,
+    Word,
+    encode,
+    intake_of,
+    sentences_of,
+    texts_of,
+)
+from headcount.wiring import Needs, Sighting, tap
+
+__all__ = ["BUDGET", "exhibits_of", "look_at"]
+
+#: Bytes of all maps together; further exhibits are left out.
+BUDGET = 16_000_000
+#: Tokens of a text; longer ones are cut.
+_LONGEST = 64
+#: A word, or a sign by itself.
+_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
+
+
+def exhibits_of(
+    subject: Subject,
+    corpus: Corpus,
+    *,
+    roles: pd.DataFrame | None = None,
+    count: int = 3,
+    own_text: bool = True,
+    budget: int = BUDGET,
+) -> tuple[list[Exhibit], list[str]]:
+    """Some sentences of a corpus as exhibits, and what there is to tell about them.
+
+    `roles` is the frame of verdicts: sentences that show what they speak of are preferred.
+    """
+    found: list[Exhibit] = []
+    kind = "own" if own_text else "sample"
+    for place, item in chosen_items(corpus, roles, count):
+        name = f"{kind}-{place + 1:03d}"
+        exhibit = replace(look_at(subject, item), id=name, own_text=own_text)
+        if found and sum(one.bytes for one in found) + exhibit.bytes > budget:
+            told = f"{len(found)} of {count} exhibits were kept: more would take over "
+            return found, [f"{told}{budget / 1e6:.0f} MB."]
+        found.append(exhibit)
+    return found, []
+
+
+def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
+    """Every head's map of one sentence or pair.
+
+    An encoder-decoder that gets a single sentence translates it, and is looked at while it says
+    its own translation again.
+    """
+    item = _with_words(_with_target(subject, _item(item)))
+    batch = _batch(subject, item)
+    maps: dict[tuple[str, int], np.ndarray] = {}
+
+    def receive(sighting: Sighting) -> None:
+        assert sighting.maps is not None
+        site = sighting.site
+        maps[site.stack, site.layer] = sighting.maps[0].float().cpu().numpy()
+        if np.isnan(maps[site.stack, site.layer]).any():
+            refuse_nan(subject, f"{site.stack}.{site.layer}")
+
+    with tap(subject, Needs(maps=True)) as watch:
+        watch(batch, receive=receive)
+    texts, sides = _texts(batch, subject.anatomy.stacks)
+    return Exhibit("look", texts_of(item)[0], texts, sides, maps)
+
+
+def _item(given: Item | str | tuple[str, str]) -> Item:
+    if isinstance(given, str):
+        return Sentence(given)
+    return Pair(*given) if isinstance(given, tuple) else given
+
+
+def _with_target(subject: Subject, item: Item) -> Item:
+    """What an encoder-decoder says to a single sentence, where nobody else said it."""
+    if "cross" not in subject.anatomy.stacks or isinstance(item, Pair):
+        return item
+    told = own_output(subject, [item])
+    if not told:
+        raise InputError(f"{subject.name} makes nothing of the sentence '{item.text}'.")
+    return told[0]
+
+
+def _with_words(item: Item) -> Item:
+    """The item with words in every text: those of its annotation, else those between spaces."""
+    known = sentences_of(item)
+    words = [one or _split(text) for one, text in zip(known, texts_of(item), strict=True)]
+    if isinstance(item, Sentence):
+        return words[0]
+    return replace(item, annotated=(words[0], words[1]))
+
+
+def _split(text: str) -> Sentence:
+    """A text with its words found by their letters.
+
+    >>> [word.form for word in _split("Don't go, Ines.").words]
+    ["Don't", 'go', ',', 'Ines', '.']
+    """
+    found = _WORD.finditer(text)
+    words = tuple(Word(one[0], start=one.start(), end=one.end()) for one in found)
+    return Sentence(text, words)
+
+
+def _batch(subject: Subject, item: Item) -> Batch:
+    stacks = subject.anatomy.stacks
+    intake = intake_of(subject.model, subject.tokenizer)
+    encoded = encode(
+        [item],
+        subject.tokenizer,
+        stacks=stacks,
+        intake=intake,
+        max_length=_longest(intake.source_limit, intake.target_limit),
+        long="truncate",
+    )
+    batches = list(encoded)
+    if not batches:
+        raise InputError(f"The sentence '{texts_of(item)[0]}' has no token for this tokenizer.")
+    return batches[0]
+
+
+def _longest(*limits: int | None) -> int:
+    return min([_LONGEST, *(limit for limit in limits if limit)])
+
+
+def _texts(
+    batch: Batch, stacks: Sequence[str]
+) -> tuple[dict[str, Text], dict[str, tuple[str, str]]]:
+    """The texts by name, and who asks whom; one text alone is always "src"."""
+    sides = list(batch.sides.values())
+    if len(sides) == 1:
+        return {"src": _text(sides[0])}, dict.fromkeys(stacks, ("src", "src"))
+    source, target = batch.sides["source"], batch.sides["target"]
+    return {"src": _text(source), "tgt": _text(target)}, {one: SIDES[one] for one in stacks}
+
+
+def _text(side: Side) -> Text:
+    words, word_texts = _words(side)
+    return Text(list(side.tokens[0]), [bool(x) for x in side.special[0]], words, word_texts)
+
+
+def _words(side: Side) -> tuple[list[int] | None, list[str]]:
+    """The word of each token; words that share a token (German *zum*) are one."""
+    if side.words is None or side.words.sentences[0] is None:
+        return None, []
+    pieces = side.words.pieces[0].cpu().numpy()
+    spans = [(word.start, word.end) for word in side.words.sentences[0].words or ()]
+    groups = _joined(pieces)
+    numbers = np.full(pieces.shape[1], -1)
+    texts: list[str] = []
+    for group in groups:
+        numbers[pieces[group].any(0)] = len(texts)
+        texts.append(_written(side.words.sentences[0], [spans[word] for word in group]))
+    return numbers.tolist(), texts
+
+
+def _joined(pieces: np.ndarray) -> list[list[int]]:
+    """Words that have tokens, in order, those with a token in common together."""
+    groups: list[list[int]] = []
+    for word, own in enumerate(pieces):
+        if not own.any():
+            continue
+        if groups and (own & pieces[groups[-1]].any(0)).any():
+            groups[-1].append(word)
+        else:
+            groups.append([word])
+    return groups
+
+
+def _written(sentence: Sentence, spans: Sequence[tuple[int | None, int | None]]) -> str:
+    starts = [start for start, _ in spans if start is not None]
+    ends = [end for _, end in spans if end is not None]
+    return sentence.text[min(starts) : max(ends)]

@@ -1,0 +1,74 @@
+"""Exhibits are what a tap sees, for every kind of model, with the words of every text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_subjects
+
+from headcount.bundle import sample
+from headcount.show import show
+from headcount.stages.chosen import chosen_items, shown_by, wanted_by
+from headcount.stages.exhibits import exhibits_of, look_at
+from headcount.text import Sentence, Word, read_corpus
+
+
+def test_a_translator_shows_all_three_stacks_of_a_pair() -> None:
+    subject = tiny_subjects.translator()
+    seen = look_at(subject, ("Ines poured the water.", "Ines goss das Wasser."))
+    source, target = seen.texts["src"].tokens, seen.texts["tgt"].tokens
+    assert {stack for stack, _ in seen.maps} == {"enc", "dec", "cross"}
+    assert seen.maps["cross", 0].shape[1:] == (len(target), len(source))
+    assert seen.sides["cross"] == ("tgt", "src")
+    head = next(head for head in subject.heads if head.stack == "cross")
+    view = show(subject, "Ines poured the water.", str(head), target="Ines goss das Wasser.")
+    np.testing.assert_allclose(seen.maps["cross", 0][0], view.weights, atol=1e-6)
+    assert view.keys == source
+
+
+@pytest.mark.parametrize("kind", ["encoder", "writer"])
+def test_one_text_is_always_the_source(kind: str) -> None:
+    subject = getattr(tiny_subjects, kind)()
+    seen = look_at(subject, "Rain fell on the old town, and it stopped.")
+    assert list(seen.texts) == ["src"]
+    assert list(seen.sides) == list(subject.anatomy.stacks)
+    for maps in seen.maps.values():
+        np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
+    text = seen.texts["src"]
+    assert text.words is not None
+    assert text.word_texts[:3] == ["Rain", "fell", "on"]
+    assert all(
+        (word == -1) == special for word, special in zip(text.words, text.special, strict=True)
+    )
+
+
+def test_words_that_share_a_token_are_one() -> None:
+    words = (Word("zu", start=0, end=3), Word("dem", start=0, end=3), Word("Dom", start=4, end=7))
+    text = look_at(tiny_subjects.encoder(), Sentence("zum Dom", words)).texts["src"]
+    assert text.word_texts == ["zum", "Dom"]
+    assert text.words is not None
+    assert max(text.words) == 1
+
+
+def test_sentences_that_show_the_verdicts_come_first() -> None:
+    roles = pd.DataFrame({"role": ["syntactic"] * 2, "label": ["nsubj:pass dep->head", "iobj x"]})
+    corpus = read_corpus(sample.path())
+    (_, first), *_ = chosen_items(corpus, roles)
+    assert wanted_by(roles) == {"nsubj:pass", "iobj"}
+    assert shown_by(first) & wanted_by(roles)
+    assert len({place for place, _ in chosen_items(corpus, roles)}) == 3
+
+
+def test_what_is_over_the_budget_is_left_out_and_told() -> None:
+    corpus = read_corpus(sample.sentences()[:20])
+    found, notes = exhibits_of(tiny_subjects.encoder(), corpus, budget=1)
+    assert len(found) == 1
+    assert notes == ["1 of 3 exhibits were kept: more would take over 0 MB."]
+    assert found[0].own_text
+    assert found[0].id.startswith("own-")
+
+
+def test_a_corpus_of_odd_lengths_still_gives_one() -> None:
+    found, _ = exhibits_of(tiny_subjects.encoder(), read_corpus(["No.", "Yes."]), own_text=False)
+    assert [one.title for one in found] == ["No."]
