@@ -51,7 +51,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serve": {GROUND, "report"},
 }
 #: These see everything, and no room may see them.
-TOP = {"headcount", "survey", "stages", "score", "show", "cli", "__main__"}
+TOP = {"headcount", "survey", "stages", "score", "show", "cli", "__main__"} | {
+    "prune_orders",
+    "prune_plan",
+}
 
 #: Folders of the ground floor that are no room of their own.
 GROUND_FOLDERS = {"stats"}

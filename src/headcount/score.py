@@ -27,7 +27,7 @@ from headcount.tasks.task import Task
 from headcount.tasks.texts import stacks_read, texts_of_task
 from headcount.text.corpus import read_corpus
 
-__all__ = ["Progress", "check_names", "score"]
+__all__ = ["Progress", "check_names", "score", "vocabulary_hash"]
 
 #: Called after each unit of work with the score's name, what is done and the total.
 Progress = Callable[[str, int, int], None]
@@ -213,7 +213,7 @@ class _Work:
         fingerprint = {
             "what": "headcount score",
             "weights": self.subject.weights_hash,
-            "tokenizer": _vocabulary_hash(self.subject),
+            "tokenizer": vocabulary_hash(self.subject),
             "dtype": str(self.subject.dtype).removeprefix("torch."),
             "device": self.subject.device.type,
             "data": about.pop("hash"),
@@ -276,7 +276,7 @@ class _Work:
         return f"Interrupted; what was measured is in {self.run.path}/, and the same call goes on."
 
 
-def _vocabulary_hash(subject: Subject) -> str | None:
+def vocabulary_hash(subject: Subject) -> str | None:
     """What tells two tokenizers apart that give other ids to the same texts."""
     if subject.tokenizer is None:
         return None

@@ -1,0 +1,121 @@
+"""Who goes next: heads in the order of their importance, the least important first, in steps.
+
+Michel et al., NeurIPS 2019, section 4: scores are estimated once, or again before every step
+(`--exact_pruning` of their program).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headcount.errors import UsageError
+from headcount.heads import Head
+from headcount.pruning.candidates import Unit, worth_of
+
+__all__ = ["Order", "Rank", "ordered", "random_scores"]
+
+#: The importance of the heads that are left, given those that are gone.
+Rank = Callable[[tuple[Head, ...]], Mapping[Head, float]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which heads go at each step; every step adds to those before it.
+
+    >>> order = Order("gradient", "all", ((Head("enc", 0, 1),), (Head("enc", 0, 0),)))
+    >>> [str(head) for head in order.gone(2)], order.gone(0)
+    (['enc.0.1', 'enc.0.0'], ())
+    """
+
+    name: str
+    scope: str
+    steps: tuple[tuple[Head, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def gone(self, step: int) -> tuple[Head, ...]:
+        """All heads that are gone after a step; after step 0 none."""
+        return tuple(head for heads in self.steps[:step] for head in heads)
+
+
+def ordered(
+    units: Sequence[Unit],
+    rank: Rank | Mapping[Head, float],
+    counts: Sequence[int],
+    *,
+    at_least: int = 0,
+    name: str = "score",
+    scope: str = "all",
+) -> Order:
+    """Remove units, the least important first, until so many heads are gone at each step.
+
+    `rank` is the scores, or a function that estimates them again before every step. The
+    `at_least` most important heads of every layer are never taken; steps end where no more can
+    go. Equal scores go in the order of the model. A unit that would overshoot waits a step.
+
+    >>> units = [(Head("enc", 0, place),) for place in range(3)]
+    >>> scores = dict(zip((unit[0] for unit in units), (0.2, 0.1, 0.3)))
+    >>> ordered(units, scores, [1, 2]).steps
+    ((Head(stack='enc', layer=0, index=1),), (Head(stack='enc', layer=0, index=0),))
+    """
+    estimate = rank if callable(rank) else _always(rank)
+    left, gone, steps = list(units), [], []  # type: ignore[var-annotated]
+    for count in counts:
+        scores = estimate(tuple(gone))
+        going = _next(left, worth_of(left, scores), count - len(gone), at_least)
+        if not going:
+            continue
+        steps.append(tuple(head for unit in going for head in unit))
+        gone.extend(steps[-1])
+        taken = set(going)
+        left = [unit for unit in left if unit not in taken]
+    return Order(name, scope, tuple(steps))
+
+
+def _always(scores: Mapping[Head, float]) -> Rank:
+    return lambda gone: scores
+
+
+def _next(left: Sequence[Unit], worth: Sequence[float], room: int, at_least: int) -> list[Unit]:
+    """The least important units that fit into `room` heads."""
+    safe = _protected(left, worth, at_least)
+    going: list[Unit] = []
+    for place in np.argsort(worth, kind="stable"):
+        unit = left[int(place)]
+        if unit in safe:
+            continue
+        if len(unit) > room:
+            break
+        going.append(unit)
+        room -= len(unit)
+    return going
+
+
+def _protected(left: Sequence[Unit], worth: Sequence[float], at_least: int) -> set[Unit]:
+    """The most important units of every layer, as many as hold `at_least` heads of each."""
+    if at_least < 0:
+        raise UsageError(f"At least {at_least} heads a layer were asked for; give 0 or more.")
+    held: dict[tuple[str, int], int] = defaultdict(int)
+    safe = set()
+    for place in np.argsort(-np.asarray(worth, dtype=np.float64), kind="stable"):
+        unit = left[int(place)]
+        layer = unit[0][:2]  # one that serves several layers counts by the first of them
+        if held[layer] < at_least:
+            safe.add(unit)
+            held[layer] += sum(head[:2] == layer for head in unit)
+    return safe
+
+
+def random_scores(heads: Sequence[Head], seed: int) -> dict[Head, float]:
+    """Scores drawn at random: the order that every other one must beat.
+
+    >>> random_scores([Head("enc", 0, 0)], 1) == random_scores([Head("enc", 0, 0)], 1)
+    True
+    """
+    drawn = np.random.default_rng(seed).random(len(heads))
+    return dict(zip(heads, drawn.tolist(), strict=True))
