@@ -1,0 +1,135 @@
+"""The pruning experiment on random models: points, verdicts, gates, healing, and the command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from headcount.heads import Head
+from headcount.wiring.valves import valve
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from experiments.pruning.__main__ import main  # noqa: E402
+from experiments.pruning.classifier import read_case  # noqa: E402
+from experiments.pruning.config import read_config  # noqa: E402
+from experiments.pruning.gate_sets import learn_gates  # noqa: E402
+from experiments.pruning.groups import groups_of  # noqa: E402
+from experiments.pruning.healer import healing  # noqa: E402
+from experiments.pruning.points import along, by_score, shuffled  # noqa: E402
+from experiments.pruning.reading import losses, row_losses  # noqa: E402
+from experiments.pruning.rows import free, within  # noqa: E402
+from experiments.pruning.text_rows import toy_llama  # noqa: E402
+
+SMOKE = ROOT / "experiments" / "pruning" / "config.smoke.toml"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command writes, part after part."""
+    folder = tmp_path_factory.mktemp("pruning")
+    for part in ("classifiers", "groups", "draw"):
+        words = [part, "--config", str(SMOKE), "--device", "cpu", "--out", str(folder)]
+        assert main(words) == 0
+    return folder
+
+
+def test_points_go_down_the_order() -> None:
+    heads = [Head("enc", 0, n) for n in range(4)]
+    order = [(head,) for head in by_score(heads, [3.0, 1.0, 2.0, 1.0])]
+    points = along("gradient", order, [1, 3])
+    assert [point.left for point in points] == [3, 1]
+    assert points[0].gone == (heads[1],)
+    assert points[1].removed == (heads[2], heads[3])
+    assert shuffled(heads, 0) != shuffled(heads, 1)
+
+
+def row(left: int, delta: float, low: float, p: float) -> dict[str, Any]:
+    row = {"units_left": left, "heads_left": left, "value": 0.9 + delta, "more": "better"}
+    return row | {"delta": delta, "delta_low": low, "delta_high": 0.1, "p": p}
+
+
+def test_the_walk_ends_at_the_first_significant_loss() -> None:
+    rows = [row(3, -0.01, -0.02, 0.4), row(2, -0.05, -0.09, 0.01), row(1, -0.01, -0.02, 0.5)]
+    assert free(rows)["units_left"] == 3
+    assert within(rows, 0.02)["units_left"] == 3
+    assert free([row(3, 0.05, 0.01, 0.001)])["units_left"] == 3  # a gain is no loss
+    assert free([row(3, -0.05, -0.09, 0.001)]) == {}
+
+
+def test_classifiers_are_told(out: Path) -> None:
+    told = json.loads((out / "pruning-classifiers.json").read_text())
+    case = told["cases"]["toy-sst2-0"]
+    orders = {line["order"] for line in case["curve"]}
+    assert {"gradient", "ablation", "gates", "random 0", "random 1", "whole"} <= orders
+    for line in case["curve"]:
+        kept = [word for word in line["kept"].split(",") if word]
+        assert len(kept) == line["heads_left"]
+        assert line["low"] <= line["value"] <= line["high"]
+        assert line["n"] == 24
+    whole = next(line for line in case["curve"] if line["order"] == "whole")
+    assert whole["healed"]
+    assert whole["fair"] == 0
+    assert str(ROOT) not in json.dumps(told)
+    assert (out / "pruning-classifiers.svg").stat().st_size > 1000
+
+
+def test_groups_are_told(out: Path) -> None:
+    told = json.loads((out / "pruning-smollm2.json").read_text())
+    assert told["groups"] == 4
+    for line in told["curve"]:
+        assert line["heads_left"] == 2 * line["units_left"]
+        assert line["perplexity"] == pytest.approx(np.exp(line["value"]))
+    healed = [line["order"] for line in told["curve"] if line["healed"]]
+    assert healed == ["whole", "gradient"]
+
+
+def test_a_row_of_losses_is_the_model_with_these_heads_shut() -> None:
+    subject = toy_llama()
+    ids = torch.randint(3, 60, (4, 16), generator=torch.Generator().manual_seed(1))
+    gone = groups_of(subject)[1]
+    assert gone == (Head("dec", 0, 2), Head("dec", 0, 3))
+    found = losses(subject, ids, [(), gone], batch=3)
+    with torch.no_grad(), valve(subject, dict.fromkeys(gone, 0.0)):
+        wanted = row_losses(subject.model, ids)
+    assert found[1] == pytest.approx(wanted.numpy(), rel=1e-5)
+    with torch.no_grad():
+        plain = subject.model(input_ids=ids, labels=ids).loss
+    assert found[0].sum() / (4 * 15) == pytest.approx(plain.item(), rel=1e-5)
+
+
+def test_gates_come_near_the_numbers_asked_for() -> None:
+    config = read_config(SMOKE)
+    case = read_case("toy-sst2-0", config, None, None, "cpu")
+    before = {name: weight.clone() for name, weight in case.subject.model.state_dict().items()}
+    points, told = learn_gates(case.subject, case.rows, case.width, config.gates, 0)
+    assert [8 - len(point.gone) for point in points] == config.gates.left
+    assert all(abs(one["expected"] - one["asked"]) < 2 for one in told)
+    after = case.subject.model.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_healing_starts_anew_and_leaves_shut_heads_alone() -> None:
+    subject, settings = toy_llama(), read_config(SMOKE).groups.heal
+    ids = torch.randint(3, 60, (8, 16), generator=torch.Generator().manual_seed(1))
+    gone = groups_of(subject)[0]
+    projection = subject.model.model.layers[0].self_attn.o_proj.weight
+    start = projection.detach().clone()
+
+    def loss(rows: torch.Tensor) -> torch.Tensor:
+        return row_losses(subject.model, ids[rows]).sum()
+
+    with healing(subject, loss, settings, len(ids), record=False) as healer:
+        healer.heal(gone, 0)
+        once = projection.detach().clone()
+        healer.heal(gone, 0)
+    assert torch.equal(once, projection)
+    assert torch.equal(start[:, :16], once[:, :16])
+    assert not torch.equal(start[:, 16:], once[:, 16:])
