@@ -18,7 +18,7 @@ from headcount.pruning.concrete import is_open, p_open, test_gate, train_gate
 from headcount.subject import Subject
 from headcount.wiring.valves import valve
 
-__all__ = ["Gates", "gated"]
+__all__ = ["Gates", "gate_places", "gated"]
 
 
 class Gates(nn.Module):
@@ -26,37 +26,62 @@ class Gates(nn.Module):
 
     They start as the authors' program starts them, uniform between plus and minus
     sqrt(3 / heads of a layer), or all at `start`: at 2.4 and above a converged model begins whole.
+    Heads that can only go together (`units`) share one gate.
 
     >>> gates = Gates([Head("enc", 0, 0), Head("enc", 0, 1)], start=3.0)
     >>> gates.closed(), gates.expected().item() > 1.9
     ([], True)
     """
 
-    def __init__(self, heads: Sequence[Head], *, start: float | None = None, seed: int = 0) -> None:
+    unit: Tensor
+
+    def __init__(
+        self,
+        heads: Sequence[Head],
+        *,
+        start: float | None = None,
+        seed: int = 0,
+        units: Sequence[Sequence[Head]] = (),
+    ) -> None:
         super().__init__()
         if not heads:
             raise UsageError("There is no head to put a gate on; name heads of the model.")
         self.heads = tuple(heads)
-        self.log_a = nn.Parameter(_first(self.heads, start, seed))
+        numbers = _numbers(self.heads, units)
+        self.shared = len(set(numbers)) < len(numbers)
+        self.register_buffer("unit", torch.tensor(numbers), persistent=False)
+        firsts = [self.heads[numbers.index(number)] for number in range(max(numbers) + 1)]
+        self.log_a = nn.Parameter(_first(firsts, start, seed))
 
-    def forward(self) -> Tensor:
-        """The gates of one batch `[gate]`: drawn in training, certain in evaluation."""
+    def forward(self, noise: Tensor | None = None) -> Tensor:
+        """One number a head `[head]`: drawn in training, certain in evaluation.
+
+        `noise`, uniform and one a gate, makes the draw repeatable; else it is drawn here.
+        """
         if not self.training:
-            return test_gate(self.log_a)
-        return train_gate(self.log_a, torch.rand_like(self.log_a))
+            return self._each(test_gate(self.log_a))
+        drawn = torch.rand_like(self.log_a) if noise is None else noise.to(self.log_a)
+        return self._each(train_gate(self.log_a, drawn))
 
     def expected(self) -> Tensor:
-        """How many gates are expected to be open: the L0 penalty of the paper."""
-        return p_open(self.log_a).sum()
+        """How many heads are expected to stay: the L0 penalty of the paper."""
+        return self._each(p_open(self.log_a)).sum()
+
+    def open(self) -> Tensor:
+        """Whether each head stays, `[head]`: the paper's gates at test time, 0 or 1."""
+        return self._each(is_open(self.log_a.detach()))
 
     def kept(self, count: int | None = None) -> list[Head]:
-        """The heads whose gate is open, or the `count` most open ones, in the model's order."""
+        """The heads whose gate is open, or the `count` most open ones, in the model's order.
+
+        Where heads share a gate there may be fewer than `count`, never more.
+        """
         if count is None:
-            there = is_open(self.log_a.detach()).tolist()
+            there = self.open().tolist()
         else:
             _check_count(count, len(self.heads))
-            best = set(torch.topk(self.log_a.detach(), count).indices.tolist())
-            there = [place in best for place in range(len(self.heads))]
+            best = self._best(count)
+            there = [number in best for number in self.unit.tolist()]
         return [head for head, open_ in zip(self.heads, there, strict=True) if open_]
 
     def closed(self, count: int | None = None) -> list[Head]:
@@ -64,11 +89,25 @@ class Gates(nn.Module):
         kept = set(self.kept(count))
         return [head for head in self.heads if head not in kept]
 
+    def _each(self, values: Tensor) -> Tensor:
+        """A gate's value for each of its heads."""
+        return values[self.unit] if self.shared else values
+
+    def _best(self, count: int) -> set[int]:
+        """The most open gates whose heads are `count` or fewer in all."""
+        sizes = torch.bincount(self.unit).tolist()
+        best: set[int] = set()
+        for number in self.log_a.detach().argsort(descending=True, stable=True).tolist():
+            if sizes[number] <= count:
+                best.add(number)
+                count -= sizes[number]
+        return best
+
 
 @contextmanager
 def gated(subject: Subject, gates: Gates) -> Iterator[None]:
     """Run the model through its gates within the block; one draw for each forward of the model."""
-    places = _places(subject, gates)
+    places = gate_places(subject, gates)
     ones = torch.ones(len(subject.heads), device=gates.log_a.device)
     with valve(subject, ones) as opened:
 
@@ -82,13 +121,20 @@ def gated(subject: Subject, gates: Gates) -> Iterator[None]:
             handle.remove()
 
 
-def _places(subject: Subject, gates: Gates) -> Tensor:
+def gate_places(subject: Subject, gates: Gates) -> Tensor:
     """Where the gated heads stand among all heads."""
     order = {head: place for place, head in enumerate(subject.heads)}
     for head in gates.heads:
         if head not in order:
             raise UsageError(f"{subject.name} has no head {head}, but there is a gate for it.")
     return torch.tensor([order[head] for head in gates.heads], device=gates.log_a.device)
+
+
+def _numbers(heads: Sequence[Head], units: Sequence[Sequence[Head]]) -> list[int]:
+    """The number of each head's gate; a head in no unit has one of its own."""
+    leaders = {head: unit[0] for unit in units for head in unit}
+    numbers: dict[Head, int] = {}
+    return [numbers.setdefault(leaders.get(head, head), len(numbers)) for head in heads]
 
 
 def _first(heads: Sequence[Head], start: float | None, seed: int) -> Tensor:

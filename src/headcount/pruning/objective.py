@@ -6,6 +6,7 @@ number of heads that nobody chose; `Target` sets the price so that the number co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.pruning.concrete import p_open
 from headcount.pruning.gates import Gates
 
 __all__ = ["Penalty", "Price", "Target"]
@@ -30,20 +30,20 @@ class Penalty(Protocol):
 class Price:
     """The paper's penalty: lambda for every head that is expected to stay.
 
-    `warmup` steps lead straight from 0 to lambda. Under the convention "code" the sums of the
-    attention modules are averaged, not added, as the authors' program does: their
-    `concrete_coef` is then lambda.
-
+    `weight` is lambda, or a function that gives it for each step; `warmup` steps lead straight
+    from 0 to it. Under the convention "code" the sums of the attention modules are averaged, not
+    added, as the authors' program does: their `concrete_coef` is then lambda.
     """
 
-    weight: float
+    weight: float | Callable[[int], float]
     warmup: int = 0
     convention: str = "headcount"
 
     def __call__(self, gates: Gates, step: Tensor | int) -> Tensor:
         """Lambda times the expected number of open gates."""
         share = 1.0 if not self.warmup else _ramp(step, self.warmup, gates.log_a.device)
-        return self.weight * share * gates.expected() / self._modules(gates)
+        weight = self.weight(int(step)) if callable(self.weight) else self.weight
+        return weight * share * gates.expected() / self._modules(gates)
 
     def _modules(self, gates: Gates) -> int:
         if self.convention != "code":
@@ -76,7 +76,7 @@ class Target(nn.Module):
         """Multiplier times the excess share, and its square; moves the multiplier in training."""
         total = len(gates.heads)
         wanted = total + (self.count - total) * _ramp(step, self.steps, gates.log_a.device)
-        excess = (p_open(gates.log_a).sum() - wanted) / total
+        excess = (gates.expected() - wanted) / total
         if gates.training:
             with torch.no_grad():
                 self.multiplier.add_(self.rate * excess)

@@ -1,0 +1,62 @@
+"""Where training runs: one process on the model's own device, or the processes of a launcher."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from headcount.errors import UsageError
+from headcount.subject import Subject
+
+__all__ = ["accelerated"]
+
+_PLAIN = ("NO", "MULTI_CPU", "MULTI_GPU", "MULTI_XPU", "MULTI_NPU", "MULTI_MLU")
+
+
+@contextmanager
+def accelerated(subject: Subject, given: Any = None, precision: str = "no") -> Iterator[Any]:
+    """An Accelerator for training this subject; one of the caller's own is used as it is.
+
+    Alone, the model stays on its device. Under `accelerate launch` or `torchrun` every process
+    has its own device, and gradients are averaged.
+    """
+    from accelerate import Accelerator, DistributedDataParallelKwargs, PartialState
+    from accelerate.state import AcceleratorState
+
+    if given is not None:
+        yield _checked(given)
+        return
+    fresh = not PartialState._shared_state
+    made = Accelerator(
+        cpu=_on_cpu(subject),
+        mixed_precision=precision,
+        device_placement=False,
+        # A head without labels, such as a pooler, has no gradient, and nobody should wait for it.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
+    try:
+        yield _checked(made)
+    finally:
+        made.free_memory()
+        # accelerate remembers the first device of a process; the next caller may want another.
+        if fresh and made.num_processes == 1:
+            AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def _on_cpu(subject: Subject) -> bool:
+    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return subject.device.type == "cpu" and not (launched and torch.cuda.is_available())
+
+
+def _checked(accelerator: Any) -> Any:
+    kind = str(accelerator.distributed_type.value)
+    if kind not in _PLAIN:
+        raise UsageError(
+            f"Training here runs in one process or several that each hold the whole model, not "
+            f"under {kind}; launch it with `accelerate launch --multi_gpu`."
+        )
+    return accelerator

@@ -1,0 +1,206 @@
+"""Learn which heads to keep: gates that close while the model trains.
+
+Voita et al. 2019 (section 6): hard-concrete gates on the heads, a price on every open one, and
+training that goes on from the converged model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Unpack
+
+import pandas as pd
+
+from headcount.errors import UsageError
+from headcount.head_sets import heads_named
+from headcount.heads import STACKS, Head, check_heads, parse_heads
+from headcount.pruning.gates import Gates
+from headcount.pruning.objective import Penalty, Price, Target
+from headcount.pruning.recipe import Options, recipe_of
+from headcount.pruning.remove import prune
+from headcount.pruning.session import Lesson, Session
+from headcount.pruning.trainable import Chosen
+from headcount.pruning.training import Row
+from headcount.pruning.units import units_of
+from headcount.subject import Subject
+from headcount.tasks.task import Progress
+
+__all__ = ["Learned", "gates_for", "learn_gates", "penalty_for"]
+
+
+@dataclass(frozen=True, repr=False)
+class Learned:
+    """Gates that have learned, and the model that learned with them."""
+
+    #: As trained, all heads still there.
+    subject: Subject
+    gates: Gates
+    #: One row for every few steps: step, loss, price, expected, open, lr.
+    log: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def kept(self) -> list[Head]:
+        """The heads that stay: those without a gate, and those whose gate is likelier 1 than 0."""
+        gone = set(self.removed)
+        return [head for head in self.subject.heads if head not in gone]
+
+    @property
+    def removed(self) -> list[Head]:
+        """The heads whose gate is closed."""
+        return self.gates.closed()
+
+    def prune(self, keep: int | None = None) -> Subject:
+        """The trained model without the closed heads, or with the `keep` most open gated ones."""
+        gone = self.gates.closed(keep)
+        return prune(self.subject, gone) if gone else self.subject
+
+    def __repr__(self) -> str:
+        open_, gated = len(self.gates.kept()), len(self.gates.heads)
+        return f"Learned({self.subject.name}: {open_} of {gated} gates open)"
+
+
+def learn_gates(
+    subject: Subject,
+    task: Lesson,
+    *,
+    stacks: str | Iterable[str] | None = None,
+    heads: str | Iterable[str | Head] | None = None,
+    keep: int | None = None,
+    penalty: Penalty | float | None = None,
+    train: Chosen = "all",
+    start: float | None = 2.5,
+    gate_lr: float | None = None,
+    teacher: Subject | None = None,
+    share: float = 0.7,
+    smoothing: float = 0.0,
+    in_place: bool = False,
+    checkpoint: str | Path | None = None,
+    accelerator: Any = None,
+    log: Callable[[Row], None] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Learned:
+    """Train gates on heads, and the weights that `train` names, and say which heads stay.
+
+    Give `keep`, how many of the gated heads should stay, or a `penalty`: a number is the paper's
+    lambda, `Price` and `Target` say more, and any function of gates and step will do. All heads
+    have gates unless `stacks` or `heads` name some; heads that can only go together share one.
+    Gates begin open (`start`), or with `start=None` as the authors' do. `train` is "all",
+    "gates" (no weight learns), "enc", "dec", names with * or a function of a name. `options` are
+    those of a `Recipe`: steps, lr, batch_size, warmup, decay, clip, weight_decay, seed,
+    mixed_precision. A `share` of the loss comes from a `teacher`, where there is one.
+
+    A copy is trained and the subject left alone, unless `in_place`; on any exit nothing stays
+    attached to either. With `checkpoint`, a folder, training that was killed goes on there and
+    ends with the same gates. Train on texts that the result will not be judged on.
+    """
+    recipe = recipe_of(options)
+    gates = gates_for(subject, stacks=stacks, heads=heads, start=start, seed=recipe.seed)
+    price = penalty_for(gates, keep, penalty, recipe.steps)
+    session = Session(
+        kind="gates",
+        task=task,
+        recipe=recipe,
+        train=train,
+        teacher=teacher,
+        share=share,
+        smoothing=smoothing,
+        gates=gates,
+        penalty=price,
+        gate_lr=gate_rate(recipe.steps) if gate_lr is None else gate_lr,
+        in_place=in_place,
+        checkpoint=checkpoint,
+        accelerator=accelerator,
+        log=log,
+        progress=progress,
+    )
+    trained, rows = session(subject)
+    return Learned(trained, gates.cpu().eval(), rows, _notes(gates, price))
+
+
+def gate_rate(steps: int) -> float:
+    """A learning rate with which a gate can close in the time there is.
+
+    >>> gate_rate(100), gate_rate(6000)
+    (0.15, 0.03)
+    """
+    return max(0.03, 15 / steps)
+
+
+def gates_for(
+    subject: Subject,
+    *,
+    stacks: str | Iterable[str] | None = None,
+    heads: str | Iterable[str | Head] | None = None,
+    start: float | None = 2.5,
+    seed: int = 0,
+) -> Gates:
+    """Gates for a model's heads, for those of some stacks, or for those that are named."""
+    chosen = _chosen(subject, stacks, heads)
+    units = units_of(subject.anatomy, chosen)
+    whole = {head for unit in units for head in unit}
+    for head in chosen:
+        if head not in whole:
+            raise UsageError(
+                f"{head} of {subject.name} cannot go alone: it shares keys or weights with heads "
+                "that have no gate; give gates to whole layers."
+            )
+    return Gates(chosen, start=start, seed=seed, units=units)
+
+
+def _chosen(
+    subject: Subject,
+    stacks: str | Iterable[str] | None,
+    heads: str | Iterable[str | Head] | None,
+) -> list[Head]:
+    known = subject.heads
+    if heads is not None and stacks is not None:
+        raise UsageError("Both heads and stacks say where gates go; give one of them.")
+    if heads is not None:
+        named = heads_named(heads, known) if isinstance(heads, str) else parse_heads(heads)
+        check_heads(named, known)
+        return [head for head in known if head in set(named)]
+    if stacks is None:
+        return known
+    words = stacks.split(",") if isinstance(stacks, str) else list(stacks)
+    for word in words:
+        if word not in STACKS or word not in subject.anatomy.stacks:
+            there = ", ".join(subject.anatomy.stacks)
+            raise UsageError(f"{subject.name} has no stack '{word}'; it has {there}.")
+    return [head for head in known if head.stack in words]
+
+
+def penalty_for(
+    gates: Gates, keep: int | None, penalty: Penalty | float | None, steps: int
+) -> Penalty:
+    """The price of the gates: lambda, a price of the caller's own, or one that leads to `keep`."""
+    if (keep is None) == (penalty is None):
+        raise UsageError(
+            "Say what closes the gates: keep=N, the heads that should stay, or penalty=LAMBDA, the "
+            "price of each; one of them."
+        )
+    if keep is not None:
+        if not 0 <= keep <= len(gates.heads):
+            most = len(gates.heads)
+            raise UsageError(f"{keep} heads cannot be kept; give a number from 0 to {most}.")
+        return Target(keep, steps=max(1, round(0.6 * steps)))
+    if isinstance(penalty, int | float):
+        return Price(float(penalty))
+    assert penalty is not None
+    return penalty
+
+
+def _notes(gates: Gates, penalty: Penalty) -> list[str]:
+    """What the reader of a result should know."""
+    if not isinstance(penalty, Target):
+        return []
+    there = len(gates.kept())
+    if abs(there - penalty.count) <= 1:
+        return []
+    return [
+        f"{there} gates are open where {penalty.count:g} were asked for; train for more steps, or "
+        "with a higher gate_lr."
+    ]
