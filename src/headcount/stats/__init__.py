@@ -19,6 +19,7 @@ from headcount.stats.agreement import (
 )
 from headcount.stats.bootstrap import bootstrap_difference, bootstrap_interval
 from headcount.stats.corrections import adjust, benjamini_hochberg, holm
+from headcount.stats.detectable import detectable_effect
 from headcount.stats.intervals import mean_interval, ratio_interval, wilson_interval
 from headcount.stats.mcnemar import mcnemar, minimum_detectable_difference
 from headcount.stats.ratio_test import ratio_test
@@ -41,6 +42,7 @@ __all__ = [
     "bootstrap_difference",
     "bootstrap_interval",
     "check_resolution",
+    "detectable_effect",
     "holm",
     "mcnemar",
     "mean_interval",
