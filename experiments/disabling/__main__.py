@@ -1,4 +1,4 @@
-"""`python -m experiments.disabling --data DIR --classifiers DIR`: docs/results/together-disabling."""
+"""`python -m experiments.disabling --data DIR --classifiers DIR`: heads and layers disabled."""
 
 from __future__ import annotations
 

@@ -1,0 +1,72 @@
+"""`python -m experiments.patterns.sheets DIR --order N`: pictures to label by, 36 maps a sheet.
+
+A sheet shows nothing but the maps and their numbers on it; red marks at the margin are specials.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+
+from .store import Kept, read_maps
+
+HERE = Path(__file__).parent
+SIDE = 6
+
+
+def order(count: int, seed: int) -> list[int]:
+    """The maps in the random order of one pass."""
+    places = list(range(count))
+    random.Random(seed).shuffle(places)
+    return places
+
+
+def sheets(maps: list[Kept], places: list[int], folder: Path) -> None:
+    """All sheets of one pass."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, start in enumerate(range(0, len(places), SIDE * SIDE)):
+        shown = places[start : start + SIDE * SIDE]
+        figure, axes = plt.subplots(SIDE, SIDE, figsize=(15, 15), dpi=100)
+        for turn, panel in enumerate(axes.ravel()):
+            panel.set_axis_off()
+            if turn < len(shown):
+                _picture(panel, maps[shown[turn]], turn + 1)
+        figure.subplots_adjust(0.01, 0.01, 0.99, 0.98, wspace=0.06, hspace=0.12)
+        figure.savefig(folder / f"sheet-{number:02}.png")
+        plt.close(figure)
+
+
+def _picture(panel: Axes, one: Kept, number: int) -> None:
+    size = len(one.weights)
+    top = max(float(np.quantile(one.weights, 0.99)), 1e-6)
+    ink = np.sqrt(np.clip(one.weights / top, 0, 1))
+    panel.imshow(ink, cmap="Blues", vmin=0, vmax=1, interpolation="antialiased")
+    marks = np.flatnonzero(one.special)
+    edge = -0.5 - 0.02 * size
+    panel.plot(marks, np.full(len(marks), edge), "rv", markersize=4, clip_on=False)
+    panel.plot(np.full(len(marks), edge), marks, "r>", markersize=4, clip_on=False)
+    panel.plot(
+        np.array([0, 1, 1, 0, 0]) * size - 0.5, np.array([0, 0, 1, 1, 0]) * size - 0.5, "k-", lw=0.5
+    )
+    panel.set_title(f"{number}", fontsize=9, pad=4, loc="left")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--order", type=int, required=True, help="seed of the order: 1, 2, 3")
+    given = parser.parse_args()
+    maps = read_maps(HERE / "looked_at" / "maps.npz")
+    sheets(maps, order(len(maps), given.order), given.folder)
+
+
+if __name__ == "__main__":
+    main()
