@@ -52,8 +52,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 #: These see everything, and no room may see them.
 TOP = {"headcount", "survey", "stages", "score", "show", "cli", "__main__"} | {
+    "probe",
     "prune_orders",
     "prune_plan",
+    "prune_run",
 }
 
 #: Folders of the ground floor that are no room of their own.

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from headcount.cli.ls import ls
+from headcount.cli.probe import probe
+from headcount.cli.prune import prune
 from headcount.cli.score import score
 from headcount.cli.show import show
 from headcount.cli.survey import survey
@@ -44,7 +46,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (survey, score, show, ls):
+for verb in (survey, score, prune, probe, show, ls):
     app.command()(verb)
 
 

@@ -15,7 +15,7 @@ from headcount.pruning.cut import cut
 from headcount.pruning.keep import keeps
 from headcount.subject import Subject
 
-__all__ = ["prune"]
+__all__ = ["prune", "read_heads"]
 
 
 def prune(subject: Subject, heads: str | Iterable[str | Head]) -> Subject:
@@ -33,7 +33,7 @@ def prune(subject: Subject, heads: str | Iterable[str | Head]) -> Subject:
     (Subject(mine without 2 heads: BertModel, 1 layers x 2 heads enc, float32 on cpu),
      ['enc.0.0', 'enc.0.3'])
     """
-    going = _checked(heads, subject.heads)
+    going = read_heads(heads, subject.heads)
     _refuse_adapter(subject)
     _warn_of_older_tool(subject)
     kept = keeps(subject.anatomy, going)
@@ -51,7 +51,7 @@ def prune(subject: Subject, heads: str | Iterable[str | Head]) -> Subject:
     return small
 
 
-def _checked(heads: str | Iterable[str | Head], known: Sequence[Head]) -> list[Head]:
+def read_heads(heads: str | Iterable[str | Head], known: Sequence[Head]) -> list[Head]:
     """The heads to remove, in the model's order: each exists, each is named once, some stay."""
     if isinstance(heads, str):
         named = [head for word in check_head_set(heads) for head in heads_named(word, known)]

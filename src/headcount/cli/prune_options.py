@@ -1,0 +1,163 @@
+"""Options of `headcount prune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headcount.cli.options import one_of, positive
+
+__all__ = [
+    "AtLeast",
+    "By",
+    "ByStack",
+    "DropShare",
+    "DryRun",
+    "Exact",
+    "Export",
+    "Force",
+    "Heads",
+    "Keep",
+    "MaxLoss",
+    "Out",
+    "Scores",
+    "Stacks",
+    "Step",
+]
+
+_GOAL = "How far to go (one of these)"
+_ORDER = "Who goes first"
+_RESULT = "The result"
+
+MaxLoss = Annotated[
+    float | None,
+    typer.Option(
+        metavar="POINTS",
+        help="Remove as much as surely (95%, on held-out examples) loses no more than so many "
+        "points: BLEU or chrF points, hundredths of accuracy, F1 and correlations, nats of loss.",
+        rich_help_panel=_GOAL,
+        show_default=False,
+    ),
+]
+Keep = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        callback=positive,
+        help="Leave so many heads, of --stacks where these are named.",
+        rich_help_panel=_GOAL,
+        show_default=False,
+    ),
+]
+DropShare = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="Remove so large a share of the heads, e.g. 0.5.",
+        rich_help_panel=_GOAL,
+        show_default=False,
+    ),
+]
+Heads = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HEADS",
+        help="Remove these, with commas between: enc.5.3, a layer (enc.5) or a range (enc.0-2); "
+        "a task is not needed.",
+        rich_help_panel=_GOAL,
+        show_default=False,
+    ),
+]
+By = Annotated[
+    str,
+    typer.Option(
+        metavar="SCORES",
+        help="gradient, ablation, relevance, random, or a column such as confidence; of several, "
+        "with commas between, the first decides and the others are drawn beside it.",
+        rich_help_panel=_ORDER,
+    ),
+]
+Scores = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="A run directory whose columns --by may name.",
+        rich_help_panel=_ORDER,
+        show_default=False,
+    ),
+]
+Step = Annotated[
+    float,
+    typer.Option(
+        metavar="PERCENT", help="Heads that go at each step of the curve.", rich_help_panel=_ORDER
+    ),
+]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help="Score again before every step, without the heads that are gone.",
+        rich_help_panel=_ORDER,
+    ),
+]
+AtLeast = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="Leave so many heads in every layer of every stack.",
+        rich_help_panel=_ORDER,
+    ),
+]
+Stacks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Take heads from these stacks only: enc, dec, cross.",
+        rich_help_panel=_ORDER,
+        show_default=False,
+    ),
+]
+ByStack = Annotated[
+    bool,
+    typer.Option(
+        "--by-stack",
+        help="Also draw the curve of each stack by itself.",
+        rich_help_panel=_ORDER,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Folder to write: model/ (loads again), run/ (scores, curve) and curve.svg.",
+        rich_help_panel=_RESULT,
+        show_default=False,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Tell what would go and what it costs, and write nothing.",
+        rich_help_panel=_RESULT,
+    ),
+]
+Export = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        callback=one_of("onnx", "zeros"),
+        help="Write also DIR/onnx, or DIR/zeros: the old size, with zeros for heads.",
+        rich_help_panel=_RESULT,
+        show_default=False,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace a model that is there.", rich_help_panel=_RESULT),
+]

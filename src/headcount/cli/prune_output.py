@@ -1,0 +1,192 @@
+"""What a pruning found, told: the curve as a table, what goes, what it costs, how it loads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headcount.cli.output import output, print_json, print_notes
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from headcount.heads import Head
+    from headcount.models.saving.save import Saved
+    from headcount.prune_place import Place
+    from headcount.prune_plan import Plan
+    from headcount.prune_run import Pruned
+    from headcount.pruning.search import Found
+    from headcount.subject import Subject
+
+__all__ = ["tell"]
+
+
+def tell(done: Pruned, subject: Subject, place: Place | None, *, json: bool) -> None:
+    """Print what came of a pruning, for people or for machines."""
+    if json:
+        print_json(_told(done, subject))
+        return
+    plan = done.plan
+    if plan is not None:
+        _print_curve(plan)
+    if plan is not None and plan.found is not None:
+        _print_verdict(plan, plan.found)
+    if done.going:
+        _print_going(done.going, subject, would=not done.saved)
+        before, after = done.parameters
+        output().print(f"parameters {before:,} -> {after:,} ({after / before - 1:+.1%})")
+    if plan is not None and done.going:
+        _print_quality(plan)
+    for saved in done.saved.values():
+        output().print(str(saved))
+    print_notes([*subject.notes, *done.notes])
+    if plan is not None and place is not None:
+        output().print(f"Wrote {place.folder}/ (headcount ls {place.run} lists what run/ holds).")
+
+
+def _print_verdict(plan: Plan, found: Found) -> None:
+    """The answer to the engineer's question, in a sentence."""
+    from headcount.pruning.points import points_in_words
+
+    assert plan.goal.max_loss is not None
+    metric = plan.sweep.baseline.name
+    limit = points_in_words(plan.goal.max_loss, metric)
+    if plan.going:
+        most = found.bounds[plan.step - 1]
+        told = f"{len(plan.going)} heads can go: with 95% confidence no more than {limit} is lost"
+        output().print(f"{told} (at most {most:.3g}).")
+        return
+    first = found.bounds[0] if len(found.bounds) else float("nan")
+    output().print(
+        f"No head can go for sure within {limit}: the first step may lose {first:.3g}. "
+        "Take smaller steps (--step), more examples, or allow more."
+    )
+
+
+def _print_curve(plan: Plan) -> None:
+    """The order that decides, point by point; the others beside it, value by value."""
+    console, first = output(), plan.orders[0]
+    frame = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
+    row = frame.iloc[0]
+    console.print(
+        f"By {first.name}: {row['metric']} (higher is {row['more']}) over {row['n']:,} examples "
+        f"({row['part']}), and its change from the whole model"
+    )
+    console.print(_points(frame, plan))
+    if len(plan.orders) > 1:
+        console.print(_beside(plan.curve))
+
+
+def _points(frame: pd.DataFrame, plan: Plan) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    titles = ["", "gone", "left", str(frame.iloc[0]["metric"]), "change", "95%", "p"]
+    titles += ["may lose"] if plan.found is not None else []
+    for title in titles:
+        table.add_column(title, justify="left" if title == "95%" else "right", no_wrap=True)
+    whole = int(frame.iloc[0]["heads_left"])
+    for row in frame.to_dict("records"):
+        cells = ["→" if row["step"] == plan.step and plan.step else ""]
+        cells += [str(whole - row["heads_left"]), str(row["heads_left"]), f"{row['value']:.4g}"]
+        table.add_row(*cells, *_change(row, plan))
+    return table
+
+
+def _change(row: Mapping[Any, Any], plan: Plan) -> list[str]:
+    """The difference from the whole model; nothing for the whole model itself."""
+    if not row["step"]:
+        return ["", "", ""] + ([""] if plan.found is not None else [])
+    cells = [f"{row['delta']:+.3g}", _between(row["delta_low"], row["delta_high"], "+.3g")]
+    cells += [_number(row["p"], ".2g")]
+    if plan.found is not None:
+        cells += [f"{plan.found.bounds[row['step'] - 1]:+.3g}"]
+    return cells
+
+
+def _beside(curve: pd.DataFrame) -> Table:
+    """Values of all orders, a column each, by how many heads are left."""
+    from rich.table import Table
+
+    names = list(dict.fromkeys(zip(curve["order"], curve["scope"], strict=True)))
+    titles = [order if scope == "all" else f"{order}, {scope}" for order, scope in names]
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for title in ("left", *titles):
+        table.add_column(title, justify="right")
+    found = {
+        (row["order"], row["scope"], row["heads_left"]): row["value"]
+        for row in curve.to_dict("records")
+    }
+    for left in sorted(set(curve["heads_left"]), reverse=True):
+        cells = [_number(found.get((*name, left)), ".4g") for name in names]
+        table.add_row(str(left), *cells)
+    return table
+
+
+def _print_going(going: Sequence[Head], subject: Subject, would: bool) -> None:
+    """Which heads go, by stack, and their names."""
+    counts, gone = Counter(head.stack for head in going), set(going)
+    listed = [head for head in subject.heads if head in gone]
+    where = ", ".join(f"{stack} {counts[stack]}" for stack in subject.anatomy.stacks)
+    deed = "would go" if would else "removed"
+    some = f"{len(going)} of {len(subject.heads)} heads"
+    output().print(f"{some} {deed} ({where}): {', '.join(map(str, listed))}")
+
+
+def _print_quality(plan: Plan) -> None:
+    """The metric before and after, with the interval of the difference."""
+    row = _chosen_row(plan)
+    where = "held-out examples" if row["part"] == "held-out" else "examples"
+    whole = row["value"] - row["delta"]
+    change = f"{row['delta']:+.3g} {_between(row['delta_low'], row['delta_high'], '+.3g')}".strip()
+    output().print(
+        f"{row['metric']} {whole:.4g} -> {row['value']:.4g}: {change} on {row['n']:,} {where}"
+    )
+
+
+def _chosen_row(plan: Plan) -> dict[str, Any]:
+    """The point of the curve that was chosen."""
+    curve, first = plan.curve, plan.orders[0]
+    mine = (curve["order"] == first.name) & (curve["scope"] == first.scope)
+    found: dict[Any, Any] = curve[mine & (curve["step"] == plan.step)].to_dict("records")[0]
+    return found
+
+
+def _told(done: Pruned, subject: Subject) -> dict[str, Any]:
+    """The same for machines."""
+    before, after = done.parameters
+    told: dict[str, Any] = {
+        "model": subject.name,
+        "going": [str(head) for head in done.going],
+        "heads": {"before": len(subject.heads), "after": len(subject.heads) - len(done.going)},
+        "parameters": {"before": before, "after": after},
+        "saved": {what: _told_saved(saved) for what, saved in done.saved.items()},
+        "notes": [*subject.notes, *done.notes],
+    }
+    return told | ({} if done.plan is None else _told_plan(done.plan))
+
+
+def _told_saved(saved: Saved) -> dict[str, Any]:
+    return {**vars(saved), "folder": str(saved.folder)}
+
+
+def _told_plan(plan: Plan) -> dict[str, Any]:
+    found = plan.found
+    return {
+        "goal": str(plan.goal),
+        "step": plan.step,
+        "chosen": _chosen_row(plan),
+        "limit": None if found is None else found.limit,
+        "bounds": None if found is None else found.bounds.tolist(),
+        "curve": plan.curve.to_dict("records"),
+    }
+
+
+def _between(low: float, high: float, form: str) -> str:
+    return "" if low != low else f"[{low:{form}}, {high:{form}}]"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None or value != value else f"{value:{form}}"

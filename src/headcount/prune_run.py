@@ -1,0 +1,150 @@
+"""A whole pruning into a folder: planned, cut, saved, proved to load, and kept with its curve."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from headcount import provenance
+from headcount.heads import Head
+from headcount.models.saving.save import Saved
+from headcount.prune_place import Place
+from headcount.prune_plan import JOURNAL, Plan, plan_of_heads, prune_plan
+from headcount.pruning.draw_curve import can_draw, draw_curve
+from headcount.pruning.keep import keeps
+from headcount.pruning.remove import prune, read_heads
+from headcount.run import Run
+from headcount.score import Progress
+from headcount.subject import Subject
+from headcount.tasks.task import Task
+
+__all__ = ["Pruned", "prune_run"]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What came of a pruning."""
+
+    going: tuple[Head, ...]
+    #: None where heads were named and no task was given.
+    plan: Plan | None
+    #: The model that is left; None where nothing could go.
+    small: Subject | None
+    #: By what was saved: "model", "onnx", "zeros"; empty for a dry run.
+    saved: dict[str, Saved]
+    #: Parameters before and after.
+    parameters: tuple[int, int]
+    notes: tuple[str, ...]
+
+
+def prune_run(
+    subject: Subject,
+    task: Task | None,
+    *,
+    heads: str | Sequence[str | Head] | None = None,
+    by: str | Sequence[str] = "gradient",
+    place: Place | None = None,
+    export: str | None = None,
+    force: bool = False,
+    batch_size: int = 16,
+    seed: int = 0,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+    **how: Any,
+) -> Pruned:
+    """Plan a pruning, cut the heads out, and save the model that is left in `place`.
+
+    `heads` are removed as they are named; else `by` and `how` are those of `prune_plan`. Without a
+    `place` nothing is written. What was measured is kept until the model is saved: the same call
+    goes on after a kill.
+    """
+    common: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
+    common |= {"progress": progress, "announce": announce}
+    told: list[str] = []
+    with _noting(told), _run_at(place, task) as run:
+        plan: Plan | None = None
+        if heads is not None:
+            going = tuple(read_heads(heads, subject.heads))
+            keeps(subject.anatomy, going)  # what cannot go alone is told before the long work
+            if task is not None:
+                plan = plan_of_heads(subject, task, going, run=run, **common)
+        else:
+            assert task is not None  # a score needs one
+            plan = prune_plan(subject, task, by, run=run, **how, **common)
+            going = plan.going
+        told += [] if plan is None else plan.notes
+        small = prune(subject, going) if going else None
+        saved = _saved(small, place, export, force)
+        if run is not None and plan is not None and place is not None:
+            told += _drawn(plan, place)
+            _mark_done(run, subject, plan, saved, {"by": by, **how})
+    sizes = _parameters(subject), _parameters(small or subject)
+    return Pruned(going, plan, small, saved, sizes, tuple(dict.fromkeys(told)))
+
+
+def _saved(
+    small: Subject | None, place: Place | None, export: str | None, force: bool
+) -> dict[str, Saved]:
+    """The model in its folder, and in another format where that was asked."""
+    if small is None or place is None:
+        return {}
+    saved = {"model": small.save(place.model, force=force)}
+    if export is not None:
+        saved[export] = small.save(place.export(export), force=force, export=export)
+    return saved
+
+
+def _drawn(plan: Plan, place: Place) -> list[str]:
+    """The curve as a picture, or why there is none."""
+    if not can_draw():
+        return ["No curve.svg was drawn: that takes matplotlib (pip install matplotlib)."]
+    left = int(plan.curve["heads_left"].iloc[0]) - len(plan.going)
+    draw_curve(plan.curve, place.picture, chosen=left if plan.going else None)
+    return []
+
+
+def _mark_done(
+    run: Run, subject: Subject, plan: Plan, saved: dict[str, Saved], how: dict[str, Any]
+) -> None:
+    """Write down what was done; only then is the journal no longer needed."""
+    about = provenance.collect(
+        model=subject.name,
+        revision=subject.revision,
+        weights=subject.weights_hash,
+        subject=subject.describe(),
+        task=plan.sweep.task.describe(),
+    )
+    settings = {
+        **{key: value for key, value in how.items() if key != "table"},
+        "goal": str(plan.goal),
+        "going": [str(head) for head in plan.going],
+        "routes": {what: one.route for what, one in saved.items()},
+    }
+    run.stage("prune").finish(settings, about, plan.notes)
+    run.drop_journal(JOURNAL)
+
+
+def _parameters(subject: Subject) -> int:
+    return sum(weight.numel() for weight in subject.model.parameters())
+
+
+@contextmanager
+def _run_at(place: Place | None, task: Task | None) -> Iterator[Run | None]:
+    """The run inside the output folder; none for a dry run, or without a task."""
+    if place is None or task is None:
+        yield None
+        return
+    with Run.open(place.run) as run:
+        yield run
+
+
+@contextmanager
+def _noting(told: list[str]) -> Iterator[None]:
+    """What the surgery warns of becomes a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    told += [str(one.message) for one in caught if one.category is UserWarning]
