@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from headcount.errors import HeadcountError
     from headcount.heads import Head
     from headcount.models.load import load
+    from headcount.probe import probe
+    from headcount.probes.trained import Probe
     from headcount.pruning.prune_heads import prune_heads
     from headcount.pruning.remove import prune
     from headcount.run import Run
@@ -40,11 +42,13 @@ __all__ = [
     "HeadTable",
     "HeadcountError",
     "Pair",
+    "Probe",
     "Run",
     "Sentence",
     "Subject",
     "head_mask",
     "load",
+    "probe",
     "prune",
     "prune_heads",
     "roles",
@@ -63,11 +67,13 @@ _HOMES = {
     "HeadTable": "headcount.table",
     "HeadcountError": "headcount.errors",
     "Pair": "headcount.text.sentence",
+    "Probe": "headcount.probes.trained",
     "Run": "headcount.run",
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
     "head_mask": "headcount.wiring.head_mask",
     "load": "headcount.models.load",
+    "probe": "headcount.probe",
     "prune": "headcount.pruning.remove",
     "prune_heads": "headcount.pruning.prune_heads",
     "roles": "headcount.roles",
