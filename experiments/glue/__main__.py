@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tasks", nargs="+", help="fewer tasks")
     add("--models", nargs="+", help="other models: names or paths that hc.load takes")
     add("--seeds", type=int, help="how many, from 0")
+    add("--init", help="what learning starts from: pretrained, random (all weights), or frozen")
     add("--device", default="auto")
     add("--out", type=Path, default=ROOT / "docs" / "results" / "glue.json")
     add("--journal", type=Path, default=ROOT / "run" / "glue.jsonl", help="finished runs, kept")
@@ -53,6 +54,7 @@ def _run(given: argparse.Namespace) -> None:
     from .sweep import Sweep, fingerprint
 
     config = read_config(given.config)
+    config = choose(config, None, None, None, given.init)
     config, asked = choose(config, given.tasks, given.models, given.seeds), fingerprint(config)
     data = None if config.toy else _glue(given.data)
     given.journal.parent.mkdir(parents=True, exist_ok=True)

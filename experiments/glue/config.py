@@ -9,7 +9,11 @@ from pathlib import Path
 from experiments.settings import filled
 from headcount.errors import UsageError
 
-__all__ = ["Config", "Each", "Train", "choose", "read_config"]
+__all__ = ["INITS", "Config", "Each", "Train", "choose", "read_config"]
+
+#: The columns of Kovaleva et al. 2019, table 1: weights as pre-trained, all of them drawn at
+#: random, or as pre-trained with the encoder left as it is and the classifier alone learning.
+INITS = ("pretrained", "random", "frozen")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Config:
     tasks: tuple[str, ...]
     seeds: int = 3
     toy: int = 0  # this many made-up rows a task instead of files, for the smoke test
+    init: str = "pretrained"  # or random, or frozen: what learning starts from, and what learns
     train: Train = field(default_factory=Train)
     each: dict[str, Each] = field(default_factory=dict)
 
@@ -67,9 +72,13 @@ def read_config(path: str | Path) -> Config:
 
 
 def choose(
-    config: Config, tasks: list[str] | None, models: list[str] | None, seeds: int | None
+    config: Config,
+    tasks: list[str] | None,
+    models: list[str] | None,
+    seeds: int | None,
+    init: str | None = None,
 ) -> Config:
-    """The config with fewer tasks or models, or another number of seeds.
+    """The config with fewer tasks or models, another number of seeds, or another start.
 
     >>> choose(Config(("minilm",), ("rte", "cola")), ["cola"], None, 1).tasks
     ('cola',)
@@ -77,9 +86,12 @@ def choose(
     for task in tasks or ():
         if task not in config.tasks:
             raise UsageError(f"There is no task '{task}'; choose from {', '.join(config.tasks)}.")
+    if init is not None and init not in INITS:
+        raise UsageError(f"There is no start '{init}'; choose from {', '.join(INITS)}.")
     return replace(
         config,
         tasks=tuple(tasks or config.tasks),
         models=tuple(models or config.models),
         seeds=config.seeds if seeds is None else seeds,
+        init=config.init if init is None else init,
     )

@@ -13,7 +13,7 @@ from headcount.subject import Subject
 
 from .encoded import Batch
 
-__all__ = ["build", "draw_head", "logits_of"]
+__all__ = ["build", "draw_all", "draw_head", "logits_of"]
 
 
 def build(subject: Subject, outputs: int) -> Any:
@@ -27,12 +27,23 @@ def build(subject: Subject, outputs: int) -> Any:
 
 def draw_head(model: Any, seed: int) -> None:
     """Draw the weights above the encoder afresh: BERT's normal of 0.02, biases 0."""
+    _draw(model, seed, model.base_model_prefix + ".")
+
+
+def draw_all(model: Any, seed: int) -> None:
+    """Draw every weight afresh, the encoder's too; norms begin at 1 and biases at 0."""
+    _draw(model, seed, None)
+
+
+def _draw(model: Any, seed: int, kept: str | None) -> None:
     dice = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if not name.startswith(model.base_model_prefix + "."):
-                drawn = torch.randn(weight.shape, generator=dice) * 0.02
-                weight.copy_(drawn if weight.dim() > 1 else torch.zeros_like(drawn))
+            if kept is not None and name.startswith(kept):
+                continue
+            drawn = torch.randn(weight.shape, generator=dice) * 0.02
+            flat = torch.full_like(drawn, float(name.endswith("weight")))
+            weight.copy_(drawn if weight.dim() > 1 else flat)
 
 
 def logits_of(model: Any, batch: Batch) -> Tensor:

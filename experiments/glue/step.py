@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .config import Train
 from .encoded import Batch
-from .model import draw_head, logits_of
+from .model import draw_all, draw_head, logits_of
 
 __all__ = ["Step", "loss_of"]
 
@@ -24,8 +24,17 @@ _WARM = 2  # steps before recording: the first ones allocate what all later ones
 class Step:
     """A model that learns, with its optimiser; begun afresh for every run."""
 
-    def __init__(self, model: Any, settings: Train, device: str, record: bool = True) -> None:
+    def __init__(
+        self,
+        model: Any,
+        settings: Train,
+        device: str,
+        record: bool = True,
+        init: str = "pretrained",
+    ) -> None:
         self.model, self.settings, self.device = model.to(device), settings, torch.device(device)
+        self.draw = draw_all if init == "random" else draw_head
+        model.base_model.requires_grad_(init != "frozen")
         self.start = {name: weight.detach().clone() for name, weight in model.named_parameters()}
         self.rate = torch.zeros((), device=device)
         self.loss = torch.zeros((), dtype=torch.float64, device=device)
@@ -35,7 +44,7 @@ class Step:
         self.pool: Any = None
 
     def begin(self, seed: int, examples: list[Batch]) -> None:
-        """Go back to the pretrained weights and a fresh head; one example a width is recorded."""
+        """Go back to the weights of the start and a fresh head; one example a width is recorded."""
         self.model.train()
         for batch in examples:
             if self.records and batch.ids.shape[1] not in self.graphs:
@@ -43,7 +52,7 @@ class Step:
         with torch.no_grad():
             for name, weight in self.model.named_parameters():
                 weight.copy_(self.start[name])
-        draw_head(self.model, seed)
+        self.draw(self.model, seed)
         for memory in self.optimizer.state.values():
             for tensor in memory.values():
                 tensor.zero_()

@@ -28,7 +28,8 @@ __all__ = ["Sweep", "fingerprint"]
 def fingerprint(config: Config) -> dict[str, Any]:
     """What must be equal for an old run to count: how it was trained, not which runs there are."""
     each = {task: asdict(each) for task, each in config.each.items()}
-    return {"train": asdict(config.train), "each": each, "toy": config.toy}
+    start = {} if config.init == "pretrained" else {"init": config.init}
+    return {"train": asdict(config.train), "each": each, "toy": config.toy, **start}
 
 
 class Sweep:
@@ -79,6 +80,7 @@ class Sweep:
             "model": model,
             "task": task,
             "seed": seed,
+            "init": self.config.init,
             **found,
             "rows": {
                 "train": len(split.train),
@@ -107,7 +109,7 @@ class Sweep:
     def _step(self, model: str, outputs: int) -> Step:
         if (model, outputs) not in self.steps:
             built = build(self._subject(model), outputs)
-            made = Step(built, self.config.train, self.device, self.record)
+            made = Step(built, self.config.train, self.device, self.record, self.config.init)
             self.steps[model, outputs] = made
         return self.steps[model, outputs]
 

@@ -376,3 +376,40 @@ def test_the_majority_is_that_of_the_dev_rows() -> None:
     run = {"outputs": [[0.0, 1.0]] * 4, "gold": [1, 1, 0, 1]}
     assert majority(run) == 0.75
     assert majority({"outputs": [[0.3]], "gold": [2.5]}) is None
+
+
+# --- what learning starts from ------------------------------------------------------------------
+
+
+def test_random_weights_can_be_the_start(quick: Config) -> None:
+    """Every weight is drawn by the seed, and the same seed is the same run."""
+    sweep = Sweep(replace(quick, init="random"), None, "cpu")
+    first, other = sweep.run("toy", "sst2", 0), sweep.run("toy", "sst2", 1)
+    assert first["init"] == "random"
+    assert (
+        Sweep(replace(quick, init="random"), None, "cpu").run("toy", "sst2", 0)["outputs"]
+        == (first["outputs"])
+    )
+    assert first["outputs"] != other["outputs"]
+    step = sweep._step("toy", 2)
+    step.begin(0, [])
+    subject = toy_subject()
+    for name, weight in step.model.base_model.named_parameters():
+        pretrained = subject.inner.get_parameter(name)
+        assert weight.dim() == 1 or not torch.equal(weight, pretrained), name
+
+
+def test_a_frozen_encoder_does_not_learn(quick: Config) -> None:
+    sweep = Sweep(replace(quick, init="frozen"), None, "cpu")
+    found = sweep.run("toy", "sst2", 0)
+    model = sweep._step("toy", 2).model
+    for name, weight in toy_subject().inner.named_parameters():
+        assert torch.equal(model.base_model.get_parameter(name), weight), name
+    assert found["loss"][1] < found["loss"][0]
+
+
+def test_another_start_is_another_journal(quick: Config) -> None:
+    assert "init" not in fingerprint(quick)
+    assert fingerprint(replace(quick, init="random")) != fingerprint(quick)
+    with pytest.raises(UsageError, match="There is no start 'cold'; choose from pretrained"):
+        choose(quick, None, None, None, "cold")
