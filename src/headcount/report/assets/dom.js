@@ -1,0 +1,39 @@
+// Elements are made here and nowhere else: text by textContent, the rest by setAttribute, never as markup.
+const NS = "http://www.w3.org/2000/svg";
+export const $ = (query, root = document) => root.querySelector(query);
+export const $$ = (query, root = document) => [...root.querySelectorAll(query)];
+
+function fill(node, attributes, kids) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value == null || (value === false && !key.startsWith("aria-"))) continue;
+    if (key === "text") node.textContent = value;
+    else if (key === "css") for (const name in value) node.style.setProperty(name, value[name]);
+    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true && !key.startsWith("aria-") ? "" : value);
+  }
+  for (const kid of kids.flat(Infinity)) if (kid != null && kid !== false) node.append(kid);
+  return node;
+}
+export const el = (tag, attributes = {}, ...kids) => fill(document.createElement(tag), attributes, kids);
+export const sv = (tag, attributes = {}, ...kids) => fill(document.createElementNS(NS, tag), attributes, kids);
+
+// A number by a Python format such as ".2f", "+.3g" or ".2e"; what was not measured is a dash.
+export function num(value, spec = ".2f") {
+  if (value == null || Number.isNaN(value)) return "–";
+  const [, plus, digits, kind] = /(\+?)\.?(\d*)([fge]?)/.exec(spec);
+  const n = digits === "" ? 2 : +digits;
+  let text = kind === "g" ? String(+value.toPrecision(n || 1)) : kind === "e" ? value.toExponential(n) : value.toFixed(n);
+  if (/^-0(\.0*)?$/.test(text)) text = text.slice(1);
+  return (plus && value > 0 ? "+" : "") + text.replace(/-/g, "−");
+}
+export const pct = value => value == null ? "–" : `${Math.round(value * 100)} %`;
+export const pval = p => p == null ? "not tested" : p < .001 ? "p < .001" : `p = ${p.toFixed(3).replace(/^0/, "")}`;
+export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+// A token as people read it: nothing invisible, nothing that turns the text around.
+const NAMED = { " ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
+export const visible = token => token.replace(/[\p{C}\p{Z}]/gu, c => NAMED[c] || `⟨${c.codePointAt(0).toString(16).padStart(4, "0")}⟩`) || "∅";
+
+// What was not measured is hatched and says so.
+export const unmeasured = (what, how) => el("p", { class: "ph unmeasured" }, el("span", { class: "tag", text: "not measured" }), ` ${what} `, how && el("code", { text: how }));
+export const option = (value, text, chosen) => el("option", { value, text, selected: chosen });

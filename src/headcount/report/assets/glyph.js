@@ -1,0 +1,13 @@
+import { el, sv } from "./dom.js";
+import { kinds, roleCount } from "./data.js";
+import { S, on, pressed, setRole } from "./state.js";
+// A role's sign: colour and shape, so that neither is needed alone. A positional head points where it looks.
+export function glyph(role, dir) {
+  const kind = kinds.get(role), line = { fill: "none", stroke: "currentColor", "stroke-width": 2.2, "stroke-linecap": "round", "stroke-linejoin": "round" };
+  const turned = role === "positional" && dir > 0 ? "translate(16 0) scale(-1 1)" : role === "positional" && dir === 0 ? "rotate(-90 8 8)" : null;
+  return sv("path", { d: kind.d, transform: turned, class: `g-${role}`, ...(kind.solid ? { fill: "currentColor" } : line) });
+}
+export const sign = (role, dir) => sv("svg", { viewBox: "0 0 16 16", class: `r-${role}`, "aria-hidden": "true" }, glyph(role, dir));
+export const roleChip = role => el("button", { class: `chip r-${role}`, "aria-pressed": S.role === role, "data-role": role, title: `${kinds.get(role).title}: ${kinds.get(role).meaning}`, onclick: () => setRole(role) },
+  sign(role, -1), el("span", { class: "ink", text: kinds.get(role).title }), el("i", { text: roleCount(role) }));
+on("role", () => pressed("[data-role]", b => b.dataset.role === S.role));

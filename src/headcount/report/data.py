@@ -1,0 +1,84 @@
+"""Everything the page shows, as one JSON value; heads are implied by the sizes of the stacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headcount.report.agreement_part import agreement_part
+from headcount.report.column_part import column_part, text_columns
+from headcount.report.compare_part import compare_part
+from headcount.report.curve_part import could_go, curve_part
+from headcount.report.exhibit_part import exhibit_part
+from headcount.report.headline import costly, headline, opening
+from headcount.report.packing import Fineness
+from headcount.report.pair_part import pair_part
+from headcount.report.provenance_part import commands, missing_part, provenance_part
+from headcount.report.relation_part import relation_part
+from headcount.report.role_part import kind_part, role_part
+from headcount.report.source import Source
+
+__all__ = ["page_data"]
+
+_TITLES = {
+    "enc": "Encoder self-attention",
+    "dec": "Decoder self-attention",
+    "cross": "Decoder to encoder",
+}
+
+
+def page_data(
+    source: Source, other: Source | None = None, maps: Fineness = "fine"
+) -> dict[str, Any]:
+    """The parts of the page, each None or empty where the run does not hold it."""
+    data: dict[str, Any] = {
+        "model": source.model,
+        "stacks": _stacks(source),
+        "count": len(source.table),
+        "absent": _absent(source),
+        "kinds": kind_part(),
+        "roles": role_part(source),
+        "columns": column_part(source),
+        "words": text_columns(source),
+        "relations": relation_part(source),
+        "map": pair_part(source),
+        "agreement": agreement_part(source),
+        "curve": curve_part(source),
+        "exhibits": exhibit_part(source) if maps != "none" else [],
+        "compare": compare_part(source, other),
+        "examples": _examples(source),
+        "provenance": provenance_part(source),
+        "commands": commands(source),
+        "missing": missing_part(source),
+    }
+    return data | {
+        "headline": headline(data),
+        "costly": costly(data),
+        "go": could_go(data["curve"]),
+        "opening": opening(data),
+    }
+
+
+def _stacks(source: Source) -> list[dict[str, Any]]:
+    return [
+        {"id": stack, "title": _TITLES[stack], "layers": layers, "heads": heads}
+        for stack, layers, heads in source.shape
+    ]
+
+
+def _absent(source: Source) -> list[int]:
+    """The places of heads that the model no longer has."""
+    there = set(source.table.heads)
+    return [place for head, place in source.places.items() if head not in there]
+
+
+def _examples(source: Source) -> dict[str, Any]:
+    """On how many examples, and by which metric, each score was measured."""
+    found = {}
+    for name, origin in source.table.origins.items():
+        task, settings = origin.get("task") or {}, origin.get("settings") or {}
+        if task.get("examples"):
+            found[name] = {
+                "n": task["examples"],
+                "metric": settings.get("metric") or task.get("metric"),
+            }
+    return found
