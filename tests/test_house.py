@@ -51,7 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "serve": {GROUND, "report"},
 }
 #: These see everything, and no room may see them.
-TOP = {"headcount", "survey", "stages", "score", "show", "cli", "__main__"} | {
+TOP = {"headcount", "survey", "stages", "score", "story", "show", "cli", "__main__"} | {
+    "families",
     "probe",
     "prune_orders",
     "prune_plan",

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from headcount import roles, tasks
     from headcount.columns import Column
     from headcount.errors import HeadcountError
+    from headcount.families import families
     from headcount.heads import Head
     from headcount.models.load import load
     from headcount.probe import probe
     from headcount.probes.trained import Probe
     from headcount.pruning.prune_heads import prune_heads
     from headcount.pruning.remove import prune
+    from headcount.report.report import report
     from headcount.run import Run
     from headcount.score import score
     from headcount.show import show
@@ -46,11 +48,13 @@ __all__ = [
     "Run",
     "Sentence",
     "Subject",
+    "families",
     "head_mask",
     "load",
     "probe",
     "prune",
     "prune_heads",
+    "report",
     "roles",
     "score",
     "show",
@@ -71,11 +75,13 @@ _HOMES = {
     "Run": "headcount.run",
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
+    "families": "headcount.families",
     "head_mask": "headcount.wiring.head_mask",
     "load": "headcount.models.load",
     "probe": "headcount.probe",
     "prune": "headcount.pruning.remove",
     "prune_heads": "headcount.pruning.prune_heads",
+    "report": "headcount.report.report",
     "roles": "headcount.roles",
     "score": "headcount.score",
     "show": "headcount.show",

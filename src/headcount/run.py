@@ -88,6 +88,8 @@ _STAGE_FILES = (
     "agreement.parquet",
     "pairs.npz",
     "journal.jsonl",
+    "curve.jsonl",
+    "own-metric.jsonl",
 )
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -288,6 +290,12 @@ class Run:
         """Remove a journal whose results are all in the table, so that another sweep can begin."""
         self.lock()
         (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Start anew: the table goes, and all that stages found out; other files stay."""
+        self._claim()
+        self._forget()
+        (self.path / TABLE).unlink(missing_ok=True)
 
     def _forget(self) -> None:
         """Clear what stages found out about another model; only files that headcount names."""

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from headcount.cli.ls import ls
 from headcount.cli.probe import probe
 from headcount.cli.prune import prune
+from headcount.cli.report import report
 from headcount.cli.score import score
 from headcount.cli.show import show
 from headcount.cli.survey import survey
@@ -46,7 +47,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (survey, score, prune, probe, show, ls):
+for verb in (report, survey, score, prune, probe, show, ls):
     app.command()(verb)
 
 
