@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.columns import Column
+from headcount.report.packed_column import packed
 from headcount.report.safe_json import figure, figures
 from headcount.report.source import Source
 from headcount.table import HeadTable
@@ -62,17 +63,17 @@ def _column(source: Source, name: str) -> dict[str, Any]:
         "meaning": column.meaning,
         "paper": column.paper,
         "domain": _domain(column, values),
-        "values": figures(in_places(source, values)),
     }
+    low, high = (
+        in_places(source, part[name]) if name in part else None for part in (table.low, table.high)
+    )
+    about |= packed(in_places(source, values), low, high)
     if column.diverging:
         about["diverging"] = True
     if column.direction:
         about["direction"] = column.direction
     if name in table.notes:
         about["note"] = table.notes[name]
-    if name in table.low and name in table.high:
-        about["lo"] = figures(in_places(source, table.low[name].tolist()), 3)
-        about["hi"] = figures(in_places(source, table.high[name].tolist()), 3)
     p = next((f"{name}{end}" for end in reversed(_P[:2]) if f"{name}{end}" in table.names), None)
     if p:
         about["p"] = figures(in_places(source, table.numbers(p)), 2)

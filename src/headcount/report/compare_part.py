@@ -9,6 +9,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.report.column_part import column_part
+from headcount.report.packed_column import unpacked
 from headcount.report.safe_json import figure, figures
 from headcount.report.source import Source
 
@@ -40,8 +41,13 @@ def compare_part(source: Source, other: Source | None) -> dict[str, Any] | None:
             "compare two runs of one architecture."
         )
     shared = {one["id"] for one in column_part(source)}
-    columns = {one["id"]: one["values"] for one in column_part(other) if one["id"] in shared}
+    theirs = [one for one in column_part(other) if one["id"] in shared]
+    columns = {one["id"]: figures(_unpacked(one)) for one in theirs}
     return {"name": other.model, "columns": columns, "changes": changes}
+
+
+def _unpacked(column: dict[str, Any]) -> list[float]:
+    return [np.nan if value is None else value for value in unpacked(column)["values"]]
 
 
 def _changes(source: Source) -> list[dict[str, Any]]:

@@ -17,7 +17,11 @@ from headcount.report.relation_part import relation_part
 from headcount.report.role_part import kind_part, role_part
 from headcount.report.source import Source
 
-__all__ = ["page_data"]
+__all__ = ["page_data", "split_numbers"]
+
+#: What a column, and what the map of heads, holds in numbers, one for each head.
+_LISTS = ("u", "values", "lo", "hi", "p")
+_MAP_LISTS = ("x", "y", "near")
 
 _TITLES = {
     "enc": "Encoder self-attention",
@@ -56,6 +60,31 @@ def page_data(
         "go": could_go(data["curve"]),
         "opening": opening(data),
     }
+
+
+def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Words that stay readable in the page, and the long lists of numbers that are packed.
+
+    >>> column = {"id": "self", "values": [1]}
+    >>> split_numbers({"columns": [column], "relations": None, "map": None})[1]
+    {'columns': [{'values': [1]}], 'relations': None, 'map': None}
+    """
+    relations, places = data["relations"], data["map"]
+    numbers = {
+        "columns": [_some(column, _LISTS, True) for column in data["columns"]],
+        "relations": relations and relations["heads"],
+        "map": places and _some(places, _MAP_LISTS, True),
+    }
+    words = data | {
+        "columns": [_some(column, _LISTS, False) for column in data["columns"]],
+        "relations": relations and _some(relations, ("heads",), False),
+        "map": places and _some(places, _MAP_LISTS, False),
+    }
+    return words, numbers
+
+
+def _some(parts: dict[str, Any], keys: tuple[str, ...], wanted: bool) -> dict[str, Any]:
+    return {key: part for key, part in parts.items() if (key in keys) is wanted}
 
 
 def _stacks(source: Source) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fineness", "pack", "unpack"]
+__all__ = ["Fineness", "deflated", "pack", "unpack"]
 
 Fineness = Literal["fine", "coarse", "none"]
 
@@ -27,7 +27,12 @@ def pack(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
     tops = np.ceil(top * 65535).astype("<u2")
     scale = np.maximum(tops / 65535, 1e-9)[..., None]
     weights = np.rint(255 * exact / scale).astype("u1")
-    return base64.b64encode(zlib.compress(tops.tobytes() + weights.tobytes(), 9)).decode("ascii")
+    return deflated(tops.tobytes() + weights.tobytes())
+
+
+def deflated(data: bytes) -> str:
+    """Bytes as base64 of their deflated form; a browser inflates it by itself."""
+    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
 
 
 def unpack(text: str, heads: int, queries: int, keys: int) -> NDArray[np.float64]:

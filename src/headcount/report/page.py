@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from headcount.atomic import write_bytes
 from headcount.errors import RunError, UsageError
-from headcount.report.data import page_data
+from headcount.report.data import page_data, split_numbers
 from headcount.report.exhibit_part import map_blocks
 from headcount.report.look import role_css
-from headcount.report.packing import Fineness
+from headcount.report.packing import Fineness, deflated
 from headcount.report.safe_json import safe_json
 from headcount.report.source import Source, read_source
 from headcount.run import Run
@@ -32,8 +33,8 @@ MODULES = (
 STYLES = ("base", "overview", "dossier", "sections", "media")
 
 _FINENESS = ("fine", "coarse", "none")
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";', re.MULTILINE)
-_EXPORT = re.compile(r"^export ((?:async )?(?:function|const) ([\w$]+))", re.MULTILINE)
+#: Lines that import, lines of comment, and the word export: a name is one thing in all modules.
+_LEFT_OUT = re.compile(r"^(?:import [^;]*;\n| *// [^\n]*\n|export )", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -61,22 +62,22 @@ def write_page(
 def page_html(source: Source, other: Source | None = None, maps: Fineness = "fine") -> str:
     """The page as text. The template is filled once, so data is never searched for holes."""
     code, looks = script(), style()
+    words, numbers = split_numbers(page_data(source, other, maps))
     parts = {
         "csp": f"default-src 'none'; script-src 'sha256-{_hash(code)}'; "
         f"style-src 'sha256-{_hash(looks)}'; img-src data:; base-uri 'none'; form-action 'none'",
         "title": escape(f"{source.model}: attention heads"),
         "style": looks,
-        "data": safe_json(page_data(source, other, maps)),
-        "maps": "\n".join(_map_elements(source, maps)),
+        "data": safe_json(words),
+        "packed": "\n".join(_packed(numbers, source, maps)),
         "script": code,
     }
     return _HOLE.sub(lambda hole: parts[hole[1]], _asset("page.html"))
 
 
 def script() -> str:
-    """The modules as one: each is a function that returns what it exports; the last runs."""
-    *parts, last = MODULES
-    return "\n".join([*(_wrapped(name) for name in parts), _body(last)])
+    """The modules as one. They share a scope, so imports, exports and comments fall away."""
+    return "\n".join(_LEFT_OUT.sub("", _asset(f"{name}.js")) for name in MODULES)
 
 
 def style() -> str:
@@ -84,18 +85,10 @@ def style() -> str:
     return role_css() + "".join(_asset(f"{name}.css") for name in STYLES)
 
 
-def _wrapped(name: str) -> str:
-    exported = ", ".join(found[1] for found in _EXPORT.findall(_asset(f"{name}.js")))
-    return f"const m_{name} = (() => {{\n{_body(name)}return {{ {exported} }};\n}})();"
-
-
-def _body(name: str) -> str:
-    """A module's code: what it imports is taken from the modules before it."""
-    return _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = m_\2;", _asset(f"{name}.js")))
-
-
-def _map_elements(source: Source, maps: Fineness) -> Iterator[str]:
-    for name, packed in map_blocks(source, maps):
+def _packed(numbers: dict[str, Any], source: Source, maps: Fineness) -> Iterator[str]:
+    """The long lists of numbers and the maps, one element each, inflated by the page."""
+    blocks = [("numbers", deflated(safe_json(numbers).encode("ascii")))]
+    for name, packed in [*blocks, *map_blocks(source, maps)]:
         yield f'<script type="text/plain" id="{name}">{packed}</script>'
 
 

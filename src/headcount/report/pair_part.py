@@ -29,8 +29,8 @@ def pair_part(source: Source) -> dict[str, Any] | None:
     known = np.array([np.nan if row is None else pairs["mds"][row, 0] for row in at])
     other = np.array([np.nan if row is None else pairs["mds"][row, 1] for row in at])
     return {
-        "x": figures(known),
-        "y": figures(other),
+        "x": figures(known, 3),
+        "y": figures(other, 3),
         "stress": dict(
             zip(_words(pairs, "stacks"), figures(pairs.get("stress", []), 2), strict=False)
         ),

@@ -13,7 +13,7 @@ from headcount.report.source import Source
 __all__ = ["relation_part"]
 
 #: So many relations of a head are kept: those furthest above their baseline.
-_MOST, _MOST_OF_MANY = 12, 6
+_MOST, _MOST_OF_MANY = 10, 6
 _MANY_HEADS = 400
 _ASKED = ["stack", "relation", "direction"]
 
@@ -83,10 +83,8 @@ def _best(
 
 def _row(row: dict[Any, Any], numbers: dict[tuple[Any, ...], int]) -> list[Any]:
     key = tuple(row[name] for name in _ASKED)
-    return [
-        numbers[key],
-        *(figure(row[name], 3) for name in ("accuracy", "low", "high", "p_adjusted")),
-    ]
+    shares = [figure(row[name], 3) for name in ("accuracy", "low", "high")]
+    return [numbers[key], *shares, figure(row["p_adjusted"], 2)]
 
 
 def _head(row: dict[Any, Any]) -> Head:

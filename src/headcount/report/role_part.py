@@ -49,16 +49,16 @@ def kind_part() -> list[dict[str, Any]]:
 def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     role = str(row["role"])
     known = role in LOOKS and role != "none"
+    said = str(row["evidence"] or row["label"])
     verdict: dict[str, Any] = {
         "role": role if known else "other",
-        "label": str(row["label"]) if known else f"{role}: {row['label']}",
-        "detail": str(row["evidence"] or row["label"]),
+        "detail": said if known and role != "other" else f"{row['label']}: {said}",
     }
     for name in ("n", "p_adjusted", "control"):
         value = figure(row[name], 3) if pd.notna(row.get(name)) else None
         if value is not None:
             verdict[name] = value
-    offset = _OFFSET.search(verdict["label"])
+    offset = _OFFSET.match(str(row["label"]))
     if offset:
         verdict["dir"] = int(offset[1])
     return verdict

@@ -7,29 +7,29 @@ import { bipartite, lightLinks } from "./links.js";
 import { saver } from "./save.js";
 // One head on one exhibit: matrix and lines share the tokens that ask; long texts are shaded instead.
 let A = null;
-let turn = 0;
+let attTurn = 0;
 const LONG = 40, phone = () => innerWidth <= 640;
-const toggle = (text, key, title) => el("button", { class: "btn", "data-key": key, "aria-pressed": S[key], title, text, onclick: () => { S[key] = !S[key]; S.tok = null; draw(); emit("words"); } });
+const toggle = (text, key, title) => el("button", { class: "btn", "data-key": key, "aria-pressed": S[key], title, text, onclick: () => { S[key] = !S[key]; S.tok = null; drawAttention(); emit("words"); } });
 
 function controls() {
   const views = [["lines", "Lines"], ["matrix", "Matrix"], ["text", "Text"]];
   $("#ctl").replaceChildren(
     el("select", { id: "ex", "aria-label": "Exhibit", onchange: e => setExhibit(+e.target.value) }, D.exhibits.map((e, k) => option(k, e.title, k === S.ex))),
-    el("span", { class: "seg", role: "group", "aria-label": "View" }, views.map(([id, text]) => el("button", { class: `btn ${id === "matrix" ? "onlyphone" : ""}`, "data-view": id, text, onclick: () => { S.view = id; draw(); } }))),
-    D.exhibits.some(e => Object.values(e.texts).some(t => t.words)) && el("span", { class: "seg", role: "group", "aria-label": "Unit" }, ["Pieces", "Words"].map(text => el("button", { class: "btn", "data-words": text, text, onclick: () => { S.words = text === "Words"; S.tok = null; draw(); emit("words"); } }))),
+    el("span", { class: "seg", role: "group", "aria-label": "View" }, views.map(([id, text]) => el("button", { class: `btn ${id === "matrix" ? "onlyphone" : ""}`, "data-view": id, text, onclick: () => { S.view = id; drawAttention(); } }))),
+    D.exhibits.some(e => Object.values(e.texts).some(t => t.words)) && el("span", { class: "seg", role: "group", "aria-label": "Unit" }, ["Pieces", "Words"].map(text => el("button", { class: "btn", "data-words": text, text, onclick: () => { S.words = text === "Words"; S.tok = null; drawAttention(); emit("words"); } }))),
     toggle("Specials", "specials", "Link special tokens too"), toggle("Row contrast", "byRow", "Colour each row up to its own largest weight"),
-    el("label", { id: "keepbox" }, "links for", el("input", { type: "range", id: "keep", min: 30, max: 99, value: 100 * S.keep, oninput: e => { S.keep = e.target.value / 100; $("#keepv").textContent = pct(S.keep); draw(); } }), el("span", { id: "keepv", text: pct(S.keep) })),
+    el("label", { id: "keepbox" }, "links for", el("input", { type: "range", id: "keep", min: 30, max: 99, value: 100 * S.keep, oninput: e => { S.keep = e.target.value / 100; $("#keepv").textContent = pct(S.keep); drawAttention(); } }), el("span", { id: "keepv", text: pct(S.keep) })),
     saver(() => $("#stage"), "attention"));
 }
-async function draw() {
-  const mine = ++turn, stage = $("#stage");
+async function drawAttention() {
+  const mine = ++attTurn, stage = $("#stage");
   if (!hasMap(S.head, S.ex)) {
     A = null; $("#ctl").hidden = !D.exhibits.length; $("#read").textContent = ""; $("#scale").replaceChildren();
     stage.replaceChildren(unmeasured(D.exhibits.length ? "This exhibit has no map of this head." : "No exhibit is in this page, so there is no attention to look at.", missing("exhibits")?.[2]));
     return;
   }
   const m = await mapOf(S.head, S.ex, S.words);
-  if (mine !== turn) return;
+  if (mine !== attTurn) return;
   const e = D.exhibits[S.ex], [asks, answers] = e.sides[D.stacks.find(s => S.head >= s.first && S.head < s.first + s.layers * s.heads).id];
   const long = Math.max(m.q, m.k) > LONG, view = S.view === "matrix" && !phone() ? "lines" : S.view || (long ? "text" : "lines");
   A = { m, view, two: asks !== answers, faint: m.to.map(t => t.special && !S.specials), asks: [], answers: [] };
@@ -105,7 +105,7 @@ function scale() {
     at.map(([t, text]) => sv("text", { x: 8 + t * w, y: 19, "text-anchor": t === 1 && S.byRow ? "end" : "middle", text }))));
 }
 export function attention() {
-  controls(); on("head theme size", draw); on("ex", () => { controls(); draw(); });
+  controls(); on("head theme size", drawAttention); on("ex", () => { controls(); drawAttention(); });
   on("token", () => { if (A) point(null); });
-  return draw();
+  return drawAttention();
 }

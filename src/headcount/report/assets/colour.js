@@ -30,11 +30,11 @@ export function shade(c, value) {
   return c.diverging ? diverge(value / Math.max(Math.abs(a), Math.abs(b))) : ramp((value - a) / (b - a));
 }
 // The ramp as 256 pixels, for canvases.
-let table = null, tableOf = "";
+let lut = null, tableOf = "";
 export function pixels() {
   if (tableOf !== theme()) {
     tableOf = theme();
-    table = Uint32Array.from({ length: 256 }, (_, i) => { const [r, g, b] = ramp(i / 255); return (255 << 24 | b << 16 | g << 8 | r) >>> 0; });
+    lut = Uint32Array.from({ length: 256 }, (_, i) => { const [r, g, b] = ramp(i / 255); return (255 << 24 | b << 16 | g << 8 | r) >>> 0; });
   }
-  return table;
+  return lut;
 }

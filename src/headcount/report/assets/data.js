@@ -1,6 +1,10 @@
-import { $, num } from "./dom.js";
+import { $, inflate, num } from "./dom.js";
 // The run as the page knows it. Heads are implied: stacks by layers by heads, in order.
 export const D = JSON.parse($("#headcount-data").textContent);
+const numbers = JSON.parse(new TextDecoder().decode(await inflate("numbers")));
+D.columns.forEach((c, k) => Object.assign(c, numbers.columns[k]));
+if (D.relations) D.relations.heads = numbers.relations;
+Object.assign(D.map || {}, numbers.map);
 export const heads = [];
 for (const s of D.stacks) {
   s.first = heads.length;
@@ -13,6 +17,12 @@ export const stackOf = id => D.stacks.find(s => s.id === id);
 export const absent = new Set(D.absent);
 export const present = heads.filter(h => !absent.has(h.i));
 
+// Numbers come as whole multiples of a unit, bounds as distances from the value.
+for (const c of D.columns) if (c.u) {
+  const far = (d, sign, i) => d == null ? null : (c.values[i] + sign * d) * c.u;
+  if (c.lo) { c.lo = c.lo.map((d, i) => far(d, -1, i)); c.hi = c.hi.map((d, i) => far(d, 1, i)); }
+  c.values = c.values.map(v => v == null ? null : v * c.u);
+}
 // Two runs: every shared column also as the second's value less the first's.
 for (const c of D.compare?.changes || []) D.columns.push(c);
 for (const [id, other] of Object.entries(D.compare?.columns || {})) {

@@ -3,6 +3,11 @@ const NS = "http://www.w3.org/2000/svg";
 export const $ = (query, root = document) => root.querySelector(query);
 export const $$ = (query, root = document) => [...root.querySelectorAll(query)];
 
+// Numbers and maps lie in the page as base64 of deflated bytes.
+export async function inflate(id) {
+  const bytes = Uint8Array.from(atob($(`#${id}`).textContent), c => c.charCodeAt(0));
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer());
+}
 function fill(node, attributes, kids) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value == null || (value === false && !key.startsWith("aria-"))) continue;
@@ -26,6 +31,8 @@ export function num(value, spec = ".2f") {
   if (/^-0(\.0*)?$/.test(text)) text = text.slice(1);
   return (plus && value > 0 ? "+" : "") + text.replace(/-/g, "−");
 }
+// An interval, with a space before it; nothing where there is none.
+export const range = (lo, hi, spec) => lo == null ? "" : ` [${num(lo, spec)}, ${num(hi, spec)}]`;
 export const pct = value => value == null ? "–" : `${Math.round(value * 100)} %`;
 export const pval = p => p == null ? "not tested" : p < .001 ? "p < .001" : `p = ${p.toFixed(3).replace(/^0/, "")}`;
 export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;

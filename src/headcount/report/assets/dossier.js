@@ -1,4 +1,4 @@
-import { $, el, num, pval, sv, unmeasured } from "./dom.js";
+import { $, el, num, pval, range, sv, unmeasured } from "./dom.js";
 import { D, absent, cols, heads, kinds, missing, show, verdicts } from "./data.js";
 import { S, on, select, setStep } from "./state.js";
 import { sign } from "./glyph.js";
@@ -20,7 +20,7 @@ function alone() {
   const c = cols.get("ablation"), i = S.head, about = D.examples.ablation;
   if (c?.values[i] == null) return unmeasured("What it costs to shut this head alone.", missing("ablation")?.[2]);
   const verdict = c.p?.[i] == null ? "" : c.values[i] > 0 && c.p[i] < .05 ? "It matters" : c.values[i] < 0 && c.p[i] < .05 ? "The model does better without it" : "No measurable cost";
-  return el("p", {}, el("b", { text: verdict ? `${verdict}. ` : "" }), `Shut alone, it ${c.values[i] < 0 ? "saves" : "costs"} `, el("b", { "data-cost": true, text: show(c, i) }), c.lo && ` [${num(c.lo[i], c.fmt)}, ${num(c.hi[i], c.fmt)}]`, ` ${about?.metric || c.unit}`, c.p && `, ${pval(c.p[i])}${c.corrected ? " after correction" : ""}`, `; rank ${c.rank[i]} of ${c.known}${about ? `; n = ${about.n}` : ""}.`);
+  return el("p", {}, el("b", { text: verdict ? `${verdict}. ` : "" }), `Shut alone, it ${c.values[i] < 0 ? "saves" : "costs"} `, el("b", { "data-cost": true, text: show(c, i) }), range(c.lo?.[i], c.hi?.[i], c.fmt), ` ${about?.metric || c.unit}`, c.p && `, ${pval(c.p[i])}${c.corrected ? " after correction" : ""}`, `; rank ${c.rank[i]} of ${c.known}${about ? `; n = ${about.n}` : ""}.`);
 }
 function spark(o, k) {
   const w = 150, h = 34, known = o.points.filter(p => p.value != null), v = known.map(p => p.value), a = Math.min(...v), b = Math.max(...v), n = o.points[0].left;
@@ -32,7 +32,7 @@ function together() {
   const o = D.curve[S.order], k = o.points.findIndex(p => p.gone.includes(S.head)), kept = o.points.at(-1);
   if (k < 0) return el("p", {}, el("b", { text: "It stays. " }), `In the order of ${o.id} it is still there when ${kept.left} heads are left.`);
   const p = o.points[k];
-  return el("div", { class: "goes" }, spark(o, k), el("p", {}, `In the order of ${o.id} it goes at step ${k}, which leaves ${p.left} heads: ${o.metric} ${num(p.value, ".3g")}`, p.delta != null && ` (${num(p.delta, "+.2g")} [${num(p.delta_low, "+.2g")}, ${num(p.delta_high, "+.2g")}] against the whole model)`, ". ", el("button", { class: "inline", text: "Go to that step", onclick: () => setStep(S.order, k) })));
+  return el("div", { class: "goes" }, spark(o, k), el("p", {}, `In the order of ${o.id} it goes at step ${k}, which leaves ${p.left} heads: ${o.metric} ${num(p.value, ".3g")}`, p.delta != null && ` (${num(p.delta, "+.2g")}${range(p.delta_low, p.delta_high, "+.2g")} against the whole model)`, ". ", el("button", { class: "inline", text: "Go to that step", onclick: () => setStep(S.order, k) })));
 }
 const removal = () => $("#removed").replaceChildren(alone(), together());
 export function dossier() { header(); removal(); on("head", () => { header(); removal(); }); on("step", removal); }

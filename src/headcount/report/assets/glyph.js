@@ -1,6 +1,6 @@
 import { el, sv } from "./dom.js";
-import { kinds, roleCount } from "./data.js";
-import { S, on, pressed, setRole } from "./state.js";
+import { heads, kinds, mainRole, roleCount } from "./data.js";
+import { S, mark, on, pressed, setRole } from "./state.js";
 // A role's sign: colour and shape, so that neither is needed alone. A positional head points where it looks.
 export function glyph(role, dir) {
   const kind = kinds.get(role), line = { fill: "none", stroke: "currentColor", "stroke-width": 2.2, "stroke-linecap": "round", "stroke-linejoin": "round" };
@@ -8,6 +8,12 @@ export function glyph(role, dir) {
   return sv("path", { d: kind.d, transform: turned, class: `g-${role}`, ...(kind.solid ? { fill: "currentColor" } : line) });
 }
 export const sign = (role, dir) => sv("svg", { viewBox: "0 0 16 16", class: `r-${role}`, "aria-hidden": "true" }, glyph(role, dir));
+// A head as a point of a chart.
+export function headPoint(i, x, y, size = .62) {
+  const { role, dir } = mainRole(i), c = -8 * size;
+  return mark(i, sv("g", { class: `pt r-${role}`, role: "button", tabindex: -1, "aria-label": heads[i].id, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+    sv("circle", { class: "hit", r: 10 }), sv("circle", { class: "halo", r: 9 }), sv("g", { transform: `translate(${c} ${c}) scale(${size})` }, glyph(role, dir))));
+}
 export const roleChip = role => el("button", { class: `chip r-${role}`, "aria-pressed": S.role === role, "data-role": role, title: `${kinds.get(role).title}: ${kinds.get(role).meaning}`, onclick: () => setRole(role) },
   sign(role, -1), el("span", { class: "ink", text: kinds.get(role).title }), el("i", { text: roleCount(role) }));
 on("role", () => pressed("[data-role]", b => b.dataset.role === S.role));

@@ -7,16 +7,16 @@ import { saver } from "./save.js";
 // Layer by head, one grid a stack; colour is the chosen column, the glyph is the role.
 const label = (c, i) => `${heads[i].id}, ${absent.has(i) ? "removed" : roleNames(i)}` + (c ? `, ${c.title} ${c.values[i] == null ? "not measured" : `${show(c, i)}, rank ${c.rank[i]} of ${c.known}`}` : "");
 
-function cell(h) {
+function gridCell(h) {
   const r = mainRole(h.i);
   return mark(h.i, el("div", { class: "cell", role: "gridcell", tabindex: h.i === S.head ? 0 : -1 }, sign(r.role, r.dir)));
 }
 function row(s, layer) {
   return el("div", { class: "row", role: "row" }, el("span", { class: "lab", role: "rowheader", text: layer }),
-    Array.from({ length: s.heads }, (_, k) => cell(heads[s.first + layer * s.heads + k])),
+    Array.from({ length: s.heads }, (_, k) => gridCell(heads[s.first + layer * s.heads + k])),
     el("span", { class: "lm", "data-layer": layer, role: "presentation" }, el("b"), el("i")));
 }
-function stack(s) {
+function gridStack(s) {
   const every = s.heads > 16 ? 4 : 1;
   const top = el("div", { class: "row top", "aria-hidden": "true" }, el("span"), Array.from({ length: s.heads }, (_, k) => el("span", { class: "lab", text: k % every ? "" : k })), el("span", { class: "lab mean", text: D.stacks.length > 1 ? "" : "mean" }));
   const grid = el("div", { class: "grid", role: "grid", "aria-label": `${s.title}: layer by head` }, Array.from({ length: s.layers }, (_, l) => row(s, l)));
@@ -52,7 +52,7 @@ function arrows(e) {
 }
 export function grid() {
   $("#inst").classList.toggle("many", D.stacks.length > 1 || D.stacks[0].heads > 16);
-  $("#grid").replaceChildren(...D.stacks.map(stack));
+  $("#grid").replaceChildren(...D.stacks.map(gridStack));
   $("#grid").addEventListener("keydown", arrows);
   $("#save-grid").replaceWith(saver(() => $("#grid"), "heads"));
   const groups = new Map();

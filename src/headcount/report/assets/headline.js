@@ -1,4 +1,4 @@
-import { $, el, num, plural } from "./dom.js";
+import { $, el, num, plural, range } from "./dom.js";
 import { D, missing, present, roleCount, verdicts } from "./data.js";
 import { roleChip } from "./glyph.js";
 import { setStep } from "./state.js";
@@ -8,8 +8,8 @@ const note = text => el("p", { text });
 const unknown = (small, id) => fact(el("span", { class: "ph", text: "?" }), small, el("span", { class: "tag", text: "not measured" }), el("p", {}, el("code", { text: missing(id)?.[2] || "" })));
 
 function sizes() {
-  const each = D.stacks.map(s => `${D.stacks.length > 1 ? s.id + " " : ""}${s.layers} layers × ${s.heads}`);
-  return [each.join(", "), D.absent.length ? `; ${D.absent.length} were removed before` : ""].join("");
+  const each = new Set(D.stacks.map(s => `${s.layers} layers × ${s.heads} heads`)), ids = D.stacks.map(s => s.id).join(", ");
+  return (each.size > 1 ? D.stacks.map(s => `${s.id} ${s.layers} × ${s.heads}`).join(", ") : `${D.stacks.length > 1 ? ids + ": each " : ""}${[...each]}`) + (D.absent.length ? `; ${D.absent.length} were removed before` : "");
 }
 function costs() {
   if (!D.costly) return unknown("matter alone", "ablation");
@@ -19,7 +19,7 @@ function costs() {
 function going() {
   if (!D.go) return unknown("could go", "curve");
   const o = D.curve[D.go.order], p = o.points[D.go.step];
-  const change = p.delta == null ? "" : ` (${num(p.delta, "+.2g")} [${num(p.delta_low, "+.2g")}, ${num(p.delta_high, "+.2g")}])`;
+  const change = p.delta == null ? "" : ` (${num(p.delta, "+.2g")}${range(p.delta_low, p.delta_high, "+.2g")})`;
   return fact(String(D.go.gone), "could go", note(`In the order of ${o.id}: ${o.metric} ${num(p.value, ".3g")} with ${plural(p.left, "head")}${change}${o.n ? `, n = ${o.n}` : ""}.`),
     el("button", { class: "btn", text: "Show what is left", onclick: () => { setStep(D.go.order, D.go.step); $("#pruning").scrollIntoView({ block: "start" }); } }));
 }

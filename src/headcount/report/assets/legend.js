@@ -12,7 +12,7 @@ function bars(c, w) {
   const top = Math.max(...counts, 1), step = w / BINS;
   return counts.map((n, k) => n && sv("rect", { x: k * step + .5, width: step - 1, y: TALL - TALL * n / top, height: TALL * n / top, class: "histo" }));
 }
-function draw() {
+function drawLegend() {
   const c = cols.get(S.col), box = $("#legend");
   if (!c) { box.replaceChildren(); return; }
   const w = Math.max(200, box.clientWidth || 480), [a, b] = c.domain, T = 64;
@@ -31,4 +31,4 @@ function pointer() {
   const at = [[S.hover, .5], [S.head, 1]].filter(([i]) => i != null && c.values[i] != null);
   g.replaceChildren(...at.map(([i, opacity]) => sv("path", { d: `M${place(c.values[i])} ${TALL + 7}v-11m-4.5 16h9l-4.5 -5z`, class: "needle", opacity })));
 }
-export function legend() { draw(); on("col theme size", draw); on("head hover", pointer); }
+export function legend() { drawLegend(); on("col theme size", drawLegend); on("head hover", pointer); }

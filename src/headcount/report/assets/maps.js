@@ -1,13 +1,8 @@
-import { $ } from "./dom.js";
+import { $, inflate } from "./dom.js";
 import { D, heads, stackOf } from "./data.js";
 import { pixels } from "./colour.js";
 // Maps lie in the page as base64(deflate(u16 row maxima, u8 weights)), a block an exhibit and layer, opened when looked at.
 const opened = new Map(), KEPT = 24;
-async function inflate(id) {
-  const bytes = Uint8Array.from(atob($(`#${id}`).textContent), c => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
 export function sides(i, ex) {
   const e = D.exhibits[ex], pair = e?.sides[heads[i].stack];
   return pair ? pair.map(name => e.texts[name]) : null;

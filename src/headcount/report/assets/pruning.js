@@ -1,4 +1,4 @@
-import { $, el, num, option, plural, pval, sv, unmeasured } from "./dom.js";
+import { $, el, num, option, plural, pval, range, sv, unmeasured } from "./dom.js";
 import { D, heads, kinds, mainRole, missing, present } from "./data.js";
 import { S, on, setStep } from "./state.js";
 import { saver } from "./save.js";
@@ -11,7 +11,7 @@ function makeup(list) {
   for (const h of list) count.set(mainRole(h.i).role, (count.get(mainRole(h.i).role) || 0) + 1);
   return D.kinds.map(k => [k.id, count.get(k.id) || 0]).filter(([, n]) => n);
 }
-function draw() {
+function drawCurve() {
   const o = C[S.order], same = C.filter(c => c.metric === o.metric && c.scope === o.scope), w = Math.max(260, $("#prchart").clientWidth), whole = o.points[0].left;
   const values = same.flatMap(c => c.points.flatMap(p => [p.low ?? p.value, p.high ?? p.value])).filter(v => v != null), a = Math.min(...values), b = Math.max(...values);
   const x = n => PAD + (w - PAD - 14) * (whole - n) / whole, y = v => 8 + (TOP - 24) * (1 - (v - a) / (b - a || 1)), line = c => c.points.filter(p => p.value != null).map(p => `${x(p.left).toFixed(1)},${y(p.value).toFixed(1)}`).join(" ");
@@ -29,18 +29,18 @@ function draw() {
   tell(o);
 }
 function tell(o) {
-  const p = o.points[S.step], change = p.delta != null && S.step ? `, ${num(p.delta, "+.2g")} [${num(p.delta_low, "+.2g")}, ${num(p.delta_high, "+.2g")}] against the whole model, ${pval(p.p)}` : "";
-  const quality = p.value == null ? `${o.metric} not measured` : `${o.metric} ${num(p.value, ".3g")}${p.low != null ? ` [${num(p.low, ".3g")}, ${num(p.high, ".3g")}]` : ""}`;
+  const p = o.points[S.step], change = p.delta != null && S.step ? `, ${num(p.delta, "+.2g")}${range(p.delta_low, p.delta_high, "+.2g")} against the whole model, ${pval(p.p)}` : "";
+  const quality = p.value == null ? `${o.metric} not measured` : `${o.metric} ${num(p.value, ".3g")}${range(p.low, p.high, ".3g")}`;
   $("#prtext").textContent = `${plural(p.left, "head")} left: ${quality}${change}. Left: ${makeup(left(o, S.step)).map(([r, n]) => `${n} ${kinds.get(r).title.toLowerCase()}`).join(", ")}. n = ${o.n ?? "?"}, ${o.part} examples.`;
   const slider = $("#prstep");
   slider.max = o.points.length - 1; slider.value = S.step; slider.setAttribute("aria-valuetext", `${p.left} heads left`);
 }
-const csv = () => [["order", "scope", "step", "heads_left", "metric", "value", "low", "high", "delta", "p", "removed"], ...C.flatMap(o => o.points.map((p, k) => [o.id, o.scope, k, p.left, o.metric, p.value, p.low, p.high, p.delta, p.p, p.gone.map(i => heads[i].id).join(" ")]))];
+const curveCsv = () => [["order", "scope", "step", "heads_left", "metric", "value", "low", "high", "delta", "p", "removed"], ...C.flatMap(o => o.points.map((p, k) => [o.id, o.scope, k, p.left, o.metric, p.value, p.low, p.high, p.delta, p.p, p.gone.map(i => heads[i].id).join(" ")]))];
 export function pruning() {
   const box = $("#pruning"), h2 = el("h2", { id: "ph", text: "How many heads can go" });
   if (!C.length) { box.replaceChildren(h2, unmeasured("Quality as heads are removed together.", missing("curve")?.[2])); return; }
-  box.replaceChildren(el("div", { class: "bar" }, h2, saver(() => $("#prchart"), "pruning", csv), el("label", { class: "note", for: "prorder", text: "in the order of" }), el("select", { id: "prorder", onchange: e => setStep(+e.target.value, Math.min(S.step, C[+e.target.value].points.length - 1)) }, C.map((o, k) => option(k, name(o), k === S.order)))),
+  box.replaceChildren(el("div", { class: "bar" }, h2, saver(() => $("#prchart"), "pruning", curveCsv), el("label", { class: "note", for: "prorder", text: "in the order of" }), el("select", { id: "prorder", onchange: e => setStep(+e.target.value, Math.min(S.step, C[+e.target.value].points.length - 1)) }, C.map((o, k) => option(k, name(o), k === S.order)))),
     el("p", { class: "sub", text: "Move the slider, or choose a bar: the heads that went empty out in the grid and on the map. Pale lines are random orders." }),
     el("div", { id: "prchart" }), el("label", { class: "vh", for: "prstep", text: "Step of pruning" }), el("input", { type: "range", id: "prstep", class: "prune", min: 0, oninput: e => setStep(S.order, +e.target.value) }), el("p", { class: "note", id: "prtext", "aria-live": "polite" }));
-  draw(); on("step size theme", () => { $("#prorder").value = S.order; draw(); });
+  drawCurve(); on("step size theme", () => { $("#prorder").value = S.order; drawCurve(); });
 }

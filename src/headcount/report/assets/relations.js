@@ -27,20 +27,20 @@ function ofHead() {
 const COLUMNS = [["Relation", r => r.q.relation], ["Direction", r => r.q.direction], ["Best head", r => r.i], ["Accuracy", r => r.row[1]], ["", null], ["Best offset", r => r.q.baseline], ["Gain", r => r.gain], ["p, corrected", r => r.row[4] ?? 2], ["n", r => r.q.n]];
 let order = [6, -1];
 export const headButton = i => mark(i, el("button", { class: "hd", "aria-label": heads[i].id }, sign(mainRole(i).role, mainRole(i).dir), el("span", { class: "id", text: heads[i].id })));
-function table() {
+function relationTable() {
   const rows = R.best.map(([i, ...row]) => { const q = asked(row[0]); return { i, row, q, gain: row[1] - (q.baseline ?? 0), good: stands(row, q) }; });
-  const by = COLUMNS[order[0]][1];
+  const f = COLUMNS[order[0]][1], by = order[2] ? f : r => f(r) + 9 * r.good;
   rows.sort((a, b) => order[1] * (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : 0));
-  const th = ([name, f], k) => f ? el("th", { class: k > 4 ? "r" : "", scope: "col", "aria-sort": k === order[0] ? (order[1] < 0 ? "descending" : "ascending") : "none" }, el("button", { text: name, onclick: () => { order = [k, k === order[0] ? -order[1] : k > 2 && k !== 7 ? -1 : 1]; table(); } })) : el("th", {}, el("span", { class: "vh", text: "95 % interval" }));
+  const th = ([name, f], k) => f ? el("th", { class: k > 4 ? "r" : "", scope: "col", "aria-sort": k === order[0] ? (order[1] < 0 ? "descending" : "ascending") : "none" }, el("button", { text: name, onclick: () => { order = [k, k === order[0] ? -order[1] : k > 2 && k !== 7 ? -1 : 1, true]; relationTable(); } })) : el("th", {}, el("span", { class: "vh", text: "95 % interval" }));
   const line = r => el("tr", { class: r.good ? "strong" : "weak" }, el("th", { scope: "row", text: r.q.relation }), el("td", { text: r.q.direction }), el("td", {}, headButton(r.i)), el("td", { text: pct(r.row[1]) }), el("td", { class: "wide" }, span(r.row[2], r.row[3], r.row[1], r.q.baseline, r.good, spoken(r.row, r.q))), el("td", { class: "r", text: `${pct(r.q.baseline)} at ${num(r.q.offset, "+.0f")}` }), el("td", { class: "r", text: num(100 * r.gain, "+.0f") }), el("td", { class: "r", text: pval(r.row[4]).replace("p ", "").replace("= ", "") }), el("td", { class: "r", text: r.q.n }));
   $("#reltable").replaceChildren(el("thead", {}, el("tr", {}, COLUMNS.map(th))), el("tbody", {}, rows.map(line)));
 }
-const csv = () => [["head", "relation", "direction", "accuracy", "low", "high", "baseline", "offset", "p_adjusted", "n"], ...R.best.map(([i, k, ...f]) => { const q = asked(k); return [heads[i].id, q.relation, q.direction, f[0], f[1], f[2], q.baseline, q.offset, f[3], q.n]; })];
+const relationCsv = () => [["head", "relation", "direction", "accuracy", "low", "high", "baseline", "offset", "p_adjusted", "n"], ...R.best.map(([i, k, ...f]) => { const q = asked(k); return [heads[i].id, q.relation, q.direction, f[0], f[1], f[2], q.baseline, q.offset, f[3], q.n]; })];
 export function relations() {
   const box = $("#relations"), title = el("h2", { id: "eh", text: "Which relations of words have a head" });
   if (R) {
-    box.replaceChildren(el("div", { class: "bar" }, title, saver(() => $("#reltable"), "relations", csv)), el("p", { class: "sub", text: `The best head of each relation${R.split === "report" ? ", chosen on one half of the sentences and measured on the other," : ""} against the best fixed offset. Faded rows are less than 10 points above it, or not beyond chance after correction for ${R.tests.toLocaleString("en")} tests.` }), el("div", { class: "scroll", role: "region", "aria-label": "Relations", tabindex: 0 }, el("table", { id: "reltable" })));
-    table();
+    box.replaceChildren(el("div", { class: "bar" }, title, saver(() => $("#reltable"), "relations", relationCsv)), el("p", { class: "sub", text: `The best head of each relation${R.split === "report" ? ", chosen on one half of the sentences and measured on the other," : ""} against the best fixed offset. Faded rows are less than 10 points above it, or not beyond chance after correction for ${R.tests.toLocaleString("en")} tests.` }), el("div", { class: "scroll", role: "region", "aria-label": "Relations", tabindex: 0 }, el("table", { id: "reltable" })));
+    relationTable();
   } else box.replaceChildren(title, unmeasured("Relations need text with trees.", missing("relations")?.[2]));
   ofHead(); on("head", ofHead);
 }

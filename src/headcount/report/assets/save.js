@@ -47,7 +47,7 @@ async function savePng(node, name) {
   canvas.toBlob(blob => download(blob, `${name}.png`));
 }
 // Numbers and names of ours alone: a cell never begins a formula.
-const cell = v => v == null ? "" : typeof v === "number" ? String(v) : `"${String(v).replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
-export const saveCsv = (rows, name) => download(new Blob([rows.map(r => r.map(cell).join(",")).join("\n") + "\n"], { type: "text/csv" }), `${name}.csv`);
+const csvCell = v => v == null ? "" : typeof v === "number" ? String(v) : `"${String(v).replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
+export const saveCsv = (rows, name) => download(new Blob([rows.map(r => r.map(csvCell).join(",")).join("\n") + "\n"], { type: "text/csv" }), `${name}.csv`);
 export const saver = (node, name, rows) => el("span", { class: "save" }, ...[["SVG", () => saveSvg(node(), name)], ["PNG", () => savePng(node(), name)], rows && ["CSV", () => saveCsv(rows(), name)]].filter(Boolean)
   .map(([text, f]) => el("button", { class: "btn tiny", "aria-label": `Save ${name} as ${text}`, text, onclick: f })));

@@ -12,11 +12,11 @@ function strip(c) {
   return s;
 }
 function update() {
-  const st = stackOf(heads[S.head].stack), n = st.layers * st.heads, nowhere = [];
+  const st = stackOf(heads[S.head].stack), n = st.layers * st.heads, nowhere = new Map();
   for (const s of strips) {
     const { c, x, row } = s, v = c.values[S.head], here = c.values.slice(st.first, st.first + n).some(u => u != null);
     row.hidden = !here;
-    if (!here) nowhere.push(c.note?.includes(`${st.id}: `) ? `${c.title} (${c.note.split(`${st.id}: `)[1].split("; ")[0]})` : c.title);
+    if (!here) { const why = c.note?.split(`${st.id}: `)[1]?.split("; ")[0] || ""; nowhere.set(why, [...nowhere.get(why) || [], c.title]); }
     row.classList.toggle("ph", v == null);
     s.at.setAttribute("d", v == null ? "" : `M${x(v)} 1v16`);
     s.line.setAttribute("d", v == null || c.lo?.[S.head] == null ? "" : `M${x(c.lo[S.head])} 9H${x(c.hi[S.head])}`);
@@ -26,8 +26,8 @@ function update() {
   }
   for (const g of $("#scores").children) if (g.matches("section")) g.hidden = ![...g.querySelectorAll(".st")].some(r => !r.hidden);
   const none = $("#nowhere");
-  none.hidden = !nowhere.length;
-  none.replaceChildren(el("span", { class: "tag", text: "not measured" }), ` for ${st.title.toLowerCase()}: ${nowhere.join(", ")}.`);
+  none.hidden = !nowhere.size;
+  none.replaceChildren(el("span", { class: "tag", text: "not measured" }), ` for ${st.title.toLowerCase()}: ${[...nowhere].map(([why, names]) => names.join(", ") + (why && ` (${why})`)).join("; ")}.`);
 }
 const current = () => strips.forEach(s => s.row.classList.toggle("cur", s.c.id === S.col));
 export function scores() {
