@@ -8,7 +8,7 @@ from functools import partial
 
 from headcount.heads import Head
 from headcount.journal import Journal
-from headcount.pruning.candidates import Unit, candidates, check_stacks
+from headcount.pruning.candidates import Unit, candidates, check_stacks, spared
 from headcount.pruning.counts import removed_counts
 from headcount.pruning.goal import Goal, check_reached
 from headcount.pruning.order import Order, Rank, ordered, random_scores
@@ -78,12 +78,13 @@ class Orders:
         return made
 
     def _counts(self, units: list[Unit], goal: Goal) -> list[int]:
-        total = sum(map(len, units))
+        total, how = sum(map(len, units)), self.how
         return removed_counts(
             total,
-            self.how.step,
-            convention=self.how.convention,
+            how.step,
+            convention=how.convention,
             encoder_decoder=self.subject.kind == "enc-dec",
+            spared=spared(units, how.at_least, convention=how.convention),
             also=goal.removed(total),
         )
 

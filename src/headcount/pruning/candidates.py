@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -11,7 +12,7 @@ from headcount.heads import Head
 from headcount.models.anatomy import Anatomy
 from headcount.pruning.units import units_of
 
-__all__ = ["Unit", "candidates", "check_stacks", "worth_of"]
+__all__ = ["Unit", "candidates", "check_stacks", "spared", "worth_of"]
 
 #: Heads that go together or stay together; most often one.
 Unit = tuple[Head, ...]
@@ -57,3 +58,19 @@ def worth_of(units: Iterable[Unit], scores: Mapping[Head, float]) -> list[float]
             )
         found.append(float(sum(scores[head] for head in unit)))
     return found
+
+
+def spared(units: Iterable[Unit], at_least: int, *, convention: str = "headcount") -> int:
+    """How many heads stay for good where every layer keeps at least so many.
+
+    The convention "code" has it as the authors' program, which takes layers for heads and heads
+    for layers: of 6 layers with 12 heads it spares 12 instead of 6.
+
+    >>> units = [(Head("enc", layer, head),) for layer in range(6) for head in range(12)]
+    >>> spared(units, 1), spared(units, 1, convention="code")
+    (6, 12)
+    """
+    layers = Counter(head[:2] for unit in units for head in unit)
+    if convention == "code" and at_least:
+        return at_least * max(layers.values(), default=0)
+    return sum(min(at_least, heads) for heads in layers.values())

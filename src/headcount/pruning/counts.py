@@ -18,13 +18,15 @@ def removed_counts(
     *,
     convention: str = "headcount",
     encoder_decoder: bool = False,
+    spared: int = 0,
     also: int | None = None,
 ) -> list[int]:
     """How many of `total` heads are gone after each step of so many percent, rounded down.
 
     By default the last head stays. The convention "paper" goes on to no heads at all. "code" is
     the authors' programs: the one for BERT ends at no heads too, the one for translation rounds
-    up and stops before. `also` is one more number that must be among them.
+    up and stops before. `spared` heads may never go: steps end at the first that would need them.
+    `also` is one more number that must be among them.
 
     >>> removed_counts(72, 25), removed_counts(72, 25, also=30)
     ([18, 36, 54], [18, 30, 36, 54])
@@ -39,4 +41,5 @@ def removed_counts(
     found = {rounded(round(total * step * number / 100, 6)) for number in steps}
     found |= set() if also is None else {also}
     most = total if convention != "headcount" and not spoken else total - 1
+    most = min(most, total - spared)
     return sorted(count for count in found if 0 < count <= most or count == also)

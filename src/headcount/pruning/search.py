@@ -18,6 +18,7 @@ from headcount.pruning.curve import point_name
 from headcount.pruning.order import Order
 from headcount.pruning.points import point_of
 from headcount.stats.paired_shares import paired_share_interval
+from headcount.stats.resample import DRAWS
 from headcount.stats.results import Floats
 from headcount.sweeps import Sweep
 
@@ -43,6 +44,7 @@ def search(
     max_loss: float,
     *,
     confidence: float = CONFIDENCE,
+    draws: int = DRAWS,
     seed: int = 0,
 ) -> Found:
     """The last step of an order, tried in turn, whose loss is surely within `max_loss` points.
@@ -52,13 +54,15 @@ def search(
     if not max_loss >= 0:
         raise UsageError(f"The loss allowed is {max_loss:g} points; it must be 0 or more.")
     limit = max_loss * point_of(found.baseline.name)
-    bounds = loss_bounds(_along(found, order), confidence=confidence, seed=seed)
+    bounds = loss_bounds(_along(found, order), confidence=confidence, draws=draws, seed=seed)
     passed = bounds <= limit
     step = len(passed) if passed.all() else int(np.argmin(passed))
     return Found(step, bounds, limit)
 
 
-def loss_bounds(found: Sweep, *, confidence: float = CONFIDENCE, seed: int = 0) -> Floats:
+def loss_bounds(
+    found: Sweep, *, confidence: float = CONFIDENCE, draws: int = DRAWS, seed: int = 0
+) -> Floats:
     """The one-sided upper confidence bound of what each intervention costs, uncorrected.
 
     From the paired bootstrap; for accuracy, where the bootstrap is too sure of few examples, from
@@ -69,7 +73,7 @@ def loss_bounds(found: Sweep, *, confidence: float = CONFIDENCE, seed: int = 0) 
         right = np.stack([outcome.scores for outcome in found.outcomes], axis=1)
         interval = paired_share_interval(right, found.baseline.scores, confidence=both_sides)
         return -np.asarray(interval.low)
-    compared = found.losses(confidence=both_sides, correction="none", seed=seed)
+    compared = found.losses(confidence=both_sides, correction="none", draws=draws, seed=seed)
     # A metric that is undefined without these heads is as bad as it can be.
     return np.nan_to_num(np.asarray(compared.high), nan=np.inf)
 

@@ -1,0 +1,214 @@
+"""The plan of a pruning: chosen on one half, judged on the other, kept unit by unit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from subjects import save
+from tiny_subjects import classifier, translator, writer
+from tiny_tokenizers import ENGLISH, PAIRS
+
+import headcount as hc
+from headcount import tasks
+from headcount.errors import InputError, RunError, UsageError
+from headcount.journal import Journal
+from headcount.prune_plan import plan_of_heads, prune_plan
+from headcount.pruning.curve import COLUMNS
+from headcount.run import Run
+from headcount.wiring import valve
+
+LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS * 3)]
+CLASSES = tasks.classification(LABELLED, metric="loss")
+
+
+def test_each_point_is_the_model_with_these_heads_shut() -> None:
+    subject = translator()
+    task = tasks.translation(PAIRS * 2, metric="loss")
+    plan = prune_plan(subject, task, "gradient,random", step=25, drop_share=0.5, randoms=2)
+    assert list(plan.curve.columns) == list(COLUMNS)
+    assert list(dict.fromkeys(plan.curve["order"])) == ["gradient", "random 0", "random 1"]
+    choose, held_out = task.split(0.5, 0)
+    whole = held_out.evaluate(subject)
+    for order in plan.orders:
+        rows = plan.curve[plan.curve["order"] == order.name]
+        for step, row in zip(range(len(order) + 1), rows.to_dict("records"), strict=True):
+            with valve(subject, dict.fromkeys(order.gone(step), 0.0)):
+                found = held_out.evaluate(subject)
+            assert row["value"] == pytest.approx(found.value, rel=1e-5)
+            assert row["delta"] == pytest.approx(found.value - whole.value, abs=1e-5)
+            assert row["heads_left"] == len(subject.heads) - len(order.gone(step))
+            assert row["more"] == "worse"
+    ranked = hc.score(subject, choose).rank("gradient")
+    assert plan.going == tuple(reversed(ranked))[: len(plan.going)]
+    assert len(plan.going) == len(subject.heads) // 2
+
+
+def test_estimated_again_is_estimated_without_the_heads_that_are_gone() -> None:
+    subject = classifier()
+    plan = prune_plan(subject, CLASSES, exact=True, step=25, keep=2)
+    choose, _ = CLASSES.split(0.5, 0)
+    first = hc.score(subject, choose).rank("gradient")[::-1][:2]
+    again = hc.score(hc.prune(subject, first), choose).rank("gradient")[::-1][:2]
+    assert plan.orders[0].name == "gradient exact"
+    assert plan.orders[0].steps[:2] == (tuple(first), tuple(again))
+    assert len(plan.going) == 6
+
+
+def test_stacks_by_themselves_and_heads_in_every_layer() -> None:
+    subject, task = translator(), tasks.translation(PAIRS, metric="loss")
+    plan = prune_plan(subject, task, "random", randoms=1, step=50, by_stack=True)
+    assert [order.scope for order in plan.orders] == ["all", "enc", "dec", "cross"]
+    assert {head.stack for head in plan.orders[2].gone(1)} == {"dec"}
+    assert plan.going == ()
+    kept = prune_plan(subject, task, "random", stacks=["enc"], at_least=1, keep=2, step=50)
+    left = {h.layer for h in subject.heads if h.stack == "enc" and h not in kept.going}
+    assert left == {0, 1}
+    with pytest.raises(UsageError, match="7 heads are to go, but no more than 6 can while every"):
+        prune_plan(subject, task, "random", stacks=["enc"], at_least=1, keep=1)
+
+
+def test_groups_go_whole() -> None:
+    subject = writer("llama", num_key_value_heads=2)
+    plan = prune_plan(subject, tasks.lm(ENGLISH), step=25, drop_share=0.3)
+    assert len(plan.going) == 2  # 0.3 of 8 heads, and a group is 2
+    assert hc.prune(subject, plan.going).heads == [h for h in subject.heads if h not in plan.going]
+
+
+def test_a_column_of_ones_own_and_lower_is_more() -> None:
+    subject = classifier()
+    lower = hc.Column("mine", meaning="Mine.", direction="lower")
+    table = hc.HeadTable.of(subject.heads, {"mine": np.arange(8.0)}, [lower])
+    plan = prune_plan(subject, CLASSES, "mine", table=table, keep=7)
+    assert plan.going == (subject.heads[-1],)
+
+
+def test_the_largest_sure_removal_follows_from_the_curve() -> None:
+    subject = classifier()
+    plan = prune_plan(subject, CLASSES, max_loss=50, step=25)
+    assert plan.found is not None
+    assert plan.step == 3
+    assert len(plan.going) == 6
+    none = prune_plan(subject, CLASSES, max_loss=0, step=25)
+    assert none.found is not None
+    passed = none.found.bounds <= 0
+    assert none.step == (3 if passed.all() else int(np.argmin(passed)))
+
+
+def test_heads_that_were_chosen_already() -> None:
+    subject = classifier()
+    heads = subject.heads[:3]
+    plan = plan_of_heads(subject, CLASSES, heads)
+    assert plan.curve["part"].tolist() == ["all", "all"]
+    assert plan.curve["heads_left"].tolist() == [8, 5]
+    assert plan.curve["n"].iloc[0] == len(CLASSES)
+
+
+def test_too_few_examples_for_a_test_lose_no_curve() -> None:
+    plan = prune_plan(classifier(), CLASSES.limit(4), step=50)
+    assert plan.curve["p"].isna().all()
+    assert any("The curve is not tested." in note for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"keep": 2, "drop_share": 0.5}, "More than one goal was given"),
+        ({"keep": 0}, "0 heads are to be kept; keep 1 or more"),
+        ({"keep": 8}, "8 heads are to be kept, and there are 8 to choose from"),
+        ({"drop_share": 1.5}, "The share to drop is 1.5; it must be above 0 and below 1"),
+        ({"max_loss": -1}, "The loss allowed is -1 points"),
+        ({"by": "gradiant"}, "There is no score 'gradiant'"),
+        ({"stacks": ["dec"]}, "There is no stack 'dec' in this model; it has enc"),
+        ({"step": 200}, "The step is 200; it must be above 0 and at most 100"),
+    ],
+)
+def test_what_cannot_be_is_told(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        prune_plan(classifier(), CLASSES, **given)
+
+
+def test_one_example_cannot_be_halved() -> None:
+    with pytest.raises(InputError, match="has 1 example; heads are chosen on one half"):
+        prune_plan(classifier(), CLASSES.limit(1))
+
+
+# --- broken off, and gone on with ---------------------------------------------------------------
+
+
+def test_broken_off_anywhere_it_ends_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = classifier()
+    options: dict[str, Any] = {"exact": True, "step": 25, "keep": 4, "batch_size": 4}
+    plain = prune_plan(subject, CLASSES, "gradient,random", **options)
+    added, left = Journal.append, [0]
+
+    def stopping(journal: Journal, unit: str, result: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        added(journal, unit, result)
+
+    monkeypatch.setattr(Journal, "append", stopping)
+    tries = 0
+    while True:
+        left[0], tries = 8, tries + 1
+        try:
+            plan = prune_plan(subject, CLASSES, "gradient,random", run=tmp_path / "run", **options)
+            break
+        except KeyboardInterrupt:
+            assert tries < 60
+    assert tries > 2
+    assert plan.going == plain.going
+    pd.testing.assert_frame_equal(plan.curve, plain.curve, rtol=1e-6)
+    kept = Run.open(tmp_path / "run", create=False).read_frame("curve")
+    pd.testing.assert_frame_equal(kept, plain.curve, check_dtype=False, rtol=1e-6)
+
+
+def test_another_pruning_is_not_mixed_in(tmp_path: Path) -> None:
+    subject = classifier()
+    prune_plan(subject, CLASSES, "random", keep=4, run=tmp_path / "run")
+    with pytest.raises(RunError, match=r"was begun with goal = .4 heads kept., and now goal"):
+        prune_plan(subject, CLASSES, "random", keep=5, run=tmp_path / "run")
+
+
+SCRIPT = """
+import os, signal
+import headcount as hc
+from headcount.journal import Journal
+from headcount.prune_plan import prune_plan
+added, left = Journal.append, 9
+def append(journal, unit, result):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    added(journal, unit, result)
+Journal.append = append
+task = hc.tasks.classification("dev.tsv", metric="loss")
+prune_plan(hc.load("model", device="cpu"), task, step=25, keep=4, batch_size=4, run="run")
+"""
+
+
+def test_killed_outright_it_goes_on(tmp_path: Path) -> None:
+    save(tmp_path / "model", "bert", "wordpiece", model_class="BertForSequenceClassification")
+    rows = [f"{text}\t{label}" for text, label in LABELLED]
+    (tmp_path / "dev.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    killed = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, env=os.environ)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / "run" / "prune.jsonl").stat().st_size > 0
+    subject = hc.load(str(tmp_path / "model"), device="cpu")
+    task = tasks.classification(str(tmp_path / "dev.tsv"), metric="loss")
+    options: dict[str, Any] = {"step": 25, "keep": 4, "batch_size": 4}
+    again = prune_plan(subject, task, run=tmp_path / "run", **options)
+    plain = prune_plan(subject, task, **options)
+    assert again.going == plain.going
+    pd.testing.assert_frame_equal(again.curve, plain.curve, rtol=1e-6)
