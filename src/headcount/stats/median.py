@@ -25,7 +25,7 @@ def median_interval(values: npt.ArrayLike, confidence: float = 0.95) -> Interval
     count = len(ordered)
     tail = (1 - read_share(confidence, "confidence")) / 2
     cut = int(np.sum(bdtr(np.arange(count), count, 0.5) <= tail)) if count else 0
-    middle = np.median(ordered) if count else np.float64(np.nan)
+    middle = np.asarray(np.median(ordered) if count else np.nan)[()]
     if not cut:
         return Interval(middle, np.asarray(np.nan)[()], np.asarray(np.nan)[()])
     return Interval(middle, ordered[cut - 1], ordered[count - cut])
