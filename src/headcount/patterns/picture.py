@@ -1,0 +1,62 @@
+"""Maps of any size as pictures of one size, so that one network can look at all of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["CHANNELS", "SIDE", "pictures", "shrink"]
+
+#: Pixels of a side.
+SIDE = 32
+#: Ink, weight against even attention, columns of specials, own text of a pair.
+CHANNELS = 4
+
+#: The weight that is drawn as full ink: this quantile of the picture, as a viewer would scale it.
+_FULL = 0.99
+#: Cells of one text in a pair of texts; channels of a single text have none.
+_MOST = float(torch.log1p(torch.tensor(float(SIDE))))
+
+
+def pictures(maps: Tensor, special: Tensor, segment: Tensor) -> Tensor:
+    """Maps `[head, query, key]` of one text as `[head, channel, pixel, pixel]`.
+
+    Areas are averaged, so a line or a column stays where it was, whatever the size. `special` and
+    `segment` are `[key]`: places the tokenizer added, and 0 or 1 for the two texts of a pair.
+
+    >>> eye = torch.eye(64)[None]
+    >>> drawn = pictures(eye, torch.zeros(64, dtype=torch.bool), torch.zeros(64, dtype=torch.long))
+    >>> drawn.shape, drawn[0, 0].diagonal().min().item()
+    (torch.Size([1, 4, 32, 32]), 1.0)
+    """
+    size = maps.shape[-1]
+    area = shrink(size, maps.device)
+    seen = area @ maps.float() @ area.T
+    full = seen.flatten(1).quantile(_FULL, dim=1).clamp_min(1e-9)[:, None, None]
+    ink = (seen / full).clamp(0, 1).sqrt()
+    lift = (size * seen).clamp_min(0).log1p() / _MOST
+    marks = _marks(area, special, segment).expand(len(maps), -1, -1, -1)
+    return torch.cat([ink[:, None], lift[:, None], marks], dim=1)
+
+
+def shrink(size: int, device: torch.device | str = "cpu") -> Tensor:
+    """The shares `[pixel, token]` that tokens have in pixels; rows add up to 1.
+
+    >>> shrink(64)[0, :3].tolist()
+    [0.5, 0.5, 0.0]
+    """
+    edges = torch.arange(SIDE + 1, dtype=torch.float64) * size / SIDE
+    places = torch.arange(size, dtype=torch.float64)
+    start = torch.maximum(edges[:-1, None], places)
+    stop = torch.minimum(edges[1:, None], places + 1)
+    shares = (stop - start).clamp_min(0) * SIDE / size
+    return shares.float().to(device)
+
+
+def _marks(area: Tensor, special: Tensor, segment: Tensor) -> Tensor:
+    """Where specials stand, and which cells belong to one text; the latter for pairs alone."""
+    columns = (area @ special.float()).expand(SIDE, SIDE)
+    second = area @ segment.clamp(0, 1).float()
+    same = torch.outer(second, second) + torch.outer(1 - second, 1 - second)
+    paired = (segment > 0).any().float()
+    return torch.stack([columns, same * paired])
