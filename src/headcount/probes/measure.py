@@ -12,7 +12,7 @@ from headcount.probes.batch import batch_of, in_order
 from headcount.probes.example import Example
 from headcount.probes.scorer import Scorer
 from headcount.probes.train import allowed
-from headcount.stats import Interval, bootstrap_interval
+from headcount.stats import Interval, bootstrap_interval, ratio
 
 __all__ = ["Choose", "choice_of", "hits", "right_branching", "uas"]
 
@@ -60,5 +60,7 @@ def hits(choose: Choose, examples: Sequence[Example]) -> NDArray[np.int64]:
 
 def uas(found: NDArray[np.int64]) -> Interval:
     """The share, with an interval from resampled sentences; several seeds may be averaged first."""
-    value, low, high = bootstrap_interval(found)
-    return Interval(value, low, high)
+    if len(found) > 1:
+        return bootstrap_interval(found)
+    unknown = np.array(np.nan)
+    return Interval(ratio(found.sum(0, dtype=float)), unknown, unknown)

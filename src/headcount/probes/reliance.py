@@ -13,7 +13,7 @@ from headcount.heads import Head
 from headcount.probes.batch import batch_of, in_order
 from headcount.probes.example import UNKNOWN, Example
 from headcount.probes.scorer import Scorer
-from headcount.stats import bootstrap_interval
+from headcount.stats import bootstrap_interval, ratio
 from headcount.table import HeadTable
 
 __all__ = ["PROBE_WEIGHT", "reliance"]
@@ -46,7 +46,7 @@ def reliance(
     their mean counts. Heads of other stacks than the probed one are NA.
     """
     sums = np.array([row for group in in_order(examples, _AT_ONCE) for row in _sums(scorer, group)])
-    found = bootstrap_interval(sums)
+    found = bootstrap_interval(sums) if len(sums) > 1 else _of_one(sums[0])
     spots = {head: spot for spot, head in enumerate(probed)}
     values, low, high = (
         [float(part[spots[head]]) if head in spots else np.nan for head in heads] for part in found
@@ -61,6 +61,12 @@ def reliance(
         list(heads), {name: values}, [PROBE_WEIGHT], low={name: low}, high={name: high},
         notes=notes, **about,
     )  # fmt: skip
+
+
+def _of_one(sums: np.ndarray) -> tuple[np.ndarray, ...]:
+    """One sentence has values, and no interval."""
+    unknown = np.full(len(sums), np.nan)
+    return ratio(sums), unknown, unknown
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from headcount.probes.batch import ProbeBatch
 from headcount.probes.layout import EXTRA
@@ -36,32 +37,43 @@ class WordScores(Scorer):
         self.register_buffer("vectors", vectors.float(), persistent=False)
 
     def forward(self, batch: ProbeBatch) -> Tensor:
-        """The scores; only ROOT's column needs a gradient of the maps, so it is made apart."""
-        both, weights = self._maps(batch), self._weights(batch)
-        column = with_root(both[..., : 1 + EXTRA], self.root)[..., :1]
-        words = both[..., EXTRA:, EXTRA:]
-        root = (column * weights[..., :1]).sum(1)
-        return torch.cat([root, (words * weights[..., 1:]).sum(1)], dim=-1)
+        """The scores: two products for each place, and no weight for any pair is ever written."""
+        assert batch.maps is not None
+        dependent, candidate, told = self._weights(batch)
+        (own, own_back), (other, other_back) = dependent.chunk(2, -1), candidate.chunk(2, -1)
+        by_row = torch.stack([own, other_back], dim=2) @ batch.maps.transpose(1, 2)
+        by_column = torch.stack([own_back, other], dim=2) @ batch.maps.permute(0, 3, 1, 2)
+        of_dependent = by_row[:, :, 0] + by_column[:, :, 0]
+        of_candidate = by_row[:, :, 1] + by_column[:, :, 1]
+        both = of_dependent * told[:, None] + of_candidate.transpose(1, 2)
+        return with_root(both, self.root)
 
     def contributions(self, batch: ProbeBatch) -> Tensor:
         """Each head's part of the scores, both directions together."""
-        parts = with_root(self._maps(batch), self.root) * self._weights(batch)
-        forth, back = parts.chunk(2, dim=1)
-        return forth + back
-
-    def _maps(self, batch: ProbeBatch) -> Tensor:
-        """Maps of both directions, one after the other."""
         assert batch.maps is not None
-        return torch.cat([batch.maps, batch.maps.transpose(2, 3)], dim=1)
+        dependent, candidate, told = self._weights(batch)
+        weights = dependent[:, :, None] * told[:, None, :, None] + candidate[:, None]
+        forth, back = weights.permute(0, 3, 1, 2).chunk(2, dim=1)
+        both = batch.maps * forth + batch.maps.transpose(2, 3) * back
+        return with_root(both, self.root)
 
-    def _weights(self, batch: ProbeBatch) -> Tensor:
-        """What each map counts for each pair, ``[batch, 2 * head, word, candidate]``."""
+    def _weights(self, batch: ProbeBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """What the maps count by dependent and by candidate, ``[batch, place, 2 * head]`` each.
+
+        Last, ``[batch, place]``: whether the dependent has a say at this candidate. Places are
+        start, end, the words; at the first two the candidate is ROOT, and there is no dependent.
+        """
         words = self.vectors[batch.words]
         candidates, told = candidate_vectors(words, batch.sizes, self.shifted)
         by_dependent, by_candidate = self.kernel.chunk(2)
-        dependent = (words @ by_dependent).transpose(1, 2)[..., None]
-        candidate = (candidates @ by_candidate + self.bias).transpose(1, 2)[:, :, None]
-        return (dependent * told[:, None, None] if self.shifted else dependent) + candidate
+        dependent = pad(words @ by_dependent, (0, 0, EXTRA, 0))
+        candidate = candidates @ by_candidate + self.bias
+        return dependent, _twice_root(candidate), _twice_root(told)
+
+
+def _twice_root(of_candidates: Tensor) -> Tensor:
+    """Candidates as places: ROOT is start as well as end."""
+    return torch.cat([of_candidates[:, :1], of_candidates], dim=1)
 
 
 def candidate_vectors(words: Tensor, sizes: Tensor, shifted: bool) -> tuple[Tensor, Tensor]:
