@@ -1,0 +1,222 @@
+"""`headcount prune`: heads removed, the model saved, the curve told; and what is refused."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from subjects import save
+from tiny_tokenizers import ENGLISH, PAIRS
+from transformers import PreTrainedModel
+
+import headcount as hc
+from headcount.journal import Journal
+from headcount.run import Run
+
+TASK = "classification:dev.tsv,metric=loss"
+
+
+@pytest.fixture
+def classes(tmp_path: Path) -> Path:
+    """A folder with a tiny classifier and its examples."""
+    save(tmp_path / "model", "bert", "wordpiece", model_class="BertForSequenceClassification")
+    rows = [f"{text}\t{number % 2}" for number, (text, _) in enumerate(PAIRS * 2)]
+    (tmp_path / "dev.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    return tmp_path
+
+
+# --- what it does -------------------------------------------------------------------------------
+
+
+def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: Path) -> None:
+    line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--step", 25]
+    ended = headcount(*line, "--by", "gradient,random", "-o", "small")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0].startswith("By gradient: loss (higher is worse) over 10 examples (held-out)")
+    assert lines[2].split()[:2] == ["0", "8"]
+    chosen = next(line for line in lines if line.startswith("→"))
+    assert chosen.split()[1:3] == ["4", "4"]
+    assert "random 0  random 1  random 2" in ended.out
+    told = " ".join(ended.out.split())
+    assert "4 of 8 heads removed (enc 4): enc." in told
+    assert "Loads with AutoModelForSequenceClassification.from_pretrained('small/model'" in told
+    assert "Wrote small/ (headcount ls small/run lists what run/ holds)." in told
+    small = hc.load("small/model", device="cpu")
+    run = Run.open(classes / "small" / "run", create=False)
+    going = run.stages["prune"]["settings"]["going"]
+    assert {str(head) for head in small.heads}.isdisjoint(going)
+    assert len(small.heads) == 4
+    assert set(run.read_frame("curve")["order"]) == {"gradient", "random 0", "random 1", "random 2"}
+    assert run.read_table().names == ["gradient"]
+    assert not (classes / "small" / "run" / "prune.jsonl").exists()
+    picture = (classes / "small" / "curve.svg").read_text()
+    assert picture.startswith("<?xml")
+    again = headcount(*line, "-o", "small")
+    assert again.code == 2
+    assert (
+        "'small' holds a pruned model already; choose another folder, or pass --force" in again.err
+    )
+
+
+def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
+    line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--step", 50, "--dry-run"]
+    ended = headcount(*line)
+    assert (ended.code, ended.err) == (0, "")
+    told = " ".join(ended.out.split())
+    assert "4 heads can go: with 95% confidence no more than 50 nats is lost" in told
+    assert "4 of 8 heads would go (enc 4): enc." in told
+    assert "parameters " in told
+    assert sorted(path.name for path in classes.iterdir()) == ["dev.tsv", "model"]
+
+
+def test_the_same_for_machines(headcount: Callable, classes: Path) -> None:
+    line = ["prune", "model", "--task", TASK, "--max-loss", 0, "--step", 50, "--dry-run", "--json"]
+    told = json.loads(headcount(*line).out)
+    assert told["limit"] == 0
+    assert len(told["bounds"]) == 1
+    assert len(told["curve"]) == 2
+    assert told["heads"]["before"] == 8
+    assert told["parameters"]["before"] >= told["parameters"]["after"]
+    assert (told["step"] == 1) is (told["bounds"][0] <= 0)
+    assert told["chosen"]["part"] == "held-out"
+
+
+def test_nothing_that_can_go_for_sure(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.prune_run.can_draw", lambda: False)
+    line = ["prune", "model", "--task", "classification:dev.tsv", "--max-loss", 0.5, "-o", "small"]
+    ended = headcount(*line)  # ten held-out examples can promise no half point of accuracy
+    assert (ended.code, ended.err) == (0, "")
+    told = " ".join(ended.out.split())
+    assert "No head can go for sure within 0.5 points of accuracy (0.005): the first step" in told
+    assert "Note: No curve.svg was drawn: that takes matplotlib (pip install matplotlib)." in told
+    assert [path.name for path in (classes / "small").iterdir()] == ["run"]
+
+
+def test_named_heads_need_no_task(headcount: Callable, classes: Path) -> None:
+    ended = headcount("prune", "model", "--heads", "enc.0.1,enc.1", "--dry-run")
+    assert (ended.code, ended.err) == (0, "")
+    told = " ".join(ended.out.split())
+    assert "5 of 8 heads would go (enc 5): enc.0.1, enc.1.0, enc.1.1, enc.1.2, enc.1.3" in told
+    measured = headcount("prune", "model", "--heads", "enc.0.1", "--task", TASK, "--dry-run")
+    assert "By heads: loss (higher is worse) over 20 examples (all)" in measured.out
+    assert list(classes.iterdir())
+
+
+def test_broken_off_it_goes_on(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["prune", "model", "--task", TASK, "--max-loss", 0, "--step", 50, "-o", "small"]
+    added = Journal.append
+
+    def stopping(journal: Journal, unit: str, result: object) -> None:
+        if unit.startswith("curve batch"):
+            raise KeyboardInterrupt
+        added(journal, unit, result)
+
+    monkeypatch.setattr(Journal, "append", stopping)
+    ended = headcount(*line)
+    assert ended.code == 130
+    assert "Interrupted; what was measured is in small/run/, and the same command" in ended.err
+    monkeypatch.setattr(Journal, "append", added)
+    monkeypatch.setattr("headcount.prune_orders.score", lambda *_, **__: pytest.fail("scored anew"))
+    monkeypatch.setattr("headcount.prune_run._saved", lambda *_: {})
+    assert headcount(*line).code == 0
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ([], 2, "No goal was given; say how far to go with one of --max-loss, --keep"),
+        (["--keep", 3, "--heads", "enc.0.1"], 2, "--keep and --heads were both given"),
+        (["--heads", "enc"], 2, "All 8 heads of the model would go; leave at least one"),
+        (["--heads", "enc.0.1,enc.0.1"], 2, "enc.0.1 is named twice; name each head"),
+        (["--heads", "enc.0.9"], 2, "There is no head enc.0.9; this model has enc.0.0 to"),
+        (["--heads", "first"], 2, "'first' is not a head's name"),
+        (["--drop-share", 2], 2, "The share to drop is 2; it must be above 0 and below 1"),
+        (["--keep", 9], 2, "9 heads are to be kept, and there are 8 to choose from"),
+        (["--keep", 1, "--at-least", 1], 2, "7 heads are to go, but no more than 6 can"),
+        (["--keep", 3, "--by", "gradiant"], 2, "There is no score 'gradiant'"),
+        (["--keep", 3, "--stacks", "cross"], 2, "There is no stack 'cross' in this model"),
+        (["--keep", 3, "--export", "onnx"], 2, "--export writes a folder, and --dry-run"),
+        (["--keep", 3, "-o", "here"], 2, "Both -o and --dry-run were given"),
+        (["--keep", 3, "--scores", "nowhere"], 1, "nowhere"),
+    ],
+)
+def test_mistakes_are_told(
+    headcount: Callable, classes: Path, words: list[str], code: int, message: str
+) -> None:
+    ended = headcount("prune", "model", "--task", TASK, "--dry-run", *words)
+    assert (ended.code, ended.out) == (code, "")
+    assert message in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_goal_without_a_task_or_a_folder(headcount: Callable, classes: Path) -> None:
+    ended = headcount("prune", "model", "--keep", 3, "--dry-run")
+    assert "--keep needs a task to choose heads by" in ended.err
+    ended = headcount("prune", "model", "--keep", 3, "--task", TASK)
+    assert "Neither -o nor --dry-run was given" in ended.err
+
+
+def test_a_head_inside_a_group_cannot_go_alone(headcount: Callable, tmp_path: Path) -> None:
+    save(tmp_path / "llama", "llama", "llama", num_key_value_heads=2)
+    (tmp_path / "texts.txt").write_text("\n".join(ENGLISH))
+    ended = headcount("prune", "llama", "--heads", "dec.0.1", "--task", "lm:texts.txt", "-o", "out")
+    assert (ended.code, ended.out) == (2, "")
+    assert "Heads of dec.0 cannot go alone: 2 query heads share the keys of a group" in ended.err
+    assert "add dec.0.0" in ended.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_there_is_left_alone(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
+    (classes / "mine").mkdir()
+    (classes / "mine" / "notes.txt").write_text("dear diary")
+    line = ["prune", "model", "--heads", "enc.0.1", "-o"]
+    ended = headcount(*line, "mine")
+    assert (ended.code, ended.out) == (2, "")
+    assert "'mine' is a folder that is not empty; choose another name, or pass --force" in ended.err
+    ended = headcount(*line, "dev.tsv")
+    assert "'dev.tsv' is a file; choose another name for the output folder." in ended.err
+    assert headcount(*line, "mine", "--force").code == 0
+    assert (classes / "mine" / "notes.txt").read_text() == "dear diary"
+    assert (classes / "mine" / "model" / "config.json").exists()
+
+
+def test_a_full_disk_leaves_no_half_model_and_loses_nothing(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ["prune", "model", "--task", TASK, "--keep", 4, "--step", 50, "-o", "small"]
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(PreTrainedModel, "save_pretrained", full)
+        ended = headcount(*line)
+    assert ended.code == 1
+    assert "small/model could not be written: the disk is full." in ended.err
+    assert sorted(path.name for path in (classes / "small").iterdir()) == ["run"]
+    assert (classes / "small" / "run" / "prune.jsonl").exists()  # and the same command goes on
+
+
+def test_a_model_pruned_by_an_older_tool_is_noted(headcount: Callable, classes: Path) -> None:
+    config = json.loads((classes / "model" / "config.json").read_text())
+    config["pruned_heads"] = {"0": [1]}
+    (classes / "model" / "config.json").write_text(json.dumps(config))
+    ended = headcount("prune", "model", "--heads", "enc.0.1", "--dry-run")
+    assert ended.code == 0
+    told = " ".join(ended.out.split())
+    assert "lists pruned_heads" in told
+    assert "which transformers 5 ignores" in told
