@@ -9,6 +9,10 @@ from typing import Any
 
 from headcount.errors import UsageError
 from headcount.heads import STACKS
+from headcount.patterns.classify import Judge
+from headcount.patterns.kinds import PATTERN
+from headcount.patterns.shares import with_pattern
+from headcount.patterns.tally import Patterns
 from headcount.roles.catalogue import all_roles, judged
 from headcount.roles.role import Role
 from headcount.roles.verdicts import verdict_frame
@@ -25,7 +29,7 @@ from headcount.text.encode import Long
 from headcount.text.ready import is_ready
 from headcount.text.words import Rows
 
-__all__ = ["Progress", "survey"]
+__all__ = ["Progress", "stacks_of", "survey"]
 
 
 def survey(
@@ -53,6 +57,7 @@ def survey(
     limit: int | None = None,
     seed: int | None = None,
     offset_mass: bool = False,
+    patterns: bool | Judge = False,
     tallies: Sequence[Tally] = (),
     progress: Progress | None = None,
     telling: Telling | None = None,
@@ -64,7 +69,9 @@ def survey(
     "code"; `columns` chooses some of the columns, `stacks` some of the stacks, `tallies` adds
     your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
     of a pair the segment 0, as Clark's extraction did; `offset_mass` adds the whole distribution
-    of mass by offset to `table.details`. Nothing of the model is changed.
+    of mass by offset to `table.details`. `patterns` adds the shares of Kovaleva et al.'s five
+    patterns, told by the bundled network (True, "network") or by the "rule", and the column
+    `pattern`. Nothing of the model is changed.
 
     A `treebank`, `coref` (coreference) or `arguments` (predicates with theirs) is a corpus with
     words, read beside the text, or in its place where there is none; `parser` makes a treebank of
@@ -80,19 +87,22 @@ def survey(
     """
     _check_call(subject, columns, tallies)
     check_control(control, control_seeds)
-    manner = Manner(_stacks(subject, stacks), batch_size, max_length, long, chat, segments)
+    columns, patterned = _asked(columns, patterns, convention)
+    manner = Manner(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
     annotated = {"treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser}
     corpora = _corpora(subject, corpus, manner, limit=limit, seed=seed, **annotated)
     given = control is not None or any(one is not None for one in annotated.values())
     judging = _roles(roles, given)
     reads = frozenset(name for role in judging for name in role.reads)
     wishes = Wishes(
-        convention, columns, tallies, offset_mass, reads, word_rows, relations,
+        convention, columns, [*patterned, *tallies], offset_mass, reads, word_rows, relations,
         frequencies_of(frequencies), {"seed": seed, "limit": limit},
     )  # fmt: skip
     programme = planned(subject, corpora, manner, wishes)
     unused = programme.again()
     table = programme.run(subject, telling or _bar_of(progress))
+    if patterned:
+        table = with_pattern(table)
     if judging:
         twins = twin_tables(subject, unused, control, control_seeds, telling) if control else []
         beside(table, twins)
@@ -114,7 +124,7 @@ def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
         raise UsageError(f"tallies is {tallies!r}; give a list of tallies, e.g. [MyTally()].")
 
 
-def _stacks(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
+def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
     """The stacks to look at, in their order; those that were asked for must be there."""
     there = subject.anatomy.stacks
     if stacks is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headcount.cli import options, role_options, survey_options
 from headcount.cli.annotation import Annotation, read_annotated
 from headcount.cli.corpus import named_corpus
+from headcount.cli.families import families_json, print_families, watched, write_families
 from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json
 from headcount.cli.progress import bar, told
@@ -37,6 +38,8 @@ def survey(
     chat: options.Chat = False,
     own_output: survey_options.OwnOutput = False,
     offset_mass: survey_options.OffsetMass = False,
+    families: survey_options.Families = False,
+    patterns: survey_options.Patterns = False,
     replace: survey_options.Replace = False,
     treebank: role_options.Treebank = None,
     coref: role_options.Coref = None,
@@ -93,6 +96,7 @@ def survey(
             corpus, annotated = _translated(subject, corpus, annotated, batch_size)
         from headcount.survey import survey as measure
 
+        watching = watched(convention) if families else []
         table = measure(
             subject,
             corpus,
@@ -113,15 +117,19 @@ def survey(
             long=long,  # type: ignore[arg-type]  # one of the three, as checked above
             chat=chat,
             offset_mass=offset_mass,
+            patterns=patterns,
             limit=limit,
             seed=seed,
+            tallies=watching,
             telling=bar,
         )
         other_texts = [] if stage is None else write(stage, table, replace)
+        kin = write_families(run, subject, watching, table, seed)
     if json:
-        print_json(survey_json(table))
+        print_json(survey_json(table) | families_json(kin))
         return
     print_survey(table, subject, chosen, wanted, other_texts)
+    print_families(kin)
     if out is not None:
         output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
     elif "roles" in table.details:
@@ -170,11 +178,14 @@ def _stacks(given: str | None) -> list[str] | None:
 
 def _check_columns(columns: list[str] | None, convention: str) -> None:
     """Refuse a column that is not known before a model is loaded for it."""
+    from headcount.patterns.kinds import COLUMNS, PATTERN
     from headcount.tallies.catalogue import chosen_tallies
 
     if columns is not None and not columns:
         raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
-    chosen_tallies(columns, convention)
+    patterns = {PATTERN.name, *(column.name for column in COLUMNS)}
+    others = None if columns is None else [name for name in columns if name not in patterns]
+    chosen_tallies(others, convention)
 
 
 def _translated(

@@ -11,6 +11,7 @@ from headcount.cli.options import one_of, positive
 
 __all__ = [
     "Columns",
+    "Families",
     "Format",
     "Long",
     "MaxLength",
@@ -18,6 +19,7 @@ __all__ = [
     "Out",
     "OwnOutput",
     "Pairs",
+    "Patterns",
     "Replace",
     "Stacks",
     "Text",
@@ -86,6 +88,21 @@ OwnOutput = Annotated[
 OffsetMass = Annotated[
     bool,
     typer.Option("--offset-mass", help="Also keep the whole distribution of mass by offset."),
+]
+Families = Annotated[
+    bool,
+    typer.Option(
+        "--families",
+        help="Also measure how unlike every two heads are: nearest heads, clusters, a map "
+        "(pairs.npz). Keeps the maps of one batch of all layers in memory.",
+    ),
+]
+Patterns = Annotated[
+    bool,
+    typer.Option(
+        "--patterns",
+        help="Also tell the pattern of every map (vertical, diagonal, both, block, heterogeneous).",
+    ),
 ]
 Replace = Annotated[
     bool,

@@ -1,0 +1,178 @@
+"""How unlike two heads are: the Jensen-Shannon divergence between their rows, for all pairs.
+
+Clark et al., BlackBoxNLP 2019, section 6: each row is smoothed with 0.001/n, divergences are summed
+over all rows of all texts. Heads are compared within a stack, where they ask and answer on the
+same tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headcount.columns import Column
+from headcount.errors import UsageError
+from headcount.head_families import StackPairs
+from headcount.models.site import Site
+from headcount.tallies.divergence_features import WIDTH, js_features
+from headcount.tallies.tally import CONVENTIONS, Reading
+from headcount.text.batch import Batch
+from headcount.wiring.needs import Needs
+from headcount.wiring.sighting import Sighting
+
+__all__ = ["SMOOTHING", "Divergence", "gram", "minus_divergence"]
+
+#: Clark's smoothing of a row: 0.999 a + 0.001/n.
+SMOOTHING = 0.001
+
+#: Weights above 1 are none of a distribution, but for what rounding adds.
+_MOST = 1.01
+
+#: Weights of each head that are turned to features at a time.
+_AT_A_TIME = 4096
+
+
+@dataclass
+class Divergence:
+    """Sums for all pairs of heads of each stack; one batch's maps are held at a time.
+
+    By features, whose error is at most 2e-5 of each divergence; under the conventions `paper` and
+    `code` by the definition in float64, which takes many times longer.
+    """
+
+    convention: str = "headcount"
+    columns: tuple[Column, ...] = ()
+    needs = Needs(maps=True)
+    _grams: dict[tuple[Site, ...], Tensor] = field(default_factory=dict, init=False, repr=False)
+    _rows: dict[tuple[Site, ...], int] = field(default_factory=dict, init=False, repr=False)
+    _held: dict[str, list[Sighting]] = field(default_factory=dict, init=False, repr=False)
+    _batch: Batch | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a convention that is none."""
+        if self.convention not in CONVENTIONS:
+            raise UsageError(
+                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
+            )
+
+    def update(self, sighting: Sighting) -> None:
+        """Keep the map until the batch's other layers are there."""
+        if sighting.batch is not self._batch:
+            self._settle()
+            self._batch = sighting.batch
+        self._held.setdefault(sighting.site.stack, []).append(sighting)
+
+    def merge(self, other: Self) -> None:
+        """Add the other's sums."""
+        self._settle()
+        other._settle()
+        for sites, found in other._grams.items():
+            self._add(sites, found, other._rows[sites])
+
+    def compute(self) -> list[Reading]:
+        """No column: a distance belongs to two heads."""
+        return []
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """Nothing: see `pairs`."""
+        return {}
+
+    def pairs(self) -> dict[str, StackPairs]:
+        """Divergences by stack, summed over rows and texts."""
+        self._settle()
+        return {
+            sites[0].stack: StackPairs(
+                tuple(head for site in sites for head in site.names),
+                _distances(found),
+                self._rows[sites],
+            )
+            for sites, found in self._grams.items()
+        }
+
+    def _settle(self) -> None:
+        """Compare the heads of the batch that is held, and let its maps go."""
+        for seen in self._held.values():
+            seen = sorted(seen, key=lambda one: (one.site.layer, one.site.call))
+            rows = int(seen[0].queries.real.sum())
+            work = gram if self.convention == "headcount" else minus_divergence
+            self._add(tuple(one.site for one in seen), _over_texts(seen, work), rows)
+        self._held, self._batch = {}, None
+
+    def _add(self, sites: tuple[Site, ...], found: Tensor, rows: int) -> None:
+        before = self._grams.get(sites)
+        self._grams[sites] = found if before is None else before + found
+        self._rows[sites] = self._rows.get(sites, 0) + rows
+
+
+def _over_texts(seen: list[Sighting], work: Callable[[Tensor], Tensor]) -> Tensor:
+    """The sum over the texts of a batch of something between all pairs of heads."""
+    heads = sum(one.site.heads for one in seen)
+    total = torch.zeros(heads, heads, dtype=torch.float64)
+    for place in range(len(seen[0].batch)):
+        total += work(torch.cat([_cropped(one, place) for one in seen]))
+    return total
+
+
+def _cropped(sighting: Sighting, place: int) -> Tensor:
+    """One text's map without padding, `[head, query, key]`; all layers in one place."""
+    assert sighting.maps is not None
+    queries, keys = sighting.queries.real[place], sighting.keys.real[place]
+    maps = sighting.maps[place]
+    if not (queries.all() and keys.all()):
+        maps = maps[:, queries][:, :, keys]
+    return maps.float() if maps.device.type in ("cpu", "cuda") else maps.float().cpu()
+
+
+def gram(maps: Tensor) -> Tensor:
+    """Products `[head, head]` of the features of one text's maps `[head, query, key]`.
+
+    Half of two heads' own products less their common one is their divergence, summed over rows.
+    """
+    total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
+    low, high = (float(end) for end in maps.aminmax()) if maps.numel() else (0.0, 0.0)
+    if not (low >= 0 and high <= _MOST):  # NaN too: neither has a row in the table of features
+        return torch.full_like(total, torch.nan, device="cpu")
+    for part in _parts(_smoothed(maps)):
+        features = js_features(part).view(len(maps), -1)
+        total += features @ features.T
+    return total.cpu()
+
+
+def minus_divergence(maps: Tensor) -> Tensor:
+    """Less the divergences `[head, head]` of one text's maps, by the definition and in float64.
+
+    0.5 KL(p|m) + 0.5 KL(q|m) is the entropy of the mean less the mean of the entropies.
+    """
+    maps = _smoothed(maps.double()).flatten(1)
+    own = (maps * maps.log()).sum(1)
+    total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
+    for place, one in enumerate(maps):
+        mixed = (one + maps[place:]) / 2
+        total[place, place:] = (mixed * mixed.log()).sum(1)
+    total = total + total.triu(1).T
+    return (total - (own[:, None] + own[None, :]) / 2).cpu()
+
+
+def _smoothed(maps: Tensor) -> Tensor:
+    return maps * (1 - SMOOTHING) + SMOOTHING / max(maps.shape[-1], 1)
+
+
+def _parts(maps: Tensor) -> Iterator[Tensor]:
+    """The weights of each head, some at a time: `[head, weight]`."""
+    flat = maps.flatten(1)
+    at_once = _AT_A_TIME if maps.device.type == "cpu" else max(1, 2**28 // (WIDTH * len(maps)))
+    yield from flat.split(at_once, dim=1)
+
+
+def _distances(products: Tensor) -> NDArray[np.float64]:
+    own = products.diagonal()
+    apart = (own[:, None] + own[None, :]) / 2 - products
+    apart = ((apart + apart.T) / 2).clamp_min(0).fill_diagonal_(0)
+    return apart.numpy()

@@ -1,0 +1,104 @@
+"""Divergences between heads: the definition, and that plumbing leaves them alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sightings import Text, batch_of, draw_texts
+from tiny_subjects import encoder, translator
+
+from headcount.errors import UsageError
+from headcount.subject import Subject
+from headcount.tallies.divergence import Divergence, gram, minus_divergence
+from headcount.tallies.divergence_features import js_features
+from headcount.wiring import Needs, tap
+
+
+def slow_js(p: np.ndarray, q: np.ndarray) -> float:
+    """0.5 KL(p|m) + 0.5 KL(q|m), term by term."""
+    m = (p + q) / 2
+    return float((p * np.log(p / m) + q * np.log(q / m)).sum() / 2)
+
+
+def tallied(subject: Subject, batches: list, convention: str = "headcount") -> Divergence:
+    tally = Divergence(convention)
+    with tap(subject, Needs(maps=True)) as watch:
+        for batch in batches:
+            for sighting in watch(batch):
+                tally.update(sighting)
+    return tally
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Subject:
+    return encoder()
+
+
+def test_features_are_as_far_apart_as_the_divergence_says() -> None:
+    """Every pair of weights by itself, from 1e-6 to 1."""
+    weights = np.geomspace(1e-6, 1, 97)
+    features = js_features(torch.tensor(weights, dtype=torch.float32)).double().numpy()
+    ours = ((features[:, None] - features[None]) ** 2).sum(-1) / 2
+    x, y = np.meshgrid(np.float32(weights).astype(float), np.float32(weights).astype(float))
+    m = (x + y) / 2
+    theirs = (x * np.log(x / m) + y * np.log(y / m)) / 2
+    off = ~np.eye(len(weights), dtype=bool)
+    assert np.abs(ours[off] / theirs[off] - 1).max() < 1e-4
+    assert np.abs(np.diag(ours)).max() == 0
+
+
+@pytest.mark.parametrize("convention", ["headcount", "paper", "code"])
+def test_it_is_the_definition(tiny: Subject, convention: str) -> None:
+    texts = draw_texts(3)
+    found = tallied(tiny, [batch_of(texts, "enc")], convention).pairs()["enc"]
+    expected = np.zeros_like(found.js_sum)
+    with tap(tiny, Needs(maps=True)) as watch:
+        for text in texts:
+            maps = torch.cat([seen.maps[0] for seen in watch(batch_of([text], "enc"))])
+            maps = maps.double().numpy()
+            smooth = 0.999 * maps + 0.001 / maps.shape[-1]
+            for i, one in enumerate(smooth):
+                expected[i] += [slow_js(one, other) for other in smooth]
+    tolerance = 1e-4 if convention == "headcount" else 1e-6
+    np.testing.assert_allclose(found.js_sum, expected, rtol=tolerance, atol=2e-6)
+    assert found.rows == sum(len(text.source) for text in texts)
+
+
+def test_batches_and_padding_leave_it_alone(tiny: Subject) -> None:
+    texts = draw_texts(6)
+    together = tallied(tiny, [batch_of(texts, "enc", left=True, extra=3)])
+    parts = [tallied(tiny, [batch_of(texts[a:b], "enc")]) for a, b in ((0, 2), (2, 6))]
+    parts[0].merge(parts[1])
+    ours, theirs = together.pairs()["enc"], parts[0].pairs()["enc"]
+    np.testing.assert_allclose(ours.js_sum, theirs.js_sum, atol=1e-5)
+    assert ours.rows == theirs.rows
+    assert ours.heads == theirs.heads == tuple(tiny.heads)
+
+
+def test_each_stack_is_compared_with_itself() -> None:
+    subject = translator()
+    pairs = tallied(subject, [batch_of(draw_texts(3), "enc-dec")]).pairs()
+    assert list(pairs) == ["enc", "dec", "cross"]
+    for stack, one in pairs.items():
+        assert {head.stack for head in one.heads} == {stack}
+        assert np.allclose(one.js_sum, one.js_sum.T)
+        assert (np.diag(one.js_sum) == 0).all()
+
+
+def test_a_map_of_one_token_has_no_divergence(tiny: Subject) -> None:
+    found = tallied(tiny, [batch_of([Text((7,))], "enc")]).pairs()["enc"]
+    assert np.abs(found.js_sum).max() < 1e-6
+    assert found.rows == 1
+
+
+def test_what_is_no_number_stays_none() -> None:
+    maps = torch.full((2, 3, 3), 1 / 3)
+    maps[0, 1, 1] = torch.nan
+    assert gram(maps).isnan().any()
+    assert minus_divergence(maps).isnan().any()
+
+
+def test_a_convention_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="There is no convention 'mine'; choose headcount"):
+        Divergence("mine")
