@@ -44,8 +44,9 @@ def _of_unit(part: Sweep, config: dict[str, Any], sought: float) -> dict[str, An
     seen = detectable_gain(part, tests=len(part), seed=config["seed"])
     on_half = float(halves["detectable"].median())
     sure = costs.p_adjusted < LEVEL
+    names = [_name(one) for one in part.interventions]
     return {
-        "gains": {_name(one): round(float(g), 5) for one, g in zip(part.interventions, gains, strict=True)},
+        "gains": dict(zip(names, gains.round(5).tolist(), strict=True)),
         "mean gain": round(float(np.nanmean(gains)), 5),
         "better without": int((gains > 0).sum()),
         "surely better without": int((sure & (gains > 0)).sum()),

@@ -1,4 +1,4 @@
-"""`python -m experiments.patterns.draw_sample`: the maps that are to be looked at, without labels."""
+"""`python -m experiments.patterns.draw_sample`: the maps that are to be looked at."""
 
 from __future__ import annotations
 

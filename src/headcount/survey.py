@@ -124,6 +124,17 @@ def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
         raise UsageError(f"tallies is {tallies!r}; give a list of tallies, e.g. [MyTally()].")
 
 
+def _asked(
+    columns: Sequence[str] | None, patterns: bool | Judge, convention: str
+) -> tuple[list[str] | None, list[Tally]]:
+    """The columns without the word for the most frequent pattern, and who tells patterns."""
+    known = {PATTERN.name, *(column.name for column in Patterns.columns)}
+    wanted = bool(patterns) or not known.isdisjoint(columns or ())
+    by: Judge = "network" if isinstance(patterns, bool) else patterns
+    left = None if columns is None else [name for name in columns if name != PATTERN.name]
+    return left, [Patterns(by, convention)] if wanted else []
+
+
 def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
     """The stacks to look at, in their order; those that were asked for must be there."""
     there = subject.anatomy.stacks

@@ -41,6 +41,8 @@ def print_survey(
         print_table(shown, columns)
     if judged:
         _print_roles(table, subject)
+    if "pattern" in table.names:
+        _print_patterns(table)
     about = table.provenance
     corpora = about.get("corpora", {about["corpus"]: about})
     sizes = [_sizes(name, read) for name, read in corpora.items()]
@@ -77,6 +79,19 @@ def _print_roles(table: HeadTable, subject: Subject) -> None:
             unjudged={role.name: _why(role, table) for role in missing},
         )
     )
+
+
+def _print_patterns(table: HeadTable) -> None:
+    """The mean share of each pattern in every layer."""
+    from headcount.patterns.shares import layer_shares
+
+    shares = layer_shares(table)
+    output().print("Patterns, mean share over the heads of a layer:", style="bold")
+    names = [name.replace("_diagonal", "+diagonal") for name in shares]
+    output().print("layer   " + "  ".join(names), style="dim")
+    for (stack, layer), row in shares.iterrows():
+        cells = [f"{100 * s:>{len(n) - 1}.0f}%" for n, s in zip(names, row, strict=True)]
+        output().print(f"{stack}.{layer:<4}" + "  ".join(cells), highlight=False)
 
 
 def _why(role: Role, table: HeadTable) -> str:

@@ -6,7 +6,7 @@ from headcount.columns import Column
 
 __all__ = ["COLUMNS", "PATTERN", "PATTERNS"]
 
-#: Kovaleva et al., EMNLP 2019, section 4.1; the words are those of `docs/decisions/0006-patterns.md`.
+#: Kovaleva et al., EMNLP 2019, section 4.1, in the words of `docs/decisions/0006-patterns.md`.
 PATTERNS = ("vertical", "diagonal", "vertical_diagonal", "block", "heterogeneous")
 
 _MEANING = {
