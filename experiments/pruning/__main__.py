@@ -110,8 +110,12 @@ def _start(path: Path, given: argparse.Namespace, settings: dict[str, Any]) -> d
 
 
 def _device(given: argparse.Namespace) -> str:
+    import torch
+
     from headcount.models.placement import pick_device
 
+    # cuDNN's attention plans anew for every shape, and a recording cannot wait for a plan.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     return str(pick_device(given.device))
 
 

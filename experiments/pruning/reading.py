@@ -36,9 +36,9 @@ def read(model: Any, ids: Tensor) -> Tensor:
 
 def row_losses(model: Any, ids: Tensor) -> Tensor:
     """Nats of each row, summed over its tokens but the first: `[row]`."""
-    logits = read(model, ids)[:, :-1].float()
-    each = cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
-    return each.sum(1)
+    logits = read(model, ids)[:, :-1].float().flatten(0, 1)
+    each = cross_entropy(logits, ids[:, 1:].flatten(), reduction="none")
+    return each.view(len(ids), -1).sum(1)
 
 
 @torch.no_grad()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from headcount.heads import Head
+from headcount.stats import bootstrap_interval
 from headcount.tasks import Outcome, compare
 
 from .points import Point
@@ -28,11 +31,14 @@ def curve_rows(
 
     The p values are single ones: whoever goes down an order tests in a fixed sequence.
     """
+    statistics = np.stack([outcome.statistics for outcome in outcomes], axis=1)
+    assert whole.statistic is not None  # accuracy and loss are ratios of sums
+    values = bootstrap_interval(statistics, whole.statistic)
     told = compare(outcomes, whole, correction="none")
     fair = compare(outcomes, trained, correction="none") if trained is not None else None
     rows = []
     for place, (point, outcome) in enumerate(zip(points, outcomes, strict=True)):
-        value, low, high = map(float, outcome.interval())
+        value, low, high = (float(column[place]) for column in values)
         rows.append(
             {
                 "order": point.order,
