@@ -186,7 +186,7 @@ def penalty_for(
         if not 0 <= keep <= len(gates.heads):
             most = len(gates.heads)
             raise UsageError(f"{keep} heads cannot be kept; give a number from 0 to {most}.")
-        return Target(keep, steps=max(1, round(0.6 * steps)))
+        return Target(keep, steps=max(1, round(0.6 * steps)), hard=True)
     if isinstance(penalty, int | float):
         return Price(float(penalty))
     assert penalty is not None

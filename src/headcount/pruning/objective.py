@@ -57,12 +57,21 @@ class Target(nn.Module):
     The number wanted falls in a straight line from all gates to `count` over `steps` steps. The
     price is a Lagrange multiplier: it rises while more gates are open than wanted and falls
     when there are fewer (the gradient ascent of Wang et al. 2020, section 3.2), with a quadratic
-    term that keeps it from swinging.
+    term that keeps it from swinging. With `hard` the gates that are open at test time count,
+    not the expected number: gates that cannot decide do not count as a part of a head.
     """
 
     multiplier: Tensor
 
-    def __init__(self, count: float, *, steps: int, rate: float = 1.0, stiffness: float = 20.0):
+    def __init__(
+        self,
+        count: float,
+        *,
+        steps: int,
+        rate: float = 1.0,
+        stiffness: float = 20.0,
+        hard: bool = False,
+    ) -> None:
         super().__init__()
         if count < 0 or steps < 1:
             raise UsageError(
@@ -70,17 +79,23 @@ class Target(nn.Module):
                 "at least 1 step."
             )
         self.count, self.steps, self.rate, self.stiffness = count, steps, rate, stiffness
+        self.hard = hard
         self.register_buffer("multiplier", torch.zeros(()))
 
     def forward(self, gates: Gates, step: Tensor | int) -> Tensor:
         """Multiplier times the excess share, and its square; moves the multiplier in training."""
         total = len(gates.heads)
         wanted = total + (self.count - total) * _ramp(step, self.steps, gates.log_a.device)
-        excess = (gates.expected() - wanted) / total
+        excess = (self._there(gates) - wanted) / total
         if gates.training:
             with torch.no_grad():
                 self.multiplier.add_(self.rate * excess)
         return self.multiplier * excess + self.stiffness * excess.square()
+
+    def _there(self, gates: Gates) -> Tensor:
+        """How many heads stay; the gradient is that of the expected number either way."""
+        expected = gates.expected()
+        return expected + (gates.open().sum() - expected).detach() if self.hard else expected
 
 
 def _ramp(step: Tensor | int, steps: int, device: torch.device) -> Tensor:

@@ -144,7 +144,7 @@ class Session:
 def _describe(penalty: Penalty | None) -> Any:
     """A price as a record keeps it; a function is kept by its name."""
     if isinstance(penalty, Target):
-        names = ("count", "steps", "rate", "stiffness")
+        names = ("count", "steps", "rate", "stiffness", "hard")
         return {"target": {name: getattr(penalty, name) for name in names}}
     if is_dataclass(penalty) and not isinstance(penalty, type):
         return {n: v if not callable(v) else _name(v) for n, v in asdict(penalty).items()}
