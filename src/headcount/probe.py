@@ -53,7 +53,7 @@ def probe(
     test: Any = None,
     words: str | Path | WordVectors | None = None,
     kind: str | None = None,
-    baselines: bool = False,
+    baselines: bool | Sequence[str] = False,
     seed: int = 0,
     seeds: int = 1,
     convention: str = "headcount",
@@ -75,7 +75,7 @@ def probe(
     "random-init" (as "words", on a twin whose weights are random but for its embeddings) or
     "right-branching". `words` are vectors: a file (text or .npz), or "own" for the model's own
     input embeddings; given, the kind is "words" unless said otherwise. `baselines` trains all
-    kinds. `test` is another treebank; without it, every fifth sentence is kept to test on.
+    kinds beside it, or those named. `test` is another treebank; without it, every fifth sentence is kept to test on.
 
     Training draws from `seed`; `seeds` trains that many times, counting up, and keeps the first.
     `convention="paper"` trains as the authors did, "code" with their program's shift of words.
@@ -92,11 +92,10 @@ def probe(
     """
     _check_call(subject, seeds)
     kind = kind or ("attention" if words is None else "words")
-    check_kind(kind)
-    if kind in WITH_WORDS or baselines:
+    asked = _kinds(kind, baselines)
+    if any(one in WITH_WORDS for one in asked):
         words = words or OWN
     given = {"rows": word_rows, "rate": rate, "epochs": epochs, "batch": train_batch}
-    asked = [one for one in KINDS if baselines or one == kind]
     settings = {one: settings_for(convention, one, **given) for one in asked}
     work = _Work(
         subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
@@ -255,6 +254,14 @@ class _Work:
             settings={"kind": found.kind, **self._told(), **found.settings.to_dict()},
             remarks=self.remarks,
         )
+
+
+def _kinds(kind: str, baselines: bool | Sequence[str]) -> list[str]:
+    """What to train, the expected best last."""
+    more = KINDS if baselines is True else baselines or ()
+    for one in (kind, *more):
+        check_kind(one)
+    return [one for one in KINDS if one in (kind, *more)]
 
 
 def _corpora(treebank: Any, test: Any, limit: int | None) -> tuple[Corpus, Corpus]:

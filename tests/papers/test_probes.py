@@ -1,4 +1,4 @@
-"""Clark et al. 2019, section 5, rewritten slowly: pair by pair, gradients by hand, TensorFlow's Adam.
+"""Clark et al. 2019, section 5, rewritten slowly: pair by pair, with gradients by hand.
 
 One sentence a step, in order, the cross-entropy summed over its words.
 """

@@ -1,0 +1,89 @@
+"""`python -m experiments.probes --data DIR`: train, test, write docs/results/together-probes.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import headcount as hc
+from experiments.probes.order import steps_of_the_order
+from headcount import provenance
+from headcount.exact_json import to_strict
+from headcount.probes.summary import summary
+from headcount.text import read_corpus
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent.parent / "docs" / "results"
+COMMAND = "python -m experiments.probes"
+#: What reads the model itself; its random twins are read apart.
+OWN_KINDS = ("right-branching", "distances", "attention", "words")
+Hits = dict[tuple[str, int], np.ndarray]
+
+
+def measured(name: str, config: dict[str, Any], data: Path) -> tuple[hc.Probe, Hits]:
+    """Every kind of probe, every seed; the probe that comes back is the best, of the first seed."""
+    sample = {"seed": config["sample_seed"]}
+    train = read_corpus(data / config["train"], limit=config["train_sentences"], **sample)
+    test = read_corpus(data / config["test"], limit=config["test_sentences"], **sample)
+    train.name, test.name = (Path(config[part]).name for part in ("train", "test"))
+    how = {"test": test, "words": data / config["words"], "seeds": config["seeds"]}
+    subject = hc.load(name, device="cpu")
+    best = hc.probe(subject, train, kind="words", baselines=OWN_KINDS, **how)
+    print(summary(best.hits).to_string(), flush=True)
+    twins = hc.probe(subject, train, kind="random-init", **how)
+    return best, {**best.hits, **twins.hits}
+
+
+def told(probe: hc.Probe, hits: Hits) -> dict[str, Any]:
+    assert probe.table is not None
+    top = probe.table.top("probe_weight", 8)
+    return {
+        "summary": to_strict(summary(hits).round(4).to_dict("records")),
+        "by_seed": {
+            f"{kind} {seed}": round(float(found[:, 0].sum() / found[:, 1].sum()), 4)
+            for (kind, seed), found in hits.items()
+        },
+        "order": steps_of_the_order(hits),
+        "relied_on": {
+            ".".join(map(str, head)): round(float(value), 3) for head, value in top.items()
+        },
+        "the_cat": probe.explain("The cat sat on the mat.", "the", "cat")
+        .head(5)
+        .round(3)
+        .to_dict("records"),
+        "remarks": probe.provenance["remarks"],
+        "settings": probe.provenance["settings"],
+        "data": {"train": probe.provenance["data"], "test": probe.provenance["test"]["data"]},
+        "weights": probe.provenance["weights"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--models", nargs="*", help="some of the models")
+    parser.add_argument("--sentences", type=int, help="use fewer sentences, for a trial")
+    given = parser.parse_args()
+    if given.data is None:
+        parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
+    config = tomllib.loads((HERE / "config.toml").read_text())
+    if given.sentences:
+        config |= {"train_sentences": given.sentences, "test_sentences": given.sentences}
+    file = given.out / "together-probes.json"
+    models: dict[str, Any] = {}
+    for name in given.models or config["models"]:
+        models[name] = told(*measured(name, config, Path(given.data)))
+        about = provenance.collect() | {"command": COMMAND}  # no paths of a machine
+        result = {"command": COMMAND, "config": config, "models": models, "provenance": about}
+        file.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
