@@ -1,4 +1,4 @@
-"""`python -m experiments.probes --data DIR`: train, test, write docs/results/together-probes.json."""
+"""`python -m experiments.probes --data DIR`: train, test, write together-probes.json."""
 
 from __future__ import annotations
 

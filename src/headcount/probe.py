@@ -75,7 +75,8 @@ def probe(
     "random-init" (as "words", on a twin whose weights are random but for its embeddings) or
     "right-branching". `words` are vectors: a file (text or .npz), or "own" for the model's own
     input embeddings; given, the kind is "words" unless said otherwise. `baselines` trains all
-    kinds beside it, or those named. `test` is another treebank; without it, every fifth sentence is kept to test on.
+    kinds beside it, or those named. `test` is another treebank; without it, every fifth sentence
+    is kept to test on.
 
     Training draws from `seed`; `seeds` trains that many times, counting up, and keeps the first.
     `convention="paper"` trains as the authors did, "code" with their program's shift of words.
