@@ -32,6 +32,7 @@ test: export TOKENIZERS_PARALLELISM = false
 test: $(VENV)/.installed  ## run all tests; those on real models fetch them first
 	@$(BIN)/python scripts/models.py minilm smollm2 \
 		|| echo "The real models are not there: the tests that read them will be skipped."
+	@$(BIN)/python scripts/browser.py
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: $(VENV)/.installed  ## lint, format, types and the rules of the house

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from headcount.table import HeadTable
 
 __all__ = ["Source", "read_source"]
 
+_PATH = re.compile(r"[\w.~ -]*(/[\w.~ -]+)+/?")
 _FRAMES = ("roles", "relations", "agreement", "curve", "changes", "probes")
 
 
@@ -37,9 +39,9 @@ class Source:
 
     @property
     def model(self) -> str:
-        """What the user called the model, without the folders of a path."""
+        """What the user called the model, without the folders of a path or the owner on a hub."""
         name = str(self.table.provenance.get("model") or "this model")
-        return Path(name).name or name
+        return name.rstrip("/").rsplit("/", 1)[-1] if _PATH.fullmatch(name) else name
 
     @property
     def places(self) -> dict[Head, int]:
