@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StoryDisplay"]
 
+#: Columns of a title.
+_WIDTH = 50
 _SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", "yellow")}
 
 
@@ -30,6 +32,7 @@ class StoryDisplay:
         self.console = console or Console(stderr=True, highlight=False, markup=False)
         self.title = title
         self.begun = monotonic()
+        self._reasons: set[str] = set()
         self._live = Live(console=self.console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> StoryDisplay:
@@ -62,11 +65,12 @@ class StoryDisplay:
         """The line of a chapter that was told, kept or left out."""
         sign, style = _SIGNS[told.state]
         last = {"done": _time(told.seconds), "kept": "in the run", "left out": "not measured"}
-        why = f"  {told.why}" if told.why else ""
+        why = f"  {told.why}" if told.why not in ("", *self._reasons) else ""
+        self._reasons.add(told.why)
         self.console.print(
             Text.assemble(
                 (f"{sign} ", style),
-                f"{told.title:<48} ",
+                f"{told.title:<{_WIDTH}} ",
                 (f"{last[told.state]:>12}", "" if told.state == "done" else "dim"),
                 (why, "dim"),
             ),
@@ -90,7 +94,9 @@ class _Moving:
         line = Table.grid(padding=(0, 1))
         share = f"{100 * self.done / self.total:3.0f} %" if self.total else ""
         spent = f"{_time(monotonic() - self.begun):>12}"
-        line.add_row(self._spinner, Text(f"{self.title:<48}"), Text(spent), Text(share, "dim"))
+        line.add_row(
+            self._spinner, Text(f"{self.title:<{_WIDTH}}"), Text(spent), Text(share, "dim")
+        )
         return line
 
 

@@ -25,7 +25,7 @@ _FEW, _BUDGET = 6, 4e11
 def own_metric_chapter(scene: Scene) -> Chapter:
     """The heads whose ablation costs most loss, tried by what people judge the task by."""
     task = own_metric(scene)
-    title = "What the most important heads cost, by the task's metric"
+    title = "What the most important heads cost the task"
     if task is None:
         why = scene.why_no_task or "the task has no metric besides its loss"
         return Chapter("own-metric", title, why_not=why)

@@ -1,0 +1,131 @@
+"""The story is told once, goes on after it was broken off, and says what it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tiny_subjects
+
+from headcount import story
+from headcount.bundle import sample
+from headcount.errors import RunError
+from headcount.exhibits import read_exhibits
+from headcount.importance.natural_task import natural_task
+from headcount.run import Run
+from headcount.stages.affordable import affordable
+from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.story import tell
+from headcount.text import read_corpus, texts_of
+
+
+@pytest.fixture(scope="module")
+def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """A translator, four short pairs with trees, and the run of its story, told once."""
+    subject = tiny_subjects.translator()
+    whole = read_corpus(sample.path(), translation="text_de")
+    pairs = read_corpus(sorted(whole, key=lambda pair: len(texts_of(pair)[0]))[:4])
+    with Run.open(tmp_path_factory.mktemp("story") / "run") as run:
+        task = natural_task(subject, pairs)
+        scene = Scene(run, subject, pairs, pairs, own_text=False, task=task, limit=4, seed=0)
+        first = tell(scene)
+        assert {one.state for one in first} == {"done"}
+        yield scene
+
+
+def test_everything_is_in_the_run(translated: Scene) -> None:
+    run = translated.run
+    table = run.read_table()
+    columns = {"confidence", "gradient", "relevance", "ablation", "ablation_bleu"}
+    assert columns < set(table.names)
+    assert {"roles", "agreement", "curve"} < set(run.frames)
+    assert {stack for stack, _ in read_exhibits(run)[0].maps} == {"enc", "dec", "cross"}
+    assert not list(run.path.glob("*.jsonl"))
+
+
+def test_the_curve_is_judged_on_examples_that_did_not_choose(translated: Scene) -> None:
+    curve = translated.run.read_frame("curve")
+    assert set(curve["part"]) == {"held-out"}
+    assert set(curve["n"]) == {2}
+    assert list(curve["metric"].unique()) == ["loss", "bleu"]
+    assert set(curve.loc[curve["metric"] == "bleu", "order"]) == {"gradient"}
+    assert curve.groupby(["order", "metric"])["step"].max().max() <= 9
+
+
+def test_few_heads_are_tried_by_the_own_metric(translated: Scene) -> None:
+    table = translated.run.read_table()
+    tried = table.frame["ablation_bleu"].notna()
+    assert tried.sum() == 6
+    worth = table.frame["ablation"]
+    assert worth[tried].min() >= worth[~tried].max()
+
+
+def test_what_is_there_is_not_done_again(
+    translated: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {name: stage["finished"] for name, stage in translated.run.stages.items()}
+    again = tell(translated)
+    assert {one.state for one in again} == {"kept"}
+    assert {name: one["finished"] for name, one in translated.run.stages.items()} == before
+
+
+def test_other_settings_are_done_again(translated: Scene) -> None:
+    made = story.survey_chapter(translated)
+    assert translated.run.stage("survey").done_with(made.settings)
+    other = story.survey_chapter(replace(translated, seed=1))
+    assert not translated.run.stage("survey").done_with(other.settings)
+
+
+def test_a_run_of_another_model_is_refused(translated: Scene) -> None:
+    other = replace(translated, subject=tiny_subjects.translator(encoder_layers=1))
+    with pytest.raises(RunError, match="choose another folder"):
+        tell(other)
+
+
+def test_a_model_without_a_task_still_has_a_story(tmp_path: Path) -> None:
+    texts = read_corpus(sample.sentences()[:6])
+    why = "it predicts no words"
+    with Run.open(tmp_path / "run") as run:
+        scene = Scene(run, tiny_subjects.encoder(), texts, why_no_task=why)
+        told = {one.name: one for one in tell(scene, exhibits=False)}
+        assert not read_exhibits(run)
+    assert told["survey"].state == "done"
+    assert "exhibits" not in told
+    assert told["curve"].state == told["score-gradient"].state == "left out"
+    assert told["curve"].why == why
+
+
+def test_ctrl_c_leaves_a_whole_run_that_goes_on(tmp_path: Path) -> None:
+    subject = tiny_subjects.writer()
+    texts = read_corpus(sample.sentences()[:6])
+    place = tmp_path / "run"
+
+    @contextmanager
+    def stopping(chapter: Chapter) -> Iterator[Progress]:
+        def progress(done: int, total: int) -> None:
+            if chapter.name == "score-ablation":
+                raise KeyboardInterrupt
+
+        yield progress
+
+    with Run.open(place) as run:
+        scene = Scene(run, subject, texts, task=natural_task(subject, texts), limit=6)
+        with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+            tell(scene, watch=stopping)
+    with Run.open(place) as run:
+        assert "score-gradient" in run.stages
+        assert "curve" not in run.stages
+        told = {one.name: one.state for one in tell(replace(scene, run=run))}
+    assert told["survey"] == told["score-gradient"] == "kept"
+    assert told["score-ablation"] == told["curve"] == "done"
+    assert told["own-metric"] == "left out"
+
+
+def test_large_models_get_fewer_examples_and_never_too_few() -> None:
+    subject = tiny_subjects.writer()
+    task = natural_task(subject, read_corpus(sample.sentences()[:40]))
+    assert affordable(task, subject, 1, 1e15) == 40
+    assert affordable(task, subject, 1e9, 1.0) == 16
