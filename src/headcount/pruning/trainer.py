@@ -1,0 +1,199 @@
+"""Gates in a transformers Trainer: two lines in a training script that exists already.
+
+The price of open gates is added to the loss (Voita et al. 2019, eq. 7). While the Trainer
+trains, the gates are a part of the model: so they are saved in its checkpoints, come back with
+`resume_from_checkpoint`, and their gradients are averaged over processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headcount.errors import UsageError
+from headcount.heads import Head
+from headcount.pruning.gates import Gates, gate_places
+from headcount.pruning.learn import gate_rate, gates_for, penalty_for
+from headcount.pruning.objective import Penalty, Target
+from headcount.pruning.remove import prune
+from headcount.pruning.training import number_of
+from headcount.subject import Subject
+from headcount.wiring.valves import valve
+
+__all__ = ["Gating", "add_gates"]
+
+#: What the gates are called in the model while it trains, and in checkpoints.
+_PART = "headcount_gates"
+
+
+class Gating:
+    """The gates of a Trainer; after `trainer.train()` they say which heads stay."""
+
+    def __init__(self, trainer: Any, gates: Gates, penalty: Penalty, gate_lr: float) -> None:
+        self.trainer, self.gates, self.penalty, self.gate_lr = trainer, gates, penalty, gate_lr
+        self.subject = Subject(trainer.model)
+        self._drawn = (-1, 0)
+
+    @property
+    def kept(self) -> list[Head]:
+        """The heads that stay: those without a gate, and those whose gate is likelier 1 than 0."""
+        gone = set(self.removed)
+        return [head for head in self.subject.heads if head not in gone]
+
+    @property
+    def removed(self) -> list[Head]:
+        """The heads whose gate is closed."""
+        return self.gates.closed()
+
+    def prune(self, keep: int | None = None) -> Subject:
+        """The trained model without the closed heads, or with the `keep` most open gated ones."""
+        tokenizer = getattr(self.trainer, "processing_class", None)
+        trained = Subject(self.trainer.model, tokenizer)
+        gone = self.gates.closed(keep)
+        return prune(trained, gone) if gone else trained
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Within the block the model runs through its gates and holds them as a part."""
+        model = self.subject.model
+        with ExitStack() as stack:
+            model.add_module(_PART, self.gates)
+            stack.callback(model._modules.pop, _PART, None)
+            stack.callback(self.gates.eval)
+            self.gates.to(self.subject.device)
+            ones = torch.ones(len(self.subject.heads), device=self.subject.device)
+            places = gate_places(self.subject, self.gates)
+            opened = stack.enter_context(valve(self.subject, ones))
+
+            def draw(*_: object) -> None:
+                opened.scales = ones.index_copy(0, places, self._gates())
+
+            stack.callback(model.register_forward_pre_hook(draw).remove)
+            yield
+
+    def price(self) -> Tensor:
+        """What the gates cost at this step."""
+        return self.penalty(self.gates, self.trainer.state.global_step)
+
+    def _gates(self) -> Tensor:
+        """One draw a batch, the same in all processes; in evaluation 0 or 1, as in the paper."""
+        if not self.gates.training:
+            return self.gates.open().to(self.gates.log_a.dtype)
+        step, count = self._drawn
+        now = self.trainer.state.global_step
+        self._drawn = (now, count + 1 if step == now else 0)
+        seed = number_of("trainer", self.trainer.args.seed, *self._drawn)
+        noise = torch.rand(self.gates.log_a.shape, generator=torch.Generator().manual_seed(seed))
+        return self.gates(noise)
+
+
+class _Gated:
+    """What a Trainer with gates does besides what it did before."""
+
+    gating: Gating
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train through the gates; nothing stays on the model, whatever happens."""
+        with self.gating.at_work():
+            return super().train(*args, **kwargs)  # type: ignore[misc]
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The Trainer's own loss, and in training the price of the gates."""
+        found = super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[misc]
+        if not model.training:
+            return found
+        price = self.gating.price() * self._price_share(kwargs.get("num_items_in_batch"))
+        return (found[0] + price, *found[1:]) if isinstance(found, tuple) else found + price
+
+    def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
+        """The Trainer's own optimiser, with the gates in a group of their own."""
+        optimizer = super().create_optimizer(*args, **kwargs)  # type: ignore[misc]
+        log_a = self.gating.gates.log_a
+        for group in optimizer.param_groups:
+            group["params"] = [weight for weight in group["params"] if weight is not log_a]
+        settings = {"params": [log_a], "lr": self.gating.gate_lr, "weight_decay": 0.0}
+        optimizer.add_param_group(settings)
+        return optimizer
+
+    def create_scheduler(self, *args: Any, **kwargs: Any) -> Any:
+        """The Trainer's own schedule; the rate of the gates stays."""
+        schedule = super().create_scheduler(*args, **kwargs)  # type: ignore[misc]
+        if hasattr(schedule, "lr_lambdas"):
+            schedule.lr_lambdas[-1] = _always
+        return schedule
+
+    def _price_share(self, items: Any) -> float:
+        """Where the Trainer will not divide by the batches of a step, this does."""
+        trainer: Any = self
+        said = getattr(trainer, "loss_is_scaled_for_ga", None)
+        counted = trainer.model_accepts_loss_kwargs and items is not None
+        scaled = said if said is not None else counted or trainer.compute_loss_func is not None
+        return 1 / trainer.current_gradient_accumulation_steps if scaled else 1.0
+
+
+def add_gates(
+    trainer: Any,
+    *,
+    stacks: str | Iterable[str] | None = None,
+    heads: str | Iterable[str | Head] | None = None,
+    keep: int | None = None,
+    penalty: Penalty | float | None = None,
+    start: float | None = 2.5,
+    gate_lr: float | None = None,
+) -> Gating:
+    """Put gates on the heads of a Trainer's model; `trainer.train()` then learns which stay.
+
+    Arguments are those of `learn_gates`. The model is the Trainer's own and is trained in place,
+    as ever. Evaluation, also in the middle of training, is with closed heads shut.
+    """
+    _check(trainer)
+    gates = gates_for(
+        Subject(trainer.model), stacks=stacks, heads=heads, start=start, seed=trainer.args.seed
+    )
+    steps = _steps(trainer)
+    rate = gate_rate(steps) if gate_lr is None else gate_lr
+    price = penalty_for(gates, keep, penalty, steps)
+    if isinstance(price, Target):
+        gates.add_module("price", price)  # so that it is saved and comes back with them
+    gating = Gating(trainer, gates, price, rate)
+    own = type(trainer)
+    trainer.__class__ = type(f"Gated{own.__name__}", (_Gated, own), {"gating": gating})
+    return gating
+
+
+def _check(trainer: Any) -> None:
+    from transformers import Trainer
+
+    if not isinstance(trainer, Trainer):
+        raise UsageError(
+            f"Gates are added to a transformers Trainer, not a {type(trainer).__name__}."
+        )
+    if isinstance(trainer, _Gated):
+        raise UsageError("This Trainer has gates already; make a new one for other gates.")
+    if trainer.optimizer is not None:
+        raise UsageError(
+            "This Trainer has an optimizer already, which knows nothing of gates; add them before "
+            "it is made, and leave `optimizers` out."
+        )
+    if trainer.args.n_gpu > 1:
+        raise UsageError(
+            "Gates do not run on several GPUs in one process; start one process a GPU, with "
+            "torchrun or accelerate launch."
+        )
+
+
+def _steps(trainer: Any) -> int:
+    """How many steps the Trainer will take."""
+    if trainer.args.max_steps > 0:
+        return int(trainer.args.max_steps)
+    batches = len(trainer.get_train_dataloader())
+    each = -(-batches // trainer.args.gradient_accumulation_steps)
+    return max(1, round(each * trainer.args.num_train_epochs))
+
+
+def _always(step: int) -> float:
+    return 1.0
