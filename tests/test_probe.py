@@ -78,6 +78,17 @@ def test_a_probe_comes_back_from_the_disk(words: str, subject: Subject, tmp_path
         hc.Probe.load(tmp_path / "kept", subject)
 
 
+@pytest.mark.parametrize("kind", ["right-branching", "distances", "random-init"])
+def test_baselines_are_kept_like_any_probe(kind: str, subject: Subject, tmp_path: Path) -> None:
+    found = hc.probe(subject, TREES, test=TREES, kind=kind, epochs=1, run=tmp_path)
+    again = hc.probe(subject, TREES, test=TREES, run=tmp_path, epochs=1)
+    with hc.Run.open(tmp_path, create=False) as run:
+        assert run.read_frame("probes")["probe"].tolist() == [kind, again.kind]
+    found.save(tmp_path / "alone")
+    back = hc.Probe.load(tmp_path / "alone", subject)
+    assert back.parse("Rain fell.").heads == found.parse("Rain fell.").heads
+
+
 def test_seeds_conventions_and_words(subject: Subject) -> None:
     def heads(**how: object) -> list[float]:
         found = hc.probe(subject, TREES, test=TREES, **how)  # type: ignore[arg-type]

@@ -148,7 +148,6 @@ class _Work:
         found.provenance = self._provenance(found)
         if found.table is not None:
             found.table.provenance = found.provenance
-            found.table.details["probes"] = found.results
         return found
 
     def _on(self, subject: Subject, kinds: Sequence[str], seeds: Sequence[int]) -> Probe | None:
@@ -315,12 +314,20 @@ def _write(run: Run, found: Probe, replace: bool) -> None:
     if table is None:
         heads = found.subject.heads
         table = HeadTable.of(heads, {}, provenance=found.provenance)
-        table.details["probes"] = found.results
     old = run.read_table() if run.has_table and not replace else None
-    if old is not None:
-        old.details.pop("probes", None)
+    before = None if old is None else old.details.pop("probes", None)
+    table.details["probes"] = _beside(before, found.results)
     run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
     found.save(run.folder(INSIDE))
+
+
+def _beside(before: pd.DataFrame | None, results: pd.DataFrame) -> pd.DataFrame:
+    """Results with those of other probes and seeds that were there before."""
+    if before is None:
+        return results
+    key = ["probe", "seed"]
+    again = before.set_index(key).index.isin(results.set_index(key).index)
+    return pd.concat([before[~again], results], ignore_index=True)
 
 
 def _silently(_: str, __: str) -> AbstractContextManager[Progress]:
