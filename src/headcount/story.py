@@ -16,6 +16,7 @@ from headcount import provenance
 from headcount.stages.scene import Chapter, Progress, Scene
 from headcount.stages.tell_curve import curve_chapter
 from headcount.stages.tell_exhibits import exhibit_chapter
+from headcount.stages.tell_families import families_chapter
 from headcount.stages.tell_own_metric import own_metric_chapter
 from headcount.stages.tell_scores import (
     ablation_chapter,
@@ -31,6 +32,7 @@ __all__ = ["CHAPTERS", "Scene", "Told", "Watch", "tell"]
 CHAPTERS: tuple[Callable[[Scene], Chapter], ...] = (
     survey_chapter,
     exhibit_chapter,
+    families_chapter,
     gradient_chapter,
     relevance_chapter,
     ablation_chapter,

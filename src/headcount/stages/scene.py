@@ -78,6 +78,12 @@ class Scene:
         weights = {"weights": self.subject.weights_hash}
         self.run.check_subject(HeadTable.of(self.heads, {}, provenance=weights))
 
+    def some_texts(self, count: int) -> Corpus:
+        """So many texts for a quick story, drawn from all of them; all for a thorough one."""
+        if self.thorough or self.limit is not None:
+            return self.texts
+        return self.texts.limit(count, self.seed or 0)
+
     @property
     def about_texts(self) -> dict[str, Any]:
         """The texts, in settings."""
