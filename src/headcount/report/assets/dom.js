@@ -42,5 +42,7 @@ const NAMED = { " ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
 export const visible = token => token.replace(/[\p{C}\p{Z}]/gu, c => NAMED[c] || `⟨${c.codePointAt(0).toString(16).padStart(4, "0")}⟩`) || "∅";
 
 // What was not measured is hatched and says so.
-export const unmeasured = (what, how) => el("p", { class: "ph unmeasured" }, el("span", { class: "tag", text: "not measured" }), ` ${what} `, how && el("code", { text: how }));
+// A command breaks between its words alone.
+export const command = how => how && el("code", {}, how.split(" ").map((word, k) => [k ? " " : "", el("span", { class: "nb", text: word })]));
+export const unmeasured = (what, how) => el("p", { class: "ph unmeasured" }, el("span", { class: "tag", text: "not measured" }), ` ${what} `, command(how));
 export const option = (value, text, chosen) => el("option", { value, text, selected: chosen });

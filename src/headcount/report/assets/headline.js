@@ -1,11 +1,11 @@
-import { $, el, num, plural, range } from "./dom.js";
+import { $, command, el, num, plural, range } from "./dom.js";
 import { D, missing, present, roleCount, verdicts } from "./data.js";
 import { roleChip } from "./glyph.js";
 import { setStep } from "./state.js";
 // The finding is the title; beside it how many heads there are, have a role, matter, and could go.
 const fact = (n, small, ...rest) => el("div", { class: "fig" }, el("div", { class: "n" }, n, small && el("small", { text: small })), ...rest);
 const note = text => el("p", { text });
-const unknown = (small, id) => fact(el("span", { class: "ph", text: "?" }), small, el("span", { class: "tag", text: "not measured" }), el("p", {}, el("code", { text: missing(id)?.[2] || "" })));
+const unknown = (small, id) => fact(el("span", { class: "ph", text: "?" }), small, el("span", { class: "tag", text: "not measured" }), el("p", {}, command(missing(id)?.[2])));
 
 function sizes() {
   const each = new Set(D.stacks.map(s => `${s.layers} layers × ${s.heads} heads`)), ids = D.stacks.map(s => s.id).join(", ");

@@ -1,4 +1,4 @@
-import { $, el } from "./dom.js";
+import { $, command, el } from "./dom.js";
 import { D, heads, present, verdicts } from "./data.js";
 import { saveCsv } from "./save.js";
 // Enough to run it again, and what was not measured.
@@ -9,6 +9,6 @@ function headTable() {
 export function provenance() {
   $("#provenance").replaceChildren(el("h2", { id: "vh", text: "Where the numbers come from" }), el("p", { class: "sub", text: "Enough to run it again." }),
     ...D.commands.map(c => el("code", { class: "cmd", text: c })), el("dl", { class: "prov" }, D.provenance.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
-    D.missing.length ? el("h3", { class: "gap", text: "Not measured in this run" }) : "", el("ul", { class: "missing" }, D.missing.map(([, title, how]) => el("li", { class: "ph" }, el("b", { text: title }), " ", el("code", { text: how })))));
+    D.missing.length ? el("h3", { class: "gap", text: "Not measured in this run" }) : "", el("ul", { class: "missing" }, D.missing.map(([, title, how]) => el("li", { class: "ph" }, el("b", { text: title }), " ", command(how)))));
   $("#csv").addEventListener("click", () => saveCsv(headTable(), "heads"));
 }

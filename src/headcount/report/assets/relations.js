@@ -29,7 +29,7 @@ let order = [6, -1];
 export const headButton = i => mark(i, el("button", { class: "hd", "aria-label": heads[i].id }, sign(mainRole(i).role, mainRole(i).dir), el("span", { class: "id", text: heads[i].id })));
 function relationTable() {
   const rows = R.best.map(([i, ...row]) => { const q = asked(row[0]); return { i, row, q, gain: row[1] - (q.baseline ?? 0), good: stands(row, q) }; });
-  const f = COLUMNS[order[0]][1], by = order[2] ? f : r => f(r) + 9 * r.good;
+  const f = COLUMNS[order[0]][1], by = order[2] ? f : r => f(r) + 9 * r.good + 3 * (r.row[4] != null);
   rows.sort((a, b) => order[1] * (by(a) < by(b) ? -1 : by(a) > by(b) ? 1 : 0));
   const th = ([name, f], k) => f ? el("th", { class: k > 4 ? "r" : "", scope: "col", "aria-sort": k === order[0] ? (order[1] < 0 ? "descending" : "ascending") : "none" }, el("button", { text: name, onclick: () => { order = [k, k === order[0] ? -order[1] : k > 2 && k !== 7 ? -1 : 1, true]; relationTable(); } })) : el("th", {}, el("span", { class: "vh", text: "95 % interval" }));
   const line = r => el("tr", { class: r.good ? "strong" : "weak" }, el("th", { scope: "row", text: r.q.relation }), el("td", { text: r.q.direction }), el("td", {}, headButton(r.i)), el("td", { text: pct(r.row[1]) }), el("td", { class: "wide" }, span(r.row[2], r.row[3], r.row[1], r.q.baseline, r.good, spoken(r.row, r.q))), el("td", { class: "r", text: `${pct(r.q.baseline)} at ${num(r.q.offset, "+.0f")}` }), el("td", { class: "r", text: num(100 * r.gain, "+.0f") }), el("td", { class: "r", text: pval(r.row[4]).replace("p ", "").replace("= ", "") }), el("td", { class: "r", text: r.q.n }));

@@ -7,7 +7,7 @@ import { saver } from "./save.js";
 let shown = null, xy = null;
 function drawMap() {
   const s = stackOf(shown), own = heads.filter(h => h.stack === shown && !absent.has(h.i) && D.map.x[h.i] != null), { x, y } = D.map;
-  const w = Math.max(260, $("#map").clientWidth || 520), tall = Math.round(Math.min(300, w * .58)), pad = 20;
+  const w = Math.max(260, $("#map").clientWidth || 520), room = innerHeight - $("#map").getBoundingClientRect().top + $(".over").getBoundingClientRect().top - 78, tall = Math.round(Math.min(300, w * .58, Math.max(190, room))), pad = 20;
   const ends = v => [Math.min(...own.map(h => v[h.i])), Math.max(...own.map(h => v[h.i]))], [x0, x1] = ends(x), [y0, y1] = ends(y);
   const k = Math.min((w - 2 * pad) / (x1 - x0 || 1), (tall - 2 * pad) / (y1 - y0 || 1)), unit = [.5, .2, .1, .05, .02, .01].find(u => u * k < w / 4) || .01;
   xy = i => [w / 2 + (x[i] - (x0 + x1) / 2) * k, tall / 2 + (y[i] - (y0 + y1) / 2) * k];
