@@ -32,7 +32,7 @@ def pack(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
 
 def deflated(data: bytes) -> str:
     """Bytes as base64 of their deflated form; a browser inflates it by itself."""
-    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
 def unpack(text: str, heads: int, queries: int, keys: int) -> NDArray[np.float64]:

@@ -1,0 +1,52 @@
+"""Every role has a colour and a glyph, and no two look alike to anybody."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headcount.report.look import LOOKS
+from headcount.roles.kinds import KINDS
+
+NAMED = [role for role in LOOKS if role not in ("none", "other")]
+
+
+@pytest.fixture(scope="module")
+def colours() -> Any:
+    file = Path(__file__).parents[2] / "scripts" / "role_colours.py"
+    spec = importlib.util.spec_from_file_location("role_colours", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_knows_exactly_the_roles_of_the_toolkit() -> None:
+    assert [role for role in LOOKS if role != "none"] == list(KINDS)
+    assert {role: LOOKS[role].meaning for role in KINDS} == {k: v.meaning for k, v in KINDS.items()}
+
+
+def test_glyphs_and_titles_are_all_different() -> None:
+    assert len({look.glyph for look in LOOKS.values()}) == len(LOOKS)
+    assert len({look.title for look in LOOKS.values()}) == len(LOOKS)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_stand_out_from_the_paper(colours: Any, theme: str) -> None:
+    ground = colours.linear(colours.GROUND[theme])
+    for role in NAMED:
+        assert colours.contrast(colours.linear(getattr(LOOKS[role], theme)), ground) >= 4.1, role
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_are_apart_for_every_kind_of_sight(colours: Any, theme: str) -> None:
+    seen = {role: colours.seen(colours.linear(getattr(LOOKS[role], theme))) for role in NAMED}
+    worst = min(colours.distance(seen[a], seen[b]) for a, b in combinations(NAMED, 2))
+    first = ["positional", "syntactic", "sink", "broad"]
+    assert worst >= 0.02
+    assert min(colours.distance(seen[a], seen[b]) for a, b in combinations(first, 2)) >= 0.06

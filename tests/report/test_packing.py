@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headcount.report.packing import pack, unpack
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    raised = np.exp(scores)
+    return raised / raised.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("sharp", [0.5, 3.0, 12.0])
+def test_weights_come_back_within_the_promise(sharp: float) -> None:
+    maps = softmax(np.random.default_rng(0).normal(0, sharp, (3, 40, 50))).astype("float32")
+    back = unpack(pack(maps), *maps.shape)
+    assert np.abs(back - maps).max() <= 0.002
+    assert (back.argmax(-1) == maps.argmax(-1)).mean() > 0.98
+
+
+def test_broad_rows_keep_their_order_where_coarse_ones_lose_it() -> None:
+    maps = softmax(np.random.default_rng(0).normal(0, 0.3, (1, 64, 512))).astype("float32")
+    kept = [
+        (unpack(pack(maps, fineness), *maps.shape).argmax(-1) == maps.argmax(-1)).mean()
+        for fineness in ("fine", "coarse")
+    ]
+    assert kept[0] > 0.9 > kept[1]
+
+
+def test_rows_of_nothing_stay_nothing() -> None:
+    maps = np.zeros((1, 2, 3), dtype="float32")
+    assert (unpack(pack(maps), 1, 2, 3) == 0).all()

@@ -1,0 +1,153 @@
+"""The parts of the page's data: what a run holds comes out, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_runs import ENCODER, THREE, made_curve, made_pairs, made_relations, made_run, made_table
+
+from headcount.report.column_part import column_part
+from headcount.report.curve_part import could_go, curve_part
+from headcount.report.data import page_data
+from headcount.report.packed_column import packed, unpacked
+from headcount.report.pair_part import pair_part
+from headcount.report.relation_part import relation_part
+from headcount.report.role_part import role_part
+from headcount.report.source import Source, read_source
+
+
+def test_columns_come_back_as_they_were() -> None:
+    table = made_table(THREE)
+    found = {one["id"]: unpacked(one) for one in column_part(Source(table))}
+    for name in ("confidence", "entropy", "gradient", "ablation"):
+        values = table.numbers(name)
+        assert np.allclose(found[name]["values"], values, rtol=1e-3, atol=1e-3 * values.max())
+    assert np.allclose(found["ablation"]["lo"], table.low["ablation"], atol=1e-4)
+    assert np.allclose(found["ablation"]["hi"], table.high["ablation"], atol=1e-4)
+
+
+def test_p_values_stand_beside_their_column() -> None:
+    found = {one["id"]: one for one in column_part(Source(made_table()))}
+    assert "ablation_p_adjusted" not in found
+    assert set(found["ablation"]["p"]) == {0.001, 0.6}
+
+
+def test_what_was_not_measured_is_none_and_never_zero() -> None:
+    found = {one["id"]: one for one in column_part(Source(made_table(THREE)))}
+    assert found["next"]["values"][12:] == [None] * 24
+    assert 0 not in found["next"]["values"]
+    assert "cannot look ahead" in found["next"]["note"]
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-3, 1.0, 40.0, 1e6])
+def test_packed_numbers_keep_three_digits(scale: float) -> None:
+    values = np.random.default_rng(0).uniform(0.2, 1, 50) * scale
+    back = unpacked(packed(values, values * 0.9, values * 1.1))
+    assert np.allclose(back["values"], values, rtol=3e-3)
+    assert np.allclose(back["lo"], values * 0.9, rtol=5e-3)
+
+
+def test_numbers_that_span_far_are_not_lost() -> None:
+    values = [1e-9, 2e-8, 3e-7, 5.0]
+    assert unpacked(packed(values))["values"] == pytest.approx(values, rel=1e-3)
+
+
+def test_heads_that_went_leave_gaps() -> None:
+    table = made_table({"enc": (2, 3)})
+    source = Source(table.select([head for head in table.heads if head.index != 1]))
+    data = page_data(source)
+    assert (data["count"], data["absent"]) == (4, [1, 4])
+    assert [value is None for value in data["columns"][0]["values"]] == [0, 1, 0, 0, 1, 0]
+
+
+# --- the curve -----------------------------------------------------------------------------------
+
+
+def curve_of(**changes: object) -> Source:
+    frame = made_curve(ENCODER).assign(**changes)
+    return Source(made_table(), frames={"curve": frame})
+
+
+def test_the_last_point_before_quality_falls_is_found() -> None:
+    found = curve_part(curve_of())
+    assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
+    assert [order["id"] for order in found or []] == ["ablation", "random 0"]
+
+
+def test_a_loss_falls_upwards() -> None:
+    frame = made_curve(ENCODER)
+    turned = frame.assign(delta=-frame["delta"], more="worse", metric="loss")
+    found = curve_part(Source(made_table(), frames={"curve": turned}))
+    assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
+
+
+def test_without_a_test_the_interval_decides() -> None:
+    found = curve_part(curve_of(p=np.nan))
+    assert (could_go(found) or {})["step"] == 2
+
+
+def test_held_out_examples_are_preferred() -> None:
+    frame = made_curve(ENCODER)
+    both = pd.concat([frame.assign(part="choose", value=99.0), frame])
+    found = curve_part(Source(made_table(), frames={"curve": both})) or []
+    assert {point["value"] for point in found[0]["points"]} == {30, 26, 22, 18}
+
+
+def test_random_orders_alone_promise_nothing() -> None:
+    frame = made_curve(ENCODER, ["random 0", "random 1"])
+    assert could_go(curve_part(Source(made_table(), frames={"curve": frame}))) is None
+
+
+# --- relations, roles, pairs ---------------------------------------------------------------------
+
+
+def test_the_held_out_half_is_shown() -> None:
+    frame = made_relations(ENCODER)
+    chosen = frame.assign(split="select", accuracy=0.99)
+    source = Source(
+        made_table(), frames={"relations": pd.concat([chosen, frame.assign(split="report")])}
+    )
+    found = relation_part(source)
+    assert found is not None
+    assert found["split"] == "report"
+    best = frame.loc[frame["accuracy"].idxmax()]
+    place = source.places[source.table.heads[int(best["layer"]) * 12 + int(best["head"])]]
+    assert place in [row[0] for row in found["best"]]
+    assert max(row[2] for row in found["best"]) == pytest.approx(best["accuracy"], abs=1e-3)
+
+
+def test_roles_that_were_not_judged_are_not_roles_that_were_not_found() -> None:
+    assert role_part(Source(made_table())) is None
+    empty = Source(made_table(), frames={"roles": pd.DataFrame(columns=["stack", "layer", "head"])})
+    assert role_part(empty) == [[] for _ in range(72)]
+
+
+def test_a_role_of_ones_own_is_other_with_its_label() -> None:
+    row = {
+        "stack": "enc",
+        "layer": 0,
+        "head": 1,
+        "role": "poetic",
+        "label": "rhymes",
+        "evidence": "",
+    }
+    source = Source(made_table(), frames={"roles": pd.DataFrame([row])})
+    assert (role_part(source) or [])[1] == [{"role": "other", "detail": "rhymes: rhymes"}]
+
+
+def test_nearest_heads_have_their_distance() -> None:
+    pairs = made_pairs(ENCODER)
+    found = pair_part(Source(made_table(), pairs=pairs)) or {}
+    first = int(pairs["nearest"][5, 0])
+    assert found["near"][5][0] == [first, pytest.approx(float(pairs["js"][5, first]), rel=1e-2)]
+
+
+def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
+    bare = page_data(Source(made_table().without(["ablation", "ablation_p_adjusted"])))
+    told = [row[0] for row in bare["missing"]]
+    assert {"roles", "relations", "ablation", "curve", "pairs", "exhibits"} <= set(told)
+    whole = page_data(read_source(made_run(tmp_path / "run", THREE)))
+    assert {row[0] for row in whole["missing"]} == {"pattern", "probe_weight"}
