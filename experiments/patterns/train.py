@@ -114,7 +114,7 @@ def trained(x: Tensor, y: Tensor, config: dict[str, Any]) -> Network:
             loss.backward()
             best.step()
             slower.step()
-            losses.append(float(loss))
+            losses.append(loss.item())
         print(f"epoch {epoch}: {sum(losses) / len(losses):.4f}", flush=True)
     return model.eval()
 

@@ -20,7 +20,7 @@ class Rule:
     """Say which pattern a map shows by its weight in columns, along the diagonal, in own texts.
 
     The thresholds of columns and diagonal were tuned on maps that were looked at, of heads that no
-    test uses; blocks were too rare there, so theirs is the middle of what a drawn block has.
+    test uses; blocks were too rare there, so theirs is half of what a plain drawn block has.
 
     >>> nothing = torch.zeros(8, dtype=torch.long)
     >>> PATTERNS[Rule()(torch.eye(8)[None], nothing.bool(), nothing)]
@@ -30,7 +30,7 @@ class Rule:
     #: The least weight in standing columns, along the diagonal, and within own texts.
     columns: float = 0.25
     diagonal: float = 0.12
-    block: float = 0.2
+    block: float = 0.25
     #: When a column stands out, and what is near the diagonal; see `traits_of`.
     lift: float = 1.5
     rows: float = 0.6

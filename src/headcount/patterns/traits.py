@@ -17,7 +17,7 @@ class Traits(NamedTuple):
     columns: Tensor
     #: Weight near the diagonal beyond what columns put there, of what columns leave.
     diagonal: Tensor
-    #: The same within the own text and off the diagonal; 0 where there is no pair.
+    #: The same within the own text, were it all as dense as off the diagonal; 0 without a pair.
     block: Tensor
 
 
@@ -52,7 +52,7 @@ def traits_of(
     near = _near(size, reach, maps.device) & seen
     left = (1 - columns).clamp_min(1e-6)
     diagonal = (beyond * near).sum((1, 2)) / size / left
-    return Traits(columns, diagonal.clamp(0, 1), _block(beyond * ~near, special, segment, left))
+    return Traits(columns, diagonal.clamp(0, 1), _block(beyond, near, special, segment, left))
 
 
 def _seen(maps: Tensor) -> Tensor:
@@ -74,11 +74,13 @@ def _near(size: int, reach: float, device: torch.device) -> Tensor:
     return (places[:, None] - places).abs() <= max(1, round(reach * size))
 
 
-def _block(beyond: Tensor, special: Tensor, segment: Tensor, left: Tensor) -> Tensor:
+def _block(beyond: Tensor, near: Tensor, special: Tensor, segment: Tensor, left: Tensor) -> Tensor:
     """How much more, or less, than even stays in the own text; tokens alone, no specials."""
     if not bool((segment > 0).any()):
         return torch.zeros_like(left)
     tokens = ~special.bool()
     same = (segment[:, None] == segment) & tokens[:, None] & tokens
-    gained = (beyond * same).sum((1, 2)) / tokens.sum().clamp_min(1)
+    off = same & ~near
+    denser = same.sum() / off.sum().clamp_min(1)
+    gained = denser * (beyond * off).sum((1, 2)) / tokens.sum().clamp_min(1)
     return (gained.abs() / left).clamp(0, 1)

@@ -1,0 +1,86 @@
+"""`python -m experiments.patterns [--data DIR --classifiers DIR]`: how well patterns are told.
+
+The looked-at maps need nothing else; shares by task need corpora and classifiers, and without
+them those that docs/results/together-patterns.json has are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from headcount.exact_json import to_strict
+from headcount.patterns.classify import Judge
+
+from .cut import cut_agreement
+from .draw import draw
+from .heads import FAMILY
+from .judged import doubled, passes, score, told
+from .looked_at import looked_at
+from .shares import task_shares
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent.parent / "docs" / "results"
+NAME = "together-patterns"
+JUDGES: tuple[Judge, ...] = ("network", "rule")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="experiments.patterns", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    parser.add_argument("--classifiers", type=Path, help="what experiments.glue --save wrote")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    config = tomllib.loads((HERE / "config.toml").read_text())
+    found: dict[str, Any] = {"command": "python -m experiments.patterns", "config": config}
+    found |= looked()
+    if given.data is not None and given.classifiers is not None:
+        found["shares"] = task_shares(config["shares"], Path(given.data), given.classifiers)
+    else:
+        found["shares"] = _before(given.out).get("shares", {})
+    given.out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(to_strict(found), indent=1) + "\n"
+    (given.out / f"{NAME}.json").write_text(text)
+    if found["shares"]:
+        draw(found["shares"], given.out / f"{NAME}.svg")
+
+
+def looked() -> dict[str, Any]:
+    """What the looked-at maps say of both judges."""
+    maps, about = looked_at()
+    about["family"] = [FAMILY[name] for name in about["model"]]
+    result: dict[str, Any] = {"the reader, twice": passes(about)}
+    result["labels"] = {
+        p: about[about["part"] == p]["label"].value_counts().to_dict() for p in ("test", "dev")
+    }
+    for by in JUDGES:
+        about[by] = told(maps, by)
+        twice = told([doubled(one) for one in maps], by)
+        result[by] = {part: score(about[about["part"] == part], by) for part in ("test", "dev")}
+        result[by]["same when every token is doubled"] = _same(about[by], twice)
+        result[by]["same on the first half of the text"] = cut_agreement("minilm", by)
+        _tell(by, result[by]["test"])
+    return result
+
+
+def _same(first: Any, second: list[str]) -> float:
+    return round(sum(a == b for a, b in zip(first, second, strict=True)) / len(second), 4)
+
+
+def _before(folder: Path) -> dict[str, Any]:
+    path = folder / f"{NAME}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def _tell(by: str, found: dict[str, Any]) -> None:
+    each = ", ".join(f"{name} {f1['value']}" for name, f1 in found["f1"].items())
+    right, macro = found["accuracy"], found["macro f1"]
+    print(f"{by}: accuracy {right['value']}, macro F1 {macro['value']} ({each})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
