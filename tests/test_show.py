@@ -98,6 +98,7 @@ def test_odd_tokens_stay_in_their_columns_and_in_their_place() -> None:
     assert "<script>" not in html
     assert "&lt;/td&gt;&lt;script&gt;" in html
     assert html.count("<td") == 36
+    assert html.count("<line") == 36 - 6  # five of six equal weights hold 80 %
 
 
 def test_what_cannot_be_shown() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from headcount.models.finite import refuse_nan
 from headcount.subject import Subject
 from headcount.text import Batch, Pair, encode, intake_of
 from headcount.tokens import visible_token
+from headcount.view_html import view_html
 from headcount.wiring import Needs, Sighting, tap
 
 __all__ = ["View", "show"]
@@ -81,16 +81,8 @@ class View:
             yield Text.assemble(f"{space}", (label, "bold"), f" {shades}", strongest)
 
     def _repr_html_(self) -> str:
-        """A small heat map for notebooks; every token is escaped."""
-        heads = "".join(f"<th>{escape(visible_token(key))}</th>" for key in self.keys)
-        rows = "".join(
-            f"<tr><th>{escape(visible_token(token))}</th>{_cells(self.weights[place])}</tr>"
-            for place, token in enumerate(self.queries)
-        )
-        return (
-            f"<table><caption>Head {self.head}: rows ask, columns answer</caption>"
-            f"<tr><th></th>{heads}</tr>{rows}</table>"
-        )
+        """A heat map and lines, for notebooks."""
+        return view_html(str(self.head), self.queries, self.keys, self.weights)
 
 
 def show(
@@ -165,10 +157,3 @@ def _named(strongest: list[tuple[str, float]]) -> Text:
     line = Text.assemble(*parts)
     line.rstrip()
     return line
-
-
-def _cells(row: NDArray[np.float32]) -> str:
-    return "".join(
-        f'<td title="{weight:.3f}" style="background:rgba(18,65,155,{weight:.3f})">&nbsp;</td>'
-        for weight in row
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from html import unescape
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def test_a_large_page_is_pointed_to(
     table: HeadTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = hc.report(table, tmp_path / "r.html")
-    monkeypatch.setattr("headcount.report.report.INLINE", 10)
+    monkeypatch.setattr(sys.modules[Report.__module__], "INLINE", 10)
     inline = page._repr_html_()
     assert "iframe" not in inline
     assert "<b>mine" not in inline
