@@ -38,7 +38,8 @@ def test_the_column_and_the_frame_say_the_same() -> None:
     assert len(frame) == len(table) * len(PATTERNS)
     first = frame[(frame["layer"] == 0) & (frame["head"] == 0)]
     assert table.frame["pattern"].iloc[0] == first.loc[first["share"].idxmax(), "pattern"]
-    assert (frame["low"] <= frame["share"]).all() and (frame["share"] <= frame["high"]).all()
+    assert (frame["low"] <= frame["share"]).all()
+    assert (frame["share"] <= frame["high"]).all()
     assert "entropy" in table.names
 
 
@@ -53,7 +54,8 @@ def test_cross_attention_has_no_pattern() -> None:
     pairs = [("the cat sat on the mat", "the cat sat on the mat")]
     table = hc.survey(translator(), pairs, patterns="rule", columns=["pattern"])
     cross = table.stack("cross").frame
-    assert cross[NAMES].isna().all(axis=None) and cross["pattern"].isna().all()
+    assert cross[NAMES].isna().all(axis=None)
+    assert cross["pattern"].isna().all()
     assert "cross: queries and keys are different texts" in table.notes["pattern"]
 
 

@@ -24,12 +24,14 @@ def test_kappa_and_f1_by_hand() -> None:
 
 def test_a_label_that_never_occurs_has_no_f1() -> None:
     counts = crossed(["a"], ["a"], ["a", "b"], [0]).sum(0)
-    assert np.isnan(f1_of(1)(counts)) and macro_f1(counts) == 1
+    assert np.isnan(f1_of(1)(counts))
+    assert macro_f1(counts) == 1
 
 
 def test_units_are_resampled_whole() -> None:
     counts = crossed(TRUE, TOLD, ["a", "b", "c"], [0, 0, 1, 1, 2, 2])
-    assert counts.shape == (3, 9) and counts.sum() == 6
+    assert counts.shape == (3, 9)
+    assert counts.sum() == 6
     value, low, high = stats.bootstrap_interval(counts, kappa, draws=200)
     assert low <= value <= high
 

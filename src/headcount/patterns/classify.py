@@ -58,7 +58,7 @@ def check_judge(by: Any) -> Judge:
     """
     if by not in get_args(Judge):
         raise UsageError(f"Patterns are told by 'network' or 'rule', not by {by!r}.")
-    return by  # type: ignore[no-any-return]
+    return by
 
 
 def _check(maps: Tensor) -> None:
