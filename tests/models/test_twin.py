@@ -10,6 +10,7 @@ from tiny_subjects import encoder
 
 from headcount.errors import ModelError
 from headcount.models.twin import random_twin
+from headcount.pruning.remove import prune
 from headcount.subject import Subject
 
 FAMILIES = ["bert", "gpt2", "llama", "marian", "bart", "t5", "albert", "gpt_oss"]
@@ -41,6 +42,15 @@ def test_weights_look_as_a_fresh_model_has_them(family: str) -> None:
             assert float(twin[name].std()) == pytest.approx(float(weight.std()), rel=0.2), name
         elif weight.ndim == 1 and not weight.is_complex():
             assert torch.equal(twin[name], weight), name  # biases 0, norms 1
+
+
+def test_a_layer_without_heads_stays_without() -> None:
+    small = prune(encoder(), "enc.0,enc.1.2")
+    twin = random_twin(small)
+    assert twin.heads == small.heads
+    first, second = (layer.attention.self.value.weight for layer in twin.model.encoder.layer)
+    assert not first.any()
+    assert second.any()
 
 
 def test_a_seed_is_a_twin() -> None:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
+from headcount.models.head_numbers import KEY
+from headcount.models.probe import core_of
 from headcount.subject import Subject
 
 __all__ = ["random_twin"]
@@ -48,6 +50,7 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         twin.inner.initialize_weights()
+    _keep_dead(subject, twin)
     _bring_back(twin.model, kinds)
     _check_drawn(subject, twin)
     return twin
@@ -93,6 +96,15 @@ def _mark_embeddings(twin: Subject) -> None:
         if isinstance(module, nn.Embedding) and id(module) not in inside:
             setattr(module, _FLAG, True)
             setattr(module.weight, _FLAG, True)
+
+
+def _keep_dead(subject: Subject, twin: Subject) -> None:
+    """A layer that lost all its heads still runs one, of zeros; nothing is drawn for it."""
+    cut = getattr(core_of(subject.model).config, KEY, None) or {"shapes": {}}
+    before, after = core_of(subject.model), core_of(twin.model)
+    for name in cut["shapes"]:
+        if not before.get_parameter(name).any():
+            after.get_parameter(name).data.zero_()
 
 
 def _check_drawn(subject: Subject, twin: Subject) -> None:
