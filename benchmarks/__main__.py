@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import ablation, gradient, relations, relevance, survey
+from benchmarks import ablation, gradient, pruned, relations, relevance, survey
 
 BENCHMARKS = {
     "survey": survey.main,
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "relations": relations.main,
     "ablation": ablation.main,
     "relevance": relevance.main,
+    "pruned": lambda: pruned.main([]),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
-from benchmarks import ablation, gradient, relevance, survey
+from benchmarks import ablation, gradient, pruned, relevance, survey
 from benchmarks.flops import floor, forward_cost
 from benchmarks.interleave import interleaved, ratio
 from headcount import provenance, tasks
@@ -112,7 +112,13 @@ def sloped() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parts = {"survey": surveyed, "gradient": sloped, "ablation": ablated, "relevance": propagated}
+    parts: dict[str, Callable[[], Any]] = {
+        "survey": surveyed,
+        "gradient": sloped,
+        "ablation": ablated,
+        "relevance": propagated,
+        "pruned": pruned.on_gpu,
+    }
     result: dict[str, Any] = {"machine": torch.cuda.get_device_name()}
     for name, measure in parts.items():
         result[name] = measure()

@@ -1,26 +1,13 @@
-"""Time two or more ways of doing the same work in turns, so that drift hits all of them."""
+"""Time two or more ways of doing the same work in turns, and compare them round by round."""
 
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-Work = Callable[[], object]
+from headcount.pruning.interleave import Work, interleaved
 
-
-def interleaved(ways: Mapping[str, Work], rounds: int, warm_up: int = 2) -> dict[str, list[float]]:
-    """Seconds of each way, round by round."""
-    for _ in range(warm_up):
-        for work in ways.values():
-            work()
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, work in ways.items():
-            start = time.perf_counter()
-            work()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
+__all__ = ["Work", "interleaved", "ratio"]
 
 
 def ratio(seconds: Mapping[str, list[float]], of: str, to: str) -> dict[str, float]:

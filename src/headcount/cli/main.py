@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from headcount.cli.bench import bench
 from headcount.cli.ls import ls
 from headcount.cli.probe import probe
 from headcount.cli.prune import prune
@@ -47,7 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (report, survey, score, prune, probe, show, ls):
+for verb in (report, survey, score, prune, probe, show, ls, bench):
     app.command()(verb)
 
 

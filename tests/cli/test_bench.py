@@ -1,0 +1,100 @@
+"""`headcount bench`: two models timed, one model cut for the clock, and the measured promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from subjects import save
+from typer.testing import CliRunner
+
+from headcount.cli.bench_results import read_results, told
+from headcount.cli.main import app
+from headcount.heads import Head
+from headcount.models.load import load
+from headcount.pruning.even import even_heads
+from headcount.pruning.remove import prune
+
+QUICK = ["--batches", "1,2", "--lengths", "4", "--pairs", "6", "--device", "cpu"]
+
+
+def bench(*words: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(app, ["bench", *words])
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A tiny model on the disk, and the same without two heads."""
+    root = tmp_path_factory.mktemp("bench")
+    whole = save(root / "whole", "bert", "wordpiece")
+    prune(load(str(whole), device="cpu"), "enc.0.1,enc.1.0").save(root / "small")
+    return str(whole), str(root / "small")
+
+
+def test_two_models_are_compared(folders: tuple[str, str]) -> None:
+    code, out, _ = bench(*folders, *QUICK)
+    assert code == 0
+    assert "heads                                  8               6  -25.0%" in out
+    assert "Where the time goes, batch 2, 4 tokens" in out
+    assert "6 pairs in turn" in out
+
+
+def test_json_has_every_cell(folders: tuple[str, str]) -> None:
+    code, out, _ = bench(*folders, *QUICK, "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert [(cell["batch"], cell["length"]) for cell in report["speeds"]] == [(1, 4), (2, 4)]
+    assert report["heads"] == [8, 6]
+
+
+def test_one_model_loses_a_share_of_every_layer(folders: tuple[str, str]) -> None:
+    subject = load(folders[0], device="cpu")
+    assert even_heads(subject, 0.5) == [Head("enc", n, i) for n in (0, 1) for i in (2, 3)]
+    code, out, _ = bench(folders[0], *QUICK, "--share", "0.5")
+    assert code == 0
+    assert "heads                                  8               4  -50.0%" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--batches", "1,x"], "--batches is '1,x'; give whole numbers of 1 or more"),
+        (["--lengths", "0"], "--lengths is '0'; give whole numbers of 1 or more"),
+        (["--share", "1.5"], "The share of heads is 1.5; give a number between 0 and 1."),
+        (["--way", "fast"], "There is no way 'fast' to run a forward; choose plain, graph"),
+        (["--pairs", "2"], "2 pairs give no interval; take 6 or more."),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(
+    folders: tuple[str, str], words: list[str], sentence: str
+) -> None:
+    code, _, err = bench(folders[0], "--device", "cpu", *words)
+    assert code == 2
+    assert sentence in " ".join(err.split())
+
+
+def test_promises_are_read_from_the_results(tmp_path: Path) -> None:
+    ratio = {"median": 1.2, "low": 1.1, "high": 1.3}
+    one = {"what": "MiniLM", "ratio": ratio, "aim": 1.5}
+    two = {"ratio": {"token": ratio}, "aim": {"token": 1.2}}
+    three = {"ratio": ratio, "aim": 1.08, "over_floor": 0.99, "provenance": {"time": "now"}}
+    (tmp_path / "survey.json").write_text(json.dumps(one))
+    (tmp_path / "gpu.json").write_text(json.dumps({"gradient": [two], "ablation": three}))
+    rows = read_results(tmp_path)
+    assert [(row["work"], row["value"], row["aim"]) for row in rows] == [
+        ("gpu gradient, token", 1.2, 1.2),
+        ("gpu ablation", 0.99, 1.08),
+        ("survey", 1.2, 1.5),
+    ]
+    assert "[1.1, 1.3]" in told(rows)
+
+
+def test_outside_the_repository_there_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.cli.bench_results._found", lambda: None)
+    code, out, _ = bench()
+    assert code == 0
+    assert "run headcount bench MODEL." in " ".join(out.split())
