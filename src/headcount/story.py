@@ -18,6 +18,7 @@ from headcount.stages.tell_curve import curve_chapter
 from headcount.stages.tell_exhibits import exhibit_chapter
 from headcount.stages.tell_families import families_chapter
 from headcount.stages.tell_own_metric import own_metric_chapter
+from headcount.stages.tell_patterns import patterns_chapter
 from headcount.stages.tell_scores import (
     ablation_chapter,
     agreement_chapter,
@@ -33,6 +34,7 @@ CHAPTERS: tuple[Callable[[Scene], Chapter], ...] = (
     survey_chapter,
     exhibit_chapter,
     families_chapter,
+    patterns_chapter,
     gradient_chapter,
     relevance_chapter,
     ablation_chapter,
