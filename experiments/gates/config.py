@@ -17,14 +17,14 @@ __all__ = ["Config", "Plan", "Schedule", "read_settings"]
 class Schedule:
     """How a run goes: gates learn until `gate_steps`, then the heads are fixed and it heals."""
 
-    steps: int = 6000
-    gate_steps: int = 2400
-    ramp: int = 1900  # steps until the number of open gates should be the target
+    steps: int = 12000
+    gate_steps: int = 3000
+    ramp: int = 2400  # steps until the number of open gates should be the target
     rows: int = 48  # a batch; more updates for the same texts than the recipe's 96
     warmup: int = 200
     peak: float = 6e-4
     ema: float = 0.998
-    dropout: float = 0.1
+    dropout: float = 0.0
     teacher: float = 0.7  # share of the loss that comes from the whole translator's predictions
     gate_rate: float = 0.03
     gate_start: float = 2.5  # all gates begin open: the converged model begins whole

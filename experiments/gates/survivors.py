@@ -1,0 +1,76 @@
+"""`python -m experiments.gates.survivors --runs DIR`: what the heads that are left do.
+
+Voita et al. 2019, section 5.4 and fig. 8: every pruned encoder is surveyed anew on the bundled
+sample, and its heads are counted by role.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import safetensors.torch
+import torch
+
+import headcount as hc
+from headcount.bundle import sample
+from headcount.bundle.quantise import unpack
+
+__all__ = ["pruned", "roles_left"]
+
+RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
+COMMAND = "python -m experiments.gates.survivors"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="experiments.gates.survivors", description=__doc__)
+    parser.add_argument("--runs", type=Path, required=True, help="folder with main/ and curve/")
+    parser.add_argument("--names", nargs="+", required=True, help="e.g. main/enc-10-s0")
+    parser.add_argument("--out", type=Path, default=RESULTS / "pruning-survivors.json")
+    given = parser.parse_args()
+    told: dict[str, Any] = {"command": COMMAND, "models": {}}
+    told["models"]["whole"] = roles_left(hc.load("translator", device="cpu"))
+    for name in given.names:
+        told["models"][name] = roles_left(pruned(given.runs / name))
+        given.out.write_text(json.dumps(told, indent=1) + "\n")
+        print(name, told["models"][name]["counts"], flush=True)
+
+
+def pruned(run: Path) -> hc.Subject:
+    """The translator of a run: its weights, and only its heads."""
+    subject = hc.load("translator", device="cpu")
+    weights = unpack(safetensors.torch.load_file(run.with_suffix(".safetensors")))
+    with torch.no_grad():
+        for name, weight in dict(subject.model.named_parameters()).items():
+            if name in weights:
+                weight.copy_(weights[name])
+    kept = set(json.loads(run.with_suffix(".json").read_text())["kept"])
+    return hc.prune(subject, [head for head in subject.heads if str(head) not in kept])
+
+
+def roles_left(subject: hc.Subject) -> dict[str, Any]:
+    """The encoder's heads by role; a head may have several, and is then counted for each."""
+    table = hc.survey(subject, treebank=sample.path(), stacks=["enc"])
+    roles: pd.DataFrame = table.details["roles"]
+    rows = [
+        (f"{row.stack}.{row.layer}.{row.head}", str(row.role), str(row.label))
+        for row in roles.itertuples()
+        if row.stack == "enc"
+    ]
+    named = {head for head, _, _ in rows}
+    heads = [str(head) for head in subject.heads if head.stack == "enc"]
+    counts = Counter(role for _, role in {(head, role) for head, role, _ in rows})
+    return {
+        "heads": len(heads),
+        "with a role": len(named),
+        "counts": dict(sorted(counts.items())),
+        "roles": sorted({f"{head} {role}: {label}" for head, role, label in rows}),
+    }
+
+
+if __name__ == "__main__":
+    main()
