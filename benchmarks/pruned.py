@@ -1,8 +1,8 @@
 """A model with half of its heads removed against the whole one, in turns (Michel, table 4).
 
 `python -m benchmarks.pruned` times MiniLM and a BERT-base shape of random weights on the CPU and
-writes `results/pruned.json`. With `--device cuda` it is the BERT-base shape in bfloat16 and float32,
-as it is and recorded as CUDA graphs (`--ways compile` compiles), both sides alike, in
+writes `results/pruned.json`. With `--device cuda` it is the BERT-base shape in bfloat16 and
+float32, as it is and recorded as CUDA graphs (`--ways compile` compiles), both sides alike, in
 `results/pruned-gpu.json`. The FLOP limit stands beside every gain; the interval is that of the
 median over pairs.
 """
@@ -58,6 +58,7 @@ def _entry(whole: Subject, speed: Speed, about: dict[str, Any], aim: Any) -> dic
         },
         "limit": round(1 + speed.limit, 4),
         "aim": aim if not callable(aim) else round(aim(speed), 3),
+        "more": "better",
         **speed.to_json(),
     }
 

@@ -29,7 +29,8 @@ def told(rows: list[Row]) -> str:
     lines = ["Speed, measured side by side (median of the rounds, middle half of them; aim)", ""]
     for row in rows:
         span = "" if row["low"] is None else f" [{row['low']:g}, {row['high']:g}]"
-        lines.append(f"{row['work']:28} {row['value']:8g}{span:22} aim {row['aim']}  {row['what']}")
+        aim = f"aim {'at least ' if row['more'] == 'better' else ''}{row['aim']}"
+        lines.append(f"{row['work']:28} {row['value']:8g}{span:22} {aim}  {row['what']}")
     return "\n".join(lines)
 
 
@@ -71,4 +72,5 @@ def _row(name: str, found: Row, ratio: Row, aim: Any) -> Row:
         "low": None if "over_floor" in found else ratio["low"],
         "high": None if "over_floor" in found else ratio["high"],
         "aim": aim,
+        "more": found.get("more", ""),
     }
