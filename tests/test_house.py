@@ -52,11 +52,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 #: These see everything, and no room may see them.
 TOP = {"headcount", "survey", "stages", "score", "story", "show", "cli", "__main__"} | {
+    "compare_models",
     "families",
     "probe",
     "prune_orders",
     "prune_plan",
     "prune_run",
+    "prune_trained",
 }
 
 #: Folders of the ground floor that are no room of their own.

@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headcount import roles, tasks
     from headcount.columns import Column
+    from headcount.compare_models import compare
     from headcount.errors import HeadcountError
     from headcount.families import families
     from headcount.heads import Head
     from headcount.models.load import load
     from headcount.probe import probe
     from headcount.probes.trained import Probe
+    from headcount.pruning.heal import heal
+    from headcount.pruning.learn import learn_gates
     from headcount.pruning.prune_heads import prune_heads
     from headcount.pruning.remove import prune
     from headcount.report.report import report
@@ -48,8 +51,11 @@ __all__ = [
     "Run",
     "Sentence",
     "Subject",
+    "compare",
     "families",
     "head_mask",
+    "heal",
+    "learn_gates",
     "load",
     "probe",
     "prune",
@@ -75,8 +81,11 @@ _HOMES = {
     "Run": "headcount.run",
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
+    "compare": "headcount.compare_models",
     "families": "headcount.families",
     "head_mask": "headcount.wiring.head_mask",
+    "heal": "headcount.pruning.heal",
+    "learn_gates": "headcount.pruning.learn",
     "load": "headcount.models.load",
     "probe": "headcount.probe",
     "prune": "headcount.pruning.remove",

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from headcount.cli.bench import bench
+from headcount.cli.compare import compare
 from headcount.cli.ls import ls
 from headcount.cli.probe import probe
 from headcount.cli.prune import prune
@@ -48,7 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (report, survey, score, prune, probe, show, ls, bench):
+for verb in (report, survey, score, prune, probe, compare, show, ls, bench):
     app.command()(verb)
 
 
