@@ -35,7 +35,12 @@ class Place:
     @property
     def is_under_way(self) -> bool:
         """Whether a pruning was begun there and has not ended."""
-        return (self.run / "prune.jsonl").is_file()
+        return (self.run / "prune.jsonl").is_file() or self.training.is_dir()
+
+    @property
+    def training(self) -> Path:
+        """Checkpoints of gates and of healing, while they learn."""
+        return self.run / "training"
 
     def export(self, what: str) -> Path:
         """The model in another format."""

@@ -54,6 +54,8 @@ class Plan:
     #: How far a loss that was allowed let it go.
     found: Found | None = None
     notes: tuple[str, ...] = ()
+    #: The examples that heads were chosen on; None where they were named.
+    choose: Task | None = None
 
     def __repr__(self) -> str:
         return f"Plan({len(self.going)} heads to go: {self.goal})"
@@ -115,7 +117,9 @@ def prune_plan(
         reached = found.step
     else:
         reached = step_of(goal, candidates(subject.anatomy, chosen), first)
-    return Plan(first.gone(reached), goal, tuple(orders), reached, frame, sweep, found, notes)
+    return Plan(
+        first.gone(reached), goal, tuple(orders), reached, frame, sweep, found, notes, choose
+    )
 
 
 def plan_of_heads(
@@ -123,19 +127,24 @@ def plan_of_heads(
     task: Task,
     heads: Sequence[Head],
     *,
+    halve: bool = False,
     run: Run | str | Path | None = None,
     batch_size: int = 16,
     seed: int = 0,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Plan:
-    """What heads that were chosen already cost together, on all examples of a task."""
+    """What heads that were chosen already cost together, on all examples of a task.
+
+    With `halve` they are judged on one half, and the other is left to learn from.
+    """
+    choose, judged = task.split(0.5, seed) if halve else (None, task)
     order = Order("heads", "all", (tuple(heads),))
     how, names = How(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
-    with _opened(run) as kept, _journal(subject, [task], how, names, Goal(), kept) as log:
-        curve = _Curve(subject, task, how, kept, log, progress, announce)
-        sweep, frame, notes = curve.measure([order], "all")
-    return Plan(order.gone(1), Goal(), (order,), 1, frame, sweep, notes=notes)
+    with _opened(run) as kept, _journal(subject, [judged], how, names, Goal(), kept) as log:
+        curve = _Curve(subject, judged, how, kept, log, progress, announce)
+        sweep, frame, notes = curve.measure([order], "held-out" if halve else "all")
+    return Plan(order.gone(1), Goal(), (order,), 1, frame, sweep, notes=notes, choose=choose)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from headcount import provenance
@@ -13,12 +15,14 @@ from headcount.heads import Head
 from headcount.models.saving.save import Saved
 from headcount.prune_place import Place
 from headcount.prune_plan import JOURNAL, Plan, plan_of_heads, prune_plan
+from headcount.prune_trained import Training, gates_plan, healed_plan
 from headcount.pruning.draw_curve import can_draw, draw_curve
 from headcount.pruning.keep import keeps
 from headcount.pruning.remove import prune, read_heads
 from headcount.run import Run
 from headcount.score import Progress
 from headcount.subject import Subject
+from headcount.table import HeadTable
 from headcount.tasks.task import Task
 
 __all__ = ["Pruned", "prune_run"]
@@ -45,7 +49,8 @@ def prune_run(
     task: Task | None,
     *,
     heads: str | Sequence[str | Head] | None = None,
-    by: str | Sequence[str] = "gradient",
+    gates: Training | None = None,
+    heal: Training | None = None,
     place: Place | None = None,
     export: str | None = None,
     force: bool = False,
@@ -57,32 +62,72 @@ def prune_run(
 ) -> Pruned:
     """Plan a pruning, cut the heads out, and save the model that is left in `place`.
 
-    `heads` are removed as they are named; else `by` and `how` are those of `prune_plan`. Without a
-    `place` nothing is written. What was measured is kept until the model is saved: the same call
-    goes on after a kill.
+    `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
+    options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
+    trained too. Without a `place` nothing is written. What was measured is kept until the model
+    is saved: the same call goes on after a kill.
     """
     common: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
     common |= {"progress": progress, "announce": announce}
     told: list[str] = []
     with _noting(told), _run_at(place, task) as run:
-        plan: Plan | None = None
-        if heads is not None:
-            going = tuple(read_heads(heads, subject.heads))
-            keeps(subject.anatomy, going)  # what cannot go alone is told before the long work
-            if task is not None:
-                plan = plan_of_heads(subject, task, going, run=run, **common)
+        plan: Plan | None
+        if gates is not None:
+            assert task is not None  # nothing can be learned without one
+            plan, small = _gated(subject, task, _with_desk(gates, place, "gates", progress), how)
         else:
-            assert task is not None  # a score needs one
-            plan = prune_plan(subject, task, by, run=run, **how, **common)
-            going = plan.going
+            plan, small = _cut(subject, task, heads, how, heal is not None, run, common)
+        if heal is not None and plan is not None and small is not None:
+            training = _with_desk(heal, place, "heal", progress)
+            plan, small = healed_plan(plan, subject, small, training)
+        left = set(subject.heads if small is None else small.heads)
+        going = tuple(head for head in subject.heads if head not in left)
         told += [] if plan is None else plan.notes
-        small = prune(subject, going) if going else None
         saved = _saved(small, place, export, force)
         if run is not None and plan is not None and place is not None:
             told += _drawn(plan, place)
-            _mark_done(run, subject, plan, saved, {"by": by, **how})
+            _mark_done(run, place, subject, plan, saved, how)
     sizes = _parameters(subject), _parameters(small or subject)
     return Pruned(going, plan, small, saved, sizes, tuple(dict.fromkeys(told)))
+
+
+def _cut(
+    subject: Subject,
+    task: Task | None,
+    heads: str | Sequence[str | Head] | None,
+    how: dict[str, Any],
+    halve: bool,
+    run: Run | None,
+    common: dict[str, Any],
+) -> tuple[Plan | None, Subject | None]:
+    """Heads that were named, or that a score puts first, cut out; the plan where there is one."""
+    if heads is None:
+        assert task is not None  # a score needs one
+        plan = prune_plan(subject, task, run=run, **how, **common)
+        return plan, prune(subject, plan.going) if plan.going else None
+    going = tuple(read_heads(heads, subject.heads))
+    keeps(subject.anatomy, going)  # what cannot go alone is told before the long work
+    if task is None:
+        return None, prune(subject, going)
+    named = plan_of_heads(subject, task, going, halve=halve, run=run, **common)
+    return named, prune(subject, going)
+
+
+def _gated(
+    subject: Subject, task: Task, training: Training, how: dict[str, Any]
+) -> tuple[Plan, Subject | None]:
+    """What gates closed; no smaller model where none did."""
+    plan, small = gates_plan(subject, task, training, **how)
+    return plan, small if plan.going else None
+
+
+def _with_desk(
+    training: Training, place: Place | None, kind: str, progress: Progress | None
+) -> Training:
+    """A training with a place for its checkpoints, and somebody who watches."""
+    watched = None if progress is None else partial(progress, kind)
+    desk = None if place is None else place.training / kind
+    return replace(training, checkpoint=desk, progress=watched)
 
 
 def _saved(
@@ -107,7 +152,12 @@ def _drawn(plan: Plan, place: Place) -> list[str]:
 
 
 def _mark_done(
-    run: Run, subject: Subject, plan: Plan, saved: dict[str, Saved], how: dict[str, Any]
+    run: Run,
+    place: Place,
+    subject: Subject,
+    plan: Plan,
+    saved: dict[str, Saved],
+    how: dict[str, Any],
 ) -> None:
     """Write down what was done; only then is the journal no longer needed."""
     about = provenance.collect(
@@ -123,8 +173,12 @@ def _mark_done(
         "going": [str(head) for head in plan.going],
         "routes": {what: one.route for what, one in saved.items()},
     }
+    run.write_frame("curve", plan.curve)
+    if not run.has_table:
+        run.write_table(HeadTable.of(subject.heads, {}, provenance=about))
     run.stage("prune").finish(settings, about, plan.notes)
     run.drop_journal(JOURNAL)
+    shutil.rmtree(place.training, ignore_errors=True)
 
 
 def _parameters(subject: Subject) -> int:

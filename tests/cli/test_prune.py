@@ -129,6 +129,38 @@ def test_broken_off_it_goes_on(
     assert headcount(*line).code == 0
 
 
+# --- learning -----------------------------------------------------------------------------------
+
+
+def test_what_is_left_is_healed(headcount: Callable, classes: Path) -> None:
+    line = ["prune", "model", "--task", TASK, "--keep", 4, "--step", 50, "--dry-run"]
+    ended = headcount(*line, "--heal", "--heal-steps", 6, "--lr", 0.001)
+    assert (ended.code, ended.err) == (0, "")
+    told = ended.out.splitlines()
+    after = next(place for place, line in enumerate(told) if line.startswith("after training, "))
+    assert told[after - 1].startswith("loss ")
+    assert told[after].split()[3:5] == told[after - 1].split()[1:3]  # from the same whole model
+    assert told[after].endswith("on 10 held-out examples")
+
+
+def test_gates_close_heads(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
+    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--gate-steps", 40]
+    ended = headcount(*line, "--train", "classification:dev.tsv", "-o", "small")
+    assert (ended.code, ended.err) == (0, "")
+    assert "By gates: loss (higher is worse) over 10 examples (held-out)" in ended.out
+    assert "after training, loss " in ended.out
+    run = Run.open(classes / "small" / "run", create=False)
+    frame = run.read_frame("curve")
+    assert set(frame["order"]) == {"gates"}
+    assert frame["healed"].tolist() == [False, True]
+    assert abs(int(frame["heads_left"].iloc[-1]) - 5) <= 1
+    assert not (classes / "small" / "run" / "training").exists()
+    assert len(hc.load("small/model", device="cpu").heads) == frame["heads_left"].iloc[-1]
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 
@@ -149,6 +181,10 @@ def test_broken_off_it_goes_on(
         (["--keep", 3, "--export", "onnx"], 2, "--export writes a folder, and --dry-run"),
         (["--keep", 3, "-o", "here"], 2, "Both -o and --dry-run were given"),
         (["--keep", 3, "--scores", "nowhere"], 1, "nowhere"),
+        (["--lambda", 0.1], 2, "--lambda is the price of gates; add --gates."),
+        (["--gates", "--drop-share", 0.5], 2, "--gates goes with --lambda or --keep, not with"),
+        (["--gates"], 2, "No goal was given"),
+        (["--keep", 3, "--train", TASK], 2, "--train is what gates or healing learn from"),
     ],
 )
 def test_mistakes_are_told(
@@ -163,6 +199,8 @@ def test_mistakes_are_told(
 def test_a_goal_without_a_task_or_a_folder(headcount: Callable, classes: Path) -> None:
     ended = headcount("prune", "model", "--keep", 3, "--dry-run")
     assert "--keep needs a task to choose heads by" in ended.err
+    ended = headcount("prune", "model", "--heads", "enc.0.1", "--heal", "--dry-run")
+    assert "--heal needs a task to learn from" in ended.err
     ended = headcount("prune", "model", "--keep", 3, "--task", TASK)
     assert "Neither -o nor --dry-run was given" in ended.err
 

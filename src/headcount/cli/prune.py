@@ -12,7 +12,7 @@ from headcount.cli import prune_options as own
 from headcount.cli.loading import loaded
 from headcount.cli.progress import bars
 from headcount.cli.prune_output import tell
-from headcount.cli.task_option import Task, TaskFile, read_task
+from headcount.cli.task_option import Task, TaskFile, parse_task, read_task
 from headcount.errors import UsageError
 from headcount.head_sets import check_head_set
 from headcount.prune_place import Place, place_at
@@ -32,6 +32,7 @@ def prune(
     keep: own.Keep = None,
     drop_share: own.DropShare = None,
     heads: own.Heads = None,
+    gates: own.Gates = False,
     by: own.By = "gradient",
     scores: own.Scores = None,
     step: own.Step = 10.0,
@@ -39,6 +40,13 @@ def prune(
     at_least: own.AtLeast = 0,
     stacks: own.Stacks = None,
     by_stack: own.ByStack = False,
+    price: own.Lambda = None,
+    gate_steps: own.GateSteps = 500,
+    learn: own.Learn = "all",
+    heal: own.Heal = False,
+    heal_steps: own.HealSteps = 200,
+    lr: own.LearningRate = 5e-5,
+    train: own.TrainTask = None,
     out: own.Out = None,
     dry_run: own.DryRun = False,
     export: own.Export = None,
@@ -65,7 +73,8 @@ def prune(
     [dim]headcount prune translator --heads enc.0.7,cross.5 -o small/[/dim]
     """
     goals = {"--max-loss": max_loss, "--keep": keep, "--drop-share": drop_share, "--heads": heads}
-    _check(goals, task or task_file, out, dry_run, export)
+    _check(goals | {"--lambda": price}, gates, task or task_file, out, dry_run, export)
+    _check_learning(gates, heal, price, train, task or task_file)
     place = None if dry_run or out is None else place_at(out, force=force)
     examples = read_task(task, task_file).build() if task or task_file else None
     if examples is not None and limit is not None:
@@ -79,28 +88,45 @@ def prune(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    how: dict[str, Any] = {"step": step, "exact": exact, "at_least": at_least}
-    how |= {"stacks": options.names(stacks), "by_stack": by_stack, "convention": convention}
-    how |= {"max_loss": max_loss, "keep": keep, "drop_share": drop_share}
-    how |= {"table": _table(scores)} if heads is None else {}
+    lessons = None if train is None else parse_task(train).build()
+    learning = {"lr": lr, "task": lessons, "batch_size": batch_size, "seed": seed or 0}
+    how: dict[str, Any] = {"stacks": options.names(stacks), "keep": keep}
+    if gates:
+        how |= {"price": price, "train": learn}
+    else:
+        how |= {"by": by, "table": _table(scores), "step": step, "exact": exact}
+        how |= {"at_least": at_least, "by_stack": by_stack, "convention": convention}
+        how |= {"max_loss": max_loss, "drop_share": drop_share}
     done = _pruned(
         subject,
         examples,
         place,
         heads=heads,
+        gates={"steps": gate_steps, **learning} if gates else None,
+        heal={"steps": heal_steps, **learning} if heal else None,
         export=export,
         force=force,
         batch_size=batch_size,
         seed=seed or 0,
-        **({} if heads is not None else {"by": by, **how}),
+        **({} if heads is not None else how),
     )
     tell(done, subject, place, json=json)
 
 
-def _pruned(subject: Subject, task: Any, place: Place | None, **how: Any) -> Pruned:
+def _pruned(
+    subject: Subject,
+    task: Any,
+    place: Place | None,
+    gates: dict[str, Any] | None,
+    heal: dict[str, Any] | None,
+    **how: Any,
+) -> Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
     from headcount.prune_run import prune_run
+    from headcount.prune_trained import Training
 
+    how |= {"gates": None if gates is None else Training(**gates)}
+    how |= {"heal": None if heal is None else Training(**heal)}
     try:
         with bars("examples") as progress:
             return prune_run(subject, task, place=place, progress=progress, announce=_say, **how)
@@ -128,13 +154,20 @@ def _say(sentence: str) -> None:
 
 
 def _check(
-    goals: dict[str, Any], task: object, out: Path | None, dry_run: bool, export: str | None
+    goals: dict[str, Any],
+    gates: bool,
+    task: object,
+    out: Path | None,
+    dry_run: bool,
+    export: str | None,
 ) -> None:
     """Refuse, before anything is read or loaded, what cannot go together."""
     given = [name for name, value in goals.items() if value is not None]
     if len(given) != 1:
         which = f"{' and '.join(given)} were both given" if given else "No goal was given"
         raise UsageError(f"{which}; say how far to go with one of {', '.join(goals)}.")
+    if gates and given[0] not in ("--lambda", "--keep"):
+        raise UsageError(f"--gates goes with --lambda or --keep, not with {given[0]}.")
     if goals["--heads"] is not None:
         check_head_set(goals["--heads"])
     elif task is None:
@@ -147,3 +180,17 @@ def _check(
         raise UsageError(f"{which} given; name a folder to write (-o DIR), or only look.")
     if export is not None and dry_run:
         raise UsageError("--export writes a folder, and --dry-run writes nothing; leave one out.")
+
+
+def _check_learning(
+    gates: bool, heal: bool, price: float | None, train: str | None, task: object
+) -> None:
+    """Refuse options of a training that is not asked for, or has nothing to learn from."""
+    if price is not None and not gates:
+        raise UsageError("--lambda is the price of gates; add --gates.")
+    if train is not None and not (gates or heal):
+        raise UsageError("--train is what gates or healing learn from; add --gates or --heal.")
+    if heal and task is None:
+        raise UsageError(
+            "--heal needs a task to learn from and to be judged by, e.g. --task translation:f.tsv."
+        )

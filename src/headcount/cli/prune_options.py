@@ -18,17 +18,26 @@ __all__ = [
     "Exact",
     "Export",
     "Force",
+    "GateSteps",
+    "Gates",
     "Heads",
+    "Heal",
+    "HealSteps",
     "Keep",
+    "Lambda",
+    "Learn",
+    "LearningRate",
     "MaxLoss",
     "Out",
     "Scores",
     "Stacks",
     "Step",
+    "TrainTask",
 ]
 
 _GOAL = "How far to go (one of these)"
 _ORDER = "Who goes first"
+_LEARN = "Learning (gates, healing)"
 _RESULT = "The result"
 
 MaxLoss = Annotated[
@@ -160,4 +169,69 @@ Export = Annotated[
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace a model that is there.", rich_help_panel=_RESULT),
+]
+
+Gates = Annotated[
+    bool,
+    typer.Option(
+        "--gates",
+        help="Learn which heads go: gates close while the model trains; with --lambda or --keep.",
+        rich_help_panel=_GOAL,
+    ),
+]
+Lambda = Annotated[
+    float | None,
+    typer.Option(
+        "--lambda",
+        metavar="X",
+        help="The price of an open gate; the higher, the fewer heads are left.",
+        rich_help_panel=_LEARN,
+        show_default=False,
+    ),
+]
+GateSteps = Annotated[
+    int,
+    typer.Option(
+        metavar="N", callback=positive, help="Steps that gates learn.", rich_help_panel=_LEARN
+    ),
+]
+Learn = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="Weights that learn with the gates: all, gates (none), enc or dec.",
+        rich_help_panel=_LEARN,
+    ),
+]
+Heal = Annotated[
+    bool,
+    typer.Option(
+        "--heal",
+        help="Train what is left for a while, taught by the whole model.",
+        rich_help_panel=_LEARN,
+    ),
+]
+HealSteps = Annotated[
+    int,
+    typer.Option(metavar="N", callback=positive, help="Steps of healing.", rich_help_panel=_LEARN),
+]
+LearningRate = Annotated[
+    float,
+    typer.Option(
+        "--lr",
+        metavar="X",
+        help="Learning rate of weights.",
+        rich_help_panel=_LEARN,
+    ),
+]
+TrainTask = Annotated[
+    str | None,
+    typer.Option(
+        "--train",
+        metavar="TASK",
+        help="Learn from another task, written as --task is; by default from the half of the "
+        "examples that heads are chosen on.",
+        rich_help_panel=_LEARN,
+        show_default=False,
+    ),
 ]

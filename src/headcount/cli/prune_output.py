@@ -69,6 +69,7 @@ def _print_curve(plan: Plan) -> None:
     """The order that decides, point by point; the others beside it, value by value."""
     console, first = output(), plan.orders[0]
     frame = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
+    frame = frame[~frame.duplicated("step")]  # what was healed is told below
     row = frame.iloc[0]
     console.print(
         f"By {first.name}: {row['metric']} (higher is {row['more']}) over {row['n']:,} examples "
@@ -136,22 +137,22 @@ def _print_going(going: Sequence[Head], subject: Subject, would: bool) -> None:
 
 
 def _print_quality(plan: Plan) -> None:
-    """The metric before and after, with the interval of the difference."""
-    row = _chosen_row(plan)
-    where = "held-out examples" if row["part"] == "held-out" else "examples"
-    whole = row["value"] - row["delta"]
-    change = f"{row['delta']:+.3g} {_between(row['delta_low'], row['delta_high'], '+.3g')}".strip()
-    output().print(
-        f"{row['metric']} {whole:.4g} -> {row['value']:.4g}: {change} on {row['n']:,} {where}"
-    )
+    """The metric before and after, with the interval of the difference; healed too."""
+    for row in _chosen_rows(plan):
+        where = "held-out examples" if row["part"] == "held-out" else "examples"
+        between = _between(row["delta_low"], row["delta_high"], "+.3g")
+        how = "after training, " if row["healed"] else ""
+        output().print(
+            f"{how}{row['metric']} {row['value'] - row['delta']:.4g} -> {row['value']:.4g}: "
+            f"{row['delta']:+.3g} {between} on {row['n']:,} {where}".replace("  ", " ")
+        )
 
 
-def _chosen_row(plan: Plan) -> dict[str, Any]:
-    """The point of the curve that was chosen."""
+def _chosen_rows(plan: Plan) -> list[dict[Any, Any]]:
+    """The point of the curve that was chosen; after it the same point healed, where it was."""
     curve, first = plan.curve, plan.orders[0]
     mine = (curve["order"] == first.name) & (curve["scope"] == first.scope)
-    found: dict[Any, Any] = curve[mine & (curve["step"] == plan.step)].to_dict("records")[0]
-    return found
+    return curve[mine & (curve["step"] == plan.step)].to_dict("records")
 
 
 def _told(done: Pruned, subject: Subject) -> dict[str, Any]:
@@ -177,7 +178,7 @@ def _told_plan(plan: Plan) -> dict[str, Any]:
     return {
         "goal": str(plan.goal),
         "step": plan.step,
-        "chosen": _chosen_row(plan),
+        "chosen": _chosen_rows(plan)[-1],
         "limit": None if found is None else found.limit,
         "bounds": None if found is None else found.bounds.tolist(),
         "curve": plan.curve.to_dict("records"),

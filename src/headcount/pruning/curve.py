@@ -65,6 +65,9 @@ def curve_frame(
 
 
 def _compared(found: Sweep, seed: int) -> tuple[Comparison, list[str]]:
+    if not found.outcomes:
+        empty = np.empty(0)
+        return Comparison(empty, empty, empty, empty, empty, found.baseline.metric.test), []
     try:
         return compare(found.outcomes, found.baseline, seed=seed), []
     except StatsError as error:

@@ -33,8 +33,11 @@ def draw_curve(frame: pd.DataFrame, path: Path, *, chosen: int | None = None) ->
     figure = Figure(figsize=(6.4, 3.8))
     FigureCanvasSVG(figure)
     panel = figure.add_subplot()
-    for label, colour, rows in _lines(frame):
+    for label, colour, rows in _lines(frame[~frame.duplicated(["order", "scope", "step"])]):
         _draw_line(panel, rows, label, colour)
+    healed = frame[frame["healed"].astype(bool)]
+    if len(healed):
+        panel.plot(healed["heads_left"], healed["value"], "*", color=INK, label="after training")
     first = frame.iloc[0]
     panel.axhline(first["value"], color=INK, linewidth=0.7, linestyle=":")
     if chosen is not None:
