@@ -56,7 +56,6 @@ def _entry(whole: Subject, speed: Speed, about: dict[str, Any], aim: Any) -> dic
             "low": round(1 + speed.low, 4),
             "high": round(1 + speed.high, 4),
         },
-        "limit": round(1 + speed.limit, 4),
         "aim": aim if not callable(aim) else round(aim(speed), 3),
         "more": "better",
         **speed.to_json(),

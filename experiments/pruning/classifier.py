@@ -15,6 +15,7 @@ from headcount.errors import InputError
 from headcount.tasks import Task
 
 from .config import Config
+from .judge import WIDTHS
 
 __all__ = ["Case", "read_case"]
 
@@ -28,6 +29,7 @@ class Case:
     train: Task
     held: Task
     rows: Encoded
+    judging: Encoded  # the held-out examples
     width: int
 
 
@@ -42,8 +44,11 @@ def read_case(
     width = settings.widths[task]
     chosen = train.limit(min(settings.learn, len(train)), config.seed)
     assert subject.tokenizer is not None
-    rows = encode(chosen.examples, subject.tokenizer, LABELS[task], width).to(device)
-    return Case(name, subject, train, held, rows, width)
+    rows, judging = (
+        encode(part.examples, subject.tokenizer, LABELS[task], longest).to(device)
+        for part, longest in ((chosen, width), (held, WIDTHS[-1]))
+    )
+    return Case(name, subject, train, held, rows, judging, width)
 
 
 def _loaded(name: str, folder: Path | None, device: str) -> hc.Subject:

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax, softmax
 
 import headcount as hc
 from experiments.glue.config import Train
+from experiments.glue.encoded import Encoded
 from experiments.glue.finetune import predict
 from experiments.glue.model import logits_of
 from experiments.glue.step import loss_of
 from headcount.importance.ablation import ablation
 from headcount.importance.gradient import gradient
-from headcount.sweeps import Intervention, sweep
 from headcount.tasks import Outcome
+from headcount.tasks.confusion import ACCURACY
 
 from .classifier import Case
 from .config import Config, Healing
 from .gate_sets import learn_gates
 from .half import half
 from .healer import Healer, healing
+from .judge import WIDTHS, judged
 from .points import Point, along, by_score, shuffled
 from .rows import curve_rows, free, within
 
@@ -93,17 +95,11 @@ def _scores(table: hc.HeadTable, name: str = "gradient") -> list[float]:
 def _bare(
     case: Case, points: dict[str, list[Point]], config: Config
 ) -> tuple[list[dict[str, Any]], Outcome]:
-    """Every set of heads shut, nothing trained: one sweep over the held-out examples."""
+    """Every set of heads shut, nothing trained."""
     every = [point for order in points.values() for point in order]
-    found = sweep(
-        case.subject,
-        case.held,
-        [Intervention(point.gone, name=point.name) for point in every],
-        metric="task",
-        batch_size=config.classifiers.batch,
-    )
-    heads = case.subject.heads
-    return curve_rows(every, found.outcomes, found.baseline, heads), found.baseline
+    sets = [(), *[point.gone for point in every]]
+    whole, *found = judged(case.subject, case.judging, sets, 16 * config.classifiers.batch)
+    return curve_rows(every, found, whole, case.subject.heads), whole
 
 
 def _healed(
@@ -119,7 +115,6 @@ def _healed(
     wanted = [Point("whole", 0, len(learner.heads), (), ())]
     for left in settings.left:
         wanted += [p for name in settings.orders for p in points[name] if p.left == left]
-    batches = [batch.to(learner.device) for batch in case.held.batches(learner, 256)]
     done, outcomes = [], []
     loss = _loss(case, learner.model, settings)
     with healing(learner, loss, settings, len(case.rows), record) as healer:
@@ -127,7 +122,7 @@ def _healed(
             if until is not None and time.monotonic() > until and done:
                 break
             healer.heal(point.gone, config.seed)
-            outcomes.append(_judged(case, learner, healer, batches))
+            outcomes.append(_judged(learner, case.judging, healer))
             done.append(point)
         note = healer.note
     trained = outcomes[0]
@@ -135,10 +130,12 @@ def _healed(
     return rows, f"{note}, {len(done)} of {len(wanted)} points"
 
 
-def _judged(case: Case, learner: hc.Subject, healer: Healer, batches: Sequence[Any]) -> Outcome:
-    """The healed model on the held-out examples, its heads still shut by the healer's valve."""
+def _judged(learner: hc.Subject, rows: Encoded, healer: Healer) -> Outcome:
+    """The healed model on the held-out examples, its heads shut by the valve that healed it."""
     healer.opened.scales = healer.scales
-    return case.held.evaluate(learner, batches=batches)
+    said = predict(learner.model, rows, Train(widths=WIDTHS)).argmax(dim=1)
+    right = (said == rows.gold.cpu()).double().numpy()
+    return Outcome(ACCURACY, np.stack([right, np.ones_like(right)], axis=1))
 
 
 def _loss(case: Case, model: Any, settings: Healing) -> Any:

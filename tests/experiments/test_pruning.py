@@ -23,6 +23,7 @@ from experiments.pruning.config import read_config  # noqa: E402
 from experiments.pruning.gate_sets import learn_gates  # noqa: E402
 from experiments.pruning.groups import groups_of  # noqa: E402
 from experiments.pruning.healer import healing  # noqa: E402
+from experiments.pruning.judge import judged  # noqa: E402
 from experiments.pruning.points import along, by_score, shuffled  # noqa: E402
 from experiments.pruning.reading import losses, row_losses  # noqa: E402
 from experiments.pruning.rows import free, within  # noqa: E402
@@ -103,6 +104,17 @@ def test_a_row_of_losses_is_the_model_with_these_heads_shut() -> None:
     with torch.no_grad():
         plain = subject.model(input_ids=ids, labels=ids).loss
     assert found[0].sum() / (4 * 15) == pytest.approx(plain.item(), rel=1e-5)
+
+
+def test_sets_judged_together_are_as_one_by_one() -> None:
+    config = read_config(SMOKE)
+    case = read_case("toy-sst2-0", config, None, None, "cpu")
+    sets = [(), case.subject.heads[:3], case.subject.heads[2:7]]
+    found = judged(case.subject, case.judging, sets, batch=40)
+    for gone, outcome in zip(sets, found, strict=True):
+        with valve(case.subject, dict.fromkeys(gone, 0.0)):
+            wanted = case.held.evaluate(case.subject)
+        assert outcome.scores.tolist() == wanted.scores.tolist()
 
 
 def test_gates_come_near_the_numbers_asked_for() -> None:
