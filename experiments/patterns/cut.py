@@ -11,7 +11,7 @@ from headcount.patterns.classify import Judge
 from headcount.patterns.kinds import PATTERNS
 
 
-def cut_agreement(model: str, by: Judge, count: int = 24, seed: int = 0) -> dict[str, Any]:
+def cut_agreement(model: str, by: Judge, count: int = 12, seed: int = 0) -> dict[str, Any]:
     """How often map and cut map of a head agree, over texts of three sentences."""
     sentences = sample.sentences()
     starts = random.Random(seed).sample(range(len(sentences) - 3), count)

@@ -7,7 +7,6 @@ import torch
 
 from headcount.errors import InputError, UsageError
 from headcount.patterns.classify import check_judge, classify
-from headcount.patterns.rule import Rule
 
 JUDGES = ["network", "rule"]
 
@@ -72,9 +71,10 @@ def test_a_causal_sink_is_vertical(by: str) -> None:
     assert classify(rows(maps), special, by=by) == ["vertical"]  # type: ignore[arg-type]
 
 
-def test_a_single_text_has_no_block() -> None:
-    maps, special, segment = drawn("block", 40)
-    assert Rule()(maps[None], special, torch.zeros_like(segment)).item() != 3
+@pytest.mark.parametrize("by", JUDGES)
+def test_a_single_text_has_no_block(by: str) -> None:
+    maps, special, _ = drawn("block", 40)
+    assert classify(maps, special, by=by) != ["block"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

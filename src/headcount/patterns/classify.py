@@ -46,6 +46,8 @@ def numbers_of(maps: Tensor, special: Tensor, segment: Tensor, by: Judge = "netw
     if by == "rule":
         return Rule()(maps, special, segment)
     scores: Tensor = network(str(maps.device))(pictures(maps, special, segment))
+    if not bool((segment > 0).any()):  # a single text has no blocks, by definition
+        scores[:, PATTERNS.index("block")] = -torch.inf
     return scores.argmax(-1)
 
 
