@@ -5,7 +5,12 @@ from __future__ import annotations
 import runpy
 import sys
 
-EXPERIMENTS = ("experiments.surface", "experiments.roles", "experiments.translator.bundled")
+EXPERIMENTS = (
+    "experiments.surface",
+    "experiments.roles",
+    "experiments.probes",
+    "experiments.translator.bundled",
+)
 
 
 def main() -> None:
