@@ -1,8 +1,8 @@
-"""Bring what the tests of the report need: a Chromium, and axe-core; `make test` runs this.
+"""Bring what the tests of the report need: browsers, and axe-core; `make test` runs this.
 
 python scripts/browser.py
 
-Debian's chromium is installed with apt-get where that is allowed; axe-core comes from the npm
+Debian's chromium and firefox-esr are installed with apt-get where that is allowed; axe-core comes from the npm
 registry into the cache folder. What cannot be had is told in a line, and its tests are skipped.
 """
 
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from headcount.models.cache import cache_dir
@@ -35,18 +36,29 @@ def axe() -> Path:
     return cache_dir() / "browser" / f"axe-{AXE}.min.js"
 
 
-def install_chromium() -> str:
-    if chromium():
+def firefox() -> str | None:
+    """The other program; ``HEADCOUNT_FIREFOX`` names another."""
+    named = os.environ.get("HEADCOUNT_FIREFOX")
+    return named or shutil.which("firefox-esr") or shutil.which("firefox")
+
+
+def install(package: str, there: Callable[[], str | None]) -> str:
+    """Install a Debian package unless its program is there; what to tell where that fails."""
+    if there():
         return ""
-    how = "install Chromium (Debian: apt-get install chromium), or set HEADCOUNT_CHROMIUM"
+    how = f"install it (Debian: apt-get install {package}), or its tests are skipped"
     if not shutil.which("apt-get") or os.geteuid() != 0:
-        return f"No Chromium is here, so the page is not tested in a browser; {how}."
-    quiet = {"capture_output": True, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
-    command = ["apt-get", "install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu"]
-    if subprocess.run(command, **quiet).returncode:
-        subprocess.run(["apt-get", "update"], **quiet)
-        subprocess.run(command, **quiet)
-    return "" if chromium() else f"Chromium could not be installed; {how}."
+        return f"There is no {package}; {how}."
+    command = ["apt-get", "install", "-y", "--no-install-recommends", package, "fonts-dejavu"]
+    if not _ran(command):
+        _ran(["apt-get", "update"])
+        _ran(command)
+    return "" if there() else f"{package} could not be installed; {how}."
+
+
+def _ran(command: list[str]) -> bool:
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(command, capture_output=True, env=quiet).returncode == 0
 
 
 def fetch_axe() -> str:
@@ -76,6 +88,6 @@ def _keep(packed: Path, place: Path) -> None:
 
 
 if __name__ == "__main__":
-    for told in (install_chromium(), fetch_axe()):
+    for told in (install("chromium", chromium), install("firefox-esr", firefox), fetch_axe()):
         if told:
             print(told)

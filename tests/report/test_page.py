@@ -112,9 +112,12 @@ def test_there_must_be_a_folder(tmp_path: Path) -> None:
         write_page(made_table(), tmp_path / "nowhere" / "page.html")
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"could not be written: .*Nothing was left behind"):
-        write_page(made_table(), tmp_path / ("x" * 300 + ".html"))
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that takes no files")
+def test_a_place_that_cannot_be_written_is_named() -> None:
+    with pytest.raises(
+        RunError, match=r"page\.html could not be written: .*Nothing was left behind"
+    ):
+        write_page(made_table({"enc": (1, 1)}), "/proc/page.html")
 
 
 def test_fineness_is_one_of_three() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from html import escape
@@ -103,7 +102,7 @@ def _hash(text: str) -> str:
 
 def _checked(path: Path) -> Path:
     """A place where a file can be written, before any work is done."""
-    if os.path.isdir(path):  # noqa: PTH112 - a long name is no error here
+    if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file, e.g. {path / 'report.html'}.")
     if not path.parent.is_dir():
         raise RunError(f"There is no folder {path.parent} to write {path.name} in; make it first.")
