@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from headcount import provenance
+from headcount.stages.pace import seconds_a_text
 from headcount.stages.scene import Chapter, Progress, Scene
 from headcount.stages.tell_curve import curve_chapter
 from headcount.stages.tell_exhibits import exhibit_chapter
@@ -27,7 +28,7 @@ from headcount.stages.tell_scores import (
 )
 from headcount.stages.tell_survey import survey_chapter
 
-__all__ = ["CHAPTERS", "Scene", "Told", "Watch", "tell"]
+__all__ = ["CHAPTERS", "Scene", "Told", "Watch", "forecast", "tell"]
 
 #: The walk of the product; each chapter may read what those before it found.
 CHAPTERS: tuple[Callable[[Scene], Chapter], ...] = (
@@ -84,6 +85,18 @@ def tell(
     return told
 
 
+def forecast(scene: Scene) -> float:
+    """Seconds that the chapters which are not in the run yet will take, roughly."""
+    chapters = [make(scene) for make in CHAPTERS]
+    left = [one for one in chapters if not one.why_not and not _is_kept(scene, one)]
+    forwards = sum(chapter.forwards for chapter in left)
+    return forwards * seconds_a_text(scene) if forwards else 0.0
+
+
+def _is_kept(scene: Scene, chapter: Chapter) -> bool:
+    return scene.run.stage(chapter.name).done_with(chapter.settings)
+
+
 def _chosen(exhibits: bool) -> Sequence[Callable[[Scene], Chapter]]:
     return [make for make in CHAPTERS if exhibits or make is not exhibit_chapter]
 
@@ -92,7 +105,7 @@ def _told(scene: Scene, chapter: Chapter, watch: Watch) -> Told:
     if chapter.why_not:
         return Told(chapter.name, chapter.title, "left out", why=chapter.why_not)
     stage = scene.run.stage(chapter.name)
-    if stage.done_with(chapter.settings):
+    if _is_kept(scene, chapter):
         return Told(chapter.name, chapter.title, "kept", float(stage.record.get("seconds", 0)))
     begun = monotonic()
     try:

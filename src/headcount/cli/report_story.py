@@ -58,9 +58,13 @@ def tell_story(wanted: Wanted, place: Path, *, exhibits: bool, replace: bool) ->
         if replace:
             run.clear()
         scene = _scene(wanted, run, subject, files, task)
-        from headcount.story import tell
+        from headcount.story import forecast, tell
+        from headcount.sweeps.forecast import in_words
 
-        with StoryDisplay(f"{subject!r}") as display:
+        scene.begin()
+        seconds = forecast(scene)
+        expected = f"About {in_words(seconds)} on this machine." if seconds > 5 else ""
+        with StoryDisplay(f"{subject!r}", expected) as display:
             return tell(scene, exhibits=exhibits, watch=display.watch, ended=display.ended)
 
 

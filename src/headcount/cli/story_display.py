@@ -28,15 +28,17 @@ _SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", 
 class StoryDisplay:
     """Lines that stay, and one that moves; without a terminal only lines that stay."""
 
-    def __init__(self, title: str, console: Console | None = None) -> None:
+    def __init__(self, title: str, expected: str = "", console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False, markup=False)
-        self.title = title
+        self.title, self.expected = title, expected
         self.begun = monotonic()
         self._reasons: set[str] = set()
         self._live = Live(console=self.console, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> StoryDisplay:
-        self.console.print(Text(self.title, style="bold"))
+        self.console.print(Text(self.title, style="bold"), soft_wrap=True)
+        if self.expected:
+            self.console.print(Text(self.expected, style="dim"))
         if self.console.is_terminal:
             self._live.start()
         return self

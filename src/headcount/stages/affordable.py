@@ -13,6 +13,8 @@ __all__ = ["affordable", "forward_cost"]
 _CHARACTERS = 4.0
 #: Fewer examples tell nothing.
 _LEAST = 16
+#: So many examples tell how long they are.
+_LOOK = 200
 
 
 def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> int:
@@ -26,8 +28,8 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
 
 def forward_cost(task: Task, subject: Subject) -> float:
     """Multiplications of one forward of one example: weights times tokens, roughly."""
-    texts = [text for item in texts_of_task(task)[:200] for text in texts_of(item)]
-    characters = sum(map(len, texts)) / min(len(task), 200)
+    texts = [text for item in texts_of_task(task)[:_LOOK] for text in texts_of(item)]
+    characters = sum(map(len, texts)) / min(len(task), _LOOK)
     table = subject.inner.get_input_embeddings()
     looked_up = 0 if table is None else sum(weight.numel() for weight in table.parameters())
     weights = sum(weight.numel() for weight in subject.model.parameters()) - looked_up

@@ -33,6 +33,8 @@ class Chapter:
     work: Callable[[Progress], list[str]] = lambda progress: []
     #: The examples that it uses, where it uses any.
     task: Task | None = None
+    #: Forwards of one text that it takes, roughly; for a forecast alone.
+    forwards: float = 0.0
     #: Why it cannot be told of this model; empty where it can.
     why_not: str = ""
 

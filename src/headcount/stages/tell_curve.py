@@ -44,7 +44,8 @@ def curve_chapter(scene: Scene) -> Chapter:
         scene.run.drop_journal(_NAME)
         return notes
 
-    return Chapter(_NAME, _TITLE, settings, work, task)
+    spoken = 0 if own_metric(scene) is None else 70 * min(48, len(task) / 2)
+    return Chapter(_NAME, _TITLE, settings, work, task, 11 * len(task) + spoken)
 
 
 class _Curve:

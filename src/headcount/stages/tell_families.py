@@ -27,4 +27,4 @@ def families_chapter(scene: Scene) -> Chapter:
         return []
 
     settings = {"texts": texts.hash, "seed": scene.seed, "convention": "headcount"}
-    return Chapter("families", "Which heads are alike", settings, work)
+    return Chapter("families", "Which heads are alike", settings, work, forwards=4.0 * len(texts))

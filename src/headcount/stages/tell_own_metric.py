@@ -57,7 +57,7 @@ def own_metric_chapter(scene: Scene) -> Chapter:
         scene.run.drop_journal("own-metric")
         return [f"{len(heads)} of {len(scene.heads)} heads, those whose ablation costs most loss."]
 
-    return Chapter("own-metric", title, settings, work, task)
+    return Chapter("own-metric", title, settings, work, task, 7.0 * (count + 1) * len(task))
 
 
 def _most_important(table: HeadTable | None, count: int) -> list[Head]:

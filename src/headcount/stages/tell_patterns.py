@@ -31,4 +31,4 @@ def patterns_chapter(scene: Scene) -> Chapter:
         return []
 
     settings = {"texts": texts.hash, "seed": scene.seed, "convention": "headcount"}
-    return Chapter("patterns", "What its maps look like", settings, work)
+    return Chapter("patterns", "What its maps look like", settings, work, forwards=3.0 * len(texts))

@@ -72,7 +72,7 @@ def _score_chapter(scene: Scene, name: str, title: str, *, forwards: float) -> C
         told = table.origins.get(name, table.provenance).get("remarks", ())
         return [*told, *_cut(scene.task, task)]
 
-    return Chapter(f"score-{name}", title, settings, work, task)
+    return Chapter(f"score-{name}", title, settings, work, task, forwards * len(task))
 
 
 def _afforded(scene: Scene, task: Task, forwards: float, budget: float) -> Task:

@@ -10,6 +10,9 @@ from headcount.survey import survey
 
 __all__ = ["survey_chapter"]
 
+#: What a text costs with all tallies, trees and trials, in forwards.
+_EACH = 7.0
+
 
 def survey_chapter(scene: Scene) -> Chapter:
     """All columns of a survey, and the verdicts that texts, trees and mentions allow.
@@ -34,7 +37,9 @@ def survey_chapter(scene: Scene) -> Chapter:
         return list(table.provenance.get("remarks", []))
 
     settings = {**scene.about_texts, "control": control, "convention": "headcount"}
-    return Chapter("survey", "Where every head looks, and its roles", settings, work)
+    title = "Where every head looks, and its roles"
+    twice = 1 if control is None else 2
+    return Chapter("survey", title, settings, work, forwards=twice * _EACH * len(scene.texts))
 
 
 def _all_into(progress: Progress) -> Telling:
