@@ -1,0 +1,62 @@
+"""`python -m experiments.together families|compare --data DIR`: JSON and pictures of the results.
+
+`compare` takes the models that `python -m experiments.glue --save DIR` leaves, by `--models DIR`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from headcount.exact_json import to_strict
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent.parent / "docs" / "results"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="experiments.together", description=__doc__)
+    parser.add_argument("which", choices=["families", "compare"])
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    parser.add_argument("--models", type=Path, help="fine-tuned models: folders BASE-TASK-SEED")
+    parser.add_argument("--texts", type=int, help="fewer texts, for a trial")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args(arguments)
+    if given.data is None:
+        parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
+    if given.which == "compare" and given.models is None:
+        parser.error("say where the fine-tuned models are: --models DIR")
+    config = tomllib.loads((HERE / "config.toml").read_text())
+    config[given.which]["texts"] = given.texts or config[given.which]["texts"]
+    told = _families(config, given) if given.which == "families" else _compare(config, given)
+    command = f"python -m experiments.together {given.which}"
+    result = {"command": command, "config": config[given.which], "seed": config["seed"], **told}
+    text = json.dumps(to_strict(result), indent=1, allow_nan=False)
+    (given.out / f"together-{given.which}.json").write_text(text + "\n")
+    return 0
+
+
+def _families(config: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
+    from experiments.together.draw import draw_families
+    from experiments.together.families import families, told
+
+    found = families(config["families"], Path(given.data), config["seed"])
+    draw_families(found, given.out / "together-families.svg")
+    return {"models": {name: told(*one) for name, one in found.items()}}
+
+
+def _compare(config: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
+    from experiments.together.changes import changes, told
+    from experiments.together.draw import draw_changes
+
+    found = changes(config["compare"], Path(given.data), given.models, config["seed"])
+    draw_changes(found, given.out / "together-compare.svg")
+    return {"models": {name: told(one) for name, one in found.items()}}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
