@@ -43,7 +43,7 @@ def test_two_lines_in_a_script(tmp_path: Path) -> None:
     assert after["attention"] == before["attention"]
     assert "headcount_gates" not in dict(trainer.model.named_children())
     group = trainer.optimizer.param_groups[-1]
-    assert (group["lr"], group["weight_decay"]) == (gating.gate_lr, 0.0)
+    assert (group["initial_lr"], group["weight_decay"]) == (gating.gate_lr, 0.0)
     assert group["params"] == [gating.gates.log_a]
     trainer.save_model(str(tmp_path / "end"))
     assert not [n for n in load_file(tmp_path / "end" / "model.safetensors") if "gates" in n]

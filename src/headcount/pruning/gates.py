@@ -25,8 +25,9 @@ class Gates(nn.Module):
     """Gates on some heads of a model; the other heads stay as they are.
 
     They start as the authors' program starts them, uniform between plus and minus
-    sqrt(3 / heads of a layer), or all at `start`: at 2.4 and above a converged model begins whole.
-    Heads that can only go together (`units`) share one gate.
+    sqrt(3 / heads of a layer), or at `start`: at 2.4 and above a converged model begins whole.
+    A `spread` around it lets gates of equal worth close one after another, not all at once. Heads
+    that can only go together (`units`) share one gate.
 
     >>> gates = Gates([Head("enc", 0, 0), Head("enc", 0, 1)], start=3.0)
     >>> gates.closed(), gates.expected().item() > 1.9
@@ -40,6 +41,7 @@ class Gates(nn.Module):
         heads: Sequence[Head],
         *,
         start: float | None = None,
+        spread: float = 0.0,
         seed: int = 0,
         units: Sequence[Sequence[Head]] = (),
     ) -> None:
@@ -51,7 +53,7 @@ class Gates(nn.Module):
         self.shared = len(set(numbers)) < len(numbers)
         self.register_buffer("unit", torch.tensor(numbers), persistent=False)
         firsts = [self.heads[numbers.index(number)] for number in range(max(numbers) + 1)]
-        self.log_a = nn.Parameter(_first(firsts, start, seed))
+        self.log_a = nn.Parameter(_first(firsts, start, spread, seed))
 
     def forward(self, noise: Tensor | None = None) -> Tensor:
         """One number a head `[head]`: drawn in training, certain in evaluation.
@@ -137,15 +139,16 @@ def _numbers(heads: Sequence[Head], units: Sequence[Sequence[Head]]) -> list[int
     return [numbers.setdefault(leaders.get(head, head), len(numbers)) for head in heads]
 
 
-def _first(heads: Sequence[Head], start: float | None, seed: int) -> Tensor:
+def _first(heads: Sequence[Head], start: float | None, spread: float, seed: int) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    around = torch.rand(len(heads), generator=dice) * 2 - 1
     if start is not None:
-        return torch.full((len(heads),), float(start))
+        return start + around * spread
     sizes: dict[tuple[str, int], int] = {}
     for head in heads:
         sizes[head.stack, head.layer] = sizes.get((head.stack, head.layer), 0) + 1
     limits = torch.tensor([(3 / sizes[head.stack, head.layer]) ** 0.5 for head in heads])
-    dice = torch.Generator().manual_seed(seed)
-    return (torch.rand(len(heads), generator=dice) * 2 - 1) * limits
+    return around * limits
 
 
 def _check_count(count: int, most: int) -> None:

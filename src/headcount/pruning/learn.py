@@ -30,6 +30,10 @@ from headcount.tasks.task import Progress
 __all__ = ["Learned", "gates_for", "learn_gates", "penalty_for"]
 
 
+#: How far gates begin from `start`: no two cross the line together.
+SPREAD = 0.5
+
+
 @dataclass(frozen=True, repr=False)
 class Learned:
     """Gates that have learned, and the model that learned with them."""
@@ -71,7 +75,7 @@ def learn_gates(
     keep: int | None = None,
     penalty: Penalty | float | None = None,
     train: Chosen = "all",
-    start: float | None = 2.5,
+    start: float | None = 3.0,
     gate_lr: float | None = None,
     teacher: Subject | None = None,
     share: float = 0.7,
@@ -135,7 +139,7 @@ def gates_for(
     *,
     stacks: str | Iterable[str] | None = None,
     heads: str | Iterable[str | Head] | None = None,
-    start: float | None = 2.5,
+    start: float | None = 3.0,
     seed: int = 0,
 ) -> Gates:
     """Gates for a model's heads, for those of some stacks, or for those that are named."""
@@ -148,7 +152,7 @@ def gates_for(
                 f"{head} of {subject.name} cannot go alone: it shares keys or weights with heads "
                 "that have no gate; give gates to whole layers."
             )
-    return Gates(chosen, start=start, seed=seed, units=units)
+    return Gates(chosen, start=start, spread=SPREAD, seed=seed, units=units)
 
 
 def _chosen(
@@ -186,7 +190,7 @@ def penalty_for(
         if not 0 <= keep <= len(gates.heads):
             most = len(gates.heads)
             raise UsageError(f"{keep} heads cannot be kept; give a number from 0 to {most}.")
-        return Target(keep, steps=max(1, round(0.6 * steps)), hard=True)
+        return Target(keep, steps=max(1, round(0.6 * steps)), rate=0.2, hard=True)
     if isinstance(penalty, int | float):
         return Price(float(penalty))
     assert penalty is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from headcount.pruning.gates import Gates, gate_places
 from headcount.pruning.learn import gate_rate, gates_for, penalty_for
 from headcount.pruning.objective import Penalty, Target
 from headcount.pruning.remove import prune
-from headcount.pruning.training import number_of
+from headcount.pruning.training import number_of, settling
 from headcount.subject import Subject
 from headcount.wiring.valves import valve
 
@@ -33,8 +34,11 @@ _PART = "headcount_gates"
 class Gating:
     """The gates of a Trainer; after `trainer.train()` they say which heads stay."""
 
-    def __init__(self, trainer: Any, gates: Gates, penalty: Penalty, gate_lr: float) -> None:
-        self.trainer, self.gates, self.penalty, self.gate_lr = trainer, gates, penalty, gate_lr
+    def __init__(
+        self, trainer: Any, gates: Gates, penalty: Penalty, gate_lr: float, steps: int
+    ) -> None:
+        self.trainer, self.gates, self.penalty = trainer, gates, penalty
+        self.gate_lr, self.steps = gate_lr, steps
         self.subject = Subject(trainer.model)
         self._drawn = (-1, 0)
 
@@ -120,10 +124,10 @@ class _Gated:
         return optimizer
 
     def create_scheduler(self, *args: Any, **kwargs: Any) -> Any:
-        """The Trainer's own schedule; the rate of the gates stays."""
+        """The Trainer's own schedule; gates keep their rate, and come to rest at the end."""
         schedule = super().create_scheduler(*args, **kwargs)  # type: ignore[misc]
         if hasattr(schedule, "lr_lambdas"):
-            schedule.lr_lambdas[-1] = _always
+            schedule.lr_lambdas[-1] = partial(settling, steps=self.gating.steps)
         return schedule
 
     def _price_share(self, items: Any) -> float:
@@ -142,7 +146,7 @@ def add_gates(
     heads: str | Iterable[str | Head] | None = None,
     keep: int | None = None,
     penalty: Penalty | float | None = None,
-    start: float | None = 2.5,
+    start: float | None = 3.0,
     gate_lr: float | None = None,
 ) -> Gating:
     """Put gates on the heads of a Trainer's model; `trainer.train()` then learns which stay.
@@ -159,7 +163,7 @@ def add_gates(
     price = penalty_for(gates, keep, penalty, steps)
     if isinstance(price, Target):
         gates.add_module("price", price)  # so that it is saved and comes back with them
-    gating = Gating(trainer, gates, price, rate)
+    gating = Gating(trainer, gates, price, rate, steps)
     own = type(trainer)
     trainer.__class__ = type(f"Gated{own.__name__}", (_Gated, own), {"gating": gating})
     return gating
@@ -193,7 +197,3 @@ def _steps(trainer: Any) -> int:
     batches = len(trainer.get_train_dataloader())
     each = -(-batches // trainer.args.gradient_accumulation_steps)
     return max(1, round(each * trainer.args.num_train_epochs))
-
-
-def _always(step: int) -> float:
-    return 1.0

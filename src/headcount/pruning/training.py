@@ -25,7 +25,7 @@ from headcount.pruning.recipe import Recipe
 from headcount.subject import Subject
 from headcount.wiring.valves import Valve
 
-__all__ = ["Learner", "Training", "check_precision"]
+__all__ = ["Learner", "Training", "check_precision", "number_of", "settling"]
 
 Row = dict[str, float]
 
@@ -82,7 +82,8 @@ class Training:
         self.learner, self.weights, self.lessons = learner, dict(weights), lessons
         self.recipe, self.accelerator, self.checkpoint = recipe, accelerator, checkpoint
         self.log, self.progress = log, progress
-        self.optimizer = torch.optim.AdamW(self._groups(gate_lr), lr=recipe.lr)
+        self.gate_lr = gate_lr
+        self.optimizer = torch.optim.AdamW(self._groups(), lr=recipe.lr)
         self.step = 0
         self.cursor: Cursor = (0, 0, 0)
         self.rows: list[Row] = []
@@ -131,11 +132,11 @@ class Training:
 
     def _rate(self) -> None:
         rate = self.recipe.rate(self.step)
+        gates = self.gate_lr * settling(self.step, self.recipe.steps)
         for group in self.optimizer.param_groups:
-            if not group["gates"]:
-                group["lr"] = rate
+            group["lr"] = gates if group["gates"] else rate
 
-    def _groups(self, gate_lr: float) -> list[dict[str, Any]]:
+    def _groups(self) -> list[dict[str, Any]]:
         """Matrices decay, the rest does not; gates have a rate of their own."""
         weights = list(self.weights.values())
         parts = [
@@ -145,7 +146,7 @@ class Training:
         groups = [{"params": p, "weight_decay": d, "gates": False} for p, d in parts if p]
         if self.learner.gates is not None:
             own = {"params": [self.learner.gates.log_a], "weight_decay": 0.0}
-            groups.append({**own, "lr": gate_lr, "gates": True})
+            groups.append({**own, "gates": True})
         if not groups:
             raise UsageError("No weight and no gate would learn; name weights in `train`.")
         return groups
@@ -205,6 +206,15 @@ class Training:
         epoch, part, turn = told["cursor"]
         self.cursor = (epoch, part, turn)
         self.sums = torch.tensor(told["sums"], dtype=torch.float64)
+
+
+def settling(step: int, steps: int) -> float:
+    """Gates move at their own rate until the last fifth of training, then they come to rest.
+
+    >>> settling(0, 100), settling(79, 100), settling(90, 100)
+    (1.0, 1.0, 0.5)
+    """
+    return min(1.0, (steps - step) / (0.2 * steps))
 
 
 def number_of(*parts: object) -> int:
