@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import ablation, gradient, pruned, relations, relevance, survey
+from benchmarks import ablation, gradient, pruned, relations, relevance, report, survey
 
 BENCHMARKS = {
     "survey": survey.main,
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "ablation": ablation.main,
     "relevance": relevance.main,
     "pruned": lambda: pruned.main([]),
+    "report": report.main,
 }
 
 

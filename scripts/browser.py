@@ -2,8 +2,9 @@
 
 python scripts/browser.py
 
-Debian's chromium and firefox-esr are installed with apt-get where that is allowed; axe-core comes from the npm
-registry into the cache folder. What cannot be had is told in a line, and its tests are skipped.
+Debian's chromium and firefox-esr are installed with apt-get where that is allowed; axe-core comes
+from the npm registry into the cache folder. What cannot be had is told in a line, and its tests
+are skipped.
 """
 
 from __future__ import annotations
