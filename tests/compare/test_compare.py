@@ -1,0 +1,261 @@
+"""Two models beside each other: definitions, pruning, refusals, and what is written."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tiny_subjects import encoder, translator, writer
+from typer.testing import CliRunner
+
+import headcount as hc
+from headcount.cli.main import app
+from headcount.compare.changes import Changes
+from headcount.compare.likeness import cosines, divergences
+from headcount.errors import InputError, ModelError, UsageError
+from headcount.subject import Subject
+from headcount.text.corpus import read_corpus
+from headcount.text.sentence import Sentence
+from headcount.wiring import tap
+
+TEXTS = [
+    "The cat sat on the mat.", "A dog barked.", "Nobody saw them, I think.", "It rained.",
+    "The old house is on fire now.", "We went home.",
+]  # fmt: skip
+
+
+def changed(subject: Subject, layer: int = 1) -> Subject:
+    """The same model with the queries of one layer drawn anew."""
+    model = copy.deepcopy(subject.model)
+    weight = model.encoder.layer[layer].attention.self.query.weight
+    with torch.no_grad():
+        weight.copy_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(3)))
+    return Subject(model, subject.tokenizer, name="changed")
+
+
+@pytest.fixture(scope="module")
+def before() -> Subject:
+    return encoder()
+
+
+@pytest.fixture(scope="module")
+def after(before: Subject) -> Subject:
+    return changed(before)
+
+
+@pytest.fixture(scope="module")
+def found(before: Subject, after: Subject) -> Changes:
+    return hc.compare(before, after, TEXTS)
+
+
+def slow_cosine(before: Subject, after: Subject, text: str) -> np.ndarray:
+    """By hand: one text, no padding, head by head."""
+    from headcount.text import encode, intake_of
+
+    maps = []
+    for one in (before, after):
+        intake = intake_of(one.model, one.tokenizer)
+        (batch,) = encode([text], one.tokenizer, stacks={"enc"}, intake=intake)
+        with tap(one) as watch:
+            maps.append(torch.cat([seen.maps[0] for seen in watch(batch)]).numpy())
+    return np.array(
+        [
+            float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+            for a, b in zip(*maps, strict=True)
+        ]
+    )
+
+
+# --- figures ------------------------------------------------------------------------------------
+
+
+def test_a_model_is_as_it_is(before: Subject) -> None:
+    same = hc.compare(before, before, TEXTS[:3])
+    np.testing.assert_allclose(same.heads["cosine"], 1, atol=1e-6)
+    assert (same.heads["js"] == 0).all()
+    assert (same.heads[same.columns].abs().max() == 0).all()
+
+
+def test_cosines_are_the_definition(before: Subject, after: Subject, found: Changes) -> None:
+    theirs = np.mean([slow_cosine(before, after, text) for text in TEXTS], axis=0)
+    np.testing.assert_allclose(found.heads["cosine"], theirs, atol=1e-5)
+
+
+def test_only_what_was_touched_changed(found: Changes) -> None:
+    first, second = (found.heads.xs(layer, level="layer") for layer in (0, 1))
+    np.testing.assert_allclose(first["cosine"], 1, atol=1e-6)
+    assert (second["cosine"] < 0.999).all()
+    assert (second["js"] > 0).all()
+    assert found.layers["more"].iloc[1] > 0 > found.layers["more"].iloc[0]
+    assert found.largest(1).index[0][1] == 1
+
+
+def test_columns_are_the_difference_of_two_surveys(
+    before: Subject,
+    after: Subject,
+    found: Changes,
+) -> None:
+    ours, theirs = (hc.survey(one, TEXTS).frame for one in (before, after))
+    for name in ("entropy", "first", "separator", "previous", "confidence"):
+        expected = theirs[name] - ours[name]
+        np.testing.assert_allclose(found.heads[name], expected, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(found.heads[f"{name}_before"], ours[name], atol=1e-6)
+    low, high = found.heads["entropy_low"], found.heads["entropy_high"]
+    assert (low <= found.heads["entropy"]).all()
+    assert (high >= found.heads["entropy"]).all()
+    assert (high - low).xs(1, level="layer").gt(0).all()
+
+
+def test_batches_change_nothing(before: Subject, after: Subject, found: Changes) -> None:
+    one = hc.compare(before, after, TEXTS, batch_size=1)
+    pd.testing.assert_frame_equal(one.heads, found.heads, atol=1e-5)
+
+
+def test_divergence_leaves_padding_out() -> None:
+    maps = torch.softmax(torch.randn(2, 1, 1, 4, 4), -1)
+    whole = torch.ones(1, 4, dtype=torch.bool)
+    wide = torch.nn.functional.pad(maps, (0, 2, 0, 2))
+    real = torch.tensor([[True] * 4 + [False] * 2])
+    plain = divergences(maps[0], maps[1], whole, whole)
+    torch.testing.assert_close(divergences(wide[0], wide[1], real, real), plain)
+    torch.testing.assert_close(cosines(wide[0], wide[1]), cosines(maps[0], maps[1]))
+
+
+def test_padding_counts_under_code(before: Subject, after: Subject) -> None:
+    narrow, wide = (
+        hc.compare(before, after, TEXTS, convention="code", pad_to=width) for width in (24, 32)
+    )
+    cropped = hc.compare(before, after, TEXTS)
+    assert not np.allclose(narrow.heads["cosine"], wide.heads["cosine"], atol=1e-5)
+    np.testing.assert_allclose(narrow.heads["js"], cropped.heads["js"], atol=1e-6)
+
+
+def test_a_text_of_one_token_is_no_change(before: Subject, after: Subject) -> None:
+    """[CLS], one piece and [SEP] at most; nothing divides by nothing."""
+    one = hc.compare(before, after, ["a"])
+    assert one.heads["cosine"].notna().all()
+    assert one.heads["entropy_low"].isna().all()  # one text has no interval
+    assert one.layers["p"].isna().all()
+
+
+# --- other shapes -------------------------------------------------------------------------------
+
+
+def test_a_pruned_model_is_matched_by_name(before: Subject) -> None:
+    small = hc.prune(before, ["enc.0.0", "enc.1.2"])
+    found = hc.compare(before, small, TEXTS[:3])
+    names = {str(head) for head in found.names}
+    assert len(names) == len(before.heads) - 2
+    assert "enc.0.0" not in names
+    first = found.heads.xs(0, level="layer")
+    np.testing.assert_allclose(first["cosine"], 1, atol=1e-5)  # layer 0 sees the same input
+    assert found.notes == ["2 heads are in one model only and were left out."]
+
+
+def test_a_translator_has_three_stacks() -> None:
+    subject = translator()
+    found = hc.compare(subject, subject, [("A cat.", "Eine Katze."), ("Rain.", "Regen.")])
+    assert list(found.layers["stack"].unique()) == ["enc", "dec", "cross"]
+    np.testing.assert_allclose(found.heads["cosine"], 1, atol=1e-6)
+
+
+def test_other_shapes_are_refused(before: Subject) -> None:
+    deeper = encoder(num_hidden_layers=3)
+    with pytest.raises(UsageError, match=r"has 2 layers in enc and .* has 3, so their heads"):
+        hc.compare(before, deeper, TEXTS)
+    wider = encoder(num_attention_heads=2)
+    with pytest.raises(UsageError, match=r"enc\.0 has 4 heads in .* and 2 in"):
+        hc.compare(before, wider, TEXTS)
+    with pytest.raises(UsageError, match="compare models of the same kind"):
+        hc.compare(before, writer(), TEXTS)
+
+
+def test_other_tokens_are_refused(before: Subject) -> None:
+    from subjects import subject_of
+
+    other = Subject(before.model, subject_of("roberta", "roberta").tokenizer, name="other")
+    with pytest.raises(InputError, match=r"cut the texts into different tokens .* one tokenizer"):
+        hc.compare(before, other, TEXTS)
+
+
+def test_slips_are_told(before: Subject, after: Subject) -> None:
+    with pytest.raises(UsageError, match="compare takes two Subjects, not 'minilm'"):
+        hc.compare("minilm", after, TEXTS)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="Neither a corpus nor a treebank was given"):
+        hc.compare(before, after)
+    with pytest.raises(InputError, match="is empty"):
+        hc.compare(before, after, [])
+    with pytest.raises(UsageError, match="Stack 'dec' cannot be compared here"):
+        hc.compare(before, after, TEXTS, stacks=["dec"])
+    with pytest.raises(UsageError, match="Maps shall be padded to 5000 tokens"):
+        hc.compare(before, after, TEXTS, convention="code", pad_to=5000)
+    with pytest.raises(UsageError, match="pad to more"):
+        hc.compare(before, after, TEXTS, convention="code", pad_to=4)
+    with pytest.raises(UsageError, match="pads the maps of an encoder"):
+        hc.compare(writer(), writer(), TEXTS, convention="code")
+
+
+def test_broken_weights_are_named(before: Subject) -> None:
+    broken = changed(before)
+    broken.model.encoder.layer[1].attention.self.query.weight.data.fill_(torch.nan)
+    with pytest.raises(ModelError, match=r"query\.weight of changed"):
+        hc.compare(before, broken, TEXTS)
+
+
+# --- roles, runs, the command -------------------------------------------------------------------
+
+
+def test_a_treebank_tells_links_and_roles(before: Subject, after: Subject) -> None:
+    from headcount.bundle import sample
+
+    corpus = read_corpus(sample.path("sample.conllu"), limit=12)
+    assert isinstance(next(iter(corpus)), Sentence)
+    found = hc.compare(before, after, treebank=corpus)
+    assert {"to_noun", "subject_to_verb"} <= set(found.columns)
+    assert found.roles is not None
+    assert set(found.roles["change"]) <= {"kept", "lost", "won"}
+
+
+def test_it_is_a_run_of_the_first_model(found: Changes, tmp_path: Path) -> None:
+    found.save(tmp_path / "run")
+    with hc.Run.open(tmp_path / "run", create=False) as run:
+        frame = run.read_frame("changes")
+        assert run.stage("compare").done
+        assert run.read_table().heads == found.names
+    assert list(frame.columns[:9]) == [
+        "stack", "layer", "head", "cosine", "cosine_low", "cosine_high", "js", "js_low", "js_high",
+    ]  # fmt: skip
+    assert json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_two_run_directories(before: Subject, after: Subject, tmp_path: Path) -> None:
+    for name, subject in (("a", before), ("b", after)):
+        hc.survey(subject, TEXTS).save(tmp_path / name)
+    words = ["compare", str(tmp_path / "a"), str(tmp_path / "b")]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)["heads"]
+    ours, theirs = (hc.HeadTable.load(tmp_path / name).frame["entropy"] for name in "ab")
+    np.testing.assert_allclose([row["entropy"] for row in told], theirs - ours, atol=1e-9)
+    plain = CliRunner().invoke(app, words)
+    assert "entropy" in plain.output
+    wrong = CliRunner().invoke(app, [*words, "--text", "sample"])
+    assert wrong.exit_code == 2
+    assert "leave out --text" in wrong.output + wrong.stderr
+
+
+@pytest.mark.real
+def test_the_command_on_models(minilm: Subject, tmp_path: Path) -> None:
+    minilm.model.save_pretrained(tmp_path / "copy")
+    minilm.tokenizer.save_pretrained(tmp_path / "copy")  # type: ignore[union-attr]
+    words = ["compare", "minilm", str(tmp_path / "copy"), "--text", "sample", "--limit", "4"]
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "run")])
+    assert done.exit_code == 0, done.output
+    assert "enc.5" in done.output
+    assert "1.000" in done.output
+    assert (tmp_path / "run" / "changes.parquet").is_file()
