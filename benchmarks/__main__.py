@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from benchmarks import ablation, gradient, pruned, relations, relevance, report, survey
+from benchmarks import ablation, divergence, gradient, pruned, relations, relevance, report, survey
 
 BENCHMARKS = {
     "survey": survey.main,
     "gradient": gradient.main,
     "relations": relations.main,
+    "divergence": divergence.main,
     "ablation": ablation.main,
     "relevance": relevance.main,
     "pruned": lambda: pruned.main([]),
