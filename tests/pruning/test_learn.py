@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import PartialState
 from model_state import assert_same, state_of
 from small_tasks import KINDS, TEXTS
 from subjects import save
@@ -123,7 +124,7 @@ def test_gates_alone_learn_without_a_copy() -> None:
     learned = learn_gates(subject, sentiment(), penalty=0.5, train="gates", **QUICK)
     assert learned.subject is subject
     assert_same(before, state_of(subject))
-    assert (learned.gates.log_a < 2.5).all()
+    assert learned.removed
 
 
 @pytest.mark.parametrize("train", [["*attention*"], lambda name: "attention" in name])
@@ -177,9 +178,11 @@ def test_batches_of_ones_own() -> None:
 
 
 def test_half_precision_goes_through_accelerate() -> None:
+    before = dict(PartialState._shared_state)
     learned = learn_gates(classifier(), sentiment(), keep=4, mixed_precision="bf16", **QUICK)
     assert learned.subject.dtype == torch.float32
     assert torch.isfinite(learned.gates.log_a).all()
+    assert PartialState._shared_state == before  # a Trainer that comes next has a free choice
     half = classifier()
     half.model.to(torch.bfloat16)
     with pytest.raises(UsageError, match="are in bfloat16, in which small steps vanish"):

@@ -24,32 +24,53 @@ def accelerated(subject: Subject, given: Any = None, precision: str = "no") -> I
     Alone, the model stays on its device. Under `accelerate launch` or `torchrun` every process
     has its own device, and gradients are averaged.
     """
-    from accelerate import Accelerator, DistributedDataParallelKwargs, PartialState
-    from accelerate.state import AcceleratorState
+    from accelerate import Accelerator, DistributedDataParallelKwargs
 
     if given is not None:
         yield _checked(given)
         return
-    fresh = not PartialState._shared_state
-    made = Accelerator(
-        cpu=_on_cpu(subject),
-        mixed_precision=precision,
-        device_placement=False,
-        # A head without labels, such as a pooler, has no gradient, and nobody should wait for it.
-        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
-    )
+    with _unremembered():
+        made = Accelerator(
+            cpu=_on_cpu(subject),
+            mixed_precision=precision,
+            device_placement=False,
+            # A part without labels, such as a pooler, has no gradient: nobody waits for it.
+            kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+        )
+        try:
+            yield _checked(made)
+        finally:
+            made.free_memory()
+
+
+@contextmanager
+def _unremembered() -> Iterator[None]:
+    """Within the block accelerate knows of no earlier Accelerator, afterwards of no later one.
+
+    It keeps the device and precision of the first for the whole process, and a Trainer may have
+    made it, or may come next. The connection between launched processes stays.
+    """
+    from accelerate import PartialState
+    from accelerate.state import AcceleratorState
+
+    kinds = [AcceleratorState] if _launched() else [AcceleratorState, PartialState]
+    before = [(kind._shared_state, dict(kind._shared_state)) for kind in kinds]
     try:
-        yield _checked(made)
+        for state, _ in before:
+            state.clear()
+        yield
     finally:
-        made.free_memory()
-        # accelerate remembers the first device of a process; the next caller may want another.
-        if fresh and made.num_processes == 1:
-            AcceleratorState._reset_state(reset_partial_state=True)
+        for state, values in before:
+            state.clear()
+            state.update(values)
+
+
+def _launched() -> bool:
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def _on_cpu(subject: Subject) -> bool:
-    launched = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    return subject.device.type == "cpu" and not (launched and torch.cuda.is_available())
+    return subject.device.type == "cpu" and not (_launched() and torch.cuda.is_available())
 
 
 def _checked(accelerator: Any) -> Any:
