@@ -12,10 +12,12 @@ from typing import Any
 
 from headcount import provenance
 from headcount.heads import Head
+from headcount.models.probe import core_of
 from headcount.models.saving.save import Saved
 from headcount.prune_place import Place
 from headcount.prune_plan import JOURNAL, Plan, plan_of_heads, prune_plan
 from headcount.prune_trained import Training, gates_plan, healed_plan
+from headcount.pruning.costs import Costs, costs_of
 from headcount.pruning.draw_curve import can_draw, draw_curve
 from headcount.pruning.keep import keeps
 from headcount.pruning.remove import prune, read_heads
@@ -39,8 +41,8 @@ class Pruned:
     small: Subject | None
     #: By what was saved: "model", "onnx", "zeros"; empty for a dry run.
     saved: dict[str, Saved]
-    #: Parameters before and after.
-    parameters: tuple[int, int]
+    #: Before and after: parameters, operations of a forward, bytes of the cache a token.
+    costs: tuple[Costs, Costs]
     notes: tuple[str, ...]
 
 
@@ -87,8 +89,9 @@ def prune_run(
         if run is not None and plan is not None and place is not None:
             told += _drawn(plan, place)
             _mark_done(run, place, subject, plan, saved, how)
-    sizes = _parameters(subject), _parameters(small or subject)
-    return Pruned(going, plan, small, saved, sizes, tuple(dict.fromkeys(told)))
+    tokens = _usual_length(subject)
+    costs = costs_of(subject, tokens), costs_of(small or subject, tokens)
+    return Pruned(going, plan, small, saved, costs, tuple(dict.fromkeys(told)))
 
 
 def _cut(
@@ -181,8 +184,11 @@ def _mark_done(
     shutil.rmtree(place.training, ignore_errors=True)
 
 
-def _parameters(subject: Subject) -> int:
-    return sum(weight.numel() for weight in subject.model.parameters())
+def _usual_length(subject: Subject) -> int:
+    """The length at which costs are counted: 128 tokens, or what the model takes."""
+    config = core_of(subject.model).config
+    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+    return min([128, *(most for most in limits if isinstance(most, int))])
 
 
 @contextmanager

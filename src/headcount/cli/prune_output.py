@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headcount.prune_place import Place
     from headcount.prune_plan import Plan
     from headcount.prune_run import Pruned
+    from headcount.pruning.costs import Costs
     from headcount.pruning.search import Found
     from headcount.subject import Subject
 
@@ -35,8 +36,7 @@ def tell(done: Pruned, subject: Subject, place: Place | None, *, json: bool) -> 
         _print_verdict(plan, plan.found)
     if done.going:
         _print_going(done.going, subject, would=not done.saved)
-        before, after = done.parameters
-        output().print(f"parameters {before:,} -> {after:,} ({after / before - 1:+.1%})")
+        _print_costs(*done.costs)
     if plan is not None and done.going:
         _print_quality(plan)
     for saved in done.saved.values():
@@ -155,14 +155,27 @@ def _chosen_rows(plan: Plan) -> list[dict[Any, Any]]:
     return curve[mine & (curve["step"] == plan.step)].to_dict("records")
 
 
+def _print_costs(before: Costs, after: Costs) -> None:
+    """What the model costs on any machine."""
+    lines = {
+        "parameters": (before.parameters, after.parameters),
+        f"operations of a forward ({before.tokens} tokens)": (before.flops, after.flops),
+        "bytes of cache a token": (before.kv_bytes, after.kv_bytes),
+    }
+    for what, (was, now) in lines.items():
+        if was:
+            output().print(f"{what} {was:,.0f} -> {now:,.0f} ({now / was - 1:+.1%})")
+
+
 def _told(done: Pruned, subject: Subject) -> dict[str, Any]:
     """The same for machines."""
-    before, after = done.parameters
+    before, after = done.costs
     told: dict[str, Any] = {
         "model": subject.name,
         "going": [str(head) for head in done.going],
         "heads": {"before": len(subject.heads), "after": len(subject.heads) - len(done.going)},
-        "parameters": {"before": before, "after": after},
+        "parameters": {"before": before.parameters, "after": after.parameters},
+        "costs": {"before": before.to_json(), "after": after.to_json()},
         "saved": {what: _told_saved(saved) for what, saved in done.saved.items()},
         "notes": [*subject.notes, *done.notes],
     }
