@@ -385,8 +385,7 @@ def test_it_says_when_it_holds_the_users_text(
 
 
 def test_a_thousand_heads(visit: Visit, tmp_path: Path) -> None:
-    run = made_run(tmp_path / "large", {"dec": (32, 32)}, source=["<s>", "a", "b", "</s>"])
-    page = visit(write_page(run, tmp_path / "large.html"))
+    page = visit(write_page(made_table({"dec": (32, 32)}), tmp_path / "large.html"))
     assert len(page.query_selector_all(".cell")) == 1024
     page.click('.cell[data-head="777"]')
     assert page.inner_text("#big") == "dec.24.9"

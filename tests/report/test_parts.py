@@ -10,6 +10,7 @@ import pytest
 from report_runs import ENCODER, THREE, made_curve, made_pairs, made_relations, made_run, made_table
 
 from headcount.report.column_part import column_part
+from headcount.report.compare_part import compare_part
 from headcount.report.curve_part import could_go, curve_part
 from headcount.report.data import page_data
 from headcount.report.packed_column import packed, unpacked
@@ -143,6 +144,45 @@ def test_nearest_heads_have_their_distance() -> None:
     found = pair_part(Source(made_table(), pairs=pairs)) or {}
     first = int(pairs["nearest"][5, 0])
     assert found["near"][5][0] == [first, pytest.approx(float(pairs["js"][5, first]), rel=1e-2)]
+
+
+def test_a_frame_of_changes_is_a_comparison() -> None:
+    table = made_table({"enc": (1, 2)})
+    changes = pd.DataFrame(
+        {
+            "stack": "enc",
+            "layer": 0,
+            "head": [0, 1],
+            "cosine": [1.0, 0.5],
+            "cosine_low": [1.0, 0.4],
+            "cosine_high": [1.0, 0.6],
+            "entropy": [0.1, -0.2],
+            "entropy_low": [0.0, -0.3],
+            "entropy_high": [0.2, -0.1],
+            "entropy_before": [1.0, 2.0],
+            "entropy_after": [1.1, 1.8],
+        }
+    )
+    lost = pd.DataFrame(
+        [("enc", 0, 1, "rare", "rarest", "lost")],
+        columns=["stack", "layer", "head", "role", "label", "change"],
+    )
+    record = {"stages": {"compare": {"settings": {"before": "made", "after": "tuned"}}}}
+    source = Source(table, frames={"changes": changes, "role_changes": lost}, record=record)
+    found = compare_part(source, None) or {}
+    assert found["name"] == "tuned"
+    assert found["columns"] == {
+        "entropy": {"values": [1.1, 1.8], "lo": [0, -0.3], "hi": [0.2, -0.1]}
+    }
+    assert found["changes"][0]["values"] == [1, 0.5]
+    assert found["roles"] == [[1, "rare", "rarest", "lost"]]
+
+
+def test_a_pruned_run_is_compared_by_the_heads_it_kept() -> None:
+    table = made_table({"enc": (2, 3)})
+    small = table.select([head for head in table.heads if head.layer == 0])
+    found = compare_part(Source(table), Source(small)) or {}
+    assert found["columns"]["entropy"]["values"][3:] == [None] * 3
 
 
 def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:

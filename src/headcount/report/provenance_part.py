@@ -32,6 +32,7 @@ def provenance_part(source: Source) -> list[list[Any]]:
         ["This page", f"headcount {version()}"],
     ]
     told += [[f"Stage {name}", _stage(stage)] for name, stage in _stages(source).items()]
+    told += [[f"Probe {row['probe']}", _probe(row)] for row in _probes(source)]
     told += [["Remark", remark] for remark in dict.fromkeys(facts.get("remarks") or [])]
     told += [["Remark", note] for note in source.record.get("notes", [])]
     return [[name, str(value)] for name, value in told if value not in (None, "")]
@@ -70,13 +71,13 @@ def missing_part(source: Source) -> list[list[str]]:
         (
             "curve",
             "Pruning curve",
-            "headcount prune MODEL --task ...",
+            "headcount prune MODEL --task ... -o DIR",
             source.frame("curve") is not None,
         ),
         (
             "pairs",
             "Which heads resemble one another",
-            "headcount compare MODEL --families",
+            "headcount report MODEL",
             bool(source.pairs),
         ),
         (
@@ -100,6 +101,17 @@ def missing_part(source: Source) -> list[list[str]]:
         ),
     ]
     return [[key, title, how] for key, title, how, there in wanted if not there]
+
+
+def _probes(source: Source) -> list[dict[Any, Any]]:
+    frame = source.frame("probes")
+    return [] if frame is None or "uas" not in frame else frame.to_dict("records")
+
+
+def _probe(row: dict[Any, Any]) -> str:
+    """How well trees are read from attention alone, beside what needs no model."""
+    bounds = f" [{row['low']:.3f}, {row['high']:.3f}]" if "low" in row and "high" in row else ""
+    return f"UAS {row['uas']:.3f}{bounds}, n = {row.get('n', '?')}"
 
 
 def _stages(source: Source) -> dict[str, dict[str, Any]]:

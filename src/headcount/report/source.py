@@ -19,7 +19,7 @@ from headcount.table import HeadTable
 __all__ = ["Source", "read_source"]
 
 _PATH = re.compile(r"[\w.~ -]*(/[\w.~ -]+)+/?")
-_FRAMES = ("roles", "relations", "agreement", "curve", "changes", "probes")
+_FRAMES = ("roles", "relations", "agreement", "curve", "changes", "role_changes", "probes")
 
 
 @dataclass

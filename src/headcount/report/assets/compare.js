@@ -31,6 +31,7 @@ export function compare() {
   $("#compare").hidden = false;
   $("#compare").replaceChildren(el("div", { class: "bar" }, el("h2", { id: "ch", text: `${D.model} and ${V.name}` }), saver(() => $("#chbox"), "comparison", () => [["column", "head", "first", "second", "difference"], ...D.columns.filter(c => c.of).flatMap(c => present.map(h => [c.of, h.id, cols.get(c.of).values[h.i], c.other[h.i], c.values[h.i]]))])),
     el("p", { class: "sub" }, el("span", { id: "chname" }), " in both models: on the line nothing changed. Follows the column of the grid; ", names.slice(0, 4).map((c, k) => [k ? ", " : "colour by ", el("button", { class: "inline", text: c.title, onclick: () => setCol(c.id) })]), "."),
+    V.roles.length ? el("p", { class: "sub" }, ["won", "lost"].flatMap(way => { const own = V.roles.filter(r => r[3] === way); return [` ${own.length} roles ${way}`, own.length ? ": " : ". ", own.slice(0, 8).flatMap(([i, role, label], k) => [k ? ", " : "", headButton(i), ` ${role} (${label})`]), own.length > 8 ? " and more." : own.length ? "." : ""]; })) : "",
     el("div", { class: "halves", id: "chbox" }, el("div", { id: "chscatter" }), el("div", { class: "scroll", id: "chtable", tabindex: 0, role: "region", "aria-label": "Heads that changed most" })));
   drawCompare(); on("col size", drawCompare);
 }

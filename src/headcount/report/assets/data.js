@@ -25,11 +25,12 @@ for (const c of D.columns) if (c.u) {
 }
 // Two runs: every shared column also as the second's value less the first's.
 for (const c of D.compare?.changes || []) D.columns.push(c);
-for (const [id, other] of Object.entries(D.compare?.columns || {})) {
+for (const [id, { values: other, lo = null, hi = null }] of Object.entries(D.compare?.columns || {})) {
   const c = D.columns.find(x => x.id === id);
+  if (!c) continue;
   const values = c.values.map((v, i) => v == null || other[i] == null ? null : other[i] - v);
   const far = Math.max(1e-9, ...values.map(v => Math.abs(v ?? 0)));
-  D.columns.push({ ...c, id: `diff-${id}`, group: "Second less first", title: `Δ ${c.title}`, values, other, of: id, lo: null, hi: null, p: null, diverging: true,
+  D.columns.push({ ...c, id: `diff-${id}`, group: "Second less first", title: `Δ ${c.title}`, values, other, of: id, lo, hi, p: null, diverging: true,
     domain: [-far, far], more: `more in ${D.compare.name}`, fmt: c.fmt.startsWith("+") ? c.fmt : "+" + c.fmt, meaning: `${c.title} in ${D.compare.name} less that in ${D.model}. ${c.meaning}` });
 }
 export const cols = new Map(D.columns.map(c => [c.id, c]));
