@@ -12,19 +12,23 @@ from headcount.heads import Head, parse_head
 
 from .config import Config
 from .groups import groups_of, load_model
+from .points import shuffled
 
 __all__ = ["check_saved"]
 
-LEFT = 0.9  # of the groups, where the order's own sets are saved
-
 
 def check_saved(config: Config, name: str | None, curve: Path) -> dict[str, Any]:
-    """Save what the gradient order leaves at nine tenths, and one group less in every layer."""
+    """Save it with one group less in every layer, and unevenly: at random, and as ranked."""
     subject = load_model(config, name, "cpu")
-    going = {"one group of every layer": _of_every_layer(subject)}
+    groups = groups_of(subject)
+    count = max(1, len(groups) // 10)
+    drawn = shuffled(groups, config.seed)[:count]
+    going = {
+        "one group of every layer": _of_every_layer(subject),
+        f"{count} groups at random": [head for group in drawn for head in group],
+    }
     if curve.exists():
-        left = round(LEFT * len(groups_of(subject)))
-        going["gradient order, nine tenths left"] = _in_order(curve, left)
+        going[f"{count} groups by gradient"] = _in_order(curve, len(groups) - count)
     return {"saved": {what: _saved(subject, heads) for what, heads in going.items()}}
 
 

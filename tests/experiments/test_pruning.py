@@ -17,6 +17,7 @@ from headcount.wiring.valves import valve
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from experiments.pruning import saved  # noqa: E402
 from experiments.pruning.__main__ import main  # noqa: E402
 from experiments.pruning.classifier import read_case  # noqa: E402
 from experiments.pruning.config import read_config  # noqa: E402
@@ -90,6 +91,17 @@ def test_groups_are_told(out: Path) -> None:
         assert line["perplexity"] == pytest.approx(np.exp(line["value"]))
     healed = [line["order"] for line in told["curve"] if line["healed"]]
     assert healed == ["whole", "gradient"]
+
+
+def test_sets_that_are_saved(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saving proves itself in a fresh process, and has tests of its own."""
+    monkeypatch.setattr(saved, "_saved", lambda _, heads: [str(head) for head in heads])
+    told = saved.check_saved(read_config(SMOKE), None, out / "pruning-smollm2.json")["saved"]
+    assert told["one group of every layer"] == ["dec.0.2", "dec.0.3", "dec.1.2", "dec.1.3"]
+    assert len(told["1 groups at random"]) == 2
+    curve = json.loads((out / "pruning-smollm2.json").read_text())["curve"]
+    first = next(row for row in curve if row["order"] == "gradient" and row["step"] == 1)
+    assert ",".join(told["1 groups by gradient"]) == first["removed"]
 
 
 def test_a_row_of_losses_is_the_model_with_these_heads_shut() -> None:
