@@ -1,0 +1,92 @@
+"""`python -m experiments.orders`: compare orders of removal, write docs/results/orders.json.
+
+On the bundled translator and its sample, by the teacher-forced loss: heads are ordered on one
+half of the pairs and judged on the other, ten percent at a step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import headcount as hc
+from headcount import provenance
+from headcount.bundle import sample
+from headcount.prune_orders import How, Orders
+from headcount.pruning.curve import curve_frame, curve_sweep, point_name
+from headcount.pruning.draw_curve import draw_curve
+from headcount.pruning.goal import Goal
+from headcount.pruning.order import Order
+from headcount.sweeps import Sweep
+
+RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
+COMMAND = "python -m experiments.orders"
+PAPER = "Michel et al."
+
+#: A name for each order, its score, and how that is estimated.
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    PAPER: ("gradient", {"convention": "paper"}),
+    "gradient": ("gradient", {}),
+    "gradient, again before each step": ("gradient", {"exact": True}),
+    "ablation": ("ablation", {}),
+    "ablation, again before each step": ("ablation", {"exact": True}),
+}
+
+
+def order_of(name: str, subject: hc.Subject, choose: Any, steps: int) -> Order:
+    """One order, on the heads that all of them may take."""
+    score, how = CASES[name]
+    made = Orders(subject, choose, How(**how)).of([score], Goal())[0]
+    return replace(made, name=name, steps=made.steps[:steps])
+
+
+def against_paper(found: Sweep, orders: list[Order]) -> list[dict[str, Any]]:
+    """The loss of every order less the paper's, at each step, on the same pairs."""
+    paper = next(order for order in orders if order.name == PAPER)
+    rows = []
+    for order in orders:
+        for step in range(1, len(order) + 1) if order is not paper else ():
+            theirs = found.outcome(point_name(paper, step))
+            less = found.outcome(point_name(order, step)).against(theirs)
+            ends = {"value": less.value, "low": less.low, "high": less.high, "p": less.p}
+            told = {key: round(float(value), 5) for key, value in ends.items()}
+            rows.append({"order": order.name, "removed": len(order.gone(step)), **told})
+    return rows
+
+
+def measured(names: list[str], limit: int | None, seed: int) -> tuple[dict[str, Any], Any]:
+    """Every order, and three at random, on one split of the sample."""
+    subject = hc.load("translator", device="cpu", dtype="float32")
+    task: Any = hc.tasks.translation(sample.pairs(), metric="loss")
+    task = task if limit is None else task.limit(limit, seed)
+    choose, held_out = task.split(0.5, seed)
+    chance = Orders(subject, choose, How(seed=seed)).of(["random"], Goal())
+    orders = [order_of(name, subject, choose, len(chance[0])) for name in names] + chance
+    found = curve_sweep(subject, held_out, orders)
+    frame, _ = curve_frame(found, orders, heads=len(subject.heads), part="held-out", seed=seed)
+    kept = ["order", "heads_left", "value", "low", "high", "delta", "delta_low", "delta_high", "p"]
+    shown = frame[kept].round(5).astype(object)
+    rows = shown.where(shown.notna(), None).to_dict("records")
+    about = {"pairs": {"choose": len(choose), "held-out": len(held_out)}, "seed": seed}
+    return {**about, "curve": rows, "against": against_paper(found, orders)}, frame
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--cases", nargs="*", default=list(CASES), help="some of the orders")
+    parser.add_argument("--limit", type=int, help="use fewer pairs")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    told, frame = measured(given.cases, given.limit, given.seed)
+    about = provenance.collect() | {"command": COMMAND}
+    result = {"command": COMMAND, **told, "provenance": about}
+    (given.out / "orders.json").write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
+    draw_curve(frame, given.out / "orders.svg")
+
+
+if __name__ == "__main__":
+    main()
