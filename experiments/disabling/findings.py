@@ -42,7 +42,7 @@ def _of_unit(part: Sweep, config: dict[str, Any], sought: float) -> dict[str, An
     gains = -costs.value
     halves = best_of_halves(part, splits=config["splits"], seed=config["seed"])
     seen = detectable_gain(part, tests=len(part), seed=config["seed"])
-    on_half = float(halves["detectable"].median())
+    on_half = _median(halves["detectable"].to_numpy())
     sure = costs.p_adjusted < LEVEL
     names = [_name(one) for one in part.interventions]
     return {
@@ -56,8 +56,8 @@ def _of_unit(part: Sweep, config: dict[str, Any], sought: float) -> dict[str, An
         "mean gain on the half that chose": round(float(halves["gain_chosen"].mean()), 5),
         "mean gain on the other half": round(float(halves["gain"].mean()), 5),
         "range on the other half": [round(float(end(halves["gain"])), 5) for end in (min, max)],
-        "detectable on the other half": round(on_half, 5),
-        "detectable on all of dev, corrected": round(float(np.nanmedian(seen)), 5),
+        "detectable on the other half": on_half,
+        "detectable on all of dev, corrected": _median(seen),
         "sought": sought,
         "too small": not on_half <= sought,
     }  # fmt: skip
@@ -71,6 +71,12 @@ def _best(part: Sweep, gains: np.ndarray, costs: Any) -> dict[str, Any]:
         "gain": round(float(gains[best]), 5),
         "p_adjusted": round(float(costs.p_adjusted[best]), 5),
     }
+
+
+def _median(values: np.ndarray) -> float:
+    """The middle of what is known; NaN where nothing is."""
+    known = values[~np.isnan(values)]
+    return round(float(np.median(known)), 5) if len(known) else float("nan")
 
 
 def _name(one: Any) -> str:

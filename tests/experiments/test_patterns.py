@@ -1,0 +1,65 @@
+"""The looked-at maps: whole, parted by head, and judged as the results page says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments.patterns.__main__ import NAME, RESULTS
+from experiments.patterns.drawn import drawn_maps
+from experiments.patterns.heads import FAMILY
+from experiments.patterns.judged import passes, score, told
+from experiments.patterns.looked_at import looked_at
+from experiments.patterns.store import read_maps, write_maps
+from headcount.patterns.kinds import PATTERNS
+
+
+@pytest.fixture(scope="module")
+def looked():  # type: ignore[no-untyped-def]
+    maps, about = looked_at()
+    about["family"] = [FAMILY[name] for name in about["model"]]
+    return maps, about
+
+
+def test_the_test_is_large_enough_and_no_head_is_in_two_parts(looked) -> None:  # type: ignore[no-untyped-def]
+    maps, about = looked
+    assert len(maps) == len(about) == 524
+    assert (about["part"] == "test").sum() >= 400
+    heads = {
+        part: set(zip(f["family"], f["head"], strict=True)) for part, f in about.groupby("part")
+    }
+    assert not heads["test"] & heads["dev"]
+
+
+def test_maps_are_maps_of_these_sizes(looked) -> None:  # type: ignore[no-untyped-def]
+    maps, about = looked
+    assert [len(one.weights) for one in maps] == about["tokens"].tolist()
+    for one in maps:
+        assert np.allclose(one.weights.sum(1), 1, atol=1e-5)
+        assert one.special.any()
+    paired = np.array([one.segment.any() for one in maps])
+    assert (paired == about["kind"].str.endswith("pair").to_numpy()).all()
+
+
+def test_the_page_tells_what_the_labels_say(looked) -> None:  # type: ignore[no-untyped-def]
+    maps, about = looked
+    page = json.loads((RESULTS / f"{NAME}.json").read_text(encoding="utf8"))
+    assert page["the reader, twice"]["kappa"] == passes(about)["kappa"]
+    test = about[about["part"] == "test"].copy()
+    test["rule"] = told([maps[place] for place in test.index], "rule")
+    assert score(test, "rule")["accuracy"] == page["rule"]["test"]["accuracy"]
+    some = test.index[::8]
+    first = told([maps[place] for place in some], "network")
+    right = np.mean([one == two for one, two in zip(first, test["label"][some], strict=True)])
+    assert abs(right - page["network"]["test"]["accuracy"]["value"]) < 0.15
+
+
+def test_drawn_maps_are_maps_with_all_labels(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    maps, labels = drawn_maps(120, seed=3)
+    assert set(labels) == set(range(len(PATTERNS)))
+    assert all(np.allclose(one.weights.sum(1), 1, atol=1e-5) for one in maps)
+    write_maps(tmp_path / "maps.npz", maps)
+    again = read_maps(tmp_path / "maps.npz")
+    assert max(np.abs(a.weights - b.weights).max() for a, b in zip(maps, again, strict=True)) < 0.02
