@@ -16,6 +16,7 @@ from headcount.cli.probe import probe
 from headcount.cli.prune import prune
 from headcount.cli.report import report
 from headcount.cli.score import score
+from headcount.cli.serve import serve
 from headcount.cli.show import show
 from headcount.cli.survey import survey
 from headcount.errors import HeadcountError
@@ -49,7 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (report, survey, score, prune, probe, compare, show, ls, bench):
+for verb in (report, survey, score, prune, probe, compare, show, serve, ls, bench):
     app.command()(verb)
 
 

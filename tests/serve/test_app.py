@@ -1,0 +1,120 @@
+"""The local page answers this machine, with the token, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+from starlette.testclient import TestClient
+
+from headcount.errors import UsageError
+from headcount.heads import Head, check_heads, parse_heads
+from headcount.report.source import Source
+from headcount.serve.app import LONGEST, app_of
+from headcount.serve.guard import new_token
+from headcount.serve.running import HOST, address, taken_socket
+from headcount.table import HeadTable
+
+HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
+TOKEN = new_token()
+
+
+class Parrot:
+    """Says what it hears, in capitals; without heads, nothing."""
+
+    name = "<i>parrot</i>"
+
+    def __init__(self) -> None:
+        self.heads = [str(head) for head in HEADS]
+
+    def look(
+        self, text: str, second: str = "", shut: Sequence[str] = ()
+    ) -> tuple[list[dict[str, Any]], Source]:
+        check_heads(parse_heads(list(shut)), HEADS)
+        answers: list[dict[str, Any]] = [{"without": [], "title": "Says", "text": text.upper()}]
+        if shut:
+            answers.append({"without": list(shut), "title": "Says", "text": ""})
+        table = HeadTable.of(HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.name})
+        return answers, Source(table)
+
+
+@pytest.fixture
+def page() -> TestClient:
+    return TestClient(app_of(Parrot(), TOKEN), base_url="http://127.0.0.1:8000")
+
+
+def test_the_page_and_its_parts(page: TestClient) -> None:
+    index = page.get(f"/{TOKEN}/")
+    assert index.status_code == 200
+    assert "<title>headcount" in index.text
+    for name in ("serve.css", "serve.js"):
+        assert page.get(f"/{TOKEN}/{name}").status_code == 200
+    policy = index.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "innerHTML" not in page.get(f"/{TOKEN}/serve.js").text
+
+
+def test_a_sentence_is_answered_and_shown(page: TestClient) -> None:
+    reply = page.post(f"/{TOKEN}/look", json={"text": " rain ", "shut": ["enc.0.1"]}).json()
+    assert [one["text"] for one in reply["answers"]] == ["RAIN", ""]
+    shown = page.get(f"/{TOKEN}/page/{reply['page']}")
+    assert shown.status_code == 200
+    assert shown.headers["content-security-policy"] == "frame-ancestors 'self'"
+    assert "<i>parrot" not in shown.text
+
+
+def test_old_pages_go(page: TestClient) -> None:
+    first = page.post(f"/{TOKEN}/look", json={"text": "a"}).json()["page"]
+    for _ in range(8):
+        page.post(f"/{TOKEN}/look", json={"text": "a"})
+    assert page.get(f"/{TOKEN}/page/{first}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/wrong/", f"/{TOKEN[:-1]}/", f"/x{TOKEN}/", f"/{TOKEN}/app.py", "//", "/wrong/look"],
+)
+def test_without_the_token_there_is_nothing(page: TestClient, path: str) -> None:
+    assert page.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""]
+)
+def test_another_name_for_this_machine_is_refused(page: TestClient, host: str) -> None:
+    assert page.get(f"/{TOKEN}/", headers={"host": host}).status_code == 404
+    assert page.get(f"/{TOKEN}/", headers={"host": "localhost:8000"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "must be JSON"),
+        (b"[]", "must be JSON"),
+        (b'{"text": 3}', "must be texts"),
+        (b'{"text": "a", "shut": "enc.0.0"}', "shut a list of heads"),
+        (b'{"text": "  "}', "The sentence is empty"),
+        (b'{"text": "%s"}' % (b"a" * (LONGEST + 1)), "over 2,000 characters"),
+        (b'{"text": "a", "shut": ["enc.7.0"]}', "There is no head enc.7.0"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(page: TestClient, body: bytes, told: str) -> None:
+    reply = page.post(f"/{TOKEN}/look", content=body)
+    assert reply.status_code == 400
+    assert told in reply.json()["error"]
+
+
+def test_it_listens_on_this_machine_alone() -> None:
+    with taken_socket(0) as taken:
+        assert taken.getsockname()[0] == HOST == "127.0.0.1"
+        port = taken.getsockname()[1]
+        assert address(taken, "word") == f"http://127.0.0.1:{port}/word/"
+        taken.listen()
+        with pytest.raises(UsageError, match=f"Port {port} cannot be had"):
+            taken_socket(port)
+    with pytest.raises(UsageError, match="Port 99999 cannot be had"):
+        taken_socket(99999)
