@@ -43,7 +43,7 @@ export function agreement() {
   pair = [first[0], first[1]];
   const stacks = [...new Set(G.rows.map(r => r[2]))];
   box.replaceChildren(el("div", { class: "bar" }, h2, saver(() => $("#agbox"), "agreement", agCsv), stacks.length > 1 && el("select", { "aria-label": "Heads compared", onchange: e => { agStack = e.target.value; drawAgreement(); } }, stacks.map(s => option(s, s === "all" ? "all heads" : s)))),
-    el("p", { class: "sub", text: "1: the same order of heads; 0: unrelated. Choose a agCell to see the heads behind it." }),
+    el("p", { class: "sub", text: "1: the same order of heads; 0: unrelated. Choose a cell to see the heads behind it." }),
     el("div", { class: "halves", id: "agbox" }, el("div", { class: "scroll", id: "agmatrix" }), el("div", {}, el("div", { id: "agscatter" }), el("p", { class: "note", id: "agnote" }))));
   drawAgreement(); on("theme size", drawAgreement);
 }

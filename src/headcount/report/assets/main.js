@@ -30,6 +30,10 @@ listen();
 $("#theme").addEventListener("click", () => { setTheme(theme() === "dark" ? "light" : "dark"); emit("theme"); });
 $("#help").addEventListener("click", () => $("#keys").showModal());
 $("#keysx").addEventListener("click", () => $("#keys").close());
+// Paper is white: print in the light theme, whatever the screen has.
+let screen = null;
+addEventListener("beforeprint", () => { screen = theme(); if (screen === "dark") { document.documentElement.dataset.theme = "light"; emit("theme"); } });
+addEventListener("afterprint", () => { if (screen === "dark") { document.documentElement.dataset.theme = "dark"; emit("theme"); } });
 for (const view of [headline, grid, legend, dossier, relations, scores, pruning, agreement, compare, provenance, resemblance]) view();
 await attention();
 similar();
