@@ -12,6 +12,7 @@ from experiments.disabling.__main__ import HERE
 from experiments.disabling.draw import draw
 from experiments.disabling.findings import findings
 from experiments.disabling.measure import interventions
+from experiments.disabling.page import table
 from headcount.sweeps import sweep
 
 WORDS = ["the cat sat on the mat", "a dog ran", "rain fell all day", "it was late and the dog ran"]
@@ -34,3 +35,4 @@ def test_findings_and_picture(metric: str, tmp_path) -> None:  # type: ignore[no
         assert heads["too small"]  # ten examples cannot show 1.2 points
     draw({"config": config, "tasks": {"toy": told}}, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").stat().st_size > 1000
+    assert table({"config": config, "tasks": {"toy": told}}).count("\n") == 1 + 4
