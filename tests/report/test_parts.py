@@ -85,6 +85,16 @@ def test_a_loss_falls_upwards() -> None:
     assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
 
 
+def test_the_strictest_metric_of_an_order_decides() -> None:
+    bleu = made_curve(ENCODER, ["ablation"])
+    loss = bleu.assign(metric="loss", more="worse", delta=0.0, p=0.9)
+    found = curve_part(Source(made_table(), frames={"curve": pd.concat([bleu, loss])}))
+    assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
+    assert (could_go([order for order in found or [] if order["metric"] == "loss"]) or {})[
+        "gone"
+    ] == 60
+
+
 def test_without_a_test_the_interval_decides() -> None:
     found = curve_part(curve_of(p=np.nan))
     assert (could_go(found) or {})["step"] == 2

@@ -32,16 +32,20 @@ def curve_part(source: Source) -> list[dict[str, Any]] | None:
 
 
 def could_go(curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-    """The furthest point of any order before quality is measurably worse than the whole model's."""
-    best: dict[str, Any] | None = None
+    """The furthest point of any order before quality is measurably worse than the whole model's.
+
+    An order that was judged by several metrics goes as far as the strictest of them lets it.
+    """
+    strictest: dict[tuple[str, bool], dict[str, Any]] = {}
     for number, order in enumerate(curve or []):
         if order["random"] or order["scope"] != "all" or not order["points"]:
             continue
         step = _last_good(order)
         gone = order["points"][0]["left"] - order["points"][step]["left"]
-        if best is None or gone > best["gone"]:
-            best = {"order": number, "step": step, "gone": gone}
-    return best
+        key = order["id"], order["healed"]
+        if key not in strictest or gone <= strictest[key]["gone"]:
+            strictest[key] = {"order": number, "step": step, "gone": gone}
+    return max(strictest.values(), key=lambda one: one["gone"], default=None)
 
 
 def _one_part(frame: pd.DataFrame) -> pd.DataFrame:
