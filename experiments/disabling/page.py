@@ -8,7 +8,7 @@ from typing import Any
 from .__main__ import RESULTS
 
 HEADING = (
-    "| task (metric, n) | unit, mode | best, same examples | best of halves: on the half that chose "
+    "| task (metric, n) | unit, mode | best, same examples | best of halves: on the one that chose "
     "| on the other half (5 splits) | least detectable there | surely worse / better without |"
 )
 
