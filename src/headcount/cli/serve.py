@@ -74,7 +74,10 @@ def serve(
         import webbrowser
 
         webbrowser.open(place)
-    answer(app, taken)
+    try:
+        answer(app, taken)
+    except KeyboardInterrupt:
+        typer.echo("Ended.", err=True)
 
 
 def _check_installed() -> None:

@@ -63,7 +63,7 @@ class Live:
         off = read_heads(list(shut), self.subject.heads) if shut else []
         whole, seen = self._asked(text, second, [])
         answers = [{"without": [], **answer} for answer in whole]
-        exhibits = [replace(seen, id="whole", title=f"All heads on: {seen.title}", own_text=True)]
+        exhibits = [replace(seen, id="whole", title=f"All heads on: {seen.title}")]
         if off:
             cut, after = self._asked(text, second, off)
             answers += [{"without": [str(head) for head in off], **answer} for answer in cut]

@@ -19,7 +19,7 @@ from headcount.tasks.task import Task
 __all__ = ["own_metric_chapter"]
 
 #: Heads that are tried in a quick story, and the multiplications it may take.
-_FEW, _BUDGET = 6, 4e11
+_FEW, _BUDGET = 6, 3e11
 
 
 def own_metric_chapter(scene: Scene) -> Chapter:

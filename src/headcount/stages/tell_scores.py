@@ -14,7 +14,7 @@ from headcount.tasks.task import Task
 __all__ = ["ablation_chapter", "agreement_chapter", "gradient_chapter", "relevance_chapter"]
 
 #: Multiplications that each chapter of a quick story may take: half a minute to two minutes.
-_BUDGETS = {"gradient": 1e12, "relevance": 3.5e11, "ablation": 1.8e12}
+_BUDGETS = {"gradient": 1e12, "relevance": 3.5e11, "ablation": 1.35e12}
 
 
 def gradient_chapter(scene: Scene) -> Chapter:

@@ -48,7 +48,7 @@ async function ask() {
     $("model").textContent = `${found.model}, ${found.heads} heads`;
     drawAnswers(found.answers);
     $("page").hidden = false;
-    $("page").src = `page/${found.page}${hash ? `#${hash}` : ""}`;
+    $("page").src = `page/${found.page}#${[hash && `head=${hash}`, off.size && "ex=cut&col=changed"].filter(Boolean).join("&")}`;
     $("state").textContent = "";
   } catch {
     $("state").textContent = "The server has gone; start `headcount serve` again.";
@@ -58,5 +58,7 @@ $("ask").addEventListener("submit", event => { event.preventDefault(); ask(); })
 $("add").addEventListener("click", () => { switchOff($("head").value); $("head").value = ""; ask(); });
 $("chosen").addEventListener("click", () => { const head = chosenHead(); if (head) { switchOff(head); ask(); } else $("state").textContent = "Choose a head in the page below first."; });
 $("all").addEventListener("click", () => { off.clear(); drawOff(); ask(); });
+// The report's headline is about a corpus; here is one sentence.
+$("page").addEventListener("load", () => { const lede = $("page").contentDocument?.querySelector(".lede"); if (lede) lede.hidden = true; });
 $("head").addEventListener("keydown", event => { if (event.key === "Enter") { event.preventDefault(); $("add").click(); } });
 ask();
