@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +47,7 @@ class Place:
 
 
 def place_at(folder: Path, *, force: bool) -> Place:
-    """The output folder, if it may be written; a pruning that was broken off is gone on with.
-
-    With `force` the results of a pruning that ended are cleared, and nothing else.
-    """
+    """The output folder, if it may be written; a pruning that was broken off is gone on with."""
     place = Place(folder)
     if folder.is_file():
         raise UsageError(f"'{folder}' is a file; choose another name for the output folder.")
@@ -59,8 +55,6 @@ def place_at(folder: Path, *, force: bool) -> Place:
         return place
     if not force:
         _refuse(place)
-    elif (place.run / "run.json").is_file() and not place.is_under_way:
-        shutil.rmtree(place.run)
     return place
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from headcount import provenance
+from headcount.errors import RunError
 from headcount.heads import Head
 from headcount.models.probe import core_of
 from headcount.models.saving.save import Saved
@@ -72,7 +73,7 @@ def prune_run(
     common: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
     common |= {"progress": progress, "announce": announce}
     told: list[str] = []
-    with _noting(told), _run_at(place, task) as run:
+    with _noting(told), _run_at(place, task, subject, force) as run:
         plan: Plan | None
         if gates is not None:
             assert task is not None  # nothing can be learned without one
@@ -192,13 +193,27 @@ def _usual_length(subject: Subject) -> int:
 
 
 @contextmanager
-def _run_at(place: Place | None, task: Task | None) -> Iterator[Run | None]:
+def _run_at(
+    place: Place | None, task: Task | None, subject: Subject, force: bool
+) -> Iterator[Run | None]:
     """The run inside the output folder; none for a dry run, or without a task."""
     if place is None or task is None:
         yield None
         return
     with Run.open(place.run) as run:
+        if force:
+            _make_room(run, subject)
         yield run
+
+
+def _make_room(run: Run, subject: Subject) -> None:
+    """Clear what a run knows of another model; what it knows of this one is measured anew."""
+    bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
+    try:
+        run.check_subject(bare)
+    except RunError:
+        run.write_table(bare, replace=True)
+        run.drop_journal(JOURNAL)
 
 
 @contextmanager
