@@ -164,6 +164,8 @@ def test_two_texts_ask_and_answer(visit: Visit) -> None:
     assert (asks[0], len(asks), answers[1], len(answers)) == ("<pad>", 6, "the", 8)
     page.click('[data-view="text"]')
     assert len(page.query_selector_all(".flow")) == 2
+    wide = "all => all.every(e => e.scrollWidth <= e.clientWidth)"
+    assert page.eval_on_selector_all(".flow", wide)
     page.click(".flow:first-child .tok:nth-of-type(4)")
     shaded = page.eval_on_selector_all(
         ".flow:last-child .tok", "all => all.filter(e => e.style.backgroundColor).length"
