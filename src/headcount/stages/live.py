@@ -61,26 +61,34 @@ class Live:
     ) -> tuple[list[dict[str, Any]], Source]:
         """What the model says to a text, whole and without some heads; and all maps, as a page."""
         off = read_heads(list(shut), self.subject.heads) if shut else []
-        whole, seen = self._asked(text, second, [])
+        whole = self._said(text, second, [])
+        item = self._item(text, second, whole)
+        seen = self._seen(item, [])
         answers = [{"without": [], **answer} for answer in whole]
         exhibits = [replace(seen, id="whole", title=f"All heads on: {seen.title}")]
         if off:
-            cut, after = self._asked(text, second, off)
+            cut, after = self._said(text, second, off), self._seen(item, off)
             answers += [{"without": [str(head) for head in off], **answer} for answer in cut]
             names = ", ".join(map(str, off))
             exhibits.append(replace(after, id="cut", title=f"Without {names}: {after.title}"))
         return answers, self._page(exhibits)
 
-    def _asked(
-        self, text: str, second: str, off: Sequence[Head]
-    ) -> tuple[list[dict[str, Any]], Exhibit]:
+    def _said(self, text: str, second: str, off: Sequence[Head]) -> list[dict[str, Any]]:
         with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
-            said = said_by(self.subject, text, second)
-        item = (text, second) if second else text
+            return said_by(self.subject, text, second)
+
+    def _seen(self, item: str | tuple[str, str], off: Sequence[Head]) -> Exhibit:
+        with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
+            return look_at(self.subject, item)
+
+    def _item(self, text: str, second: str, said: list[dict[str, Any]]) -> str | tuple[str, str]:
+        """What heads are looked at on: for a translator its whole self's words, heads off or not.
+
+        On the same words, maps can be compared.
+        """
         if "cross" in self.subject.anatomy.stacks and not second:
-            item = (text, said[0]["text"] or text)
-        with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
-            return said, look_at(self.subject, item)
+            return text, said[0].get("text") or text
+        return (text, second) if second else text
 
     def _page(self, exhibits: list[Exhibit]) -> Source:
         about = {"model": self.subject.name, "subject": self.subject.describe()}

@@ -23,7 +23,9 @@ _NAME, _TITLE = "curve", "How far heads can go"
 #: A tenth of all heads a step: at most 10 points with the whole model.
 _STEP = 10.0
 #: Multiplications for the loss, and for output that the model speaks itself.
-_BUDGET, _SPOKEN = 1e12, 5.5e11
+_BUDGET, _SPOKEN = 1e12, 4.5e11
+#: More examples than this make a quick curve no clearer.
+_MOST = 200
 
 
 def curve_chapter(scene: Scene) -> Chapter:
@@ -44,7 +46,7 @@ def curve_chapter(scene: Scene) -> Chapter:
         scene.run.drop_journal(_NAME)
         return notes
 
-    spoken = 0 if own_metric(scene) is None else 70 * min(48, len(task) / 2)
+    spoken = 0 if own_metric(scene) is None else 70 * min(40, len(task) / 2)
     return Chapter(_NAME, _TITLE, settings, work, task, 11 * len(task) + spoken)
 
 
@@ -94,4 +96,5 @@ class _Curve:
 def _cut(scene: Scene, task: Task, forwards: float, budget: float) -> Task:
     if scene.thorough or scene.limit is not None:
         return task
-    return task.limit(affordable(task, scene.subject, forwards, budget), scene.seed or 0)
+    count = affordable(task, scene.subject, forwards, budget)
+    return task.limit(min(_MOST, count), scene.seed or 0)
