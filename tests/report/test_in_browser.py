@@ -34,6 +34,15 @@ def number(page: Any, name: str) -> int:
     return int(cell.get_attribute("data-head"))
 
 
+def eventually(page: Any, holds: Callable[[], bool]) -> bool:
+    """Whether something comes true within a few seconds: pages draw when they get round to it."""
+    for _ in range(40):
+        if holds():
+            return True
+        page.wait_for_timeout(100)
+    return holds()
+
+
 # --- offline, and nothing runs but ours ----------------------------------------------------------
 
 
@@ -88,7 +97,7 @@ def test_a_short_address_names_a_head(visit: Visit) -> None:
     page = visit("encoder", "#enc.5.3")
     assert page.inner_text("#big") == "enc.5.3"
     page.evaluate("location.hash = '#enc.1.1'")
-    page.wait_for_timeout(50)
+    assert eventually(page, lambda: page.inner_text("#big") == "enc.1.1")
     assert chosen(page) == ["enc.1.1", str(number(page, "enc.1.1"))]
 
 
@@ -163,7 +172,7 @@ def test_two_texts_ask_and_answer(visit: Visit) -> None:
     answers = page.eval_on_selector_all(".tk.to .tok", tokens)
     assert (asks[0], len(asks), answers[1], len(answers)) == ("<pad>", 6, "the", 8)
     page.click('[data-view="text"]')
-    assert len(page.query_selector_all(".flow")) == 2
+    assert eventually(page, lambda: len(page.query_selector_all(".flow")) == 2)
     wide = "all => all.every(e => e.scrollWidth <= e.clientWidth)"
     assert page.eval_on_selector_all(".flow", wide)
     page.click(".flow:first-child .tok:nth-of-type(4)")
@@ -178,7 +187,9 @@ def test_words_add_up_their_pieces(visit: Visit, runs: dict[str, Path]) -> None:
     maps = exhibit.maps["enc", 1][4]
     page = visit("encoder", "#enc.1.4")
     page.click('[data-words="Words"]')
-    words = page.eval_on_selector_all(".tk:not(.to) .tok", "all => all.map(e => e.textContent)")
+    asks = ".tk:not(.to) .tok"
+    assert eventually(page, lambda: len(page.query_selector_all(asks)) == 5)
+    words = page.eval_on_selector_all(asks, "all => all.map(e => e.textContent)")
     assert words == ["[CLS]", "theold", "millstands", "still", "[SEP]"]
     page.focus(".tk:not(.to) .tok:nth-of-type(3)")
     told = dict(part.rsplit(" ", 1) for part in page.inner_text("#read").split("→ ")[1].split(", "))
@@ -277,18 +288,16 @@ def test_the_theme_redraws_the_map(visit: Visit) -> None:
     corner = "c => [...c.getContext('2d').getImageData(0, 0, 3, 3).data].join()"
     before = page.eval_on_selector("#stage canvas", corner)
     page.click("#theme")
-    page.wait_for_timeout(150)
     assert page.get_attribute("html", "data-theme") == "dark"
-    assert page.eval_on_selector("#stage canvas", corner) != before
+    assert eventually(page, lambda: page.eval_on_selector("#stage canvas", corner) != before)
 
 
 @pytest.mark.parametrize("name", ["three", "hostile"])
 def test_nothing_scrolls_sideways(visit: Visit, name: str) -> None:
-    page = visit(name)
+    page, fits = visit(name), "document.documentElement.scrollWidth <= innerWidth"
     for width in [1440, 1024, 768, 390, 320]:
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_timeout(250)  # the page waits for the end of a resize, then draws anew
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert eventually(page, lambda: page.evaluate(fits)), width
 
 
 def test_it_works_in_a_sandboxed_frame(chromium: Any, pages: dict[str, Path]) -> None:
@@ -299,7 +308,7 @@ def test_it_works_in_a_sandboxed_frame(chromium: Any, pages: dict[str, Path]) ->
     page.eval_on_selector(
         "iframe", "(frame, text) => { frame.srcdoc = text; }", pages["encoder"].read_text()
     )
-    page.wait_for_timeout(200)
+    assert eventually(page, lambda: len(page.frames) == 2)
     frame = page.frames[1]
     frame.wait_for_selector("html[data-ready]")
     frame.click(".cell[data-head='5']")
