@@ -63,19 +63,22 @@ def page_data(
 
 
 def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Words that stay readable in the page, and the long lists of numbers that are packed.
+    """What stays readable in the page, and the long lists, one entry a head, that are packed.
 
     >>> column = {"id": "self", "values": [1]}
-    >>> split_numbers({"columns": [column], "relations": None, "map": None})[1]
-    {'columns': [{'values': [1]}], 'relations': None, 'map': None}
+    >>> words, numbers = split_numbers({"columns": [column], "relations": None, "map": None})
+    >>> words["columns"], numbers["columns"]
+    ([{'id': 'self'}], [{'values': [1]}])
     """
     relations, places = data["relations"], data["map"]
     numbers = {
         "columns": [_some(column, _LISTS, True) for column in data["columns"]],
         "relations": relations and relations["heads"],
         "map": places and _some(places, _MAP_LISTS, True),
+        "roles": data.get("roles"),
+        "curve": data.get("curve"),
     }
-    words = data | {
+    words = {key: part for key, part in data.items() if key not in ("roles", "curve")} | {
         "columns": [_some(column, _LISTS, False) for column in data["columns"]],
         "relations": relations and _some(relations, ("heads",), False),
         "map": places and _some(places, _MAP_LISTS, False),
