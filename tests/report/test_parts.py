@@ -195,6 +195,14 @@ def test_a_pruned_run_is_compared_by_the_heads_it_kept() -> None:
     assert found["columns"]["entropy"]["values"][3:] == [None] * 3
 
 
+def test_without_roles_the_title_tells_how_sure_heads_are() -> None:
+    table = made_table()
+    sharp = int((table.numbers("confidence") > 0.5).sum())
+    before, after = page_data(Source(table))["headline"]
+    assert before == "The 72 attention heads of "
+    assert after == f": {sharp} give on average over half of their attention to one token"
+
+
 def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     bare = page_data(Source(made_table().without(["ablation", "ablation_p_adjusted"])))
     told = [row[0] for row in bare["missing"]]

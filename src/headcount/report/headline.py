@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headcount.report.curve_part import could_go
+from headcount.report.packed_column import unpacked
 
 __all__ = ["costly", "headline", "opening"]
 
@@ -22,14 +23,25 @@ def headline(data: dict[str, Any]) -> list[str]:
     go = could_go(data["curve"])
     gone = f"{go['gone']} can go before quality measurably falls" if go and go["gone"] else ""
     if named is None:
-        tail = f": {gone}" if gone else ""
-        return [f"The {heads} attention heads of ", tail]
+        found = gone or _focused(data)
+        return [f"The {heads} attention heads of ", f": {found}" if found else ""]
     has = "has" if named == 1 else "have"
     tail = f" {has} a role we can name"
     return [
         f"{named or 'None'} of the {heads} attention heads of ",
         f"{tail}; {gone}" if gone else tail,
     ]
+
+
+def _focused(data: dict[str, Any]) -> str:
+    """What the largest weights tell, where nothing more was measured."""
+    column = next((one for one in data["columns"] if one["id"] == "confidence"), None)
+    if column is None:
+        return ""
+    known = [value for value in unpacked(column)["values"] if value is not None]
+    sharp = sum(value > 0.5 for value in known)
+    give = "gives" if sharp == 1 else "give"
+    return f"{sharp} {give} on average over half of their attention to one token" if sharp else ""
 
 
 def costly(data: dict[str, Any]) -> list[int] | None:

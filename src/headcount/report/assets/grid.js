@@ -20,7 +20,7 @@ function gridStack(s) {
   const every = s.heads > 16 ? 4 : 1;
   const top = el("div", { class: "row top", "aria-hidden": "true" }, el("span"), Array.from({ length: s.heads }, (_, k) => el("span", { class: "lab", text: k % every ? "" : k })), el("span", { class: "lab mean", text: D.stacks.length > 1 ? "" : "mean" }));
   const grid = el("div", { class: "grid", role: "grid", "aria-label": `${s.title}: layer by head` }, Array.from({ length: s.layers }, (_, l) => row(s, l)));
-  return el("div", { class: "stack", "data-stack": s.id, css: { "--h": s.heads, "flex-grow": s.heads } }, D.stacks.length > 1 && el("h3", { text: s.title }), top, grid);
+  return el("div", { class: "stack", "data-stack": s.id, css: { "--h": s.heads, "flex-grow": s.heads, "--cap": `${Math.max(16, Math.min(40, 560 / s.layers))}px` } }, D.stacks.length > 1 && el("h3", { text: s.title }), top, grid);
 }
 function paint() {
   const c = cols.get(S.col);
