@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headcount import roles, tasks
+    from headcount import plot, roles, tasks
     from headcount.columns import Column
     from headcount.compare_models import compare
     from headcount.errors import HeadcountError
@@ -57,6 +57,7 @@ __all__ = [
     "heal",
     "learn_gates",
     "load",
+    "plot",
     "probe",
     "prune",
     "prune_heads",
@@ -87,6 +88,7 @@ _HOMES = {
     "heal": "headcount.pruning.heal",
     "learn_gates": "headcount.pruning.learn",
     "load": "headcount.models.load",
+    "plot": "headcount.plot",
     "probe": "headcount.probe",
     "prune": "headcount.pruning.remove",
     "prune_heads": "headcount.pruning.prune_heads",

@@ -7,7 +7,7 @@ import pytest
 
 from headcount.errors import UsageError
 from headcount.heads import Head
-from headcount.pruning.survivors import left_by_layer, left_by_stack, survivors
+from headcount.survivors import left_by_layer, left_by_stack, survivors
 
 ROLES = pd.DataFrame(
     [

@@ -1,0 +1,105 @@
+"""The lines of a pruning curve: which rows belong to one line, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import UsageError
+from headcount.plot.reading import Given, frame_of, need_rows
+from headcount.plot.style import GREY, HAIRLINE, INK, SERIES, Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["curve_of", "draw_line", "draw_orders", "draw_whole", "of_metric", "percent_left"]
+
+_NEEDED = ("order", "scope", "step", "heads_left", "metric", "value", "low", "high")
+_PARTS = ("held-out", "all", "choose")
+
+
+def curve_of(given: Given | pd.DataFrame, metric: str | None = None) -> pd.DataFrame:
+    """The rows of a curve on held-out examples, of one metric: the first where none is named."""
+    frame = frame_of(given, "curve")
+    need_rows(frame, _NEEDED, "a pruning curve")
+    if "part" in frame:
+        part = next((name for name in _PARTS if (frame["part"] == name).any()), None)
+        frame = frame if part is None else frame[frame["part"] == part]
+    return of_metric(frame, metric)
+
+
+def of_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
+    """The rows of one metric; by default the first that is not the loss."""
+    there = list(dict.fromkeys(frame["metric"]))
+    if metric is None:
+        metric = next((name for name in there if name != "loss"), there[0])
+    if metric not in there:
+        raise UsageError(f"The curve has no metric '{metric}'; it has {', '.join(there)}.")
+    return frame[frame["metric"] == metric]
+
+
+def draw_orders(panel: Axes, rows: pd.DataFrame) -> None:
+    """A line with its interval for each order; orders by chance are thin, under one name."""
+    looks = iter(SERIES)
+    bare = rows[~_healed(rows)]
+    for order, own in bare.groupby("order", sort=False):
+        if str(order).startswith("random"):
+            told = any(line.get_label() == "random" for line in panel.lines)
+            draw_line(panel, own, "" if told else "random", GREY, "", chance=True)
+        else:
+            colour, marker = next(looks, SERIES[-1])
+            draw_line(panel, own, str(order), colour, marker)
+    for colour, (order, own) in zip(_colours(panel), _healed_rows(rows), strict=False):
+        style: Style = {"linestyle": "--", "marker": "*", "markersize": 5, "gid": f"healed {order}"}
+        ordered = own.sort_values("heads_left")
+        label = f"{order}, after training"
+        panel.plot(ordered["heads_left"], ordered["value"], color=colour, label=label, **style)
+
+
+def draw_line(
+    panel: Axes, rows: pd.DataFrame, label: str, colour: str, marker: str, *, chance: bool = False
+) -> None:
+    """One order: its values against the heads left, with a band of 95%."""
+    own = rows.sort_values("step").drop_duplicates("heads_left")
+    x, y = own["heads_left"].to_numpy(), own["value"].to_numpy(float)
+    name = str(own["order"].iloc[0])
+    style: Style = {"color": colour, "marker": marker or None, "gid": f"order {name}"}
+    panel.plot(x, y, linewidth=0.7 if chance else 1.2, label=label or f"_{name}", **style)
+    if not chance:
+        bounds = own["low"].to_numpy(float), own["high"].to_numpy(float)
+        panel.fill_between(x, *bounds, color=colour, alpha=0.15, linewidth=0)
+
+
+def draw_whole(panel: Axes, rows: pd.DataFrame) -> None:
+    """A dotted line where the whole model is."""
+    whole = rows[rows["step"] == 0]
+    if len(whole):
+        style: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":", "gid": "whole"}
+        panel.axhline(float(whole["value"].iloc[0]), **style)
+
+
+def percent_left(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Percent of heads removed, and what is left of the whole model's score in percent."""
+    own = rows.sort_values("step").drop_duplicates("heads_left")
+    left, value = own["heads_left"].to_numpy(float), own["value"].to_numpy(float)
+    return 100 * (1 - left / left[0]), 100 * value / value[0]
+
+
+def _healed(rows: pd.DataFrame) -> np.ndarray:
+    if "healed" not in rows:
+        return np.zeros(len(rows), dtype=bool)
+    return rows["healed"].to_numpy(dtype=bool)
+
+
+def _healed_rows(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    for order, own in rows[_healed(rows)].groupby("order", sort=False):
+        yield str(order), own
+
+
+def _colours(panel: Axes) -> list[str]:
+    """The colours of the orders already drawn, then others."""
+    drawn = [str(line.get_color()) for line in panel.lines if line.get_marker() != "None"]
+    return [*drawn, *(colour for colour, _ in SERIES)]

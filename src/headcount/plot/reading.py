@@ -1,0 +1,162 @@
+"""What a figure is drawn from: a run, its path, a head table or a frame; and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import RunError, UsageError
+from headcount.run import Run
+from headcount.table import HeadTable
+
+__all__ = ["Given", "Many", "by_name", "frame_of", "grid_of", "need_columns", "need_rows"]
+__all__ += ["pairs_of", "roles_of", "stacks_of", "table_of"]
+
+#: A run, its path, or a table by itself.
+Given: TypeAlias = HeadTable | Run | str | Path
+#: One of them, or several under the names that the figure shall show.
+Many: TypeAlias = Given | Mapping[str, Given]
+
+_SCORE = "`headcount score MODEL --task TASK --by {} -o RUN`"
+_TREES = "`headcount survey MODEL --treebank FILE -o RUN`"
+#: The command that makes a frame, a column, or columns that begin so.
+_MAKES = {
+    "ablation": _SCORE.format("ablation"),
+    "gradient": _SCORE.format("gradient"),
+    "relevance": _SCORE.format("relevance"),
+    "noop": "`headcount survey MODEL --text FILE --roles -o RUN`",
+    "pattern": "`headcount survey MODEL --text FILE --patterns -o RUN`",
+    "curve": "`headcount prune MODEL --task TASK -o DIR` or `headcount report MODEL`",
+    "pairs": "`headcount survey MODEL --text FILE --families -o RUN`",
+    "changes": "`headcount compare A B --text FILE -o RUN`",
+    "coreference": "`headcount survey MODEL --coref FILE -o RUN`",
+    "roles": _TREES,
+    "relations": _TREES,
+    "features": _TREES,
+    "links": _TREES,
+    "to_": _TREES,
+}
+_SURVEY = "`headcount survey MODEL --text FILE -o RUN`"
+
+
+def table_of(given: Given) -> HeadTable:
+    """The head table."""
+    if isinstance(given, HeadTable):
+        return given
+    run = _run_of(given)
+    if run is None:
+        return HeadTable.load(str(given))
+    if not run.has_table:
+        raise RunError(f"{run.path}/ has no head table yet; {_SURVEY} makes it.")
+    return run.read_table()
+
+
+def frame_of(given: Given | pd.DataFrame, name: str) -> pd.DataFrame:
+    """A frame of a run, or of the details of a table; a frame itself is taken as it is."""
+    if isinstance(given, pd.DataFrame):
+        return given
+    if isinstance(given, HeadTable):
+        found = given.details.get(name)
+    else:
+        run = _run_of(given)
+        found = run.read_frame(name) if run is not None and name in run.frames else None
+    if found is None:
+        raise RunError(f"{_where(given)} has no {name}.parquet; {_maker(name)} makes it.")
+    return found
+
+
+def pairs_of(given: Given | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """The arrays of `pairs.npz`."""
+    if isinstance(given, Mapping):
+        return given
+    run = None if isinstance(given, HeadTable) else _run_of(given)
+    if run is None or not (run.path / "pairs.npz").exists():
+        raise RunError(f"{_where(given)} has no pairs.npz; {_maker('pairs')} makes it.")
+    return run.read_arrays("pairs")
+
+
+def roles_of(given: Given) -> dict[tuple[str, int, int], list[str]]:
+    """The roles of each head, the strongest first; empty where they were not judged."""
+    try:
+        frame = frame_of(given, "roles")
+    except RunError:
+        return {}
+    found: dict[tuple[str, int, int], list[str]] = {}
+    columns = (frame[name] for name in ("stack", "layer", "head", "role"))
+    for stack, layer, head, role in zip(*columns, strict=True):
+        held = found.setdefault((str(stack), int(layer), int(head)), [])
+        if role not in held:
+            held.append(str(role))
+    return found
+
+
+def by_name(given: Many) -> dict[str, Given]:
+    """Several sources by name; a single one has the name of nothing."""
+    if not isinstance(given, Mapping):
+        return {"": given}
+    if not given:
+        raise UsageError("There is nothing to draw; give one run or more.")
+    return {str(name): one for name, one in given.items()}
+
+
+def need_columns(table: HeadTable, names: Iterable[str]) -> None:
+    """Refuse a table that lacks a column, and name the command that makes it."""
+    for name in names:
+        if name not in table.frame:
+            raise RunError(f"There is no column '{name}' in this table; {_maker(name)} makes it.")
+
+
+def need_rows(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
+    """Refuse a frame without these columns, or without rows."""
+    lacking = [name for name in columns if name not in frame]
+    if lacking:
+        raise UsageError(f"The frame of {what} has no column '{lacking[0]}'; give a run's own.")
+    if not len(frame):
+        raise UsageError(f"The frame of {what} has no rows, so there is nothing to draw.")
+
+
+def stacks_of(table: HeadTable, columns: Iterable[str]) -> list[str]:
+    """The stacks where any of these columns was measured; all where none was."""
+    there = table.frame[list(columns)].notna().any(axis=1)
+    known = {stack for stack, _, _ in table.frame.index[there]}
+    return [stack for stack in table.stacks if stack in known] or table.stacks
+
+
+def grid_of(values: pd.Series, stack: str) -> np.ndarray:
+    """Values `[layer, head]` of one stack; NaN where a head is gone or was not measured.
+
+    >>> index = pd.MultiIndex.from_tuples([("enc", 0, 1)], names=["stack", "layer", "head"])
+    >>> grid_of(pd.Series([0.5], index=index), "enc").tolist()
+    [[nan, 0.5]]
+    """
+    own = values[values.index.get_level_values("stack") == stack]
+    layers, heads = (own.index.get_level_values(level).to_numpy(int) for level in ("layer", "head"))
+    grid = np.full((layers.max() + 1, heads.max() + 1), np.nan)
+    grid[layers, heads] = own.to_numpy(dtype=float, na_value=np.nan)
+    return grid
+
+
+def _run_of(given: Run | str | Path) -> Run | None:
+    """The run; None for a heads.parquet on its own. A folder that `prune` wrote holds its run."""
+    if isinstance(given, Run):
+        return given
+    path = Path(given)
+    if path.suffix == ".parquet":
+        return None
+    inner = path / "run"
+    held = not (path / "run.json").exists() and (inner / "run.json").exists()
+    return Run.open(inner if held else path, create=False)
+
+
+def _where(given: Given) -> str:
+    if isinstance(given, HeadTable):
+        return "This table"
+    return f"{given.path if isinstance(given, Run) else given}"
+
+
+def _maker(name: str) -> str:
+    return next((made for start, made in _MAKES.items() if name.startswith(start)), _SURVEY)

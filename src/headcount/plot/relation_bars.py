@@ -1,0 +1,145 @@
+"""How well the best head finds a word's dependency or antecedent, beside simple rules.
+
+Clark et al. 2019, tables 1 and 2 as bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from headcount.plot.reading import Given, frame_of, need_rows
+from headcount.plot.style import (
+    GREY,
+    HAIRLINE,
+    INK,
+    SERIES,
+    Style,
+    Width,
+    finish,
+    key_below,
+    panels,
+    paper,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["coreference", "dependencies"]
+
+_KEYS = ("stack", "layer", "head", "split", "accuracy", "low", "high", "baseline")
+_TWIN = "best head of a random twin"
+
+
+def dependencies(
+    given: Given | pd.DataFrame,
+    relations: Sequence[str] | None = None,
+    *,
+    most: int = 16,
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """The best head of each relation and the best fixed offset, on held-out sentences.
+
+    Clark et al. 2019, table 1. Heads were chosen on the other half where the run has halves; the
+    `most` relations with most words are drawn unless they are named.
+
+    >>> frame = pd.DataFrame({"stack": ["enc"] * 2, "layer": [0, 1], "head": [0, 0],
+    ...     "relation": ["obj"] * 2, "direction": ["dep->head"] * 2, "split": ["all"] * 2,
+    ...     "n": [50, 50], "accuracy": [0.4, 0.8], "low": [0.3, 0.7], "high": [0.5, 0.9],
+    ...     "baseline": [0.5, 0.5]})
+    >>> [float(bar.get_height()) for bar in dependencies(frame).axes[0].patches]
+    [0.8, 0.5]
+    """
+    frame = frame_of(given, "relations")
+    need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations")
+    best = _best(frame, ["stack", "relation"])
+    stacks = [stack for stack in ("enc", "dec") if (best["stack"] == stack).any()]
+    with paper():
+        figure, axes = panels(len(stacks), 1, width=width, height=2.3)
+        for panel, stack in zip(axes[:, 0], stacks, strict=True):
+            own = best[best["stack"] == stack].set_index("relation")
+            names = list(relations) if relations else list(own.nlargest(most, "n").index)
+            rows = own.reindex(names)
+            _bars(panel, rows, {"baseline": "best fixed offset", "control": _TWIN})
+            panel.set_title(stack)
+        key_below(figure, axes[0, 0])
+        return finish(figure, path)
+
+
+def coreference(
+    given: Given | pd.DataFrame, *, width: Width = "page", path: str | Path | None = None
+) -> Figure:
+    """How often the best head points to an antecedent, by kind of mention, beside the rules.
+
+    Clark et al. 2019, table 2.
+
+    >>> frame = pd.DataFrame({"stack": ["enc"], "layer": [0], "head": [3], "kind": ["all"],
+    ...     "split": ["all"], "n": [50], "accuracy": [0.6], "low": [0.5], "high": [0.7],
+    ...     "baseline": [0.3], "against": ["nearest"]})
+    >>> [float(bar.get_height()) for bar in coreference(frame).axes[0].patches]
+    [0.6, 0.3]
+    """
+    frame = frame_of(given, "coreference")
+    need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference")
+    rows = _best(frame, ["stack", "kind", "against"])
+    rules = {name: name for name in dict.fromkeys(rows["against"])}
+    stacks = [stack for stack in ("enc", "dec") if (rows["stack"] == stack).any()]
+    with paper():
+        figure, axes = panels(1, len(stacks), width=width, height=2.4)
+        for panel, stack in zip(axes[0], stacks, strict=True):
+            own = rows[rows["stack"] == stack]
+            wide = own.pivot(index="kind", columns="against", values="baseline")
+            first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
+            _bars(panel, first.join(wide), rules)
+            panel.set_title(stack)
+        key_below(figure, axes[0, 0], 5)
+        return finish(figure, path)
+
+
+def _best(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row for each question: its best head, chosen on the other half where there is one."""
+    splits = set(frame["split"])
+    split = next((name for name in ("report", "all") if name in splits), next(iter(splits)))
+    held = frame[(frame["split"] == split) & frame["accuracy"].notna()]
+    if "selected" in held and held["selected"].any():
+        held = held[held["selected"]]
+    gain = held["accuracy"] - (held["baseline"].fillna(0) if "direction" in held else 0)
+    ranked = held.assign(gain=gain).sort_values("gain", ascending=False, kind="stable")
+    return ranked.groupby(keys, sort=False).head(1)
+
+
+def _bars(panel: Axes, rows: pd.DataFrame, others: dict[str, str]) -> None:
+    """The head's bar with its interval and its name, and a bar for each rule that is there."""
+    there = {n: label for n, label in others.items() if n in rows and rows[n].notna().any()}
+    places, wide = np.arange(len(rows)), 0.84 / (1 + len(there))
+    left = places - 0.42 + wide / 2
+    tops = rows["accuracy"].to_numpy(float)
+    panel.bar(left, tops, wide * 0.94, color=SERIES[0][0], label="best head", gid="best head")
+    ends = np.array([tops - rows["low"].to_numpy(float), rows["high"].to_numpy(float) - tops])
+    style: Style = {"fmt": "none", "ecolor": INK, "elinewidth": HAIRLINE}
+    panel.errorbar(left, tops, np.clip(ends, 0, None), **style)
+    for number, (name, label) in enumerate(there.items(), 1):
+        colour = (GREY, SERIES[1][0], SERIES[2][0])[(number - 1) % 3]
+        heights = rows[name].to_numpy(float)
+        panel.bar(left + number * wide, heights, wide * 0.94, color=colour, label=label, gid=label)
+    _name_heads(panel, rows, left)
+    panel.set_xticks(places, [str(name) for name in rows.index])
+    panel.tick_params(axis="x", length=0, rotation=45 if len(rows) > 12 else 0)
+    panel.set_ylim(0, 1)
+    panel.set_ylabel("accuracy")
+
+
+def _name_heads(panel: Axes, rows: pd.DataFrame, left: np.ndarray) -> None:
+    """Layer and head in each bar, as on the page: 5.3 is head 3 of layer 5."""
+    known = rows[["layer", "head"]].notna().all(axis=1)
+    for x, there, layer, head in zip(left, known, rows["layer"], rows["head"], strict=True):
+        if there:
+            said = f"{int(layer)}.{int(head)}"
+            style: Style = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": 5.5}
+            panel.text(x, 0.02, said, color="white", **style)

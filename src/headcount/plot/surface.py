@@ -1,0 +1,101 @@
+"""Where heads look, layer by layer: positions, token types, entropy.
+
+Clark et al. 2019, figures 2 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headcount.plot.by_layer import draw_by_layer
+from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of
+from headcount.plot.style import HAIRLINE, INK, Style, Width, finish, key_below, panels, paper
+from headcount.table import HeadTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["entropies", "positions", "token_types"]
+
+_POSITIONS = {"previous": "previous token", "next": "next token", "self": "the token itself"}
+_TYPES = {"separator": "separator", "first": "first token", "punctuation": "punctuation"}
+_ENTROPIES = {"entropy": "all queries", "entropy_first": "the first token's query"}
+
+
+def positions(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
+    """Attention to the token before, the token after and the token itself, by layer.
+
+    Clark et al. 2019, figure 2 (section 3.1).
+
+    >>> from headcount import Head, HeadTable
+    >>> shares = {"previous": [0.1], "next": [0.2], "self": [0.7]}
+    >>> positions(HeadTable.of([Head("enc", 0, 0)], shares)).axes[0].get_ylabel()
+    'mean attention'
+    """
+    return _drawn(given, _POSITIONS, "mean attention", width, path)
+
+
+def token_types(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
+    """Attention to separators, to the first token ([CLS]) and to punctuation, by layer.
+
+    Clark et al. 2019, figure 2 (section 3.2).
+
+    >>> from headcount import Head, HeadTable
+    >>> shares = {"separator": [0.6], "first": [0.1], "punctuation": [0.1]}
+    >>> len(token_types(HeadTable.of([Head("enc", 0, 0)], shares)).axes[0].lines)
+    3
+    """
+    return _drawn(given, _TYPES, "mean attention", width, path)
+
+
+def entropies(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
+    """Entropy of attention, of all queries and of the first token's; dotted is uniform attention.
+
+    Clark et al. 2019, figure 4.
+
+    >>> from headcount import Head, HeadTable
+    >>> table = HeadTable.of([Head("enc", 0, 0)], {"entropy": [1.5], "entropy_first": [2.5]})
+    >>> entropies(table).axes[0].get_ylabel()
+    'entropy, nats'
+    """
+    return _drawn(given, _ENTROPIES, "entropy, nats", width, path)
+
+
+def _drawn(
+    given: Many, columns: Mapping[str, str], label: str, width: Width, path: str | Path | None
+) -> Figure:
+    """One row of panels a source, one panel a stack."""
+    tables = {name: table_of(one) for name, one in by_name(given).items()}
+    for table in tables.values():
+        need_columns(table, columns)
+    stacks = {name: stacks_of(table, columns) for name, table in tables.items()}
+    with paper():
+        wide = max(map(len, stacks.values()))
+        figure, axes = panels(len(tables), wide, width=width, height=2.1, sharey=True)
+        for row, (name, table) in zip(axes, tables.items(), strict=True):
+            for panel in row[len(stacks[name]) :]:
+                panel.set_axis_off()
+            for panel, stack in zip(row, stacks[name], strict=False):
+                draw_by_layer(panel, table, stack, columns)
+                _uniform(panel, table, stack, columns)
+                panel.set_title(f"{name} {stack}".strip())
+            row[0].set_ylabel(label)
+        key_below(figure, max(axes.flat, key=_lines))
+        return finish(figure, path)
+
+
+def _uniform(panel: Axes, table: HeadTable, stack: str, columns: Mapping[str, str]) -> None:
+    """What uniform attention would have, where the table knows."""
+    if "entropy" in columns and "entropy_uniform" in table.frame:
+        value = float(np.nanmean(grid_of(table.frame["entropy_uniform"], stack)))
+        style: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":", "gid": "uniform"}
+        panel.axhline(value, label="uniform attention", **style)
+
+
+def _lines(panel: Axes) -> int:
+    return len(panel.get_legend_handles_labels()[1])

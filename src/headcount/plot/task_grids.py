@@ -1,0 +1,223 @@
+"""Grids of layers by heads side by side, one a task: changes, features, links, disabling.
+
+Kovaleva et al. 2019, figures 4 to 6, 8 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import UsageError
+from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
+from headcount.plot.reading import (
+    Given,
+    Many,
+    by_name,
+    frame_of,
+    grid_of,
+    need_columns,
+    need_rows,
+    table_of,
+)
+from headcount.plot.style import Width, finish, panels, paper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["attention_to", "changes", "disabling", "token_to_token"]
+
+_LINKS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
+_INDEX = ["stack", "layer", "head"]
+
+
+def changes(
+    given: Given | pd.DataFrame | Mapping[str, Given | pd.DataFrame],
+    column: str = "cosine",
+    *,
+    stack: str = "enc",
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """How alike a head's maps are before and after training on a task, a grid a task.
+
+    Kovaleva et al. 2019, figure 4. Any other column of `changes.parquet` can be drawn.
+
+    >>> frame = pd.DataFrame({"stack": "enc", "layer": [0, 0], "head": [0, 1], "cosine": [1, 0.5]})
+    >>> changes(frame).axes[0].collections[0].get_array().tolist()
+    [[1.0, 0.5]]
+    """
+    named = given if isinstance(given, Mapping) else {"": given}
+    grids = {}
+    for name, one in named.items():
+        frame = frame_of(one, "changes")
+        need_rows(frame, [*_INDEX, column], "changes")
+        grids[str(name)] = _grid(frame.set_index(_INDEX)[column], stack)
+    with paper():
+        diverging = column not in ("cosine", "js")
+        return finish(_row({column: grids}, width, diverging, zero=column != "cosine"), path)
+
+
+def attention_to(
+    given: Many,
+    features: Sequence[str] = ("separator", "first"),
+    *,
+    stack: str = "enc",
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """How much attention a kind of token gets from each head, a row a kind, a grid a task.
+
+    Kovaleva et al. 2019, figure 5 ([SEP] and [CLS]); also noun, verb, pronoun, subject, object
+    and negation.
+
+    >>> from headcount import Head, HeadTable
+    >>> table = HeadTable.of([Head("enc", 0, 0)], {"to_noun": [0.3]})
+    >>> attention_to(table, ["noun"]).axes[0].collections[0].get_array().tolist()
+    [[0.3]]
+    """
+    columns = {f"to {name}": f"to_{name}" for name in features}
+    return _columns(given, columns, stack, width, path)
+
+
+def token_to_token(
+    given: Many,
+    links: Sequence[str] = _LINKS,
+    *,
+    stack: str = "enc",
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """Attention along links such as subject to verb, a row a link, a grid a task.
+
+    Kovaleva et al. 2019, section 4.4 and figure 6.
+
+    >>> from headcount import Head, HeadTable
+    >>> table = HeadTable.of([Head("enc", 0, 0)], {"subject_to_verb": [0.1]})
+    >>> token_to_token(table, ["subject_to_verb"]).axes[0].get_title(loc="left")
+    'subject to verb'
+    """
+    return _columns(given, {name.replace("_", " "): name for name in links}, stack, width, path)
+
+
+def disabling(
+    given: Many,
+    column: str = "ablation",
+    *,
+    layers: str | None = "ablation_layer",
+    stack: str = "enc",
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """What the task gains when a head is disabled, a grid a task; at the right, whole layers.
+
+    Kovaleva et al. 2019, figures 8 and 9; with ``--mode uniform`` disabled as the paper does.
+    Blue is a gain and red a loss. Layers are drawn where the table has the column `layers`.
+
+    >>> from headcount import Head, HeadTable
+    >>> table = HeadTable.of([Head("enc", 0, 0), Head("enc", 0, 1)], {"ablation": [0.5, -0.25]})
+    >>> disabling(table).axes[0].collections[0].get_array().tolist()
+    [[-0.5, 0.25]]
+    """
+    tables = {name: table_of(one) for name, one in by_name(given).items()}
+    with paper():
+        figure, axes = _panels(1, len(tables), width)
+        for panel, (name, table) in zip(axes[0], tables.items(), strict=True):
+            need_columns(table, [column])
+            gains = -_grid(table.frame[column], stack) + 0.0
+            wide = gains
+            if layers is not None and layers in table.frame:
+                whole = -_grid(table.frame[layers], stack) + 0.0
+                wide = np.column_stack([gains, _first(whole)])
+            mesh = draw_cells(panel, wide, scale_of([wide], diverging=True))
+            if wide is not gains:
+                _mark_layers(panel, gains.shape[1])
+            panel.set_title(name or stack)
+            panel.set_xlabel("head")
+            colour_bar(figure, mesh, panel, f"{table.column(column).unit or 'score'} gained")
+        axes[0, 0].set_ylabel("layer")
+        return finish(figure, path)
+
+
+def _columns(
+    given: Many,
+    columns: Mapping[str, str],
+    stack: str,
+    width: Width,
+    path: str | Path | None,
+) -> Figure:
+    tables = {name: table_of(one) for name, one in by_name(given).items()}
+    rows: dict[str, dict[str, np.ndarray]] = {}
+    for title, column in columns.items():
+        for name, table in tables.items():
+            need_columns(table, [column])
+            rows.setdefault(title, {})[name] = _grid(table.frame[column], stack)
+    with paper():
+        return finish(_row(rows, width, diverging=False), path)
+
+
+def _row(
+    rows: Mapping[str, Mapping[str, np.ndarray]],
+    width: Width,
+    diverging: bool,
+    zero: bool = True,
+) -> Figure:
+    """A row of grids for each thing drawn, a grid for each source; a row shares its colours."""
+    most = max(map(len, rows.values()))
+    if most == 1 and len(rows) > 1:  # one source: the things stand side by side, two in a row
+        return _side_by_side(rows, width)
+    figure, axes = _panels(len(rows), most, width)
+    for line, (title, grids) in zip(axes, rows.items(), strict=True):
+        scale = scale_of(list(grids.values()), diverging=diverging, zero=zero)
+        for panel, (name, grid) in zip(line, grids.items(), strict=True):
+            mesh = draw_cells(panel, grid, scale)
+            panel.set_title(f"{name}, {title}" if name else title)
+        line[0].set_ylabel("layer")
+        colour_bar(figure, mesh, list(line), title)
+    for panel in axes[-1]:
+        panel.set_xlabel("head")
+    return figure
+
+
+def _side_by_side(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width) -> Figure:
+    figure, axes = _panels(-(-len(rows) // 2), 2, width)
+    for panel in axes.flat[len(rows) :]:
+        panel.set_axis_off()
+    for panel, (title, grids) in zip(axes.flat, rows.items(), strict=False):
+        grid = next(iter(grids.values()))
+        mesh = draw_cells(panel, grid, scale_of([grid]))
+        panel.set_title(title)
+        panel.set_xlabel("head")
+        panel.set_ylabel("layer")
+        colour_bar(figure, mesh, panel, "")
+    return figure
+
+
+def _panels(rows: int, columns: int, width: Width) -> tuple[Figure, np.ndarray]:
+    return panels(rows, columns, width=width, height=1.8)
+
+
+def _grid(values: pd.Series, stack: str) -> np.ndarray:
+    there = list(dict.fromkeys(values.index.get_level_values("stack")))
+    if stack not in there:
+        raise UsageError(f"There is no stack '{stack}' here; there is {', '.join(there)}.")
+    return grid_of(values, stack)
+
+
+def _first(grid: np.ndarray) -> np.ndarray:
+    """One value a layer, where every head of the layer has it; NaN in the gap before it."""
+    values = [next((v for v in row if np.isfinite(v)), np.nan) for row in grid]
+    return np.array(values)
+
+
+def _mark_layers(panel: Axes, heads: int) -> None:
+    """A line before the column of whole layers, and its name."""
+    panel.axvline(heads, color="white", linewidth=4)
+    ticks = [*panel.get_xticks()[: heads or 1], heads + 0.5]
+    labels = [str(int(tick)) for tick in ticks[:-1]] + ["all"]
+    panel.set_xticks(ticks, labels)
