@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,15 @@ from headcount.plot.style import GREY, HAIRLINE, INK, SERIES, Style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["curve_of", "draw_line", "draw_orders", "draw_whole", "of_metric", "percent_left"]
+__all__ = [
+    "curve_of",
+    "draw_line",
+    "draw_orders",
+    "draw_whole",
+    "looks_of",
+    "of_metric",
+    "percent_left",
+]
 
 _NEEDED = ("order", "scope", "step", "heads_left", "metric", "value", "low", "high")
 _PARTS = ("held-out", "all", "choose")
@@ -41,22 +49,27 @@ def of_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
     return frame[frame["metric"] == metric]
 
 
-def draw_orders(panel: Axes, rows: pd.DataFrame) -> None:
+def looks_of(orders: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """A colour and a marker for each order, the same in all panels; all chance looks the same."""
+    named = [name for name in dict.fromkeys(orders) if not name.startswith("random")]
+    return {name: SERIES[place % len(SERIES)] for place, name in enumerate(named)}
+
+
+def draw_orders(panel: Axes, rows: pd.DataFrame, looks: Mapping[str, tuple[str, str]]) -> None:
     """A line with its interval for each order; orders by chance are thin, under one name."""
-    looks = iter(SERIES)
-    bare = rows[~_healed(rows)]
-    for order, own in bare.groupby("order", sort=False):
-        if str(order).startswith("random"):
-            told = any(line.get_label() == "random" for line in panel.lines)
-            draw_line(panel, own, "" if told else "random", GREY, "", chance=True)
+    healed = _healed(rows)
+    told = False
+    for order, own in rows[~healed].groupby("order", sort=False):
+        if str(order) in looks:
+            draw_line(panel, own, str(order), *looks[str(order)])
         else:
-            colour, marker = next(looks, SERIES[-1])
-            draw_line(panel, own, str(order), colour, marker)
-    for colour, (order, own) in zip(_colours(panel), _healed_rows(rows), strict=False):
+            draw_line(panel, own, "" if told else "random", GREY, "", chance=True)
+            told = True
+    for order, own in rows[healed].groupby("order", sort=False):
         style: Style = {"linestyle": "--", "marker": "*", "markersize": 5, "gid": f"healed {order}"}
         ordered = own.sort_values("heads_left")
-        label = f"{order}, after training"
-        panel.plot(ordered["heads_left"], ordered["value"], color=colour, label=label, **style)
+        style |= {"color": looks.get(str(order), (GREY, ""))[0], "label": f"{order}, healed"}
+        panel.plot(ordered["heads_left"].to_numpy(), ordered["value"].to_numpy(float), **style)
 
 
 def draw_line(
@@ -92,14 +105,3 @@ def _healed(rows: pd.DataFrame) -> np.ndarray:
     if "healed" not in rows:
         return np.zeros(len(rows), dtype=bool)
     return rows["healed"].to_numpy(dtype=bool)
-
-
-def _healed_rows(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    for order, own in rows[_healed(rows)].groupby("order", sort=False):
-        yield str(order), own
-
-
-def _colours(panel: Axes) -> list[str]:
-    """The colours of the orders already drawn, then others."""
-    drawn = [str(line.get_color()) for line in panel.lines if line.get_marker() != "None"]
-    return [*drawn, *(colour for colour, _ in SERIES)]

@@ -19,8 +19,12 @@ __all__ = ["colour_bar", "draw_cells", "draw_roles", "role_key", "scale_of"]
 Scale = tuple[float, float, str]
 
 
-def scale_of(grids: list[np.ndarray], *, diverging: bool = False, zero: bool = True) -> Scale:
+def scale_of(
+    grids: list[np.ndarray], *, diverging: bool = False, top: float | None = None
+) -> Scale:
     """The smallest and the largest colour, and the colours, of grids that share a scale.
+
+    It begins at 0 unless values part there, or unless `top` says where it ends.
 
     >>> scale_of([np.array([[0.2, np.nan], [0.5, 0.1]])])[:2]
     (0.0, 0.5)
@@ -32,7 +36,9 @@ def scale_of(grids: list[np.ndarray], *, diverging: bool = False, zero: bool = T
     if diverging:
         reach = max(abs(low), abs(high)) or 1.0
         return -reach, reach, DIVERGING
-    low = min(0.0, low) if zero else low
+    if top is not None:
+        return (low if low < top else top - 1.0), top, SEQUENTIAL
+    low = min(0.0, low)
     return low, high if high > low else low + 1.0, SEQUENTIAL
 
 
@@ -84,8 +90,11 @@ def _mark(role: str) -> dict[str, Any]:
 
 
 def colour_bar(figure: Figure, mesh: QuadMesh, where: Any, label: str) -> None:
-    """A thin bar that says what colours mean."""
-    bar = figure.colorbar(mesh, ax=where, shrink=0.9, aspect=25, pad=0.01)
+    """A thin bar that says what colours mean, with points where some values lie beyond it."""
+    values = np.ma.compressed(np.ma.asarray(mesh.get_array()))
+    beyond = bool((np.clip(values, *mesh.get_clim()) != values).any())
+    style: Style = {"shrink": 0.9, "aspect": 25, "pad": 0.01, "extend": "both" if beyond else None}
+    bar = figure.colorbar(mesh, ax=where, **style)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=6, length=2)
     bar.set_label(label, fontsize=7, color=INK)

@@ -47,7 +47,7 @@ def noop_gradients(
             panel.set_ylim(bottom=0)
             panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3), useMathText=True)
         axes[0, 0].set_ylabel("mean |dL/dα|")
-        key_below(figure, axes[0, 0])
+        key_below(figure, *axes[0])
         return finish(figure, path)
 
 

@@ -75,7 +75,7 @@ def patterns(
                 panel.set_title(f"{name} {stack}".strip())
         for row in axes:
             row[0].set_ylabel("share of maps")
-        key_below(figure, axes[0, 0], 5)
+        key_below(figure, axes[0, 0], columns=5)
         return finish(figure, path)
 
 

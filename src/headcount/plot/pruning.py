@@ -13,7 +13,14 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.plot.curve_lines import curve_of, draw_line, draw_orders, draw_whole, percent_left
+from headcount.plot.curve_lines import (
+    curve_of,
+    draw_line,
+    draw_orders,
+    draw_whole,
+    looks_of,
+    percent_left,
+)
 from headcount.plot.reading import Given
 from headcount.plot.style import (
     INK,
@@ -51,14 +58,15 @@ def pruning_curves(
     [[8.0, 30.0], [4.0, 28.0]]
     """
     curves = {name: curve_of(one, metric) for name, one in _named(given).items()}
+    looks = looks_of(str(order) for rows in curves.values() for order in rows["order"])
     with paper():
         figure, axes = panels(1, len(curves), width=width, height=2.5)
         for panel, (name, rows) in zip(axes[0], curves.items(), strict=True):
             whole = rows[rows["scope"] == "all"] if (rows["scope"] == "all").any() else rows
-            draw_orders(panel, whole)
+            draw_orders(panel, whole, looks)
             draw_whole(panel, whole)
             _axes(panel, rows, name)
-        key_below(figure, axes[0, 0])
+        key_below(figure, *axes[0])
         return finish(figure, path)
 
 
@@ -167,7 +175,7 @@ def gated_quality(
         panel.errorbar(own["heads_left"].to_numpy(), value, ends, **style)
         draw_whole(panel, rows)
         panel.set_xscale("log", base=2)
-        ticks = own["heads_left"].drop_duplicates().tolist()
+        ticks = _apart(own["heads_left"].drop_duplicates().tolist())
         panel.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
         panel.set_xticks([], minor=True)
         panel.set_xlabel("heads left")
@@ -190,6 +198,15 @@ def _of_order(rows: pd.DataFrame, order: str) -> pd.DataFrame:
     if order not in there:
         raise UsageError(f"The curve has no order '{order}'; it has {', '.join(there)}.")
     return rows[rows["order"] == order]
+
+
+def _apart(counts: list[int]) -> list[int]:
+    """Of rising numbers those with room between them on a logarithmic axis, the last included."""
+    kept: list[int] = []
+    for count in reversed(counts):
+        if not kept or count * 1.2 <= kept[-1]:
+            kept.append(count)
+    return kept[::-1]
 
 
 def _share_line(panel: Axes, rows: pd.DataFrame, label: str, colour: str, marker: str) -> None:

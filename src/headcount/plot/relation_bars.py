@@ -68,7 +68,7 @@ def dependencies(
             rows = own.reindex(names)
             _bars(panel, rows, {"baseline": "best fixed offset", "control": _TWIN})
             panel.set_title(stack)
-        key_below(figure, axes[0, 0])
+        key_below(figure, *axes[:, 0])
         return finish(figure, path)
 
 
@@ -98,7 +98,7 @@ def coreference(
             first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
             _bars(panel, first.join(wide), rules)
             panel.set_title(stack)
-        key_below(figure, axes[0, 0], 5)
+        key_below(figure, *axes[0], columns=5)
         return finish(figure, path)
 
 

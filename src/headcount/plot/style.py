@@ -142,12 +142,16 @@ def finish(figure: Figure, path: str | Path | None) -> Figure:
     return figure
 
 
-def key_below(figure: Figure, panel: Axes, columns: int = 4) -> None:
-    """The legend of a panel's lines below the whole figure, where it hides no point."""
-    handles, labels = panel.get_legend_handles_labels()
-    if labels:
+def key_below(figure: Figure, *drawn: Axes, columns: int = 4) -> None:
+    """The legend of what panels hold below the whole figure, where it hides no point."""
+    found: dict[str, Any] = {}
+    for panel in drawn:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
         most = columns if figure.get_figwidth() > 4 else 2
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), most))
+        style: Style = {"loc": "outside lower center", "ncols": min(len(found), most)}
+        figure.legend(list(found.values()), list(found), **style)
 
 
 def layer_axis(panel: Axes, layers: int, label: str = "layer") -> None:

@@ -85,7 +85,7 @@ def _drawn(
                 _uniform(panel, table, stack, columns)
                 panel.set_title(f"{name} {stack}".strip())
             row[0].set_ylabel(label)
-        key_below(figure, max(axes.flat, key=_lines))
+        key_below(figure, *axes.flat)
         return finish(figure, path)
 
 
@@ -95,7 +95,3 @@ def _uniform(panel: Axes, table: HeadTable, stack: str, columns: Mapping[str, st
         value = float(np.nanmean(grid_of(table.frame["entropy_uniform"], stack)))
         style: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":", "gid": "uniform"}
         panel.axhline(value, label="uniform attention", **style)
-
-
-def _lines(panel: Axes) -> int:
-    return len(panel.get_legend_handles_labels()[1])

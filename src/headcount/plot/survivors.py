@@ -16,6 +16,7 @@ from headcount.heads import Head, parse_heads
 from headcount.plot.curve_lines import curve_of
 from headcount.plot.reading import Given, frame_of, need_rows, table_of
 from headcount.plot.style import (
+    INK,
     SEQUENTIAL,
     STACK_COLOURS,
     Style,
@@ -74,10 +75,10 @@ def functions_left(
             style: Style = {"bottom": below.copy(), "color": colour, "label": name, "gid": name}
             axes[0, 0].bar(range(len(wide)), counts, 0.8, **style)
             below += counts
-        axes[0, 0].set_xticks(range(len(wide)), [str(name) for name in wide.index])
-        axes[0, 0].set_xlabel(f"heads left ({stack} drawn)")
+        axes[0, 0].set_xticks(range(len(wide)), _ticks(own))
+        axes[0, 0].set_xlabel(f"{stack} heads left")
         axes[0, 0].set_ylabel("heads with the function")
-        key_below(figure, axes[0, 0], 6)
+        key_below(figure, axes[0, 0], columns=6)
         return finish(figure, path)
 
 
@@ -150,7 +151,9 @@ def layers_left(
             )
             panel.imshow(shares.to_numpy(float), cmap=SEQUENTIAL, vmin=0, vmax=1.4, aspect="auto")
             for (row, column), count in np.ndenumerate(counts.to_numpy()):
-                panel.text(column, row, str(int(count)), ha="center", va="center", fontsize=6.5)
+                dark = shares.iat[row, column] > 0.75
+                style: Style = {"ha": "center", "va": "center", "fontsize": 6.5}
+                panel.text(column, row, str(int(count)), color="white" if dark else INK, **style)
             panel.set_xticks(range(counts.shape[1]), [str(layer) for layer in counts.columns])
             panel.set_yticks(range(len(sets)), [str(name) for name in sets])
             panel.set_title(stack)
@@ -159,6 +162,12 @@ def layers_left(
             panel.spines[:].set_visible(False)
         axes[0, 0].set_ylabel("heads left")
         return finish(figure, path)
+
+
+def _ticks(rows: pd.DataFrame) -> list[str]:
+    """Heads of the stack that are left, or the name of the set where that is not told."""
+    one = rows.drop_duplicates("set")
+    return [str(tick) for tick in one["left" if "left" in one else "set"]]
 
 
 def _sets(given: Given, order: str | None) -> dict[object, list[Head]]:

@@ -60,7 +60,7 @@ def changes(
         grids[str(name)] = _grid(frame.set_index(_INDEX)[column], stack)
     with paper():
         diverging = column not in ("cosine", "js")
-        return finish(_row({column: grids}, width, diverging, zero=column != "cosine"), path)
+        return finish(_row({column: grids}, width, diverging), path)
 
 
 def attention_to(
@@ -117,7 +117,8 @@ def disabling(
     """What the task gains when a head is disabled, a grid a task; at the right, whole layers.
 
     Kovaleva et al. 2019, figures 8 and 9; with ``--mode uniform`` disabled as the paper does.
-    Blue is a gain and red a loss. Layers are drawn where the table has the column `layers`.
+    Blue is a gain and red a loss. Layers are drawn where the table has the column `layers`, in
+    the colours of the heads.
 
     >>> from headcount import Head, HeadTable
     >>> table = HeadTable.of([Head("enc", 0, 0), Head("enc", 0, 1)], {"ablation": [0.5, -0.25]})
@@ -134,12 +135,13 @@ def disabling(
             if layers is not None and layers in table.frame:
                 whole = -_grid(table.frame[layers], stack) + 0.0
                 wide = np.column_stack([gains, _first(whole)])
-            mesh = draw_cells(panel, wide, scale_of([wide], diverging=True))
+            mesh = draw_cells(panel, wide, scale_of([gains], diverging=True))
             if wide is not gains:
                 _mark_layers(panel, gains.shape[1])
             panel.set_title(name or stack)
             panel.set_xlabel("head")
-            colour_bar(figure, mesh, panel, f"{table.column(column).unit or 'score'} gained")
+            unit = table.column(column).unit or "score"
+            colour_bar(figure, mesh, panel, f"{unit} {'saved' if unit == 'loss' else 'gained'}")
         axes[0, 0].set_ylabel("layer")
         return finish(figure, path)
 
@@ -165,7 +167,6 @@ def _row(
     rows: Mapping[str, Mapping[str, np.ndarray]],
     width: Width,
     diverging: bool,
-    zero: bool = True,
 ) -> Figure:
     """A row of grids for each thing drawn, a grid for each source; a row shares its colours."""
     most = max(map(len, rows.values()))
@@ -173,7 +174,9 @@ def _row(
         return _side_by_side(rows, width)
     figure, axes = _panels(len(rows), most, width)
     for line, (title, grids) in zip(axes, rows.items(), strict=True):
-        scale = scale_of(list(grids.values()), diverging=diverging, zero=zero)
+        scale = scale_of(
+            list(grids.values()), diverging=diverging, top=1.0 if title == "cosine" else None
+        )
         for panel, (name, grid) in zip(line, grids.items(), strict=True):
             mesh = draw_cells(panel, grid, scale)
             panel.set_title(f"{name}, {title}" if name else title)

@@ -1,0 +1,61 @@
+"""Sizes, names of files, reproducible bytes, and what is said where matplotlib is missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import headcount as hc
+from headcount.errors import HeadcountError, UsageError
+from headcount.plot.style import SERIES, role_marker
+from headcount.report.look import LOOKS
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_the_same_run_gives_the_same_bytes(kind: str, bare: Path, tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.{kind}" for name in ("one", "two")]
+    for file in files:
+        hc.plot.head_grids(bare, ["confidence"], path=file)
+    first, second = (file.read_bytes() for file in files)
+    assert first == second
+    assert len(first) > 1_000
+
+
+def test_the_users_settings_do_not_change_a_figure(bare: Path, tmp_path: Path) -> None:
+    import matplotlib
+
+    hc.plot.head_grids(bare, ["confidence"], path=tmp_path / "one.svg")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        hc.plot.head_grids(bare, ["confidence"], path=tmp_path / "two.svg")
+        assert matplotlib.rcParams["font.size"] == 30
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_a_figure_is_as_wide_as_a_column_or_a_page(bare: Path) -> None:
+    widths = [
+        hc.plot.head_grids(bare, ["confidence"], width=width).get_figwidth()
+        for width in ("column", "page")
+    ]
+    assert widths == [3.3, 6.9]
+    with pytest.raises(UsageError, match="width is 'wide'; it is 'column'"):
+        hc.plot.head_grids(bare, ["confidence"], width="wide")  # type: ignore[arg-type]
+
+
+def test_other_files_are_refused(bare: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'a.jpg' cannot be a figure's name; it ends with .svg"):
+        hc.plot.head_grids(bare, ["confidence"], path=tmp_path / "a.jpg")
+    with pytest.raises(HeadcountError, match="could not be written"):
+        hc.plot.head_grids(bare, ["confidence"], path=tmp_path / "no" / "a.svg")
+
+
+def test_matplotlib_is_asked_for_by_name(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(HeadcountError, match=r"not installed; `pip install 'headcount\[plot\]'`"):
+        hc.plot.head_grids(bare, ["confidence"])
+
+
+def test_roles_and_lines_are_told_without_colour() -> None:
+    assert len({str(role_marker(role)) for role in LOOKS}) == len(LOOKS)
+    assert len({marker for _, marker in SERIES}) == len(SERIES)
