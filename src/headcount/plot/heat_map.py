@@ -91,7 +91,7 @@ def _mark(role: str) -> dict[str, Any]:
 
 def colour_bar(figure: Figure, mesh: QuadMesh, where: Any, label: str) -> None:
     """A thin bar that says what colours mean, with points where some values lie beyond it."""
-    values = np.ma.compressed(np.ma.asarray(mesh.get_array()))
+    values: np.ndarray = np.ma.compressed(np.ma.asarray(mesh.get_array()))
     beyond = bool((np.clip(values, *mesh.get_clim()) != values).any())
     style: Style = {"shrink": 0.9, "aspect": 25, "pad": 0.01, "extend": "both" if beyond else None}
     bar = figure.colorbar(mesh, ax=where, **style)

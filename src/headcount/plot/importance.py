@@ -5,6 +5,7 @@ Michel et al. 2019, figures 1 and 2, and section 6.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from headcount.plot.style import (
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["order_over_training", "scores_without_one_head", "two_data_sets"]
@@ -114,9 +116,12 @@ def two_data_sets(
 
 
 def order_over_training(
-    settling: pd.DataFrame, *, width: Width = "column", path: str | Path | None = None
+    settling: pd.DataFrame | Mapping[str, pd.DataFrame],
+    *,
+    width: Width = "column",
+    path: str | Path | None = None,
 ) -> Figure:
-    """How soon the order of heads is the one that training ends with.
+    """How soon the order of heads is the one that training ends with; a panel a training.
 
     After Michel et al. 2019, section 6; `headcount.importance.dynamics.settling` makes the frame.
 
@@ -125,24 +130,30 @@ def order_over_training(
     >>> order_over_training(frame).axes[0].lines[0].get_ydata().tolist()
     [0.4, 1.0]
     """
-    need_rows(settling, ("step", "stack", "value", "low", "high"), "settling")
+    frames = settling if isinstance(settling, Mapping) else {"": settling}
+    for frame in frames.values():
+        need_rows(frame, ("step", "stack", "value", "low", "high"), "settling")
     with paper():
-        figure, axes = panels(1, 1, width=width, height=2.3)
-        panel = axes[0, 0]
-        for stack, rows in settling.groupby("stack", sort=False):
-            colour, marker = STACK_COLOURS[str(stack)]
-            steps, value, low, high = (
-                rows[name].to_numpy(float) for name in ("step", "value", "low", "high")
-            )
-            style: Style = {"marker": marker, "label": str(stack), "gid": f"stack {stack}"}
-            panel.plot(steps, value, color=colour, **style)
-            panel.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
-        panel.axhline(0, color=INK, linewidth=HAIRLINE)
-        panel.set_xscale("log")
-        panel.set_xlabel("training step")
-        panel.set_ylabel("rank agreement with the end")
-        key_below(figure, panel)
+        figure, axes = panels(1, len(frames), width=width, height=2.3, sharey=True)
+        for panel, (name, frame) in zip(axes[0], frames.items(), strict=True):
+            for stack, rows in frame.groupby("stack", sort=False):
+                _draw_order(panel, str(stack), rows)
+            panel.axhline(0, color=INK, linewidth=HAIRLINE)
+            panel.set_xscale("log")
+            panel.set_xlabel("training step")
+            panel.set_title(name)
+        axes[0, 0].set_ylabel("rank agreement with the end")
+        key_below(figure, *axes[0])
         return finish(figure, path)
+
+
+def _draw_order(panel: Axes, stack: str, rows: pd.DataFrame) -> None:
+    colour, marker = STACK_COLOURS[stack]
+    columns = ("step", "value", "low", "high")
+    steps, value, low, high = (rows[name].to_numpy(float) for name in columns)
+    style: Style = {"marker": marker, "label": stack, "gid": f"stack {stack}"}
+    panel.plot(steps, value, color=colour, **style)
+    panel.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def _after(table: HeadTable, column: str) -> tuple[np.ndarray, float, str]:

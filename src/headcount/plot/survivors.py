@@ -5,6 +5,7 @@ Voita et al. 2019, figures 8 to 10.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ def functions_left(
     given: Given | pd.DataFrame,
     stack: str = "enc",
     *,
+    functions: Sequence[str] = FUNCTIONS,
     order: str | None = None,
     width: Width = "page",
     path: str | Path | None = None,
@@ -58,14 +60,14 @@ def functions_left(
     if isinstance(given, pd.DataFrame):
         frame = given
     else:
-        frame = survivors(_sets(given, order), frame_of(given, "roles"))
+        frame = survivors(_sets(given, order), frame_of(given, "roles"), functions)
     need_rows(frame, ("set", "stack", "function", "heads"), "heads that are left")
     own = frame[frame["stack"] == stack]
     if not len(own):
         raise UsageError(f"No head of the stack '{stack}' is left in any set; name another.")
     wide = own.pivot(index="set", columns="function", values="heads")
     wide = wide.reindex(index=list(dict.fromkeys(own["set"]))).fillna(0)
-    names = [name for name in (*FUNCTIONS, *wide.columns) if name in wide and name != "other"]
+    names = [name for name in (*functions, *wide.columns) if name in wide and name != "other"]
     with paper():
         figure, axes = panels(1, 1, width=width, height=2.3)
         below = np.zeros(len(wide))
