@@ -1,4 +1,4 @@
-"""`python -m experiments.gates.draw`: BLEU over heads left, and which layers keep theirs."""
+"""`python -m experiments.gates.draw`: BLEU over heads left, where they are left, what they do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
+
+import headcount as hc
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
 INK, TEAL, RUST = "#26303c", "#0f7b7b", "#b4552d"
@@ -24,6 +27,17 @@ def main() -> None:
     _layers(axes[1], told["curve"]["runs"])
     figure.tight_layout()
     figure.savefig(RESULTS / "pruning-gates.svg", metadata={"Date": None})
+    left = json.loads((RESULTS / "pruning-survivors.json").read_text())["models"]
+    hc.plot.functions_left(_functions(left), path=RESULTS / "pruning-survivors.svg")
+
+
+def _functions(models: dict[str, Any]) -> pd.DataFrame:
+    """Heads by function, one row a model and function; a head with several counts in each."""
+    rows = []
+    for name, one in models.items():
+        counts = {**one["counts"], "other": one["heads"] - one["with a role"]}
+        rows += [(name, "enc", what, count, one["heads"]) for what, count in counts.items()]
+    return pd.DataFrame(rows, columns=["set", "stack", "function", "heads", "left"])
 
 
 def _curve(axis: Any, runs: dict[str, Any]) -> None:

@@ -10,9 +10,11 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import headcount as hc
 from headcount.heads import Head, parse_head
 
 INK = "#333333"
@@ -28,7 +30,8 @@ def draw(told: dict[str, Any], folder: Path) -> None:
     if translations:
         _save(_relevance(translations), folder / "importance-relevance.svg")
     _save(_agreement(told["agreement"]), folder / "importance-agreement.svg")
-    _save(_training(told["over training"]), folder / "importance-training.svg")
+    runs = {name: pd.DataFrame(rows) for name, rows in told["over training"].items()}
+    hc.plot.order_over_training(runs, width="page", path=folder / "importance-training.svg")
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -112,18 +115,3 @@ def _ordered(rows: list[dict[str, Any]]) -> list[str]:
     """The scores, those of one measure together."""
     names = list(dict.fromkeys(name for row in rows for name in (row["first"], row["second"])))
     return sorted(names, key=lambda name: name.split(" on ")[0])
-
-
-def _training(runs: dict[str, Any]) -> Figure:
-    """How soon the order of heads is the one that training ends with."""
-    figure, axes = plt.subplots(1, len(runs), figsize=(4.2 * len(runs), 3), squeeze=False)
-    for panel, (run, rows) in zip(axes[0], runs.items(), strict=True):
-        for stack, colour in COLOURS.items():
-            own = [row for row in rows if row["stack"] == stack]
-            steps, low, high = ([row[key] for row in own] for key in ("step", "low", "high"))
-            panel.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
-            panel.plot(steps, [row["value"] for row in own], color=colour, label=stack)
-        panel.set_xscale("log")
-        panel.legend(fontsize=7, frameon=False)
-        _panel(panel, f"{run}: rank agreement with the end", "step", "Spearman")
-    return figure

@@ -72,20 +72,4 @@ def _plain(panel: Axes) -> None:
 
 def draw_changes(found: dict[str, Changes], path: Path) -> None:
     """A heat map for each fine-tuned model, layer by head, all on one scale."""
-    figure, axes = plt.subplots(
-        1, len(found), figsize=(2.6 * len(found) + 0.8, 2.6), squeeze=False, layout="constrained"
-    )
-    grids = {
-        name: one.heads["cosine"].xs("enc", level="stack").unstack("head").to_numpy()
-        for name, one in found.items()
-    }
-    low = min(float(np.nanmin(grid)) for grid in grids.values())
-    for panel, (name, grid) in zip(axes[0], grids.items(), strict=True):
-        shown = panel.imshow(grid, vmin=low, vmax=1, cmap="magma", aspect="auto", origin="lower")
-        panel.set_title(name, fontsize=9, loc="left", color=INK)
-        panel.set_xlabel("head", fontsize=8)
-        panel.tick_params(labelsize=7)
-    axes[0][0].set_ylabel("layer", fontsize=8)
-    figure.colorbar(shown, ax=list(axes[0]), shrink=0.9, label="cosine")
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    hc.plot.changes({name: one.heads.reset_index() for name, one in found.items()}, path=path)

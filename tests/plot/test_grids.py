@@ -64,6 +64,13 @@ def test_changes_are_the_cosines_and_end_at_one(full: Path) -> None:
         hc.plot.changes(full, stack="enc2")
 
 
+def test_many_tasks_stand_in_rows_of_three(full: Path) -> None:
+    figure = hc.plot.changes(dict.fromkeys("abcd", full))
+    shown = [panel for panel in figure.axes if panel.collections and panel.get_title(loc="left")]
+    assert [panel.get_title(loc="left")[0] for panel in shown] == list("abcd")
+    assert len({round(panel.get_subplotspec().rowspan.start) for panel in shown}) == 2
+
+
 def test_attention_to_features_and_along_links(full: Path) -> None:
     table = hc.HeadTable.load(full)
     panel = hc.plot.attention_to(full, ["noun"]).axes[0]

@@ -96,7 +96,7 @@ def test_functions_of_heads_that_are_left(full: Path) -> None:
     panel = hc.plot.functions_left(full, "enc").axes[0]
     heights = {c.get_label(): [bar.get_height() for bar in c] for c in panel.containers}
     assert heights["positional"][0] == 1  # enc.0.0, the first of the four roles in turn
-    assert heights["positional"][0] + heights["syntactic"][0] + heights["other"][0] == 12
+    assert heights["positional"][0] + heights["syntactic"][0] + heights["none of these"][0] == 12
     assert panel.get_xticklabels()[0].get_text() == "12"
     with pytest.raises(UsageError, match="No head of the stack 'both' is left"):
         hc.plot.functions_left(full, "both")

@@ -74,7 +74,8 @@ def functions_left(
         for name in [*dict.fromkeys(names), *(["other"] if "other" in wide else [])]:
             counts = wide[name].to_numpy(float)
             colour = "#c9ccd2" if name == "other" else role_colour(name)
-            style: Style = {"bottom": below.copy(), "color": colour, "label": name, "gid": name}
+            label = "none of these" if name == "other" else name
+            style: Style = {"bottom": below.copy(), "color": colour, "label": label, "gid": name}
             axes[0, 0].bar(range(len(wide)), counts, 0.8, **style)
             below += counts
         axes[0, 0].set_xticks(range(len(wide)), _ticks(own))

@@ -163,28 +163,48 @@ def _columns(
         return finish(_row(rows, width, diverging=False), path)
 
 
-def _row(
-    rows: Mapping[str, Mapping[str, np.ndarray]],
-    width: Width,
-    diverging: bool,
-) -> Figure:
+def _row(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width, diverging: bool) -> Figure:
     """A row of grids for each thing drawn, a grid for each source; a row shares its colours."""
     most = max(map(len, rows.values()))
     if most == 1 and len(rows) > 1:  # one source: the things stand side by side, two in a row
         return _side_by_side(rows, width)
+    if len(rows) == 1:
+        return _wrapped(*next(iter(rows.items())), width, diverging)
     figure, axes = _panels(len(rows), most, width)
     for line, (title, grids) in zip(axes, rows.items(), strict=True):
-        scale = scale_of(
-            list(grids.values()), diverging=diverging, top=1.0 if title == "cosine" else None
-        )
-        for panel, (name, grid) in zip(line, grids.items(), strict=True):
-            mesh = draw_cells(panel, grid, scale)
-            panel.set_title(f"{name}, {title}" if name else title)
+        _same_colours(figure, list(line), title, grids, diverging)
         line[0].set_ylabel("layer")
-        colour_bar(figure, mesh, list(line), title)
     for panel in axes[-1]:
         panel.set_xlabel("head")
     return figure
+
+
+def _wrapped(title: str, grids: Mapping[str, np.ndarray], width: Width, diverging: bool) -> Figure:
+    """One thing of several sources, in rows of three where they are many."""
+    wide = len(grids) if len(grids) <= 3 else 3
+    figure, axes = _panels(-(-len(grids) // wide), wide, width)
+    for panel in axes.flat[len(grids) :]:
+        panel.set_axis_off()
+    _same_colours(figure, list(axes.flat)[: len(grids)], title, grids, diverging)
+    for place, panel in enumerate(axes.flat):
+        panel.set_ylabel("" if place % wide else "layer")
+        panel.set_xlabel("head" if place + wide >= len(grids) else "")
+    return figure
+
+
+def _same_colours(
+    figure: Figure,
+    chosen: list[Axes],
+    title: str,
+    grids: Mapping[str, np.ndarray],
+    diverging: bool,
+) -> None:
+    top = 1.0 if title == "cosine" else None
+    scale = scale_of(list(grids.values()), diverging=diverging, top=top)
+    for panel, (name, grid) in zip(chosen, grids.items(), strict=True):
+        mesh = draw_cells(panel, grid, scale)
+        panel.set_title(f"{name}, {title}" if name else title)
+    colour_bar(figure, mesh, chosen, title)
 
 
 def _side_by_side(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width) -> Figure:
