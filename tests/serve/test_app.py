@@ -77,6 +77,7 @@ def test_old_pages_go(page: TestClient) -> None:
 @pytest.mark.parametrize(
     "path",
     ["/", "/wrong/", f"/{TOKEN[:-1]}/", f"/x{TOKEN}/", f"/{TOKEN}/app.py", "//", "/wrong/look"],
+    ids=["none", "wrong", "cut", "longer", "source", "empty", "wrong look"],  # the token is random
 )
 def test_without_the_token_there_is_nothing(page: TestClient, path: str) -> None:
     assert page.get(path).status_code == 404
