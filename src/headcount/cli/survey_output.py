@@ -87,9 +87,9 @@ def _print_patterns(table: HeadTable) -> None:
 
     shares = layer_shares(table)
     output().print("Patterns, mean share over the heads of a layer:", style="bold")
-    names = [name.replace("_diagonal", "+diagonal") for name in shares]
+    names = [str(name).replace("_diagonal", "+diagonal") for name in shares]
     output().print("layer   " + "  ".join(names), style="dim")
-    for (stack, layer), row in shares.iterrows():
+    for (stack, layer), row in zip(shares.index.tolist(), shares.to_numpy(), strict=True):
         cells = [f"{100 * s:>{len(n) - 1}.0f}%" for n, s in zip(names, row, strict=True)]
         output().print(f"{stack}.{layer:<4}" + "  ".join(cells), highlight=False)
 
