@@ -4,7 +4,9 @@ Each returns a matplotlib Figure and, with `path=`, saves it as .svg, .pdf or .p
 the extra `plot`: ``pip install 'headcount[plot]'``.
 """
 
+from headcount.plot.disabling import disabling
 from headcount.plot.first_row import first_row
+from headcount.plot.gated import gated_quality
 from headcount.plot.head_grids import head_grids
 from headcount.plot.head_map import head_map
 from headcount.plot.importance import (
@@ -14,16 +16,12 @@ from headcount.plot.importance import (
 )
 from headcount.plot.noop import noop_gradients
 from headcount.plot.patterns import patterns
-from headcount.plot.pruning import (
-    gated_quality,
-    pruning_by_stack,
-    pruning_curves,
-    pruning_over_training,
-)
+from headcount.plot.pruning import pruning_by_stack, pruning_curves
 from headcount.plot.relation_bars import coreference, dependencies
 from headcount.plot.surface import entropies, positions, token_types
 from headcount.plot.survivors import functions_left, layers_left, stacks_left
-from headcount.plot.task_grids import attention_to, changes, disabling, token_to_token
+from headcount.plot.task_grids import attention_to, changes, token_to_token
+from headcount.plot.training import pruning_over_training
 
 __all__ = [
     "attention_to",

@@ -21,7 +21,9 @@ __all__ = [
     "draw_orders",
     "draw_whole",
     "looks_of",
+    "metric_in_words",
     "of_metric",
+    "of_order",
     "percent_left",
 ]
 
@@ -47,6 +49,21 @@ def of_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
     if metric not in there:
         raise UsageError(f"The curve has no metric '{metric}'; it has {', '.join(there)}.")
     return frame[frame["metric"] == metric]
+
+
+def of_order(rows: pd.DataFrame, order: str) -> pd.DataFrame:
+    """The rows of one order."""
+    there = list(dict.fromkeys(rows["order"]))
+    if order not in there:
+        raise UsageError(f"The curve has no order '{order}'; it has {', '.join(there)}.")
+    return rows[rows["order"] == order]
+
+
+def metric_in_words(rows: pd.DataFrame) -> str:
+    """The metric, with the way that is good where it is not upwards."""
+    name = str(rows["metric"].iloc[0])
+    worse = "more" in rows and (rows["more"] == "worse").any()
+    return f"{name} (lower is better)" if worse else name
 
 
 def looks_of(orders: Iterable[str]) -> dict[str, tuple[str, str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headcount.errors import UsageError
 from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of
 from headcount.plot.style import SERIES, Style, Width, finish, key_below, layer_axis, panels, paper
 from headcount.table import HeadTable
@@ -46,8 +47,6 @@ def patterns(
     >>> sum(float(bar.get_height()) for bar in figure.axes[0].patches)
     1.0
     """
-    from headcount.errors import UsageError
-
     if by not in ("layer", "task"):
         raise UsageError(f"by is '{by}'; bars are by 'layer' or by 'task'.")
     columns = [f"pattern_{name}" for name in _COLOURS]

@@ -14,7 +14,7 @@ from headcount.run import Run
 from headcount.table import HeadTable
 
 __all__ = ["Given", "Many", "by_name", "frame_of", "grid_of", "need_columns", "need_rows"]
-__all__ += ["pairs_of", "roles_of", "stacks_of", "table_of"]
+__all__ += ["pairs_of", "roles_of", "stack_grid", "stacks_of", "table_of"]
 
 #: A run, its path, or a table by itself.
 Given: TypeAlias = HeadTable | Run | str | Path
@@ -138,6 +138,14 @@ def grid_of(values: pd.Series, stack: str) -> np.ndarray:
     grid = np.full((layers.max() + 1, heads.max() + 1), np.nan)
     grid[layers, heads] = own.to_numpy(dtype=float, na_value=np.nan)
     return grid
+
+
+def stack_grid(values: pd.Series, stack: str) -> np.ndarray:
+    """The grid of a stack, which must be there."""
+    there = list(dict.fromkeys(values.index.get_level_values("stack")))
+    if stack not in there:
+        raise UsageError(f"There is no stack '{stack}' here; there is {', '.join(there)}.")
+    return grid_of(values, stack)
 
 
 def _run_of(given: Run | str | Path) -> Run | None:

@@ -1,6 +1,6 @@
-"""Grids of layers by heads side by side, one a task: changes, features, links, disabling.
+"""Grids of layers by heads side by side, one a task: changes, features, links.
 
-Kovaleva et al. 2019, figures 4 to 6, 8 and 9.
+Kovaleva et al. 2019, figures 4 to 6.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount.errors import UsageError
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
 from headcount.plot.reading import (
     Given,
     Many,
     by_name,
     frame_of,
-    grid_of,
     need_columns,
     need_rows,
+    stack_grid,
     table_of,
 )
 from headcount.plot.style import Width, finish, panels, paper
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["attention_to", "changes", "disabling", "token_to_token"]
+__all__ = ["attention_to", "changes", "token_to_token"]
 
 _LINKS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
 _INDEX = ["stack", "layer", "head"]
@@ -57,7 +56,7 @@ def changes(
     for name, one in named.items():
         frame = frame_of(one, "changes")
         need_rows(frame, [*_INDEX, column], "changes")
-        grids[str(name)] = _grid(frame.set_index(_INDEX)[column], stack)
+        grids[str(name)] = stack_grid(frame.set_index(_INDEX)[column], stack)
     with paper():
         diverging = column not in ("cosine", "js")
         return finish(_row({column: grids}, width, diverging), path)
@@ -105,47 +104,6 @@ def token_to_token(
     return _columns(given, {name.replace("_", " "): name for name in links}, stack, width, path)
 
 
-def disabling(
-    given: Many,
-    column: str = "ablation",
-    *,
-    layers: str | None = "ablation_layer",
-    stack: str = "enc",
-    width: Width = "page",
-    path: str | Path | None = None,
-) -> Figure:
-    """What the task gains when a head is disabled, a grid a task; at the right, whole layers.
-
-    Kovaleva et al. 2019, figures 8 and 9; with ``--mode uniform`` disabled as the paper does.
-    Blue is a gain and red a loss. Layers are drawn where the table has the column `layers`, in
-    the colours of the heads.
-
-    >>> from headcount import Head, HeadTable
-    >>> table = HeadTable.of([Head("enc", 0, 0), Head("enc", 0, 1)], {"ablation": [0.5, -0.25]})
-    >>> disabling(table).axes[0].collections[0].get_array().tolist()
-    [[-0.5, 0.25]]
-    """
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    with paper():
-        figure, axes = _panels(1, len(tables), width)
-        for panel, (name, table) in zip(axes[0], tables.items(), strict=True):
-            need_columns(table, [column])
-            gains = -_grid(table.frame[column], stack) + 0.0
-            wide = gains
-            if layers is not None and layers in table.frame:
-                whole = -_grid(table.frame[layers], stack) + 0.0
-                wide = np.column_stack([gains, _first(whole)])
-            mesh = draw_cells(panel, wide, scale_of([gains], diverging=True))
-            if wide is not gains:
-                _mark_layers(panel, gains.shape[1])
-            panel.set_title(name or stack)
-            panel.set_xlabel("head")
-            unit = table.column(column).unit or "score"
-            colour_bar(figure, mesh, panel, f"{unit} {'saved' if unit == 'loss' else 'gained'}")
-        axes[0, 0].set_ylabel("layer")
-        return finish(figure, path)
-
-
 def _columns(
     given: Many,
     columns: Mapping[str, str],
@@ -158,7 +116,7 @@ def _columns(
     for title, column in columns.items():
         for name, table in tables.items():
             need_columns(table, [column])
-            rows.setdefault(title, {})[name] = _grid(table.frame[column], stack)
+            rows.setdefault(title, {})[name] = stack_grid(table.frame[column], stack)
     with paper():
         return finish(_row(rows, width, diverging=False), path)
 
@@ -223,24 +181,3 @@ def _side_by_side(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width) ->
 
 def _panels(rows: int, columns: int, width: Width) -> tuple[Figure, np.ndarray]:
     return panels(rows, columns, width=width, height=1.8)
-
-
-def _grid(values: pd.Series, stack: str) -> np.ndarray:
-    there = list(dict.fromkeys(values.index.get_level_values("stack")))
-    if stack not in there:
-        raise UsageError(f"There is no stack '{stack}' here; there is {', '.join(there)}.")
-    return grid_of(values, stack)
-
-
-def _first(grid: np.ndarray) -> np.ndarray:
-    """One value a layer, where every head of the layer has it; NaN in the gap before it."""
-    values = [next((v for v in row if np.isfinite(v)), np.nan) for row in grid]
-    return np.array(values)
-
-
-def _mark_layers(panel: Axes, heads: int) -> None:
-    """A line before the column of whole layers, and its name."""
-    panel.axvline(heads, color="white", linewidth=4)
-    ticks = [*panel.get_xticks()[: heads or 1], heads + 0.5]
-    labels = [str(int(tick)) for tick in ticks[:-1]] + ["all"]
-    panel.set_xticks(ticks, labels)
