@@ -1,6 +1,6 @@
 """Grids of layers by heads side by side, one a task: changes, features, links.
 
-Kovaleva et al. 2019, figures 4 to 6.
+Kovaleva et al. 2019, figures 4 and 5, and section 4.3.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def token_to_token(
 ) -> Figure:
     """Attention along links such as subject to verb, a row a link, a grid a task.
 
-    Kovaleva et al. 2019, section 4.4 and figure 6.
+    Kovaleva et al. 2019, section 4.3, token to token.
 
     >>> from headcount import Head, HeadTable
     >>> table = HeadTable.of([Head("enc", 0, 0)], {"subject_to_verb": [0.1]})
