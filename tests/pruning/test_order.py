@@ -39,6 +39,14 @@ def test_every_layer_keeps_its_best() -> None:
     assert order.steps[0] == tuple(HEADS[0:3] + HEADS[4:7])
 
 
+def test_of_equals_the_last_is_kept() -> None:
+    """The authors sort once and protect from the other end."""
+    order = ordered(UNITS, dict.fromkeys(HEADS, 1.0), [3, 9], at_least=1)
+    assert names(order.steps[0]) == ["enc.0.0", "enc.0.1", "enc.0.2"]
+    left = set(HEADS) - set(order.gone(2))
+    assert left == {Head("enc", 0, 3), Head("enc", 1, 3), Head("enc", 2, 3)}
+
+
 def test_scores_are_asked_for_again_without_those_that_are_gone() -> None:
     asked = []
 

@@ -97,12 +97,15 @@ def _next(left: Sequence[Unit], worth: Sequence[float], room: int, at_least: int
 
 
 def _protected(left: Sequence[Unit], worth: Sequence[float], at_least: int) -> set[Unit]:
-    """The most important units of every layer, as many as hold `at_least` heads of each."""
+    """The most important units of every layer, as many as hold `at_least` heads of each.
+
+    Of equals the last is kept: they go in the order of the model, and so in the authors' program.
+    """
     if at_least < 0:
         raise UsageError(f"At least {at_least} heads a layer were asked for; give 0 or more.")
     held: dict[tuple[str, int], int] = defaultdict(int)
     safe = set()
-    for place in np.argsort(-np.asarray(worth, dtype=np.float64), kind="stable"):
+    for place in np.argsort(worth, kind="stable")[::-1]:
         unit = left[int(place)]
         layer = unit[0][:2]  # one that serves several layers counts by the first of them
         if held[layer] < at_least:
