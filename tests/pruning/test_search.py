@@ -50,6 +50,12 @@ def test_the_first_failure_ends_it() -> None:
     assert search(better, Order("made", "all", ORDER.steps[:1]), 0).step == 1
 
 
+@pytest.mark.parametrize("metric", [ACCURACY, MEAN_LOSS])
+def test_an_order_without_steps_goes_nowhere(metric: Metric) -> None:
+    found = search(made(metric, np.ones(20), []), Order("made", "all", ()), 1)
+    assert (found.step, len(found.bounds)) == (0, 0)
+
+
 def test_accuracy_is_not_sure_of_few_examples() -> None:
     right = np.ones(20)
     found = made(ACCURACY, right, [right] * 3)

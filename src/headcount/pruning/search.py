@@ -54,6 +54,8 @@ def search(
     if not max_loss >= 0:
         raise UsageError(f"The loss allowed is {max_loss:g} points; it must be 0 or more.")
     limit = max_loss * point_of(found.baseline.name)
+    if not order.steps:  # steps so large that no head may go
+        return Found(0, np.empty(0), limit)
     bounds = loss_bounds(_along(found, order), confidence=confidence, draws=draws, seed=seed)
     passed = bounds <= limit
     step = len(passed) if passed.all() else int(np.argmin(passed))
