@@ -100,6 +100,13 @@ def test_without_a_test_the_interval_decides() -> None:
     assert (could_go(found) or {})["step"] == 2
 
 
+def test_what_was_not_tested_promises_nothing() -> None:
+    untested = curve_of(delta=-0.1, p=np.nan, delta_low=np.nan, delta_high=np.nan)
+    assert (could_go(curve_part(untested)) or {})["gone"] == 0
+    undefined = curve_of(delta=np.nan, delta_low=np.nan, delta_high=np.nan, p=np.nan)
+    assert (could_go(curve_part(undefined)) or {})["gone"] == 0
+
+
 def test_held_out_examples_are_preferred() -> None:
     frame = made_curve(ENCODER)
     both = pd.concat([frame.assign(part="choose", value=99.0), frame])

@@ -90,13 +90,18 @@ def _last_good(order: dict[str, Any]) -> int:
     """The last step before the first that is worse by its test; without a test, by its interval."""
     sign = 1 if order["more"] == "better" else -1
     for step, point in enumerate(order["points"]):
-        worse = sign * point.get("delta", 0) < 0
-        if step and worse and _tells(point, sign):
+        if step and _is_worse(point, sign):
             return step - 1
     return len(order["points"]) - 1
 
 
-def _tells(point: dict[str, Any], sign: int) -> bool:
+def _is_worse(point: dict[str, Any], sign: int) -> bool:
+    """By the test, else by the interval; what nobody could measure or test is no promise."""
+    if "delta" not in point:
+        return True
+    if sign * point["delta"] >= 0:
+        return False
     if "p" in point:
         return bool(point["p"] < _LEVEL)
-    return sign * point.get("delta_high" if sign > 0 else "delta_low", 0) < 0
+    end = point.get("delta_high" if sign > 0 else "delta_low")
+    return end is None or sign * end < 0
