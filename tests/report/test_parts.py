@@ -51,6 +51,13 @@ def test_packed_numbers_keep_three_digits(scale: float) -> None:
     assert np.allclose(back["lo"], values * 0.9, rtol=5e-3)
 
 
+def test_an_interval_beside_its_value_stays_there() -> None:
+    """A bootstrap interval of a biased statistic need not hold the value itself."""
+    back = unpacked(packed([0.5, 0.5], [0.52, 0.3], [0.6, 0.48]))
+    assert back["lo"] == pytest.approx([0.52, 0.3])
+    assert back["hi"] == pytest.approx([0.6, 0.48])
+
+
 def test_numbers_that_span_far_are_not_lost() -> None:
     values = [1e-9, 2e-8, 3e-7, 5.0]
     assert unpacked(packed(values))["values"] == pytest.approx(values, rel=1e-3)

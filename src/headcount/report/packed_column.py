@@ -33,8 +33,8 @@ def packed(
     else:
         told = {"u": unit, "values": _whole(exact / unit)}
         rest = [
-            None if one is None else _whole(np.abs(np.rint(exact / unit) - one / unit))
-            for one in bounds
+            None if one is None else _whole(sign * (one / unit - np.rint(exact / unit)))
+            for one, sign in zip(bounds, (-1, 1), strict=True)  # below 0: past the value
         ]
     if rest[0] is not None and rest[1] is not None:
         told |= {"lo": rest[0], "hi": rest[1]}
