@@ -91,7 +91,7 @@ def compare(
         first.name,
         second.name,
         heads,
-        layer_changes(work.matches, found),
+        _layers(work, found),
         judged,
         _table(work, texts, ours.merged()),
         _provenance(work, texts, limit, seed),
@@ -252,6 +252,14 @@ def _frame(work: _Work, found: Likeness, columns: pd.DataFrame) -> pd.DataFrame:
     if work.convention == "paper":
         alike[["cosine", "cosine_low", "cosine_high"]] = np.nan
     return alike.join(columns)
+
+
+def _layers(work: _Work, found: Likeness) -> pd.DataFrame:
+    """The layers with their test, without what rests on a cosine that the convention lacks."""
+    layers = layer_changes(work.matches, found)
+    if work.convention == "paper":
+        layers[["cosine", "cosine_low", "cosine_high", "more", "p", "p_adjusted"]] = np.nan
+    return layers
 
 
 def _roles(

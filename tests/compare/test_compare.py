@@ -135,6 +135,34 @@ def test_padding_counts_under_code(before: Subject, after: Subject) -> None:
     np.testing.assert_allclose(narrow.heads["js"], cropped.heads["js"], atol=1e-6)
 
 
+def test_padded_cosines_are_those_of_the_library_s_own_maps(
+    before: Subject, after: Subject
+) -> None:
+    """As the notebook has it: the whole padded map of plain eager attention, example by example."""
+    each = [[], []]
+    for subject, kept in zip((before, after), each, strict=True):
+        model = copy.deepcopy(subject.model)
+        model.set_attn_implementation("eager")
+        for text in TEXTS:
+            inputs = subject.tokenizer(text, padding="max_length", max_length=24)
+            given = {name: torch.tensor([row]) for name, row in inputs.items()}
+            with torch.no_grad():
+                maps = model(**given, output_attentions=True).attentions
+            kept.append(torch.cat(maps, dim=1)[0].flatten(1))
+    expected = torch.cosine_similarity(torch.stack(each[0]), torch.stack(each[1]), dim=-1).mean(0)
+    found = hc.compare(before, after, TEXTS, convention="code", pad_to=24)
+    np.testing.assert_allclose(found.heads["cosine"], expected, atol=1e-5)
+
+
+def test_the_paper_has_no_cosine_for_heads_or_layers(before: Subject, after: Subject) -> None:
+    found = hc.compare(before, after, TEXTS, convention="paper")
+    for frame in (found.heads, found.layers):
+        assert frame["cosine"].isna().all()
+        assert frame["js"].notna().all()
+    assert found.layers["p"].isna().all()  # it is of the cosine
+    assert "the paper's text does not say" in found.notes[0]
+
+
 def test_a_text_of_one_token_is_no_change(before: Subject, after: Subject) -> None:
     """[CLS], one piece and [SEP] at most; nothing divides by nothing."""
     one = hc.compare(before, after, ["a"])
