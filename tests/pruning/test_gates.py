@@ -64,6 +64,21 @@ def test_gates_in_evaluation_are_valves() -> None:
     torch.testing.assert_close(through_gates, through_valve)
 
 
+def test_gates_in_evaluation_are_0_or_1_but_in_the_authors_program() -> None:
+    given = torch.tensor([-3.0, -0.5, 0.5, 3.0])
+    ours, paper, code = (
+        Gates(HEADS[:4], convention=convention).eval()
+        for convention in ("headcount", "paper", "code")
+    )
+    for gates in (ours, paper, code):
+        gates.log_a.data.copy_(given)
+    assert ours().tolist() == paper().tolist() == [0, 0, 1, 1]
+    expected = (1.2 * torch.sigmoid(given) - 0.1).clamp(0, 1)
+    torch.testing.assert_close(code().detach(), expected)
+    with pytest.raises(UsageError, match="There is no convention 'coda'"):
+        Price(0.1, convention="coda")
+
+
 def test_one_draw_a_forward_and_a_gradient_for_every_gate() -> None:
     subject = encoder()
     gates = Gates(subject.heads, start=0.0)

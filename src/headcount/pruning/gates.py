@@ -18,7 +18,9 @@ from headcount.pruning.concrete import is_open, p_open, test_gate, train_gate
 from headcount.subject import Subject
 from headcount.wiring.valves import valve
 
-__all__ = ["Gates", "gate_places", "gated"]
+__all__ = ["Gates", "check_convention", "gate_places", "gated"]
+
+_CONVENTIONS = ("headcount", "paper", "code")
 
 
 class Gates(nn.Module):
@@ -28,6 +30,10 @@ class Gates(nn.Module):
     sqrt(3 / heads of a layer), or at `start`: at 2.4 and above a converged model begins whole.
     A `spread` around it lets gates of equal worth close one after another, not all at once. Heads
     that can only go together (`units`) share one gate.
+
+    In evaluation a gate is 0 or 1, whichever is likelier, so that the model is the one that is
+    left when closed heads go; under the convention "code" it may lie between, as in the authors'
+    program.
 
     >>> gates = Gates([Head("enc", 0, 0), Head("enc", 0, 1)], start=3.0)
     >>> gates.closed(), gates.expected().item() > 1.9
@@ -44,11 +50,13 @@ class Gates(nn.Module):
         spread: float = 0.0,
         seed: int = 0,
         units: Sequence[Sequence[Head]] = (),
+        convention: str = "headcount",
     ) -> None:
         super().__init__()
+        check_convention(convention)
         if not heads:
             raise UsageError("There is no head to put a gate on; name heads of the model.")
-        self.heads = tuple(heads)
+        self.heads, self.convention = tuple(heads), convention
         numbers = _numbers(self.heads, units)
         self.shared = len(set(numbers)) < len(numbers)
         self.register_buffer("unit", torch.tensor(numbers), persistent=False)
@@ -60,8 +68,10 @@ class Gates(nn.Module):
 
         `noise`, uniform and one a gate, makes the draw repeatable; else it is drawn here.
         """
-        if not self.training:
+        if not self.training and self.convention == "code":
             return self._each(test_gate(self.log_a))
+        if not self.training:
+            return self.open().to(self.log_a)
         drawn = torch.rand_like(self.log_a) if noise is None else noise.to(self.log_a)
         return self._each(train_gate(self.log_a, drawn))
 
@@ -130,6 +140,19 @@ def gate_places(subject: Subject, gates: Gates) -> Tensor:
         if head not in order:
             raise UsageError(f"{subject.name} has no head {head}, but there is a gate for it.")
     return torch.tensor([order[head] for head in gates.heads], device=gates.log_a.device)
+
+
+def check_convention(convention: str) -> None:
+    """Refuse a convention that is none.
+
+    >>> check_convention("coda")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: There is no convention 'coda'; choose headcount, paper, code.
+    """
+    if convention not in _CONVENTIONS:
+        raise UsageError(
+            f"There is no convention '{convention}'; choose {', '.join(_CONVENTIONS)}."
+        )
 
 
 def _numbers(heads: Sequence[Head], units: Sequence[Sequence[Head]]) -> list[int]:

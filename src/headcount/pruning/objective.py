@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.pruning.gates import Gates
+from headcount.pruning.gates import Gates, check_convention
 
 __all__ = ["Penalty", "Price", "Target"]
 
@@ -38,6 +38,10 @@ class Price:
     weight: float | Callable[[int], float]
     warmup: int = 0
     convention: str = "headcount"
+
+    def __post_init__(self) -> None:
+        """Refuse a convention that is none."""
+        check_convention(self.convention)
 
     def __call__(self, gates: Gates, step: Tensor | int) -> Tensor:
         """Lambda times the expected number of open gates."""

@@ -86,7 +86,7 @@ class Gating:
     def _gates(self) -> Tensor:
         """One draw a batch, the same in all processes; in evaluation 0 or 1, as in the paper."""
         if not self.gates.training:
-            return self.gates.open().to(self.gates.log_a.dtype)
+            return self.gates()
         step, count = self._drawn
         now = self.trainer.state.global_step
         self._drawn = (now, count + 1 if step == now else 0)
