@@ -217,6 +217,16 @@ def test_without_roles_the_title_tells_how_sure_heads_are() -> None:
     assert after == f": {sharp} give on average over half of their attention to one token"
 
 
+def test_without_a_test_nobody_says_which_heads_matter_alone() -> None:
+    table = made_table()
+    assert (
+        page_data(Source(table))["costly"]
+        == np.flatnonzero(table.numbers("ablation") > 0.03).tolist()
+    )
+    table.frame["ablation_p_adjusted"] = np.nan  # too few examples for a test
+    assert page_data(Source(table))["costly"] is None
+
+
 def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     bare = page_data(Source(made_table().without(["ablation", "ablation_p_adjusted"])))
     told = [row[0] for row in bare["missing"]]

@@ -47,7 +47,7 @@ def _focused(data: dict[str, Any]) -> str:
 def costly(data: dict[str, Any]) -> list[int] | None:
     """The heads whose removal alone costs something, by the test; None where that is unknown."""
     column = next((one for one in data["columns"] if one["id"] == "ablation"), None)
-    if column is None or "p" not in column:
+    if column is None or all(p is None for p in column.get("p", ())):
         return None
     rows = zip(column["values"], column["p"], strict=True)
     return [

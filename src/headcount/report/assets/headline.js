@@ -13,8 +13,8 @@ function sizes() {
 }
 function costs() {
   if (!D.costly) return unknown("matter alone", "ablation");
-  const about = D.examples.ablation, n = about ? `, ${plural(about.n, "example")}` : "";
-  return fact(String(D.costly.length), D.costly.length === 1 ? "matters alone" : "matter alone", note(`Shut one at a time, ${D.count - D.costly.length} of ${D.count} leave the ${about?.metric || "quality"} within noise (corrected for all heads${n}).`));
+  const about = D.examples.ablation, n = about ? `, ${plural(about.n, "example")}` : "", c = D.columns.find(c => c.id === "ablation"), known = c.p.filter(p => p != null).length;
+  return fact(String(D.costly.length), D.costly.length === 1 ? "matters alone" : "matter alone", note(`Shut one at a time, ${known - D.costly.length} of ${known} have no measurable cost in ${about?.metric || "quality"} (${c.corrected ? "" : "not "}corrected for all heads${n}).`));
 }
 function going() {
   if (!D.go) return unknown("could go", "curve");
