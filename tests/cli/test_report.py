@@ -8,10 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from headcount.cli.report_summary import summary
 from headcount.heads import Head
-from headcount.run import Run
+from headcount.report.report import Report
+from headcount.run import FRAMES, Run
 from headcount.table import HeadTable
 
 Command = Callable
@@ -64,6 +67,15 @@ def test_a_summary_for_machines(desk: Path, headcount: Command) -> None:
     assert found["report"] == "a.html"
     assert found["bytes"] == (desk / "a.html").stat().st_size
     assert (found["heads"], found["columns"], found["stages"]) == (8, ["confidence"], [])
+
+
+def test_a_head_counts_once_for_each_of_its_roles(desk: Path) -> None:
+    verdicts = [("enc", 0, 1, "feature"), ("enc", 0, 1, "feature"), ("enc", 0, 1, "sink")]
+    frame = pd.DataFrame(verdicts, columns=["stack", "layer", "head", "role"])
+    with Run.open(desk / "one") as run:
+        run.write_frame("roles", frame.reindex(columns=FRAMES["roles"]))
+    found = summary(desk / "one", Report(desk / "s.txt"), [], exhibits=False)
+    assert (found["with_role"], found["roles"]) == (1, {"feature": 1, "sink": 1})
 
 
 def test_two_runs_beside_each_other(desk: Path, headcount: Command) -> None:

@@ -31,7 +31,7 @@ def summary(run: Path, page: Report, told: Sequence[Told], exhibits: bool) -> di
         "heads": len(source.table),
         "columns": source.table.names,
         "with_role": 0 if roles is None else _heads_with_role(roles),
-        "roles": {} if roles is None else dict(Counter(roles["role"]).most_common()),
+        "roles": {} if roles is None else _heads_by_role(roles),
         "exhibits": len(source.exhibits),
         "own_text": bool(own),
         "stages": [one.to_dict() for one in told],
@@ -42,7 +42,9 @@ def print_summary(found: dict[str, Any]) -> None:
     """For people."""
     if found["roles"]:
         told = f"{found['with_role']} of {found['heads']} heads of {found['model']} have a role:"
-        output().print(f"{told} {', '.join(f'{n} {role}' for role, n in found['roles'].items())}.")
+        counts = ", ".join(f"{n} {role}" for role, n in found["roles"].items())
+        several = sum(found["roles"].values()) > found["with_role"]
+        output().print(f"{told} {counts}{' (some have several)' if several else ''}.")
     output().print(f"Wrote {found['report']} ({found['bytes'] / 1e6:.2f} MB) from {found['run']}/.")
     if found["own_text"]:
         output().print(
@@ -52,3 +54,9 @@ def print_summary(found: dict[str, Any]) -> None:
 
 def _heads_with_role(roles: Any) -> int:
     return len(roles[["stack", "layer", "head"]].drop_duplicates())
+
+
+def _heads_by_role(roles: Any) -> dict[str, int]:
+    """How many heads have each role; a head with two verdicts of one role counts once."""
+    once = roles[["stack", "layer", "head", "role"]].drop_duplicates()
+    return dict(Counter(once["role"]).most_common())
