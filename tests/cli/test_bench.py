@@ -91,6 +91,19 @@ def test_promises_are_read_from_the_results(tmp_path: Path) -> None:
     assert "[1.1, 1.3]" in told(rows)
 
 
+def test_a_promise_that_is_not_kept_is_marked() -> None:
+    row = {"work": "w", "what": "", "value": 12.0, "low": None, "high": None, "aim": 10, "more": ""}
+    assert "aim 10, missed" in told([row])
+    assert "missed" not in told([row | {"more": "better"}])
+    assert "aim at least 10, missed" in told([row | {"more": "better", "value": 9.0}])
+
+
+def test_too_few_pairs_are_refused_before_a_model_is_looked_for() -> None:
+    code, _, err = bench("no-such-model", "--pairs", "2")
+    assert code == 2
+    assert "2 pairs give no interval; take 6 or more." in " ".join(err.split())
+
+
 def test_outside_the_repository_there_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

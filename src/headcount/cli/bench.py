@@ -59,6 +59,9 @@ def bench(
         _promises(json)
         return
     sizes = numbers(batches, "--batches"), numbers(lengths, "--lengths")
+    from headcount.pruning.latency import check_pairs
+
+    check_pairs(pairs)  # before any model is loaded
     one = loaded(
         whole,
         device=device,

@@ -26,12 +26,22 @@ def read_results(folder: Path | None = None) -> list[Row]:
 
 def told(rows: list[Row]) -> str:
     """The rows as lines of text."""
-    lines = ["Speed, measured side by side (median of the rounds, middle half of them; aim)", ""]
+    lines = [
+        "Ratios of times measured side by side: median of the rounds, and the middle half of them.",
+        "An aim is the most it may cost beside the plain work; 'at least', how often faster.",
+        "",
+    ]
     for row in rows:
         span = "" if row["low"] is None else f" [{row['low']:g}, {row['high']:g}]"
         aim = f"aim {'at least ' if row['more'] == 'better' else ''}{row['aim']}"
+        aim += ", missed" if _missed(row) else ""
         lines.append(f"{row['work']:28} {row['value']:8g}{span:22} {aim}  {row['what']}")
     return "\n".join(lines)
+
+
+def _missed(row: Row) -> bool:
+    short = row["value"] < row["aim"]
+    return short if row["more"] == "better" else row["value"] > row["aim"]
 
 
 def _found() -> Path | None:

@@ -25,7 +25,7 @@ from headcount.pruning.speed_report import SpeedReport
 from headcount.pruning.trial_inputs import trial_inputs
 from headcount.subject import Subject
 
-__all__ = ["BATCHES", "LENGTHS", "PAIRS", "latency"]
+__all__ = ["BATCHES", "LENGTHS", "PAIRS", "check_pairs", "latency"]
 
 BATCHES, LENGTHS, PAIRS = (1, 4, 16, 64), (32, 128, 512), 15
 #: Forwards that take less than this are repeated: a clock has its own grain.
@@ -115,9 +115,14 @@ def _lengths(subject: Subject, lengths: Sequence[int]) -> tuple[list[int], tuple
     return taken, tuple(notes)
 
 
-def _check(whole: Subject, small: Subject, pairs: int) -> None:
+def check_pairs(pairs: int) -> None:
+    """Refuse fewer pairs than an interval of the median needs."""
     if pairs < LEAST:
         raise UsageError(f"{pairs} pairs give no interval; take {LEAST} or more.")
+
+
+def _check(whole: Subject, small: Subject, pairs: int) -> None:
+    check_pairs(pairs)
     for what, one, other in _shared(whole, small):
         if one != other:
             raise UsageError(
