@@ -42,7 +42,7 @@ def print_probe(probe: Probe) -> None:
     test = about["test"]
     output().print(
         f"Trained on {about['settings']['train']:,} sentences of {about['corpus']}, tested on "
-        f"{test['sentences']:,} of {test['corpus']}; punctuation left out.",
+        f"{test['sentences']:,} ({test['corpus']}); punctuation left out.",
         style="dim",
     )
     if probe.table is not None:

@@ -29,7 +29,7 @@ _PAGE = "The page"
 What = Annotated[
     str | None,
     typer.Argument(
-        metavar="[MODEL|RUN]",
+        metavar="MODEL|RUN",
         help="A model as in other verbs, or a run directory, of which the page is drawn as it "
         "is. Without it: the bundled translator on the bundled sample.",
         show_default=False,

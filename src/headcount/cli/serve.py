@@ -17,7 +17,7 @@ __all__ = ["serve"]
 def serve(
     model: Annotated[
         str,
-        typer.Argument(metavar="[MODEL]", help="As in other verbs; by default the translator."),
+        typer.Argument(metavar="MODEL", help="As in other verbs; by default the translator."),
     ] = "translator",
     run: Annotated[
         Path | None,

@@ -171,7 +171,8 @@ def _received(sighting: Sighting) -> dict[str, Tensor]:
 
 
 def _column(name: str) -> Column:
-    said = {"first": "the first token ([CLS])", "separator": "a separator"}.get(name, f"a {name}")
+    article = "an" if name[0] in "aeiou" else "a"
+    said = "the first token ([CLS])" if name == "first" else f"{article} {name}"
     return Column(
         f"to_{name}",
         title=f"To {name}",
