@@ -135,6 +135,11 @@ def test_what_cannot_be_is_told(given: dict[str, Any], message: str) -> None:
         prune_plan(classifier(), CLASSES, **given)
 
 
+def test_steps_that_are_too_large_are_told_before_the_work() -> None:
+    with pytest.raises(UsageError, match=r"A step of 100% of \d+ heads is more than may go"):
+        prune_plan(classifier(), CLASSES, max_loss=1, step=100)
+
+
 def test_one_example_cannot_be_halved() -> None:
     with pytest.raises(InputError, match="has 1 example; heads are chosen on one half"):
         prune_plan(classifier(), CLASSES.limit(1))

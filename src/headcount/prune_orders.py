@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from headcount.errors import UsageError
 from headcount.heads import Head
 from headcount.journal import Journal
 from headcount.pruning.candidates import Unit, candidates, check_stacks, spared
@@ -56,6 +57,7 @@ class Orders:
         """An order for every score, and by stack for the first where that was asked."""
         anatomy = self.subject.anatomy
         units = candidates(anatomy, self.how.stacks)
+        self._check_steps(units, goal)
         made = [order for name in names for order in self._of(name, units, goal, "all")]
         there = check_stacks(self.how.stacks, anatomy.stacks)
         if self.how.by_stack and len(there) > 1:
@@ -76,6 +78,15 @@ class Orders:
             made = [make(self._scores(name), name=name)]
         check_reached(goal, units, made[0], self.how.at_least)
         return made
+
+    def _check_steps(self, units: list[Unit], goal: Goal) -> None:
+        """Refuse steps of which not even the first can be taken, before heads are scored."""
+        if not self._counts(units, goal):
+            total = sum(map(len, units))
+            raise UsageError(
+                f"A step of {self.how.step:g}% of {total} heads is more than may go; take smaller "
+                "steps (--step)."
+            )
 
     def _counts(self, units: list[Unit], goal: Goal) -> list[int]:
         total, how = sum(map(len, units)), self.how
