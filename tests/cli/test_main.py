@@ -84,7 +84,7 @@ def test_help_of_a_verb_names_its_options_and_gives_examples(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["comparee"], "No such command 'comparee'. Did you mean 'compare'?"),
+        (["probee"], "No such command 'probee'. Did you mean 'probe'?"),
         (["survey"], "Missing argument 'MODEL'."),
         (["survey", "minilm", "--txt", "x"], "No such option: --txt"),
         (["survey", "minilm", "--limit", "few"], "Invalid value for '--limit'"),
