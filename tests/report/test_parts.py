@@ -129,6 +129,21 @@ def test_random_orders_alone_promise_nothing() -> None:
 # --- relations, roles, pairs ---------------------------------------------------------------------
 
 
+def test_the_direction_too_is_chosen_on_the_other_half() -> None:
+    """The better of two directions on the judged half would flatter."""
+    row = made_relations({"enc": (1, 1)}, ["obj"]).iloc[0].to_dict() | {"selected": True}
+    rows = [
+        row | {"direction": direction, "split": split, "accuracy": accuracy}
+        for direction, select, report in (("dep->head", 0.8, 0.6), ("head->dep", 0.7, 0.9))
+        for split, accuracy in (("select", select), ("report", report))
+    ]
+    frame = pd.DataFrame(rows)
+    found = relation_part(Source(made_table({"enc": (1, 1)}), frames={"relations": frame})) or {}
+    (best,) = found["best"]
+    assert found["questions"][best[1]][2] == "dep->head"
+    assert best[2] == 0.6
+
+
 def test_the_held_out_half_is_shown() -> None:
     frame = made_relations(ENCODER)
     chosen = frame.assign(split="select", accuracy=0.99)

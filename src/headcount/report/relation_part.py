@@ -16,6 +16,7 @@ __all__ = ["relation_part"]
 _MOST, _MOST_OF_MANY = 10, 6
 _MANY_HEADS = 400
 _ASKED = ["stack", "relation", "direction"]
+_KEYS = ["stack", "layer", "head", "relation", "direction"]
 
 
 def relation_part(source: Source) -> dict[str, Any] | None:
@@ -32,7 +33,7 @@ def relation_part(source: Source) -> dict[str, Any] | None:
         "tests": int(held["p_adjusted"].notna().sum()),
         "questions": questions,
         "heads": _by_head(source, held, numbers),
-        "best": _best(source, held, numbers),
+        "best": _best(source, held, _promised(frame), numbers),
     }
 
 
@@ -70,14 +71,26 @@ def _by_head(
     return found
 
 
+def _promised(frame: pd.DataFrame) -> pd.DataFrame:
+    """What heads gained on the half that they were chosen on."""
+    chosen = frame[frame["split"] == "select"]
+    gain = chosen["accuracy"] - chosen["baseline"].fillna(0)
+    return chosen[_KEYS].assign(promised=gain).drop_duplicates(_KEYS)
+
+
 def _best(
-    source: Source, held: pd.DataFrame, numbers: dict[tuple[Any, ...], int]
+    source: Source,
+    held: pd.DataFrame,
+    promised: pd.DataFrame,
+    numbers: dict[tuple[Any, ...], int],
 ) -> list[list[Any]]:
     """One row a relation: its best head and direction, chosen on the other half where there is."""
     selected = held[held["selected"]] if "selected" in held and held["selected"].any() else held
-    ranked = selected.sort_values("gain", ascending=False, kind="stable")
+    ranked = selected.merge(promised, on=_KEYS, how="left")
+    ranked = ranked.sort_values(["promised", "gain"], ascending=False, kind="stable")
     places = source.places
-    rows = ranked.groupby(["stack", "relation"], sort=False).head(1).to_dict("records")
+    best = ranked.groupby(["stack", "relation"], sort=False).head(1)
+    rows = best.sort_values("gain", ascending=False, kind="stable").to_dict("records")
     return [[places[_head(row)], *_row(row, numbers)] for row in rows if _head(row) in places]
 
 
