@@ -15,6 +15,7 @@ from report_runs import ENCODER, HOSTILE, THREE, made_curve, made_exhibit, made_
 from headcount.exhibits import read_exhibits
 from headcount.heads import parse_head
 from headcount.report import write_page
+from headcount.run import Run
 from headcount.table import HeadTable
 from headcount.tokens import visible_token
 
@@ -253,6 +254,17 @@ def test_the_title_tells_what_could_go(visit: Visit) -> None:
         "24 of the 72 attention heads of made have a role we can name; "
         "24 can go before quality measurably falls"
     )
+
+
+def test_steps_that_were_not_tested_are_not_said_to_be_felt(visit: Visit, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", ENCODER)
+    untested = {"delta": -0.1, "delta_low": np.nan, "delta_high": np.nan, "p": np.nan}
+    with Run.open(run) as opened:
+        opened.write_frame("curve", made_curve(ENCODER).assign(**untested))
+    page = visit(write_page(run, tmp_path / "page.html"))
+    assert "can go" not in page.inner_text("h1")
+    assert "The first step was not tested" in page.inner_text("#figs")
+    assert page.wrongs == []
 
 
 def test_the_csv_has_a_line_for_every_head(visit: Visit) -> None:

@@ -20,7 +20,8 @@ function going() {
   if (!D.go) return unknown("could go", "curve");
   const o = D.curve[D.go.order], none = !D.go.gone && o.points.length > 1, p = o.points[none ? 1 : D.go.step];
   const change = p.delta == null ? "" : ` (${num(p.delta, "+.2g")}${range(p.delta_low, p.delta_high, "+.2g")})`;
-  return fact(String(D.go.gone), "could go", note(`${none ? "The first step is felt already, in" : "In"} the order of ${o.id}: ${o.metric} ${num(p.value, ".3g")} with ${plural(p.left, "head")}${change}${o.n ? `, n = ${o.n}` : ""}.`),
+  const felt = p.p == null && p.delta_low == null ? "The first step was not tested, in" : "The first step is felt already, in";
+  return fact(String(D.go.gone), "could go", note(`${none ? felt : "In"} the order of ${o.id}: ${o.metric} ${num(p.value, ".3g")} with ${plural(p.left, "head")}${change}${o.n ? `, n = ${o.n}` : ""}.`),
     el("button", { class: "btn", text: "Show what is left", onclick: () => { setStep(D.go.order, D.go.step); $("#pruning").scrollIntoView({ block: "start" }); } }));
 }
 export function headline() {
