@@ -277,6 +277,16 @@ def test_two_run_directories(before: Subject, after: Subject, tmp_path: Path) ->
     assert "leave out --text" in wrong.output + wrong.stderr
 
 
+def test_a_run_is_not_compared_with_a_model(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    for words in ([str(tmp_path), "minilm"], ["minilm", str(tmp_path)]):
+        wrong = CliRunner().invoke(app, ["compare", *words, "--text", "sample"])
+        assert wrong.exit_code == 2
+        assert "is a run directory and minilm is not; compare two run" in " ".join(
+            wrong.stderr.split()
+        )
+
+
 @pytest.mark.real
 def test_the_command_on_models(minilm: Subject, tmp_path: Path) -> None:
     minilm.model.save_pretrained(tmp_path / "copy")

@@ -74,6 +74,7 @@ def compare(
     [dim]headcount compare run-before/ run-after/[/dim]
     """
     given = (text, pairs, treebank)
+    _check_kinds(first, second)
     if _is_run(first) and _is_run(second):
         if any(one is not None for one in given):
             raise UsageError(
@@ -121,6 +122,17 @@ def compare(
     _print(found)
     if out is not None:
         output().print(f"Wrote {out}/ (changes.parquet has a row a head).")
+
+
+def _check_kinds(first: str, second: str) -> None:
+    """Refuse a run beside a model: a run's texts may be others."""
+    runs = [name for name in (first, second) if _is_run(name)]
+    if len(runs) == 1:
+        other = second if runs[0] == first else first
+        raise UsageError(
+            f"{runs[0]} is a run directory and {other} is not; compare two run directories, or two "
+            "models."
+        )
 
 
 def _is_run(name: str) -> bool:
