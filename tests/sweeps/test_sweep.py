@@ -40,7 +40,7 @@ def everything(subject: Subject, mode: Any = "zero") -> list[Intervention]:
     ]
 
 
-def assert_equal(one: Sweep, other: Sweep, room: float = 2e-6) -> None:
+def assert_equal(one: Sweep, other: Sweep, room: float = 1e-5) -> None:
     for mine, yours in zip(
         (one.baseline, *one.outcomes), (other.baseline, *other.outcomes), strict=True
     ):
