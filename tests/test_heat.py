@@ -23,6 +23,9 @@ NAN = math.nan
         (Column("x", diverging=True), [-4, -2, 0, 2], [-9, -4, 0, 4]),
         (Column("x", diverging=True, range=(-1, 1)), [0.5, -math.inf], [4, -9]),
         (Column("x", diverging=True), [0, 0], [0, 0]),
+        (Column("x"), [-1e292, 0, 1.7976931348623157e308], [0, 0, 9]),
+        (Column("x"), [-1.5e308, 0, 1.5e308], [0, 4, 9]),
+        (Column("x"), [0, 5e-324], [0, 9]),
     ],
 )
 def test_steps(column: Column, values: list[float], steps: list[int]) -> None:

@@ -39,6 +39,8 @@ def _step(value: float, low: float, high: float, diverging: bool) -> int:
         low, high = 0.0, max(abs(low), abs(high))
     if high <= low:
         return 0
+    if math.isinf(high - low):  # numbers near the largest float: halves have a range
+        value, low, high = value / 2, low / 2, high / 2
     share = (abs(value) if diverging else value) - low
     step = round(STEPS * min(max(share / (high - low), 0.0), 1.0))
     return -step if diverging and value < 0 else step
