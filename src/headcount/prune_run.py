@@ -15,11 +15,12 @@ from headcount.errors import RunError
 from headcount.heads import Head
 from headcount.models.probe import core_of
 from headcount.models.saving.save import Saved
+from headcount.plot.pruning import pruning_curves
+from headcount.plot.style import can_draw
 from headcount.prune_place import Place
 from headcount.prune_plan import JOURNAL, Plan, plan_of_heads, prune_plan
 from headcount.prune_trained import Training, gates_plan, healed_plan
 from headcount.pruning.costs import Costs, costs_of
-from headcount.pruning.draw_curve import can_draw, draw_curve
 from headcount.pruning.keep import keeps
 from headcount.pruning.remove import prune, read_heads
 from headcount.run import Run
@@ -150,8 +151,17 @@ def _drawn(plan: Plan, place: Place) -> list[str]:
     """The curve as a picture, or why there is none."""
     if not can_draw():
         return ["No curve.svg was drawn: that takes matplotlib (pip install matplotlib)."]
-    left = int(plan.curve["heads_left"].iloc[0]) - len(plan.going)
-    draw_curve(plan.curve, place.picture, chosen=left if plan.going else None)
+    rows, first = plan.curve, plan.curve.iloc[0]
+    alone = rows["scope"] != "all"  # a stack by itself is a line of its own
+    names = rows["order"].where(~alone, rows["order"] + ", " + rows["scope"] + " only")
+    title = f"{first['metric']} over {first['n']:,} examples ({first['part']}), 95% intervals"
+    left = int(first["heads_left"]) - len(plan.going)
+    pruning_curves(
+        {title: rows.assign(order=names, scope="all")},
+        str(first["metric"]),
+        chosen=left if plan.going else None,
+        path=place.picture,
+    )
     return []
 
 

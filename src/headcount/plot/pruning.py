@@ -23,7 +23,10 @@ from headcount.plot.curve_lines import (
 )
 from headcount.plot.reading import Given
 from headcount.plot.style import (
+    HAIRLINE,
+    INK,
     STACK_COLOURS,
+    Style,
     Width,
     finish,
     key_below,
@@ -42,12 +45,13 @@ def pruning_curves(
     given: Given | pd.DataFrame | Mapping[str, Given | pd.DataFrame],
     metric: str | None = None,
     *,
+    chosen: int | None = None,
     width: Width = "page",
     path: str | Path | None = None,
 ) -> Figure:
     """Quality over heads left, a line an order with its 95% band, one panel a run.
 
-    Michel et al. 2019, figure 3.
+    Michel et al. 2019, figure 3. `chosen` heads left are marked.
 
     >>> frame = pd.DataFrame({"order": "gradient", "scope": "all", "step": [0, 1],
     ...     "heads_left": [8, 4], "metric": "bleu", "value": [30.0, 28], "low": [29.0, 27],
@@ -64,6 +68,8 @@ def pruning_curves(
             draw_orders(panel, whole, looks)
             draw_whole(panel, whole)
             _axes(panel, rows, name)
+            if chosen is not None:
+                _mark(panel, chosen)
         key_below(figure, *axes[0])
         return finish(figure, path)
 
@@ -128,3 +134,10 @@ def _axes(panel: Axes, rows: pd.DataFrame, title: str) -> None:
     panel.set_xlabel("heads left")
     panel.set_ylabel(metric_in_words(rows))
     panel.set_title(title)
+
+
+def _mark(panel: Axes, chosen: int) -> None:
+    """A line at the heads that stay."""
+    style: Style = {"color": INK, "linewidth": HAIRLINE, "gid": "chosen"}
+    panel.axvline(chosen, **style)
+    panel.annotate(f" {chosen} left", (chosen, 0.03), xycoords=("data", "axes fraction"))

@@ -5,6 +5,7 @@ matplotlib is loaded only when something is drawn, and pyplot never: no window, 
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ __all__ = [
     "STACK_COLOURS",
     "Style",
     "Width",
+    "can_draw",
     "finish",
     "key_below",
     "layer_axis",
@@ -98,6 +100,11 @@ _RC: Any = {
     "svg.hashsalt": "headcount",
     "pdf.fonttype": 42,
 }
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
 
 
 @contextmanager
