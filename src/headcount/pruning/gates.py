@@ -6,7 +6,7 @@ does not depend on the input, drawn anew for every batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -100,6 +100,11 @@ class Gates(nn.Module):
         """The heads that would go: all gated ones but `kept(count)`."""
         kept = set(self.kept(count))
         return [head for head in self.heads if head not in kept]
+
+    def staying(self, heads: Iterable[Head]) -> list[Head]:
+        """Those of a model's heads that stay: without a gate, or with one likelier 1 than 0."""
+        gone = set(self.closed())
+        return [head for head in heads if head not in gone]
 
     def _each(self, values: Tensor) -> Tensor:
         """A gate's value for each of its heads."""

@@ -48,8 +48,7 @@ class Learned:
     @property
     def kept(self) -> list[Head]:
         """The heads that stay: those without a gate, and those whose gate is likelier 1 than 0."""
-        gone = set(self.removed)
-        return [head for head in self.subject.heads if head not in gone]
+        return self.gates.staying(self.subject.heads)
 
     @property
     def removed(self) -> list[Head]:
