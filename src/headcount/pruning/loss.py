@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -28,16 +28,15 @@ from headcount.text.batch import Batch
 __all__ = ["Loss", "OwnLoss", "TaskLoss"]
 
 
-class Loss:
+class Loss(Protocol):
     """The loss of a batch, summed, and how many predictions it is over."""
 
     def __call__(self, subject: Subject, batch: Any) -> tuple[Tensor, Tensor]:
         """Sum and count; differentiable in the subject's weights."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class OwnLoss(Loss):
+class OwnLoss:
     """The loss that the model itself gives a batch with labels; every batch counts alike."""
 
     def __call__(self, subject: Subject, batch: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
@@ -48,7 +47,7 @@ class OwnLoss(Loss):
 
 
 @dataclass(frozen=True)
-class TaskLoss(Loss):
+class TaskLoss:
     """A task's loss, its labels smoothed and a `share` of it from a teacher where there is one."""
 
     task: Task
