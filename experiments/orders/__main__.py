@@ -17,7 +17,6 @@ from headcount import provenance
 from headcount.bundle import sample
 from headcount.prune_orders import How, Orders
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
-from headcount.pruning.draw_curve import draw_curve
 from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order
 from headcount.sweeps import Sweep
@@ -85,7 +84,7 @@ def main() -> None:
     about = provenance.collect() | {"command": COMMAND}
     result = {"command": COMMAND, **told, "provenance": about}
     (given.out / "orders.json").write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
-    draw_curve(frame, given.out / "orders.svg")
+    hc.plot.pruning_curves(frame, path=given.out / "orders.svg")
 
 
 if __name__ == "__main__":
