@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headcount.pruning.learn import learn_gates
     from headcount.pruning.prune_heads import prune_heads
     from headcount.pruning.remove import prune
+    from headcount.pruning.trainer import add_gates
     from headcount.report.report import report
     from headcount.run import Run
     from headcount.score import score
@@ -51,6 +52,7 @@ __all__ = [
     "Run",
     "Sentence",
     "Subject",
+    "add_gates",
     "compare",
     "families",
     "head_mask",
@@ -82,6 +84,7 @@ _HOMES = {
     "Run": "headcount.run",
     "Sentence": "headcount.text.sentence",
     "Subject": "headcount.subject",
+    "add_gates": "headcount.pruning.trainer",
     "compare": "headcount.compare_models",
     "families": "headcount.families",
     "head_mask": "headcount.wiring.head_mask",

@@ -70,7 +70,15 @@ def check_heads(wanted: Iterable[Head], known: Iterable[Head]) -> None:
     there = set(existing)
     for head in wanted:
         if head not in there:
-            raise UnknownHead(f"There is no head {head}; this model has {_ranges(existing)}.")
+            raise UnknownHead(f"There is no head {head}; {_there(head, existing)}.")
+
+
+def _there(head: Head, heads: list[Head]) -> str:
+    """What there is instead: heads of the same layer where it has gaps, else the whole range."""
+    layer = [other.index for other in heads if other[:2] == head[:2]]
+    if layer and head.index < max(layer):  # another was removed, or this one
+        return f"{head.stack}.{head.layer} has the heads {', '.join(map(str, sorted(layer)))}"
+    return f"this model has {_ranges(heads)}"
 
 
 def _ranges(heads: list[Head]) -> str:

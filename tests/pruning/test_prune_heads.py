@@ -30,6 +30,12 @@ def test_numbers_stay_when_heads_are_removed_again() -> None:
     assert [head.index for head in Subject(model).heads if head.layer == 0] == [0, 2]
 
 
+def test_a_head_that_is_gone_is_told_with_what_its_layer_has() -> None:
+    model = prune_heads(TINY["bert"](), {"0": {1}})  # as JSON writes it
+    with pytest.raises(UnknownHead, match=r"no head enc\.0\.1; enc\.0 has the heads 0, 2, 3\."):
+        prune_heads(model, {0: [1]})
+
+
 def test_three_stacks() -> None:
     model = prune_heads(TINY["t5"](), {"enc": {0: [1]}, "cross": {2: [0, 3]}})
     assert len(Subject(model).heads) == 4 * (2 + 3 + 3) - 3
@@ -47,7 +53,9 @@ def test_a_refusal_leaves_the_model_alone() -> None:
 @pytest.mark.parametrize(
     ("family", "heads", "said"),
     [
-        ("marian", {0: [1]}, "MarianMTModel has the stacks enc, dec, cross; say which is meant"),
+        ("marian", {0: [1]}, "The model has the stacks enc, dec, cross; say which is meant"),
+        ("bert", {0: 1}, "{0: 1} is no mapping of layers to heads; write it as {0: [1, 2]}."),
+        ("bert", ["enc.0.1"], "prune_heads takes layers with their heads, {0: [1, 2]}, not"),
         ("bert", {"encoder": {0: [1]}}, "There is no stack 'encoder'; stacks are enc, dec, cross."),
         ("bert", {0: [7]}, "There is no head enc.0.7"),
         ("bert", {"dec": {0: [1]}}, "There is no head dec.0.1"),

@@ -64,11 +64,35 @@ def test_a_small_model_is_masked_by_the_old_numbers() -> None:
         assert torch.equal(run(small.model), wanted)
 
 
+def test_no_mask_and_the_shapes_that_models_gave_a_mask_in_version_4() -> None:
+    model, mask = TINY["bert"](), torch.tensor([[1.0, 0.0, 0.5, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    plain = run(model)
+    with head_mask(model, mask):
+        wanted = run(model)
+    for same in (mask[:, None, :, None, None], [mask[0], None], list(mask), mask.tolist()):
+        with head_mask(model, same):
+            assert torch.equal(run(model), wanted)
+    for none in (None, [None, None]):
+        with head_mask(model, none):
+            assert torch.equal(run(model), plain)
+
+
+def test_a_layer_without_heads_still_has_its_row() -> None:
+    small = prune(Subject(TINY["bert"]()), "enc.1")
+    with head_mask(small, torch.ones(2, 4)):
+        assert torch.isfinite(run(small.model)).all()
+    with pytest.raises(UsageError, match="here 2 layers"), head_mask(small, torch.ones(1, 4)):
+        pass
+
+
 @pytest.mark.parametrize(
     ("family", "mask", "said"),
     [
-        ("bert", torch.ones(3), r"here 2 layers of at least 4 heads, not \[3\]"),
+        ("bert", torch.ones(3), r"here 2 layers of 4 heads, not \[3\]"),
         ("bert", torch.ones(2, 3), r"not \[2, 3\]"),
+        ("bert", torch.ones(2, 5), r"not \[2, 5\]"),
+        ("bert", torch.ones(3, 4), r"not \[3, 4\]"),
+        ("bert", [None, None, None], r"not \[3\]"),
         ("marian", torch.ones(4), "has the stacks enc, dec, cross; give a head mask for each"),
         ("bert", {"dec": torch.ones(4)}, "has no stack 'dec'; it has enc."),
     ],

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headcount.errors import UsageError
-from headcount.heads import STACKS, Head
 from headcount.pruning.cut import cut
 from headcount.pruning.keep import keeps
+from headcount.pruning.named import named_heads
 from headcount.pruning.remove import prune
 from headcount.subject import Subject
 
@@ -32,28 +32,12 @@ def prune_heads(model: Any, heads: ByLayer | Mapping[str, ByLayer]) -> Any:
     [2, 3]
     """
     subject = Subject(model)
-    going = _named(subject, heads)
+    if not isinstance(heads, Mapping):
+        raise UsageError(
+            f"prune_heads takes layers with their heads, {{0: [1, 2]}}, not {heads!r}; hc.prune "
+            "takes names."
+        )
+    going = list(dict.fromkeys(named_heads(heads, subject.heads)))
     prune(subject, going)  # a copy is cut and compared first: the model changes only if that holds
     cut(model, keeps(subject.anatomy, going), subject.anatomy.sites)
     return model
-
-
-def _named(subject: Subject, heads: Mapping[Any, Any]) -> list[Head]:
-    stacks = subject.anatomy.stacks
-    by_stack = dict(heads)
-    if not all(isinstance(key, str) for key in by_stack):
-        if len(stacks) > 1:
-            raise UsageError(
-                f"{subject.name} has the stacks {', '.join(stacks)}; say which is meant, e.g. "
-                f"prune_heads(model, {{'{stacks[0]}': {{0: [1]}}}})."
-            )
-        by_stack = {stacks[0]: by_stack}
-    for stack in by_stack:
-        if stack not in STACKS:
-            raise UsageError(f"There is no stack '{stack}'; stacks are {', '.join(STACKS)}.")
-    return [
-        Head(stack, int(layer), int(index))
-        for stack, layers in by_stack.items()
-        for layer, indices in layers.items()
-        for index in dict.fromkeys(indices)
-    ]

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 
 from headcount.errors import UsageError
-from headcount.head_sets import check_head_set, heads_named
-from headcount.heads import Head, check_heads, parse_heads
+from headcount.heads import Head, check_heads
 from headcount.pruning.check_removed import check_removed
 from headcount.pruning.cut import cut
 from headcount.pruning.keep import keeps
+from headcount.pruning.named import Heads, named_heads
 from headcount.subject import Subject
 
 __all__ = ["prune", "read_heads"]
 
 
-def prune(subject: Subject, heads: str | Iterable[str | Head]) -> Subject:
+def prune(subject: Subject, heads: Heads) -> Subject:
     """A copy of the subject without these heads; the subject itself is left alone.
 
+    `heads` are names (`"enc.0.1,enc.3"`, or a list), layers with their heads (`{0: [1, 2]}`, for
+    an encoder-decoder `{"enc": {0: [1]}}`), or rows of a table's frame.
     Rows of the query, key and value projections and columns of the output projection are cut.
     A layer that loses all heads keeps its residual and its bias. The heads that are left keep
     their names. Before it is returned, the copy is run beside the subject with these heads shut.
@@ -33,6 +35,7 @@ def prune(subject: Subject, heads: str | Iterable[str | Head]) -> Subject:
     (Subject(mine without 2 heads: BertModel, 1 layers x 2 heads enc, float32 on cpu),
      ['enc.0.0', 'enc.0.3'])
     """
+    _check_subject(subject)
     going = read_heads(heads, subject.heads)
     _refuse_adapter(subject)
     _warn_of_older_tool(subject)
@@ -51,12 +54,9 @@ def prune(subject: Subject, heads: str | Iterable[str | Head]) -> Subject:
     return small
 
 
-def read_heads(heads: str | Iterable[str | Head], known: Sequence[Head]) -> list[Head]:
+def read_heads(heads: Heads, known: Sequence[Head]) -> list[Head]:
     """The heads to remove, in the model's order: each exists, each is named once, some stay."""
-    if isinstance(heads, str):
-        named = [head for word in check_head_set(heads) for head in heads_named(word, known)]
-    else:
-        named = parse_heads(heads)
+    named = named_heads(heads, known)
     check_heads(named, known)
     twice = [str(head) for head, times in Counter(named).items() if times > 1]
     if twice:
@@ -68,6 +68,14 @@ def read_heads(heads: str | Iterable[str | Head], known: Sequence[Head]) -> list
         )
     gone = set(named)
     return [head for head in known if head in gone]
+
+
+def _check_subject(subject: object) -> None:
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"prune takes a Subject, not {type(subject).__name__}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer), or cut the model itself with hc.prune_heads."
+        )
 
 
 def _refuse_adapter(subject: Subject) -> None:
