@@ -1,7 +1,8 @@
-"""`python -m experiments.orders`: compare orders of removal, write docs/results/orders.json.
+"""`python -m experiments.orders`: orders of removal side by side, on the bundled translator.
 
-On the bundled translator and its sample, by the teacher-forced loss: heads are ordered on one
-half of the pairs and judged on the other, ten percent at a step.
+By the teacher-forced loss of its sample: heads are ordered on one half of the pairs and judged on
+the other, ten percent at a step. Writes docs/results/pruning-orders.json; `--draw` draws the
+figure again from it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import headcount as hc
 from headcount import provenance
 from headcount.bundle import sample
@@ -19,6 +22,7 @@ from headcount.prune_orders import How, Orders
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
 from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order
+from headcount.stats import holm
 from headcount.sweeps import Sweep
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
@@ -33,6 +37,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "ablation": ("ablation", {}),
     "ablation, again before each step": ("ablation", {"exact": True}),
 }
+
+
+#: What the JSON has of each point of a curve.
+PLACE = ["order", "scope", "step", "heads_left", "metric"]
+KEPT = [*PLACE, "value", "low", "high", "delta", "delta_low", "delta_high", "p"]
 
 
 def order_of(name: str, subject: hc.Subject, choose: Any, steps: int) -> Order:
@@ -53,10 +62,12 @@ def against_paper(found: Sweep, orders: list[Order]) -> list[dict[str, Any]]:
             ends = {"value": less.value, "low": less.low, "high": less.high, "p": less.p}
             told = {key: round(float(value), 5) for key, value in ends.items()}
             rows.append({"order": order.name, "removed": len(order.gone(step)), **told})
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_adjusted"] = round(float(p), 5)
     return rows
 
 
-def measured(names: list[str], limit: int | None, seed: int) -> tuple[dict[str, Any], Any]:
+def measured(names: list[str], limit: int | None, seed: int) -> dict[str, Any]:
     """Every order, and three at random, on one split of the sample."""
     subject = hc.load("translator", device="cpu", dtype="float32")
     task: Any = hc.tasks.translation(sample.pairs(), metric="loss")
@@ -66,11 +77,16 @@ def measured(names: list[str], limit: int | None, seed: int) -> tuple[dict[str, 
     orders = [order_of(name, subject, choose, len(chance[0])) for name in names] + chance
     found = curve_sweep(subject, held_out, orders)
     frame, _ = curve_frame(found, orders, heads=len(subject.heads), part="held-out", seed=seed)
-    kept = ["order", "heads_left", "value", "low", "high", "delta", "delta_low", "delta_high", "p"]
-    shown = frame[kept].round(5).astype(object)
+    shown = frame[KEPT].round(5).astype(object)
     rows = shown.where(shown.notna(), None).to_dict("records")
     about = {"pairs": {"choose": len(choose), "held-out": len(held_out)}, "seed": seed}
-    return {**about, "curve": rows, "against": against_paper(found, orders)}, frame
+    return {**about, "curve": rows, "against": against_paper(found, orders)}
+
+
+def draw(out: Path) -> None:
+    """The curves, from the JSON in the same folder."""
+    told = json.loads((out / "pruning-orders.json").read_text())
+    hc.plot.pruning_curves(pd.DataFrame(told["curve"]), path=out / "pruning-orders.svg")
 
 
 def main() -> None:
@@ -79,12 +95,14 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", default=list(CASES), help="some of the orders")
     parser.add_argument("--limit", type=int, help="use fewer pairs")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--draw", action="store_true", help="measure nothing, draw what was")
     given = parser.parse_args()
-    told, frame = measured(given.cases, given.limit, given.seed)
-    about = provenance.collect() | {"command": COMMAND}
-    result = {"command": COMMAND, **told, "provenance": about}
-    (given.out / "orders.json").write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
-    hc.plot.pruning_curves(frame, path=given.out / "orders.svg")
+    if not given.draw:
+        told = measured(given.cases, given.limit, given.seed)
+        about = provenance.collect() | {"command": COMMAND}
+        result = json.dumps({"command": COMMAND, **told, "provenance": about}, indent=1)
+        (given.out / "pruning-orders.json").write_text(result + "\n")
+    draw(given.out)
 
 
 if __name__ == "__main__":
