@@ -9,15 +9,12 @@ from headcount.plot.first_row import first_row
 from headcount.plot.gated import gated_quality
 from headcount.plot.head_grids import head_grids
 from headcount.plot.head_map import head_map
-from headcount.plot.importance import (
-    order_over_training,
-    scores_without_one_head,
-    two_data_sets,
-)
+from headcount.plot.importance import order_over_training, scores_without_one_head
 from headcount.plot.noop import noop_gradients
 from headcount.plot.patterns import patterns
 from headcount.plot.pruning import pruning_by_stack, pruning_curves
 from headcount.plot.relation_bars import coreference, dependencies
+from headcount.plot.scatter import two_data_sets, two_scores
 from headcount.plot.surface import entropies, positions, token_types
 from headcount.plot.survivors import functions_left, layers_left, stacks_left
 from headcount.plot.task_grids import attention_to, changes, token_to_token
@@ -48,4 +45,5 @@ __all__ = [
     "token_to_token",
     "token_types",
     "two_data_sets",
+    "two_scores",
 ]

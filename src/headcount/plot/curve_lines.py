@@ -20,6 +20,7 @@ __all__ = [
     "draw_line",
     "draw_orders",
     "draw_whole",
+    "is_healed",
     "looks_of",
     "metric_in_words",
     "of_metric",
@@ -74,7 +75,7 @@ def looks_of(orders: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 def draw_orders(panel: Axes, rows: pd.DataFrame, looks: Mapping[str, tuple[str, str]]) -> None:
     """A line with its interval for each order; orders by chance are thin, under one name."""
-    healed = _healed(rows)
+    healed = is_healed(rows)
     told = False
     for order, own in rows[~healed].groupby("order", sort=False):
         if str(order) in looks:
@@ -118,7 +119,8 @@ def percent_left(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return 100 * (1 - left / left[0]), 100 * value / value[0]
 
 
-def _healed(rows: pd.DataFrame) -> np.ndarray:
+def is_healed(rows: pd.DataFrame) -> np.ndarray:
+    """Which rows are of models that were trained on after their heads went."""
     if "healed" not in rows:
         return np.zeros(len(rows), dtype=bool)
     return rows["healed"].to_numpy(dtype=bool)

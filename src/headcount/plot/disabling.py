@@ -12,7 +12,7 @@ import numpy as np
 
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
 from headcount.plot.reading import Many, by_name, need_columns, stack_grid, table_of
-from headcount.plot.style import Width, finish, panels, paper
+from headcount.plot.style import Width, finish, label_outer, paper, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,10 +42,11 @@ def disabling(
     [[-0.5, 0.25]]
     """
     tables = {name: table_of(one) for name, one in by_name(given).items()}
+    for table in tables.values():
+        need_columns(table, [column])
     with paper():
-        figure, axes = panels(1, len(tables), width=width, height=1.8)
-        for panel, (name, table) in zip(axes[0], tables.items(), strict=True):
-            need_columns(table, [column])
+        figure, drawn = wrapped(len(tables), width=width, height=1.8)
+        for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             gains = -stack_grid(table.frame[column], stack) + 0.0
             wide = gains
             if layers is not None and layers in table.frame:
@@ -55,10 +56,9 @@ def disabling(
             if wide is not gains:
                 _mark_layers(panel, gains.shape[1])
             panel.set_title(name or stack)
-            panel.set_xlabel("head")
             unit = table.column(column).unit or "score"
             colour_bar(figure, mesh, panel, f"{unit} {'saved' if unit == 'loss' else 'gained'}")
-        axes[0, 0].set_ylabel("layer")
+        label_outer(drawn, "head", "layer")
         return finish(figure, path)
 
 

@@ -5,7 +5,6 @@ Kovaleva et al. 2019, figure 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
-from headcount.plot.reading import Given, frame_of, need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows
 from headcount.plot.style import Width, finish, panels, paper
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _FEATURES = ("noun", "verb", "pronoun", "subject", "object", "negation", "separa
 
 
 def first_row(
-    given: Given | pd.DataFrame | Mapping[str, Given | pd.DataFrame],
+    given: Frames,
     *,
     stack: str = "enc",
     layer: int | None = None,
@@ -42,7 +41,7 @@ def first_row(
     >>> float(first_row(frame).axes[0].collections[0].get_array()[0, 0])
     0.5
     """
-    named = given if isinstance(given, Mapping) else {"": given}
+    named = frames_by_name(given)
     grid = np.array([_means(frame_of(one, "features"), stack, layer) for one in named.values()])
     with paper():
         figure, axes = panels(1, 1, width=width, height=0.6 + 0.3 * len(grid))
@@ -53,7 +52,7 @@ def first_row(
             place = {"ha": "center", "va": "center", "fontsize": 6.5}
             axes[0, 0].text(column + 0.5, row + 0.5, said, color=ink, **place)
         axes[0, 0].set_xticks(np.arange(len(_FEATURES)) + 0.5, _FEATURES)
-        axes[0, 0].set_yticks(np.arange(len(grid)) + 0.5, [str(name) for name in named])
+        axes[0, 0].set_yticks(np.arange(len(grid)) + 0.5, list(named))
         colour_bar(figure, mesh, axes[0, 0], "attention")
         return finish(figure, path)
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.heads import Head, parse_head
-from headcount.plot.reading import Given, pairs_of, roles_of
+from headcount.plot.reading import Given, need_rows, pairs_of, roles_in, roles_of
 from headcount.plot.style import GREY, Style, Width, finish, panels, paper, role_colour, role_marker
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ def head_map(
     given: Given | Mapping[str, np.ndarray],
     by: Literal["layer", "role", "both"] = "both",
     *,
+    roles: pd.DataFrame | None = None,
     width: Width = "page",
     path: str | Path | None = None,
 ) -> Figure:
     """One row of panels a stack: heads that attend alike are near each other.
 
-    Clark et al. 2019, figure 6. A head with several roles is drawn with the first.
+    Clark et al. 2019, figure 6. A head with several roles is drawn with the first. `roles` are
+    verdicts (stack, layer, head, role) for pairs that are given without a run.
 
     >>> pairs = {"heads": np.array(["enc.0.0", "enc.0.1"]), "mds": np.array([[0, 1], [2, 3.0]])}
     >>> head_map(pairs, by="layer").axes[0].collections[0].get_offsets().tolist()
@@ -44,7 +47,7 @@ def head_map(
         raise UsageError(f"by is '{by}'; heads are coloured by 'layer', 'role' or 'both'.")
     pairs = pairs_of(given)
     heads = [parse_head(str(name)) for name in pairs["heads"]]
-    roles = {} if isinstance(given, Mapping) or by == "layer" else roles_of(given)
+    held = _held(given, roles)
     stacks = list(dict.fromkeys(head.stack for head in heads))
     shown = ["layer", "role"] if by == "both" else [by]
     with paper():
@@ -57,12 +60,20 @@ def head_map(
                 if what == "layer":
                     _by_layer(panel, points, chosen)
                 else:
-                    _by_role(panel, points, chosen, roles)
+                    _by_role(panel, points, chosen, held)
                 panel.set_title(f"{stack}, by {what}")
                 panel.set_aspect("equal", adjustable="datalim")
                 panel.set(xticks=[], yticks=[])
                 panel.spines[:].set_visible(False)
         return finish(figure, path)
+
+
+def _held(given: Given | Mapping[str, np.ndarray], roles: pd.DataFrame | None) -> Roles:
+    """The roles of each head: those given, or those of the run."""
+    if roles is not None:
+        need_rows(roles, ("stack", "layer", "head", "role"), "roles")
+        return roles_in(roles)
+    return {} if isinstance(given, Mapping) else roles_of(given)
 
 
 def _by_layer(panel: Axes, points: np.ndarray, heads: list[Head]) -> None:

@@ -1,6 +1,6 @@
-"""What happens without one head, whether two data sets agree on it, and how soon order comes.
+"""What happens without one head, and how soon the order of heads is there.
 
-Michel et al. 2019, figures 1 and 2, and section 6.
+Michel et al. 2019, figure 1 and section 6.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount import stats
-from headcount.errors import RunError, UsageError
-from headcount.plot.reading import Given, Many, by_name, need_columns, need_rows, table_of
+from headcount.errors import RunError
+from headcount.plot.reading import (
+    Many,
+    by_name,
+    frame_of,
+    frames_by_name,
+    need_columns,
+    need_rows,
+    table_of,
+)
 from headcount.plot.style import (
     HAIRLINE,
     INK,
@@ -24,8 +31,9 @@ from headcount.plot.style import (
     Width,
     finish,
     key_below,
-    panels,
+    label_outer,
     paper,
+    wrapped,
 )
 from headcount.table import HeadTable
 
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["order_over_training", "scores_without_one_head", "two_data_sets"]
+__all__ = ["order_over_training", "scores_without_one_head"]
 
 
 def scores_without_one_head(
@@ -58,60 +66,18 @@ def scores_without_one_head(
     """
     tables = {name: table_of(one) for name, one in by_name(given).items()}
     with paper():
-        figure, axes = panels(1, len(tables), width=width, height=2.1)
-        for panel, (name, table) in zip(axes[0], tables.items(), strict=True):
+        metrics: list[str] = []
+        figure, drawn = wrapped(len(tables), most=4, width=width, height=2.1)
+        for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             after, whole, metric = _after(table, column)
             panel.hist(after, bins=bins, color=SERIES[0][0], gid="heads")
             style: Style = {"color": INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
             panel.axvline(whole, **style)
-            panel.set_xlabel(f"{metric} without one head")
             panel.set_title(name)
-        axes[0, 0].set_ylabel("heads")
-        return finish(figure, path)
-
-
-def two_data_sets(
-    first: Given,
-    second: Given,
-    column: str = "ablation",
-    *,
-    names: tuple[str, str] = ("first data set", "second data set"),
-    width: Width = "column",
-    path: str | Path | None = None,
-) -> Figure:
-    """Each head's score on one data set against its score on another, with their correlation.
-
-    Michel et al. 2019, figure 2.
-
-    >>> from headcount import Head, HeadTable
-    >>> heads = [Head("enc", 0, index) for index in range(4)]
-    >>> one, two = (HeadTable.of(heads, {"ablation": v}) for v in ([1, 2, 3, 4.0], [2, 1, 3, 4.0]))
-    >>> two_data_sets(one, two).axes[0].get_title(loc="left")
-    "Pearson's r = 0.80 [...]"
-    """
-    tables = table_of(first), table_of(second)
-    for table in tables:
-        need_columns(table, [column])
-    if tables[0].heads != tables[1].heads:
-        raise UsageError("The two tables have different heads; compare one model on two data sets.")
-    x, y = (table.numbers(column) for table in tables)
-    known = np.isfinite(x) & np.isfinite(y)
-    stacks = np.array([head.stack for head in tables[0].heads])
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=2.8)
-        panel = axes[0, 0]
-        for stack in tables[0].stacks:
-            own = known & (stacks == stack)
-            colour, marker = STACK_COLOURS[stack]
-            style: Style = {"s": 12, "alpha": 0.7, "linewidths": 0, "gid": f"stack {stack}"}
-            panel.scatter(x[own], y[own], color=colour, marker=marker, label=stack, **style)
-        found = stats.rank_agreement(x[known], y[known], "pearson")
-        said = f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
-        panel.set_title(f"Pearson's r = {said}")
-        panel.set_xlabel(f"{tables[0].column(column).title}, {names[0]}")
-        panel.set_ylabel(f"{tables[1].column(column).title}, {names[1]}")
-        if len(tables[0].stacks) > 1:
-            panel.legend()
+            metrics.append(metric)
+        label_outer(drawn, "", "heads")
+        for panel, metric in zip(drawn, metrics, strict=True):
+            panel.set_xlabel(f"{metric} without one head" if len(drawn) < 3 else metric)
         return finish(figure, path)
 
 
@@ -130,20 +96,19 @@ def order_over_training(
     >>> order_over_training(frame).axes[0].lines[0].get_ydata().tolist()
     [0.4, 1.0]
     """
-    frames = settling if isinstance(settling, Mapping) else {"": settling}
+    frames = {n: frame_of(one, "settling") for n, one in frames_by_name(settling).items()}
     for frame in frames.values():
         need_rows(frame, ("step", "stack", "value", "low", "high"), "settling")
     with paper():
-        figure, axes = panels(1, len(frames), width=width, height=2.3, sharey=True)
-        for panel, (name, frame) in zip(axes[0], frames.items(), strict=True):
+        figure, drawn = wrapped(len(frames), width=width, height=2.3, sharey=True)
+        for panel, (name, frame) in zip(drawn, frames.items(), strict=True):
             for stack, rows in frame.groupby("stack", sort=False):
                 _draw_order(panel, str(stack), rows)
             panel.axhline(0, color=INK, linewidth=HAIRLINE)
             panel.set_xscale("log")
-            panel.set_xlabel("training step")
             panel.set_title(name)
-        axes[0, 0].set_ylabel("rank agreement with the end")
-        key_below(figure, *axes[0])
+        label_outer(drawn, "training step", "rank agreement with the end")
+        key_below(figure, *drawn)
         return finish(figure, path)
 
 

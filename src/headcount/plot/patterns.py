@@ -9,10 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of
-from headcount.plot.style import SERIES, Style, Width, finish, key_below, layer_axis, panels, paper
+from headcount.plot.reading import (
+    Frames,
+    frames_by_name,
+    grid_of,
+    need_columns,
+    need_rows,
+    stacks_of,
+    table_of,
+)
+from headcount.plot.style import (
+    SERIES,
+    Style,
+    Width,
+    finish,
+    key_below,
+    label_outer,
+    layer_axis,
+    paper,
+    wrapped,
+)
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:
@@ -28,10 +47,11 @@ _COLOURS = {
     "block": SERIES[2][0],
     "heterogeneous": "#c9ccd2",
 }
+_COLUMNS = [f"pattern_{name}" for name in _COLOURS]
 
 
 def patterns(
-    given: Many,
+    given: Frames,
     *,
     by: str = "layer",
     width: Width = "page",
@@ -39,7 +59,8 @@ def patterns(
 ) -> Figure:
     """Shares of the five patterns: a bar a layer and a panel a source, or one bar a source.
 
-    Kovaleva et al. 2019, figure 2, which has one bar a task (``by="task"``).
+    Kovaleva et al. 2019, figure 2, which has one bar a task (``by="task"``). A frame with stack,
+    layer and the columns pattern_... is taken as shares of layers.
 
     >>> from headcount import Head, HeadTable
     >>> shares = {f"pattern_{name}": [float(name == "block")] for name in _COLOURS}
@@ -49,33 +70,47 @@ def patterns(
     """
     if by not in ("layer", "task"):
         raise UsageError(f"by is '{by}'; bars are by 'layer' or by 'task'.")
-    columns = [f"pattern_{name}" for name in _COLOURS]
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    for table in tables.values():
-        need_columns(table, columns)
-    shown = [(n, t, stack) for n, t in tables.items() for stack in stacks_of(t, columns)]
+    shown = _shares(given)
     with paper():
         if by == "task":
-            figure, axes = panels(1, 1, width=width, height=2.3)
-            bars = [_means(table, stack).mean(axis=1) for _, table, stack in shown]
-            _stack(axes[0, 0], np.array(bars).T)
-            names = [f"{name} {stack}".strip() for name, _, stack in shown]
-            axes[0, 0].set_xticks(range(len(names)), names)
+            figure, drawn = wrapped(1, width=width, height=2.3)
+            _stack(drawn[0], np.array([_over_layers(means) for means in shown.values()]).T)
+            drawn[0].set_xticks(range(len(shown)), list(shown))
         else:
-            wide = min(4, len(shown))
-            lines = -(-len(shown) // wide)
-            figure, axes = panels(lines, wide, width=width, height=1.8, sharey=True)
-            for panel in axes.flat[len(shown) :]:
-                panel.set_axis_off()
-            for panel, (name, table, stack) in zip(axes.flat, shown, strict=False):
-                means = _means(table, stack)
+            figure, drawn = wrapped(len(shown), most=4, width=width, height=1.8, sharey=True)
+            for panel, (name, means) in zip(drawn, shown.items(), strict=True):
                 _stack(panel, means)
                 layer_axis(panel, means.shape[1])
-                panel.set_title(f"{name} {stack}".strip())
-        for row in axes:
-            row[0].set_ylabel("share of maps")
-        key_below(figure, axes[0, 0], columns=5)
+                panel.set_title(name)
+        label_outer(drawn, "layer" if by == "layer" else "", "share of maps")
+        key_below(figure, drawn[0], columns=5)
         return finish(figure, path)
+
+
+def _shares(given: Frames) -> dict[str, np.ndarray]:
+    """Shares `[pattern, layer]` of each stack of each source, under the name of its panel."""
+    found: dict[str, np.ndarray] = {}
+    for name, one in frames_by_name(given).items():
+        if isinstance(one, pd.DataFrame):
+            need_rows(one, ("stack", "layer", *_COLUMNS), "shares of patterns")
+            told = one.set_index(["stack", "layer"])[_COLUMNS]
+            layers = {stack: told.loc[stack].sort_index().to_numpy(float).T for stack in _in(told)}
+        else:
+            table = table_of(one)
+            need_columns(table, _COLUMNS)
+            layers = {stack: _means(table, stack) for stack in stacks_of(table, _COLUMNS)}
+        found |= {f"{name} {stack}".strip(): means for stack, means in layers.items()}
+    return found
+
+
+def _over_layers(means: np.ndarray) -> np.ndarray:
+    """The mean over the layers that are known; NaN where none is."""
+    known = means[:, np.isfinite(means[0])]
+    return known.mean(axis=1) if known.size else np.full(len(means), np.nan)
+
+
+def _in(told: pd.DataFrame) -> list[str]:
+    return list(dict.fromkeys(told.index.get_level_values("stack")))
 
 
 def _means(table: HeadTable, stack: str) -> np.ndarray:

@@ -5,7 +5,6 @@ Michel et al. 2019, figures 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from headcount.plot.curve_lines import (
     metric_in_words,
     of_order,
 )
-from headcount.plot.reading import Given
+from headcount.plot.reading import Frames, Given, frames_by_name
 from headcount.plot.style import (
     HAIRLINE,
     INK,
@@ -30,8 +29,10 @@ from headcount.plot.style import (
     Width,
     finish,
     key_below,
+    label_outer,
     panels,
     paper,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -42,16 +43,19 @@ __all__ = ["pruning_by_stack", "pruning_curves"]
 
 
 def pruning_curves(
-    given: Given | pd.DataFrame | Mapping[str, Given | pd.DataFrame],
+    given: Frames,
     metric: str | None = None,
     *,
     chosen: int | None = None,
+    log: bool = False,
+    unit: str = "heads",
     width: Width = "page",
     path: str | Path | None = None,
 ) -> Figure:
     """Quality over heads left, a line an order with its 95% band, one panel a run.
 
-    Michel et al. 2019, figure 3. `chosen` heads left are marked.
+    Michel et al. 2019, figure 3. `chosen` heads left are marked; `log` suits a perplexity; `unit`
+    is the word for what is counted, where that is groups.
 
     >>> frame = pd.DataFrame({"order": "gradient", "scope": "all", "step": [0, 1],
     ...     "heads_left": [8, 4], "metric": "bleu", "value": [30.0, 28], "low": [29.0, 27],
@@ -59,18 +63,23 @@ def pruning_curves(
     >>> pruning_curves(frame).axes[0].lines[0].get_xydata().tolist()
     [[8.0, 30.0], [4.0, 28.0]]
     """
-    curves = {name: curve_of(one, metric) for name, one in _named(given).items()}
+    curves = {name: curve_of(one, metric) for name, one in frames_by_name(given).items()}
     looks = looks_of(str(order) for rows in curves.values() for order in rows["order"])
     with paper():
-        figure, axes = panels(1, len(curves), width=width, height=2.5)
-        for panel, (name, rows) in zip(axes[0], curves.items(), strict=True):
+        figure, drawn = wrapped(len(curves), most=2, width=width, height=2.5)
+        for panel, (name, rows) in zip(drawn, curves.items(), strict=True):
             whole = rows[rows["scope"] == "all"] if (rows["scope"] == "all").any() else rows
             draw_orders(panel, whole, looks)
             draw_whole(panel, whole)
-            _axes(panel, rows, name)
+            _axes(panel, rows, name, log)
             if chosen is not None:
                 _mark(panel, chosen)
-        key_below(figure, *axes[0])
+        label_outer(drawn, f"{unit} left", "")
+        words = [metric_in_words(rows) for rows in curves.values()]
+        for place, panel in enumerate(drawn):
+            same = place % 2 and words[place] == words[place - 1]
+            panel.set_ylabel("" if same else words[place])
+        key_below(figure, *drawn)
         return finish(figure, path)
 
 
@@ -112,16 +121,6 @@ def pruning_by_stack(
         return finish(figure, path)
 
 
-def _named(
-    given: Given | pd.DataFrame | Mapping[str, Given | pd.DataFrame],
-) -> dict[str, Given | pd.DataFrame]:
-    if isinstance(given, Mapping):
-        if not given:
-            raise UsageError("There is nothing to draw; give one run or more.")
-        return {str(name): one for name, one in given.items()}
-    return {"": given}
-
-
 def _share_line(panel: Axes, rows: pd.DataFrame, label: str, colour: str, marker: str) -> None:
     own = rows.sort_values("heads_left", ascending=False)
     left = own["heads_left"].to_numpy(float)
@@ -129,11 +128,11 @@ def _share_line(panel: Axes, rows: pd.DataFrame, label: str, colour: str, marker
     draw_line(panel, share, label, colour, marker)
 
 
-def _axes(panel: Axes, rows: pd.DataFrame, title: str) -> None:
+def _axes(panel: Axes, rows: pd.DataFrame, title: str, log: bool) -> None:
     panel.invert_xaxis()
-    panel.set_xlabel("heads left")
-    panel.set_ylabel(metric_in_words(rows))
     panel.set_title(title)
+    if log:
+        panel.set_yscale("log")
 
 
 def _mark(panel: Axes, chosen: int) -> None:

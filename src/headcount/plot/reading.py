@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,26 @@ from headcount.errors import RunError, UsageError
 from headcount.run import Run
 from headcount.table import HeadTable
 
-__all__ = ["Given", "Many", "by_name", "frame_of", "grid_of", "need_columns", "need_rows"]
-__all__ += ["pairs_of", "roles_of", "stack_grid", "stacks_of", "table_of"]
+__all__ = [
+    "Framed",
+    "Frames",
+    "Given",
+    "Many",
+    "by_name",
+    "frame_of",
+    "grid_of",
+    "need_columns",
+    "need_rows",
+]
+__all__ += ["pairs_of", "roles_in", "roles_of", "stack_grid", "stacks_of", "table_of"]
 
 #: A run, its path, or a table by itself.
 Given: TypeAlias = HeadTable | Run | str | Path
 #: One of them, or several under the names that the figure shall show.
 Many: TypeAlias = Given | Mapping[str, Given]
+#: The same for what is drawn from a frame, which may be given as it is.
+Framed: TypeAlias = Given | pd.DataFrame
+Frames: TypeAlias = Framed | Mapping[str, Framed]
 
 _SCORE = "`headcount score MODEL --task TASK --by {} -o RUN`"
 _TREES = "`headcount survey MODEL --treebank FILE -o RUN`"
@@ -85,6 +98,11 @@ def roles_of(given: Given) -> dict[tuple[str, int, int], list[str]]:
         frame = frame_of(given, "roles")
     except RunError:
         return {}
+    return roles_in(frame)
+
+
+def roles_in(frame: pd.DataFrame) -> dict[tuple[str, int, int], list[str]]:
+    """The roles of each head by a frame of verdicts, each once."""
     found: dict[tuple[str, int, int], list[str]] = {}
     columns = (frame[name] for name in ("stack", "layer", "head", "role"))
     for stack, layer, head, role in zip(*columns, strict=True):
@@ -95,12 +113,25 @@ def roles_of(given: Given) -> dict[tuple[str, int, int], list[str]]:
 
 
 def by_name(given: Many) -> dict[str, Given]:
-    """Several sources by name; a single one has the name of nothing."""
+    """Several tables by name; a single one has the name of nothing.
+
+    >>> by_name("run"), by_name({"RTE": "run"})
+    ({'': 'run'}, {'RTE': 'run'})
+    """
+    return dict(_several(given))
+
+
+def frames_by_name(given: Frames) -> dict[str, Framed]:
+    """The same for what is drawn from frames."""
+    return dict(_several(given))
+
+
+def _several(given: Any) -> Iterator[tuple[str, Any]]:
     if not isinstance(given, Mapping):
-        return {"": given}
+        given = {"": given}
     if not given:
         raise UsageError("There is nothing to draw; give one run or more.")
-    return {str(name): one for name, one in given.items()}
+    return ((str(name), one) for name, one in given.items())
 
 
 def need_columns(table: HeadTable, names: Iterable[str]) -> None:

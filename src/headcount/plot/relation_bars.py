@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount.plot.reading import Given, frame_of, need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows
 from headcount.plot.style import (
     GREY,
     HAIRLINE,
@@ -22,8 +22,10 @@ from headcount.plot.style import (
     Width,
     finish,
     key_below,
+    label_outer,
     panels,
     paper,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ _TWIN = "best head of a random twin"
 
 
 def dependencies(
-    given: Given | pd.DataFrame,
+    given: Frames,
     relations: Sequence[str] | None = None,
     *,
     most: int = 16,
@@ -56,25 +58,24 @@ def dependencies(
     >>> [float(bar.get_height()) for bar in dependencies(frame).axes[0].patches]
     [0.8, 0.5]
     """
-    frame = frame_of(given, "relations")
-    need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations")
-    best = _best(frame, ["stack", "relation"])
-    stacks = [stack for stack in ("enc", "dec") if (best["stack"] == stack).any()]
+    shown = {}
+    for name, one in frames_by_name(given).items():
+        frame = frame_of(one, "relations")
+        need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations")
+        for stack, own in _by_stack(_best(frame, ["stack", "relation"])).items():
+            shown[f"{name} {stack}".strip()] = own.set_index("relation")
     with paper():
-        figure, axes = panels(len(stacks), 1, width=width, height=2.3)
-        for panel, stack in zip(axes[:, 0], stacks, strict=True):
-            own = best[best["stack"] == stack].set_index("relation")
+        figure, axes = panels(len(shown), 1, width=width, height=2.1)
+        for panel, (title, own) in zip(axes[:, 0], shown.items(), strict=True):
             names = list(relations) if relations else list(own.nlargest(most, "n").index)
             rows = own.reindex(names)
             _bars(panel, rows, {"baseline": "best fixed offset", "control": _TWIN})
-            panel.set_title(stack)
+            panel.set_title(title)
         key_below(figure, *axes[:, 0])
         return finish(figure, path)
 
 
-def coreference(
-    given: Given | pd.DataFrame, *, width: Width = "page", path: str | Path | None = None
-) -> Figure:
+def coreference(given: Frames, *, width: Width = "page", path: str | Path | None = None) -> Figure:
     """How often the best head points to an antecedent, by kind of mention, beside the rules.
 
     Clark et al. 2019, table 2.
@@ -85,21 +86,29 @@ def coreference(
     >>> [float(bar.get_height()) for bar in coreference(frame).axes[0].patches]
     [0.6, 0.3]
     """
-    frame = frame_of(given, "coreference")
-    need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference")
-    rows = _best(frame, ["stack", "kind", "against"])
-    rules = {name: name for name in dict.fromkeys(rows["against"])}
-    stacks = [stack for stack in ("enc", "dec") if (rows["stack"] == stack).any()]
+    shown = {}
+    for name, one in frames_by_name(given).items():
+        frame = frame_of(one, "coreference")
+        need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference")
+        for stack, own in _by_stack(_best(frame, ["stack", "kind", "against"])).items():
+            shown[f"{name} {stack}".strip()] = own
+    rules = {rule: rule for own in shown.values() for rule in own["against"]}
     with paper():
-        figure, axes = panels(1, len(stacks), width=width, height=2.4)
-        for panel, stack in zip(axes[0], stacks, strict=True):
-            own = rows[rows["stack"] == stack]
+        figure, drawn = wrapped(len(shown), most=2, width=width, height=2.4)
+        for panel, (title, own) in zip(drawn, shown.items(), strict=True):
             wide = own.pivot(index="kind", columns="against", values="baseline")
             first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
             _bars(panel, first.join(wide), rules)
-            panel.set_title(stack)
-        key_below(figure, *axes[0], columns=5)
+            panel.set_title(title)
+        label_outer(drawn, "", "accuracy")
+        key_below(figure, *drawn, columns=5)
         return finish(figure, path)
+
+
+def _by_stack(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each stack of self-attention that has some."""
+    found = {stack: rows[rows["stack"] == stack] for stack in ("enc", "dec")}
+    return {stack: own for stack, own in found.items() if len(own)}
 
 
 def _best(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

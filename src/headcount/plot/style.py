@@ -35,11 +35,13 @@ __all__ = [
     "can_draw",
     "finish",
     "key_below",
+    "label_outer",
     "layer_axis",
     "panels",
     "paper",
     "role_colour",
     "role_marker",
+    "wrapped",
 ]
 
 #: Keywords of a drawing function of matplotlib.
@@ -134,6 +136,22 @@ def panels(
     return figure, figure.subplots(rows, columns, squeeze=False, **shared)
 
 
+def wrapped(
+    count: int, *, most: int = 3, width: Width = "page", height: float = 1.9, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, at most so many in a row; half as many in one column.
+
+    >>> figure, drawn = wrapped(5, most=3)
+    >>> len(drawn), _spot(drawn[3])
+    (5, (1, 0))
+    """
+    wide = min(count, most if width == "page" else max(1, most // 2))
+    figure, axes = panels(-(-count // wide), wide, width=width, height=height, **shared)
+    for panel in axes.flat[count:]:
+        panel.set_axis_off()
+    return figure, list(axes.flat[:count])
+
+
 def finish(figure: Figure, path: str | Path | None) -> Figure:
     """Save the figure where a path is given: the same numbers give the same bytes."""
     if path is not None:
@@ -166,6 +184,21 @@ def layer_axis(panel: Axes, layers: int, label: str = "layer") -> None:
     step = max(1, -(-layers // 12))
     panel.set_xticks(range(0, layers, step))
     panel.set_xlabel(label)
+
+
+def label_outer(drawn: list[Axes], below: str, beside: str) -> None:
+    """Name the axes once: below where no panel is underneath, beside at the left."""
+    spots = [_spot(panel) for panel in drawn]
+    for panel, (row, column) in zip(drawn, spots, strict=True):
+        panel.set_xlabel("" if (row + 1, column) in spots else below)
+        panel.set_ylabel("" if column else beside)
+
+
+def _spot(panel: Axes) -> tuple[int, int]:
+    """Row and column of a panel."""
+    where = panel.get_subplotspec()
+    assert where is not None  # panels are made by `panels` alone
+    return where.rowspan.start, where.colspan.start
 
 
 def role_colour(role: str) -> str:

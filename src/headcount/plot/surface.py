@@ -13,7 +13,18 @@ import numpy as np
 
 from headcount.plot.by_layer import draw_by_layer
 from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of
-from headcount.plot.style import HAIRLINE, INK, Style, Width, finish, key_below, panels, paper
+from headcount.plot.style import (
+    HAIRLINE,
+    INK,
+    Style,
+    Width,
+    finish,
+    key_below,
+    label_outer,
+    panels,
+    paper,
+    wrapped,
+)
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:
@@ -69,24 +80,38 @@ def entropies(given: Many, *, width: Width = "page", path: str | Path | None = N
 def _drawn(
     given: Many, columns: Mapping[str, str], label: str, width: Width, path: str | Path | None
 ) -> Figure:
-    """One row of panels a source, one panel a stack."""
+    """A panel for each stack of each source, with the layers below and the same scale in all."""
     tables = {name: table_of(one) for name, one in by_name(given).items()}
     for table in tables.values():
         need_columns(table, columns)
     stacks = {name: stacks_of(table, columns) for name, table in tables.items()}
     with paper():
-        wide = max(map(len, stacks.values()))
-        figure, axes = panels(len(tables), wide, width=width, height=2.1, sharey=True)
-        for row, (name, table) in zip(axes, tables.items(), strict=True):
-            for panel in row[len(stacks[name]) :]:
-                panel.set_axis_off()
-            for panel, stack in zip(row, stacks[name], strict=False):
-                draw_by_layer(panel, table, stack, columns)
-                _uniform(panel, table, stack, columns)
-                panel.set_title(f"{name} {stack}".strip())
-            row[0].set_ylabel(label)
-        key_below(figure, *axes.flat)
+        figure, places = _places(stacks, width)
+        for (name, stack), panel in places.items():
+            draw_by_layer(panel, tables[name], stack, columns)
+            _uniform(panel, tables[name], stack, columns)
+            panel.set_title(f"{name} {stack}".strip())
+        label_outer(list(places.values()), "layer", label)
+        key_below(figure, *places.values())
         return finish(figure, path)
+
+
+def _places(
+    stacks: Mapping[str, list[str]], width: Width
+) -> tuple[Figure, dict[tuple[str, str], Axes]]:
+    """Sources of one stack stand side by side; of several stacks, each source has its row."""
+    pairs = [(name, stack) for name, own in stacks.items() for stack in own]
+    wide = max(map(len, stacks.values()))
+    if wide == 1:
+        figure, flat = wrapped(len(pairs), width=width, height=2.1, sharey=True)
+        return figure, dict(zip(pairs, flat, strict=True))
+    figure, axes = panels(len(stacks), wide, width=width, height=2.1, sharey=True)
+    places: dict[tuple[str, str], Axes] = {}
+    for row, (name, own) in zip(axes, stacks.items(), strict=True):
+        places |= {(name, stack): panel for stack, panel in zip(own, row, strict=False)}
+        for panel in row[len(own) :]:
+            panel.set_axis_off()
+    return figure, places
 
 
 def _uniform(panel: Axes, table: HeadTable, stack: str, columns: Mapping[str, str]) -> None:

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
 from headcount.plot.reading import (
-    Given,
+    Frames,
     Many,
     by_name,
     frame_of,
+    frames_by_name,
     need_columns,
     need_rows,
     stack_grid,
     table_of,
 )
-from headcount.plot.style import Width, finish, panels, paper
+from headcount.plot.style import Width, finish, label_outer, panels, paper, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ _INDEX = ["stack", "layer", "head"]
 
 
 def changes(
-    given: Given | pd.DataFrame | Mapping[str, Given | pd.DataFrame],
+    given: Frames,
     column: str = "cosine",
     *,
     stack: str = "enc",
@@ -47,16 +47,16 @@ def changes(
 
     Kovaleva et al. 2019, figure 4. Any other column of `changes.parquet` can be drawn.
 
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"stack": "enc", "layer": [0, 0], "head": [0, 1], "cosine": [1, 0.5]})
     >>> changes(frame).axes[0].collections[0].get_array().tolist()
     [[1.0, 0.5]]
     """
-    named = given if isinstance(given, Mapping) else {"": given}
     grids = {}
-    for name, one in named.items():
+    for name, one in frames_by_name(given).items():
         frame = frame_of(one, "changes")
         need_rows(frame, [*_INDEX, column], "changes")
-        grids[str(name)] = stack_grid(frame.set_index(_INDEX)[column], stack)
+        grids[name] = stack_grid(frame.set_index(_INDEX)[column], stack)
     with paper():
         diverging = column not in ("cosine", "js")
         return finish(_row({column: grids}, width, diverging), path)
@@ -128,25 +128,18 @@ def _row(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width, diverging: 
         return _side_by_side(rows, width)
     if len(rows) == 1:
         return _wrapped(*next(iter(rows.items())), width, diverging)
-    figure, axes = _panels(len(rows), most, width)
+    figure, axes = panels(len(rows), most, width=width, height=1.8)
     for line, (title, grids) in zip(axes, rows.items(), strict=True):
         _same_colours(figure, list(line), title, grids, diverging)
-        line[0].set_ylabel("layer")
-    for panel in axes[-1]:
-        panel.set_xlabel("head")
+    label_outer(list(axes.flat), "head", "layer")
     return figure
 
 
 def _wrapped(title: str, grids: Mapping[str, np.ndarray], width: Width, diverging: bool) -> Figure:
     """One thing of several sources, in rows of three where they are many."""
-    wide = len(grids) if len(grids) <= 3 else 3
-    figure, axes = _panels(-(-len(grids) // wide), wide, width)
-    for panel in axes.flat[len(grids) :]:
-        panel.set_axis_off()
-    _same_colours(figure, list(axes.flat)[: len(grids)], title, grids, diverging)
-    for place, panel in enumerate(axes.flat):
-        panel.set_ylabel("" if place % wide else "layer")
-        panel.set_xlabel("head" if place + wide >= len(grids) else "")
+    figure, drawn = wrapped(len(grids), width=width, height=1.8)
+    _same_colours(figure, drawn, title, grids, diverging)
+    label_outer(drawn, "head", "layer")
     return figure
 
 
@@ -166,18 +159,11 @@ def _same_colours(
 
 
 def _side_by_side(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width) -> Figure:
-    figure, axes = _panels(-(-len(rows) // 2), 2, width)
-    for panel in axes.flat[len(rows) :]:
-        panel.set_axis_off()
-    for panel, (title, grids) in zip(axes.flat, rows.items(), strict=False):
+    figure, drawn = wrapped(len(rows), most=2, width=width, height=1.8)
+    for panel, (title, grids) in zip(drawn, rows.items(), strict=True):
         grid = next(iter(grids.values()))
         mesh = draw_cells(panel, grid, scale_of([grid]))
         panel.set_title(title)
-        panel.set_xlabel("head")
-        panel.set_ylabel("layer")
         colour_bar(figure, mesh, panel, "")
+    label_outer(drawn, "head", "layer")
     return figure
-
-
-def _panels(rows: int, columns: int, width: Width) -> tuple[Figure, np.ndarray]:
-    return panels(rows, columns, width=width, height=1.8)
