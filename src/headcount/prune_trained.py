@@ -56,6 +56,7 @@ def gates_plan(
     keep: int | None = None,
     stacks: Sequence[str] | None = None,
     train: str = "all",
+    convention: str = "headcount",
 ) -> tuple[Plan, Subject]:
     """Learn gates on one half of a task, and judge the model without the closed heads on the other.
 
@@ -70,6 +71,7 @@ def gates_plan(
         keep=keep,
         penalty=price,
         train=train,
+        convention=convention,
         **training.options(),
     )
     going, small = tuple(learned.removed), learned.prune()

@@ -91,11 +91,12 @@ def prune(
     lessons = None if train is None else parse_task(train).build()
     learning = {"lr": lr, "task": lessons, "batch_size": batch_size, "seed": seed or 0}
     how: dict[str, Any] = {"stacks": options.names(stacks), "keep": keep}
+    how |= {"convention": convention}
     if gates:
         how |= {"price": price, "train": learn}
     else:
         how |= {"by": by, "table": _table(scores), "step": step, "exact": exact}
-        how |= {"at_least": at_least, "by_stack": by_stack, "convention": convention}
+        how |= {"at_least": at_least, "by_stack": by_stack}
         how |= {"max_loss": max_loss, "drop_share": drop_share}
     done = _pruned(
         subject,

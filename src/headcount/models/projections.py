@@ -14,7 +14,7 @@ from headcount.models.families.projections import FOREIGN, PER_HEAD, ROWS, Row
 from headcount.models.probe import core_of
 from headcount.models.site import Site
 
-__all__ = ["Place", "places_of", "row_of"]
+__all__ = ["Place", "output_of", "places_of", "row_of"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,11 @@ def places_of(model: nn.Module, site: Site) -> list[Place]:
         places += _rows(model, site, path, letters, row.by_head)
     places.append(_columns(model, site, row.output))
     return places + _per_head(model, site)
+
+
+def output_of(model: nn.Module, site: Site) -> Place:
+    """The weight of a site's output projection, whose inputs are the heads side by side."""
+    return _columns(model, site, row_of(model, site).output)
 
 
 def _name(site: Site, path: str) -> str:

@@ -33,7 +33,7 @@ class Gates(nn.Module):
 
     In evaluation a gate is 0 or 1, whichever is likelier, so that the model is the one that is
     left when closed heads go; under the convention "code" it may lie between, as in the authors'
-    program.
+    program, and a head is closed where its gate is exactly 0.
 
     >>> gates = Gates([Head("enc", 0, 0), Head("enc", 0, 1)], start=3.0)
     >>> gates.closed(), gates.expected().item() > 1.9
@@ -68,20 +68,25 @@ class Gates(nn.Module):
 
         `noise`, uniform and one a gate, makes the draw repeatable; else it is drawn here.
         """
-        if not self.training and self.convention == "code":
-            return self._each(test_gate(self.log_a))
         if not self.training:
-            return self.open().to(self.log_a)
+            return self.tested()
         drawn = torch.rand_like(self.log_a) if noise is None else noise.to(self.log_a)
         return self._each(train_gate(self.log_a, drawn))
+
+    def tested(self) -> Tensor:
+        """The gates at test time, `[head]`: 0 or 1, or under "code" anything between."""
+        if self.convention == "code":
+            return self._each(test_gate(self.log_a))
+        return self.open().to(self.log_a)
 
     def expected(self) -> Tensor:
         """How many heads are expected to stay: the L0 penalty of the paper."""
         return self._each(p_open(self.log_a)).sum()
 
     def open(self) -> Tensor:
-        """Whether each head stays, `[head]`: the paper's gates at test time, 0 or 1."""
-        return self._each(is_open(self.log_a.detach()))
+        """Whether each head stays, `[head]`: its gate is likelier 1 than 0; in "code" not 0."""
+        log_a = self.log_a.detach()
+        return self._each(test_gate(log_a) > 0 if self.convention == "code" else is_open(log_a))
 
     def kept(self, count: int | None = None) -> list[Head]:
         """The heads whose gate is open, or the `count` most open ones, in the model's order.
@@ -102,7 +107,7 @@ class Gates(nn.Module):
         return [head for head in self.heads if head not in kept]
 
     def staying(self, heads: Iterable[Head]) -> list[Head]:
-        """Those of a model's heads that stay: without a gate, or with one likelier 1 than 0."""
+        """Those of a model's heads that stay: without a gate, or with one that is open."""
         gone = set(self.closed())
         return [head for head in heads if head not in gone]
 

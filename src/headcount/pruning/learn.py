@@ -16,10 +16,10 @@ import pandas as pd
 from headcount.errors import UsageError
 from headcount.head_sets import heads_named
 from headcount.heads import STACKS, Head, check_heads, parse_heads
+from headcount.pruning.fold import pruned_by
 from headcount.pruning.gates import Gates
 from headcount.pruning.objective import Penalty, Price, Target
 from headcount.pruning.recipe import Options, recipe_of
-from headcount.pruning.remove import prune
 from headcount.pruning.session import Lesson, Session
 from headcount.pruning.trainable import Chosen
 from headcount.pruning.training import Row
@@ -47,7 +47,7 @@ class Learned:
 
     @property
     def kept(self) -> list[Head]:
-        """The heads that stay: those without a gate, and those whose gate is likelier 1 than 0."""
+        """The heads that stay: those without a gate, and those whose gate is open."""
         return self.gates.staying(self.subject.heads)
 
     @property
@@ -57,8 +57,7 @@ class Learned:
 
     def prune(self, keep: int | None = None) -> Subject:
         """The trained model without the closed heads, or with the `keep` most open gated ones."""
-        gone = self.gates.closed(keep)
-        return prune(self.subject, gone) if gone else self.subject
+        return pruned_by(self.subject, self.gates, keep)
 
     def __repr__(self) -> str:
         open_, gated = len(self.gates.kept()), len(self.gates.heads)
@@ -79,6 +78,7 @@ def learn_gates(
     teacher: Subject | None = None,
     share: float = 0.7,
     smoothing: float = 0.0,
+    convention: str = "headcount",
     in_place: bool = False,
     checkpoint: str | Path | None = None,
     accelerator: Any = None,
@@ -94,14 +94,17 @@ def learn_gates(
     Gates begin open (`start`), or with `start=None` as the authors' do. `train` is "all",
     "gates" (no weight learns), "enc", "dec", names with * or a function of a name. `options` are
     those of a `Recipe`: steps, lr, batch_size, warmup, decay, clip, weight_decay, seed,
-    mixed_precision. A `share` of the loss comes from a `teacher`, where there is one.
+    mixed_precision. A `share` of the loss comes from a `teacher`, where there is one. Under the
+    `convention` "code" lambda is the authors' `concrete_coef`, a gate may end between 0 and 1, and
+    a head goes where it is exactly 0.
 
     A copy is trained and the subject left alone, unless `in_place`; on any exit nothing stays
     attached to either. With `checkpoint`, a folder, training that was killed goes on there and
     ends with the same gates. Train on texts that the result will not be judged on.
     """
     recipe = recipe_of(options)
-    gates = gates_for(subject, stacks=stacks, heads=heads, start=start, seed=recipe.seed)
+    where: dict[str, Any] = {"stacks": stacks, "heads": heads, "convention": convention}
+    gates = gates_for(subject, **where, start=start, seed=recipe.seed)
     price = penalty_for(gates, keep, penalty, recipe.steps)
     session = Session(
         kind="gates",
@@ -140,6 +143,7 @@ def gates_for(
     heads: str | Iterable[str | Head] | None = None,
     start: float | None = 3.0,
     seed: int = 0,
+    convention: str = "headcount",
 ) -> Gates:
     """Gates for a model's heads, for those of some stacks, or for those that are named."""
     chosen = _chosen(subject, stacks, heads)
@@ -151,7 +155,8 @@ def gates_for(
                 f"{head} of {subject.name} cannot go alone: it shares keys or weights with heads "
                 "that have no gate; give gates to whole layers."
             )
-    return Gates(chosen, start=start, spread=SPREAD, seed=seed, units=units)
+    begin = {"start": start, "spread": SPREAD, "seed": seed}
+    return Gates(chosen, **begin, units=units, convention=convention)  # type: ignore[arg-type]
 
 
 def _chosen(
@@ -191,7 +196,7 @@ def penalty_for(
             raise UsageError(f"{keep} heads cannot be kept; give a number from 0 to {most}.")
         return Target(keep, steps=max(1, round(0.6 * steps)), rate=0.2, hard=True)
     if isinstance(penalty, int | float):
-        return Price(float(penalty))
+        return Price(float(penalty), convention=gates.convention)
     assert penalty is not None
     return penalty
 

@@ -136,6 +136,7 @@ class Session:
         }
         if self.gates is not None:
             record["heads"] = list(self.gates.heads)
+            record["convention"] = self.gates.convention
             record["gates_begin"] = self.gates.log_a.tolist()
             record |= {"gate_lr": self.gate_lr, "penalty": _describe(self.penalty)}
         return Checkpoint(self.checkpoint, record)

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from headcount.errors import UsageError
 from headcount.heads import Head
+from headcount.pruning.fold import pruned_by
 from headcount.pruning.gates import Gates, gate_places
 from headcount.pruning.learn import gate_rate, gates_for, penalty_for
 from headcount.pruning.objective import Penalty, Target
-from headcount.pruning.remove import prune
 from headcount.pruning.training import number_of, settling
 from headcount.subject import Subject
 from headcount.wiring.valves import valve
@@ -44,7 +44,7 @@ class Gating:
 
     @property
     def kept(self) -> list[Head]:
-        """The heads that stay: those without a gate, and those whose gate is likelier 1 than 0."""
+        """The heads that stay: those without a gate, and those whose gate is open."""
         return self.gates.staying(self.subject.heads)
 
     @property
@@ -55,9 +55,7 @@ class Gating:
     def prune(self, keep: int | None = None) -> Subject:
         """The trained model without the closed heads, or with the `keep` most open gated ones."""
         tokenizer = getattr(self.trainer, "processing_class", None)
-        trained = Subject(self.trainer.model, tokenizer)
-        gone = self.gates.closed(keep)
-        return prune(trained, gone) if gone else trained
+        return pruned_by(Subject(self.trainer.model, tokenizer), self.gates, keep)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -147,6 +145,7 @@ def add_gates(
     penalty: Penalty | float | None = None,
     start: float | None = 3.0,
     gate_lr: float | None = None,
+    convention: str = "headcount",
 ) -> Gating:
     """Put gates on the heads of a Trainer's model; `trainer.train()` then learns which stay.
 
@@ -154,9 +153,8 @@ def add_gates(
     as ever. Evaluation, also in the middle of training, is with closed heads shut.
     """
     _check(trainer)
-    gates = gates_for(
-        Subject(trainer.model), stacks=stacks, heads=heads, start=start, seed=trainer.args.seed
-    )
+    where: dict[str, Any] = {"stacks": stacks, "heads": heads, "convention": convention}
+    gates = gates_for(Subject(trainer.model), **where, start=start, seed=trainer.args.seed)
     steps = _steps(trainer)
     rate = gate_rate(steps) if gate_lr is None else gate_lr
     price = penalty_for(gates, keep, penalty, steps)
