@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.baselines.divergence_head_by_head import divergences
 from benchmarks.interleave import interleaved, ratio
@@ -68,7 +69,8 @@ def measured(length: int, rounds: int) -> dict[str, Any]:
 
 def main(rounds: int = ROUNDS) -> None:
     torch.set_num_threads(1)
-    told = {str(length): measured(length, rounds) for length in LENGTHS}
+    with threadpool_limits(1):
+        told = {str(length): measured(length, rounds) for length in LENGTHS}
     result = {
         "what": "MiniLM float32 on CPU, all pairs of 72 heads, 1 thread, maps ready",
         "tokens": told,

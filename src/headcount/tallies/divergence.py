@@ -7,7 +7,7 @@ same tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -22,6 +22,7 @@ from headcount.errors import UsageError
 from headcount.head_families import StackPairs
 from headcount.models.site import Site
 from headcount.tallies.divergence_features import WIDTH, js_features
+from headcount.tallies.divergence_products import Products
 from headcount.tallies.tally import CONVENTIONS, Reading
 from headcount.text.batch import Batch
 from headcount.wiring.needs import Needs
@@ -35,15 +36,15 @@ SMOOTHING = 0.001
 #: Weights above 1 are none of a distribution, but for what rounding adds.
 _MOST = 1.01
 
-#: Weights of each head that are turned to features at a time.
-_AT_A_TIME = 1024
+#: Weights of all heads that are turned to features at a time.
+_AT_A_TIME = 2**17
 
 
 @dataclass
 class Divergence:
     """Sums for all pairs of heads of each stack; one batch's maps are held at a time.
 
-    By features, whose error is at most 6e-5 of each divergence; under the conventions `paper` and
+    By features, whose error is at most 1e-4 of each divergence; under the conventions `paper` and
     `code` by the definition in float64, which takes many times longer.
     """
 
@@ -135,16 +136,28 @@ def gram(maps: Tensor) -> Tensor:
 
     Half of two heads' own products less their common one is their divergence, summed over rows.
     """
-    half = len(maps) // 2
-    total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
     low, high = (float(end) for end in maps.aminmax()) if maps.numel() else (0.0, 0.0)
     if not (low >= 0 and high <= _MOST):  # NaN too: neither has a row in the table of features
-        return torch.full_like(total, torch.nan, device="cpu")
-    for part in _parts(_smoothed(maps)):
-        features = js_features(part).view(len(maps), -1)
-        total[:half] += features[:half] @ features.T  # below the diagonal it is the same
-        total[half:, half:] += features[half:] @ features[half:].T
-    total[half:, :half] = total[:half, half:].T
+        return torch.full((len(maps), len(maps)), torch.nan, dtype=torch.float64)
+    return _gram_on_cpu(maps) if maps.device.type == "cpu" else _gram_on_device(maps)
+
+
+def _gram_on_cpu(maps: Tensor) -> Tensor:
+    total = np.zeros((len(maps), len(maps)))
+    parts = _parts(maps, _AT_A_TIME)
+    room = torch.empty(parts[0].numel())
+    products = Products(len(room))
+    for part in parts:
+        smooth = room[: part.numel()].view(part.shape)
+        total += products(_smoothed(part, maps.shape[-1], out=smooth))
+    return torch.from_numpy(total)
+
+
+def _gram_on_device(maps: Tensor) -> Tensor:
+    total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
+    for part in _parts(maps, 2**28 // WIDTH):
+        features = js_features(_smoothed(part, maps.shape[-1])).view(len(maps), -1)
+        total += features @ features.T
     return total.cpu()
 
 
@@ -153,7 +166,7 @@ def minus_divergence(maps: Tensor) -> Tensor:
 
     0.5 KL(p|m) + 0.5 KL(q|m) is the entropy of the mean less the mean of the entropies.
     """
-    maps = _smoothed(maps.double()).flatten(1)
+    maps = _smoothed(maps.double(), maps.shape[-1]).flatten(1)
     own = (maps * maps.log()).sum(1)
     total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
     for place, one in enumerate(maps):
@@ -163,15 +176,14 @@ def minus_divergence(maps: Tensor) -> Tensor:
     return (total - (own[:, None] + own[None, :]) / 2).cpu()
 
 
-def _smoothed(maps: Tensor) -> Tensor:
-    return maps * (1 - SMOOTHING) + SMOOTHING / max(maps.shape[-1], 1)
+def _smoothed(maps: Tensor, keys: int, out: Tensor | None = None) -> Tensor:
+    floor = torch.tensor(SMOOTHING / max(keys, 1), dtype=maps.dtype, device=maps.device)
+    return torch.add(floor, maps, alpha=1 - SMOOTHING, out=out)
 
 
-def _parts(maps: Tensor) -> Iterator[Tensor]:
+def _parts(maps: Tensor, at_once: int) -> tuple[Tensor, ...]:
     """The weights of each head, some at a time: `[head, weight]`."""
-    flat = maps.flatten(1)
-    at_once = _AT_A_TIME if maps.device.type == "cpu" else max(1, 2**28 // (WIDTH * len(maps)))
-    yield from flat.split(at_once, dim=1)
+    return maps.flatten(1).split(max(64, at_once // max(len(maps), 1)), dim=1)
 
 
 def _distances(products: Tensor) -> NDArray[np.float64]:
