@@ -187,7 +187,7 @@ def test_words_add_up_their_pieces(visit: Visit, runs: dict[str, Path]) -> None:
     exhibit = read_exhibits(runs["encoder"])[0]
     maps = exhibit.maps["enc", 1][4]
     page = visit("encoder", "#enc.1.4")
-    page.click('[data-words="Words"]')
+    page.click('[data-unit="words"]')
     asks = ".tk:not(.to) .tok"
     assert eventually(page, lambda: len(page.query_selector_all(asks)) == 5)
     words = page.eval_on_selector_all(asks, "all => all.map(e => e.textContent)")

@@ -36,6 +36,12 @@ def test_glyphs_and_titles_are_all_different() -> None:
     assert len({look.title for look in LOOKS.values()}) == len(LOOKS)
 
 
+def test_a_role_is_called_the_same_on_the_page_and_in_the_terminal() -> None:
+    assert {role: look.title.lower() for role, look in LOOKS.items()} == {
+        role: "no role found" if role == "none" else role for role in LOOKS
+    }
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_colours_stand_out_from_the_paper(colours: Any, theme: str) -> None:
     ground = colours.linear(colours.GROUND[theme])

@@ -140,7 +140,7 @@ def test_the_direction_too_is_chosen_on_the_other_half() -> None:
     frame = pd.DataFrame(rows)
     found = relation_part(Source(made_table({"enc": (1, 1)}), frames={"relations": frame})) or {}
     (best,) = found["best"]
-    assert found["questions"][best[1]][2] == "dep->head"
+    assert found["questions"][best[1]]["direction"] == "dep->head"
     assert best[2] == 0.6
 
 
@@ -152,7 +152,7 @@ def test_the_held_out_half_is_shown() -> None:
     )
     found = relation_part(source)
     assert found is not None
-    assert found["split"] == "report"
+    assert "chosen on one half" in found["note"]
     best = frame.loc[frame["accuracy"].idxmax()]
     place = source.places[source.table.heads[int(best["layer"]) * 12 + int(best["head"])]]
     assert place in [row[0] for row in found["best"]]

@@ -14,7 +14,7 @@ from headcount.report.safe_json import figure, figures
 from headcount.report.source import Source
 from headcount.table import HeadTable
 
-__all__ = ["GROUPS", "column_part", "in_places", "text_columns"]
+__all__ = ["GROUPS", "column_part", "in_places", "measured_columns", "text_columns"]
 
 #: Questions in the order in which the page asks them; others follow as they come.
 GROUPS = ("How much it matters", "How focused it is", "Where it looks", "Where it points")
@@ -24,11 +24,14 @@ _P = ("_p", "_p_adjusted", "_p_bh")
 
 def column_part(source: Source) -> list[dict[str, Any]]:
     """Every column of numbers that was measured for some head, grouped by question."""
-    table = source.table
-    named = [name for name in table.names if _is_number(table, name) and not _is_p(table, name)]
-    described = [_column(source, name) for name in named]
+    described = [_column(source, name) for name in measured_columns(source.table)]
     order = {group: place for place, group in enumerate(GROUPS)}
     return sorted(described, key=lambda one: order.get(one["group"], len(order)))
+
+
+def measured_columns(table: HeadTable) -> list[str]:
+    """The columns of numbers, without the p values, which stand beside theirs."""
+    return [name for name in table.names if _is_number(table, name) and not _is_p(table, name)]
 
 
 def text_columns(source: Source) -> list[dict[str, Any]]:

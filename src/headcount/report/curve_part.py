@@ -62,6 +62,7 @@ def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
     order = str(first["order"])
     return {
         "id": order,
+        "title": _title(first),
         "random": order.startswith("random"),
         "scope": str(first.get("scope", "all")),
         "metric": str(first["metric"]),
@@ -71,6 +72,14 @@ def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
         "n": int(first["n"]) if pd.notna(first.get("n")) else None,
         "points": [_point(row, places) for row in rows.to_dict("records")],
     }
+
+
+def _title(row: pd.Series[Any]) -> str:
+    """What tells a curve from the others."""
+    scope = str(row.get("scope", "all"))
+    parts = [str(row["order"]), scope if scope != "all" else "", str(row["metric"])]
+    healed = ["healed"] if bool(row.get("healed", False)) else []
+    return ", ".join([part for part in parts[:2] if part] + healed + parts[2:])
 
 
 def _point(row: dict[Any, Any], places: dict[Head, int]) -> dict[str, Any]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
+
 from headcount.report.agreement_part import agreement_part
-from headcount.report.column_part import column_part, text_columns
+from headcount.report.column_part import column_part, measured_columns, text_columns
 from headcount.report.compare_part import compare_part
 from headcount.report.curve_part import could_go, curve_part
 from headcount.report.exhibit_part import exhibit_part
+from headcount.report.fact_part import fact_part
 from headcount.report.headline import costly, headline, opening
 from headcount.report.packing import Fineness
 from headcount.report.pair_part import pair_part
 from headcount.report.provenance_part import commands, missing_part, provenance_part
+from headcount.report.ramps import ramps
 from headcount.report.relation_part import relation_part
 from headcount.report.role_part import kind_part, role_part
 from headcount.report.source import Source
@@ -53,11 +58,12 @@ def page_data(
         "provenance": provenance_part(source),
         "commands": commands(source),
         "missing": missing_part(source),
+        "ramps": ramps(),
     }
+    data |= {"costly": costly(data), "go": could_go(data["curve"])}
     return data | {
         "headline": headline(data),
-        "costly": costly(data),
-        "go": could_go(data["curve"]),
+        "facts": fact_part(data),
         "opening": opening(data),
     }
 
@@ -92,9 +98,27 @@ def _some(parts: dict[str, Any], keys: tuple[str, ...], wanted: bool) -> dict[st
 
 def _stacks(source: Source) -> list[dict[str, Any]]:
     return [
-        {"id": stack, "title": _TITLES[stack], "layers": layers, "heads": heads}
+        {
+            "id": stack,
+            "title": _TITLES[stack],
+            "layers": layers,
+            "heads": heads,
+            "silent": _silent(source, stack),
+        }
         for stack, layers, heads in source.shape
     ]
+
+
+def _silent(source: Source, stack: str) -> str:
+    """The columns that say nothing of a stack, by the reason that the table gives."""
+    table, reasons = source.table, dict[str, list[str]]()
+    own = [head.stack == stack for head in table.heads]
+    for name in measured_columns(table):
+        if np.isnan(table.numbers(name)[own]).all():
+            why = re.search(rf"(?:^|; ){stack}: ([^;]*)", table.notes.get(name, ""))
+            reasons.setdefault(why[1] if why else "", []).append(table.column(name).title)
+    told = [f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items()]
+    return f"for {_TITLES[stack].lower()}: {'; '.join(told)}." if told else ""
 
 
 def _absent(source: Source) -> list[int]:

@@ -39,7 +39,7 @@ LOOKS: dict[str, Look] = {
         "M2.5 12C2.5 1.5 13.5 1.5 13.5 11M10.4 8.9 13.5 12.2 16 8.8",
     ),
     "rare": Look(
-        "Rare words",
+        "Rare",
         "points to the rarest token",
         "#857a06",
         "#cdd13e",
@@ -61,7 +61,7 @@ LOOKS: dict[str, Look] = {
         "M2.5 8H13.5M3 4.5V11.5M13 4.5V11.5",
     ),
     "feature": Look(
-        "Word kind",
+        "Feature",
         "looks at one kind of word",
         "#c23e95",
         "#f5a0c5",
@@ -91,7 +91,7 @@ LOOKS: dict[str, Look] = {
         "M8 1.5V10M4.4 6.8 8 10.6 11.6 6.8M2.5 14.2H13.5",
     ),
     "previous": Look(
-        "Previous token",
+        "Previous",
         "looks at the token before",
         "#261d6c",
         "#5594cf",
@@ -126,7 +126,7 @@ LOOKS: dict[str, Look] = {
         "M2 4H14M2 12H14M5 4 11 12",
     ),
     "source-end": Look(
-        "Source end",
+        "Source-end",
         "rests on the end of the source",
         "#6c2448",
         "#da452c",

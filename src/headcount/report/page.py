@@ -26,15 +26,17 @@ __all__ = ["page_html", "script", "style", "write_page"]
 
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
-    *("dom", "data", "colour", "state", "glyph", "save", "headline", "grid", "legend", "maps"),
-    *("links", "attention", "dossier", "scores", "relations", "similar", "resemblance"),
-    *("agreement", "pruning", "compare", "provenance", "main"),
+    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "grid"),
+    *("legend", "maps", "links", "attention", "dossier", "scores", "relations", "similar"),
+    *("resemblance", "agreement", "pruning", "provenance", "main"),
 )
+#: In pages of two runs alone.
+_OF_TWO = "compare"
 STYLES = ("base", "overview", "dossier", "sections", "media")
 
 _FINENESS = ("fine", "coarse", "none")
-#: Lines that import, lines of comment, and the word export: a name is one thing in all modules.
-_LEFT_OUT = re.compile(r"^(?:import [^;]*;\n| *// [^\n]*\n|export )", re.MULTILINE)
+#: Lines that import and the word export: a name is one thing in all modules.
+_LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export )", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -61,8 +63,9 @@ def write_page(
 
 def page_html(source: Source, other: Source | None = None, maps: Fineness = "fine") -> str:
     """The page as text. The template is filled once, so data is never searched for holes."""
-    code, looks = script(), style()
-    words, numbers = split_numbers(page_data(source, other, maps))
+    data = page_data(source, other, maps)
+    code, looks = script(two=data["compare"] is not None), style()
+    words, numbers = split_numbers(data)
     parts = {
         "csp": f"default-src 'none'; script-src 'sha256-{_hash(code)}'; "
         f"style-src 'sha256-{_hash(looks)}'; img-src data:; base-uri 'none'; form-action 'none'",
@@ -75,9 +78,10 @@ def page_html(source: Source, other: Source | None = None, maps: Fineness = "fin
     return _HOLE.sub(lambda hole: parts[hole[1]], _asset("page.html"))
 
 
-def script() -> str:
-    """The modules as one. They share a scope, so imports, exports and comments fall away."""
-    return "\n".join(_LEFT_OUT.sub("", _asset(f"{name}.js")) for name in MODULES)
+def script(two: bool = False) -> str:
+    """The modules as one, as they were written; they share a scope, so imports fall away."""
+    joined = [name for name in MODULES if two or name != _OF_TWO]
+    return "\n".join(_LEFT_OUT.sub("", _asset(f"{name}.js")) for name in joined)
 
 
 def style() -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from headcount.heads import parse_head
+from headcount.report.printed import printed
 from headcount.report.safe_json import figure, figures
 from headcount.report.source import Source
 
@@ -31,14 +32,8 @@ def pair_part(source: Source) -> dict[str, Any] | None:
     return {
         "x": figures(known, 3),
         "y": figures(other, 3),
-        "stress": dict(
-            zip(_words(pairs, "stacks"), figures(pairs.get("stress", []), 2), strict=False)
-        ),
         "near": [[] if row is None else _near(pairs, row, numbers) for row in at],
-        "tokens": int(np.max(pairs["tokens"]))
-        if "tokens" in pairs and len(pairs["tokens"])
-        else None,
-        "silhouette": _silhouettes(pairs),
+        "notes": {stack: _note(pairs, row) for row, stack in enumerate(_words(pairs, "stacks"))},
     }
 
 
@@ -50,15 +45,20 @@ def _near(pairs: dict[str, np.ndarray], row: int, numbers: dict[int, int]) -> li
     return found
 
 
-def _silhouettes(pairs: dict[str, np.ndarray]) -> dict[str, list[Any]]:
-    if "silhouette" not in pairs or "silhouette_shuffled" not in pairs:
-        return {}
-    stacks, values, ranges = (
-        _words(pairs, "stacks"),
-        pairs["silhouette"],
-        pairs["silhouette_shuffled"],
-    )
-    return {s: figures([v, *r], 2) for s, v, r in zip(stacks, values, ranges, strict=False)}
+def _note(pairs: dict[str, np.ndarray], row: int) -> str:
+    """What a stack's map is, how far it may be trusted, and whether layers hang together."""
+    said = ["Near means alike: Jensen-Shannon distance of maps (Clark et al. 2019, figure 6)."]
+    if row < len(pairs.get("tokens", [])):
+        said.append(f"Over {int(pairs['tokens'][row]):,} tokens.")
+    stress = pairs.get("stress", np.array([]))[row : row + 1]
+    for value in stress[np.isfinite(stress)]:
+        said.append(f"Stress {value:.2f}: read neighbourhoods, not exact distances.")
+    if "silhouette_shuffled" in pairs and np.isfinite(pairs["silhouette"][row]):
+        found, (low, high) = pairs["silhouette"][row], pairs["silhouette_shuffled"][row]
+        alike = "more alike than chance" if found > high else "no more alike than chance"
+        told = f"silhouette {printed(found)}, shuffled {printed(low)} to {printed(high)}"
+        said.append(f"Heads of a layer are {alike} ({told}).")
+    return " ".join(said)
 
 
 def _words(pairs: dict[str, np.ndarray], name: str) -> list[str]:

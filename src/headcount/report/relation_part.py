@@ -29,12 +29,21 @@ def relation_part(source: Source) -> dict[str, Any] | None:
     numbers = {tuple(row): place for place, row in enumerate(asked[_ASKED].values.tolist())}
     questions = [_question(row) for row in asked.to_dict("records")]
     return {
-        "split": str(held["split"].iloc[0]),
-        "tests": int(held["p_adjusted"].notna().sum()),
+        "note": _note(str(held["split"].iloc[0]), int(held["p_adjusted"].notna().sum())),
         "questions": questions,
         "heads": _by_head(source, held, numbers),
         "best": _best(source, held, _promised(frame), numbers),
     }
+
+
+def _note(split: str, tests: int) -> str:
+    """How heads were chosen, and what is faded."""
+    halves = ", chosen on one half of the sentences and measured on the other,"
+    return (
+        f"The best head of each relation{halves if split == 'report' else ''} against the best "
+        "fixed offset. Faded rows are less than 10 points above it, or not beyond chance after "
+        f"correction for {tests:,} tests."
+    )
 
 
 def _measured(frame: pd.DataFrame) -> pd.DataFrame:
@@ -45,15 +54,10 @@ def _measured(frame: pd.DataFrame) -> pd.DataFrame:
     return held.assign(gain=held["accuracy"] - held["baseline"].fillna(0))
 
 
-def _question(row: dict[Any, Any]) -> list[Any]:
-    return [
-        str(row["stack"]),
-        str(row["relation"]),
-        str(row["direction"]),
-        int(row["n"]),
-        figure(row["baseline"], 3),
-        figure(row["offset"]),
-    ]
+def _question(row: dict[Any, Any]) -> dict[str, Any]:
+    words = {name: str(row[name]) for name in _ASKED}
+    numbers = {"baseline": figure(row["baseline"], 3), "offset": figure(row["offset"])}
+    return {**words, "n": int(row["n"]), **numbers}
 
 
 def _by_head(

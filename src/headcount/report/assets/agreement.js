@@ -1,49 +1,46 @@
-import { $, el, num, option, plural, range, sv, unmeasured } from "./dom.js";
-import { D, cols, missing, present } from "./data.js";
-import { css, inkOn, shade } from "./colour.js";
-import { on } from "./state.js";
+import { $, el, num, option, plural, put, range, sv, when } from "./dom.js";
+import { D, cols, gap, present, ranked, tag } from "./data.js";
+import { shade, tint } from "./colour.js";
+import { headChart, words } from "./chart.js";
+import { on, view } from "./state.js";
 import { headPoint } from "./glyph.js";
-import { saver } from "./save.js";
+import { tables } from "./save.js";
 // Do measures rank heads alike? One cell a pair, then the heads behind the chosen cell, by rank.
 const G = D.agreement, SCALE = { diverging: true, domain: [-1, 1] };
-let pair = null, agStack = "all";
+let pair = [], agStack = "all";
 const found = (a, b) => G.rows.find(r => r[2] === agStack && (r[0] === a && r[1] === b || r[0] === b && r[1] === a));
-const title = id => cols.get(id)?.title || id[0].toUpperCase() + id.slice(1);
-function agCell(a, b, r) {
-  if (a === b) return el("td", { class: "self" });
-  if (!r || r[3] == null) return el("td", {}, el("div", { class: "ph", title: "not measured" }, el("span", { class: "vh", text: "not measured" })));
-  const rgb = shade(SCALE, r[3]);
-  return el("td", {}, el("button", { "aria-pressed": pair?.includes(a) && pair.includes(b), "aria-label": `${title(a)} and ${title(b)}: ${num(r[3])}`, text: num(r[3]), css: { "background-color": css(rgb), color: inkOn(rgb) }, onclick: () => { pair = [a, b]; drawAgreement(); } }));
+const measure = id => cols.get(id)?.title || id[0].toUpperCase() + id.slice(1);
+function agCell(a, b) {
+  const value = found(a, b)?.[3];
+  if (value == null) return el("td", {}, el("div", { class: "ph", title: "not measured" }, el("span", { class: "vh", text: "not measured" })));
+  const button = el("button", { "aria-pressed": pair.includes(a) && pair.includes(b), "aria-label": `${measure(a)} and ${measure(b)}: ${num(value)}`, text: num(value), onclick: () => { pair = [a, b]; drawAgreement(); } });
+  tint(button, shade(SCALE, value));
+  return el("td", {}, button);
 }
 function agMatrix() {
-  const m = G.measures;
-  return el("table", { class: "agm" }, el("tbody", {}, m.slice(1).map((a, k) => el("tr", {}, el("th", { scope: "row", text: title(a) }, !cols.has(a) && " ", !cols.has(a) && el("span", { class: "tag", text: "not measured" })), m.slice(0, k + 1).map(b => agCell(a, b, found(a, b))))), el("tr", { class: "low" }, el("td"), m.slice(0, -1).map(b => el("th", { scope: "col", text: title(b) })))));
+  const m = G.measures, row = (a, k) => el("tr", {}, el("th", { scope: "row", text: measure(a) }, !cols.has(a) && [" ", tag("not measured")]), m.slice(0, k + 1).map(b => agCell(a, b)));
+  return el("table", { class: "agm" }, el("tbody", {}, m.slice(1).map(row), el("tr", { class: "low" }, el("td"), m.slice(0, -1).map(b => el("th", { scope: "col", text: measure(b) })))));
 }
 function rankScatter() {
-  const box = $("#agscatter"), w = Math.max(240, Math.min(460, box.clientWidth || 400)), tall = Math.round(w * .72), pad = 30;
-  const [b, a] = pair.map(id => cols.get(id));
-  const own = present.filter(h => (agStack === "all" || h.stack === agStack) && a?.values[h.i] != null && b?.values[h.i] != null), n = own.length;
-  const ranks = c => { const o = [...own].sort((p, q) => (c.direction === "lower" ? 1 : -1) * (c.values[p.i] - c.values[q.i])); return new Map(o.map((h, k) => [h.i, k])); }, rx = ranks(a), ry = ranks(b);
-  const at = (k, room) => pad + k / Math.max(1, n - 1) * (room - 2 * pad);
-  box.replaceChildren(sv("svg", { width: w, height: tall, role: "group", "aria-label": `Heads by rank: ${a.title} across, ${b.title} down` }, sv("path", { d: `M${pad - 10} ${pad - 10}V${tall - pad + 10}M${pad - 10} ${pad - 10}H${w - pad + 10}`, class: "axis" }),
-    sv("text", { x: pad - 8, y: pad - 16, text: `1st by ${a.title} → last` }), sv("text", { transform: `translate(8 ${pad - 6}) rotate(90)`, text: `1st by ${b.title} → last` }),
-    own.map(h => headPoint(h.i, at(rx.get(h.i), w), at(ry.get(h.i), tall)))));
-  const r = found(...pair);
-  $("#agnote").textContent = `${a.title} and ${b.title}: ${G.kind} ${num(r[3])}${range(r[4], r[5])} over ${plural(r[6], "head")}, heads resampled. Corner top left: both call it important.`;
+  const w = Math.max(240, Math.min(460, $("#agscatter").clientWidth || 400)), tall = Math.round(w * .72), pad = 30, [down, across] = pair.map(id => cols.get(id));
+  const own = present.filter(h => (agStack === "all" || h.stack === agStack) && [down, across].every(c => c.values[h.i] != null));
+  const places = (c, room) => new Map(ranked(c, own).map((h, k) => [h.i, pad + k / Math.max(1, own.length - 1) * (room - 2 * pad)])), x = places(across, w), y = places(down, tall);
+  put("#agscatter", headChart(w, tall, `Heads by rank: ${across.title} across, ${down.title} down`, sv("path", { d: `M${pad - 10} ${tall - pad + 10}V${pad - 10}H${w - pad + 10}`, class: "axis" }),
+    words(pad - 8, pad - 16, `1st by ${across.title} → last`), sv("text", { transform: `translate(8 ${pad - 6}) rotate(90)`, text: `1st by ${down.title} → last` }), own.map(h => headPoint(h.i, x.get(h.i), y.get(h.i)))));
+  const [, , , value, low, high, n] = found(...pair);
+  put("#agnote", `${across.title} and ${down.title}: ${G.kind} ${num(value)}${range(low, high)} over ${plural(n, "head")}, heads resampled. Top left: both call it important.`);
 }
 function drawAgreement() {
-  $("#agmatrix").replaceChildren(agMatrix());
-  if (pair && cols.has(pair[0]) && cols.has(pair[1]) && found(...pair)) rankScatter();
+  put("#agmatrix", agMatrix());
+  if (pair.every(id => cols.has(id)) && found(...pair)) rankScatter();
 }
-const agCsv = () => [["first", "second", "stack", "value", "low", "high", "heads"], ...G.rows];
-export function agreement() {
-  const box = $("#agreement"), h2 = el("h2", { id: "ah", text: "Do measures of importance agree?" });
-  if (!G) { box.replaceChildren(h2, unmeasured("Two scores or more are needed.", missing("agreement")?.[2])); return; }
-  const first = G.rows.find(r => r[2] === "all" && cols.has(r[0]) && cols.has(r[1]) && r[0] !== "confidence") || G.rows[0];
-  pair = [first[0], first[1]];
+view(() => {
+  if (!G) { gap("#agreement", "agreement"); return; }
   const stacks = [...new Set(G.rows.map(r => r[2]))];
-  box.replaceChildren(el("div", { class: "bar" }, h2, saver(() => $("#agbox"), "agreement", agCsv), stacks.length > 1 && el("select", { "aria-label": "Heads compared", onchange: e => { agStack = e.target.value; drawAgreement(); } }, stacks.map(s => option(s, s === "all" ? "all heads" : s)))),
-    el("p", { class: "sub", text: "1: the same order of heads; 0: unrelated. Choose a cell to see the heads behind it." }),
-    el("div", { class: "halves", id: "agbox" }, el("div", { class: "scroll", id: "agmatrix" }), el("div", {}, el("div", { id: "agscatter" }), el("p", { class: "note", id: "agnote" }))));
+  pair = (G.rows.find(r => r[2] === "all" && cols.has(r[0]) && cols.has(r[1]) && r[0] !== "confidence") || G.rows[0]).slice(0, 2);
+  put("#agstack", stacks.map(s => option(s, s === "all" ? "all heads" : s)));
+  $("#agstack").hidden = stacks.length < 2;
+  when("#agstack", "change", e => { agStack = e.target.value; drawAgreement(); });
+  tables.agreement = () => [["first", "second", "stack", "value", "low", "high", "heads"], ...G.rows];
   drawAgreement(); on("theme size", drawAgreement);
-}
+});

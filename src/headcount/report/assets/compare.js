@@ -1,37 +1,47 @@
-import { $, el, num, sv } from "./dom.js";
-import { D, cols, present } from "./data.js";
-import { S, on, setCol } from "./state.js";
-import { headPoint } from "./glyph.js";
-import { headButton } from "./relations.js";
-import { saver } from "./save.js";
-// Two runs of one architecture: the chosen column in both, and the heads that changed most.
+import { $, el, num, put, sv } from "./dom.js";
+import { D, addColumn, cols, present } from "./data.js";
+import { headChart, words } from "./chart.js";
+import { S, setCol, view } from "./state.js";
+import { headButton, headPoint } from "./glyph.js";
+import { tables } from "./save.js";
+// Two runs of one architecture: the chosen column in both, and the heads that changed most. In pages of two runs alone.
 const V = D.compare;
-const chosen = () => { const c = cols.get(S.col); return c?.of ? c : cols.get(`diff-${S.col}`) || D.columns.find(x => x.of) || D.columns.find(x => x.id.startsWith("change-")); };
-function compareScatter(c, w) {
-  const first = cols.get(c.of), h = Math.round(w * .72), pad = 34, all = [...first.values, ...c.other].filter(v => v != null), a = Math.min(...all), b = Math.max(...all), at = (v, room) => pad + (v - a) / (b - a || 1) * (room - 2 * pad);
-  const own = present.filter(p => c.values[p.i] != null);
-  return sv("svg", { width: w, height: h, role: "group", "aria-label": `${first.title} in both models` }, sv("path", { d: `M${pad} ${h - pad}L${w - pad} ${pad}`, class: "axis" }), sv("text", { x: w - pad, y: h - 6, "text-anchor": "end", text: `${D.model} →` }), sv("text", { x: 4, y: 14, text: `↑ ${V.name}` }), sv("text", { x: pad, y: h - 6, text: num(a, first.fmt) }), sv("text", { x: w - pad + 4, y: pad - 4, text: num(b, first.fmt) }),
-    own.map(p => headPoint(p.i, at(first.values[p.i], w), h - at(c.other[p.i], h))));
+// Every shared column also as the second's value less the first's.
+function difference(c, { values: other, lo = null, hi = null }) {
+  const values = c.values.map((v, i) => v == null || other[i] == null ? null : other[i] - v), far = Math.max(1e-9, ...values.map(v => Math.abs(v ?? 0)));
+  return { ...c, id: `diff-${c.id}`, of: c.id, group: "Second less first", title: `Δ ${c.title}`, values, other, lo, hi, p: null, diverging: true, domain: [-far, far],
+    more: `more in ${V.name}`, fmt: c.fmt.startsWith("+") ? c.fmt : "+" + c.fmt, meaning: `${c.title} in ${V.name} less that in ${D.model}. ${c.meaning}` };
+}
+for (const c of [...V.changes, ...Object.entries(V.columns).filter(([id]) => cols.has(id)).map(([id, other]) => difference(cols.get(id), other))]) { D.columns.push(c); addColumn(c); }
+const changes = D.columns.filter(c => c.of || c.id.startsWith("change-"));
+
+function compareScatter(c) {
+  const w = Math.max(240, Math.min(520, $("#chscatter").clientWidth || 420)), h = Math.round(w * .72), pad = 34, first = cols.get(c.of), own = present.filter(p => c.values[p.i] != null);
+  const all = own.flatMap(p => [first.values[p.i], c.other[p.i]]), a = Math.min(...all), b = Math.max(...all), at = (v, room) => pad + (v - a) / (b - a || 1) * (room - 2 * pad);
+  return headChart(w, h, `${first.title} in both models`, sv("path", { d: `M${pad} ${h - pad}L${w - pad} ${pad}`, class: "axis" }), words(w - pad, h - 6, `${D.model} →`, "end"), words(4, 14, `↑ ${V.name}`),
+    words(pad, h - 6, num(a, first.fmt)), words(w, pad - 8, num(b, first.fmt), "end"), own.map(p => headPoint(p.i, at(first.values[p.i], w), h - at(c.other[p.i], h))));
 }
 function changeTable(c) {
-  const far = c.id === "change-cosine" ? v => -v : Math.abs, rows = present.filter(p => c.values[p.i] != null).sort((p, q) => far(c.values[q.i]) - far(c.values[p.i])).slice(0, 10);
-  const cells = i => c.of ? [cols.get(c.of).values[i], c.other[i], c.values[i]] : [c.values[i], c.lo?.[i], c.hi?.[i]], names = c.of ? [D.model, V.name, "difference"] : [c.title, "low", "high"];
-  return el("table", {}, el("thead", {}, el("tr", {}, ["head", ...names].map((t, k) => el("th", { scope: "col", class: k ? "r" : "", text: t })))), el("tbody", {}, rows.map(p => el("tr", {}, el("td", {}, headButton(p.i)), cells(p.i).map((v, k) => el("td", { class: "r", text: num(v, c.of && k < 2 ? cols.get(c.of).fmt : c.fmt) }))))));
+  const far = c.id === "change-cosine" ? v => -v : Math.abs, rows = present.filter(p => c.values[p.i] != null).sort((p, q) => far(c.values[q.i]) - far(c.values[p.i])).slice(0, 10), first = cols.get(c.of);
+  const names = first ? [D.model, V.name, "difference"] : [c.title, "low", "high"], cells = i => first ? [num(first.values[i], first.fmt), num(c.other[i], first.fmt), num(c.values[i], c.fmt)] : [c.values[i], c.lo?.[i], c.hi?.[i]].map(v => num(v, c.fmt));
+  return el("table", {}, el("thead", {}, el("tr", {}, ["head", ...names].map((text, k) => el("th", { scope: "col", class: k ? "r" : "", text })))),
+    el("tbody", {}, rows.map(p => el("tr", {}, el("td", {}, headButton(p.i)), cells(p.i).map(text => el("td", { class: "r", text }))))));
 }
-function drawCompare() {
-  const c = chosen();
+function moved(way) {
+  const own = V.roles.filter(r => r[3] === way), named = own.slice(0, 8).map(([i, role, label], k) => [k ? ", " : ": ", headButton(i), ` ${role} (${label})`]);
+  return [`${own.length} roles ${way}`, named, own.length > 8 ? " and more. " : ". "];
+}
+view(() => {
+  const c = cols.get(S.col)?.of || S.col?.startsWith("change-") ? cols.get(S.col) : cols.get(`diff-${S.col}`) || changes[0];
   if (!c) return;
-  $("#chname").textContent = c.of ? cols.get(c.of).title : c.title;
-  $("#chscatter").replaceChildren(...(c.of ? [compareScatter(c, Math.max(240, Math.min(520, $("#chscatter").clientWidth || 420)))] : []));
-  $("#chtable").replaceChildren(changeTable(c));
-}
-export function compare() {
-  if (!V) return;
-  const names = D.columns.filter(c => c.of || c.id.startsWith("change-"));
+  put("#chname", c.of ? cols.get(c.of).title : c.title);
+  put("#chscatter", c.of && compareScatter(c));
+  put("#chtable", changeTable(c));
+}, "col size");
+view(() => {
   $("#compare").hidden = false;
-  $("#compare").replaceChildren(el("div", { class: "bar" }, el("h2", { id: "ch", text: `${D.model} and ${V.name}` }), saver(() => $("#chbox"), "comparison", () => [["column", "head", "first", "second", "difference"], ...D.columns.filter(c => c.of).flatMap(c => present.map(h => [c.of, h.id, cols.get(c.of).values[h.i], c.other[h.i], c.values[h.i]]))])),
-    el("p", { class: "sub" }, el("span", { id: "chname" }), " in both models: on the line nothing changed. Follows the column of the grid; ", names.slice(0, 4).map((c, k) => [k ? ", " : "colour by ", el("button", { class: "inline", text: c.title, onclick: () => setCol(c.id) })]), "."),
-    V.roles.length ? el("p", { class: "sub" }, ["won", "lost"].flatMap(way => { const own = V.roles.filter(r => r[3] === way); return [` ${own.length} roles ${way}`, own.length ? ": " : ". ", own.slice(0, 8).flatMap(([i, role, label], k) => [k ? ", " : "", headButton(i), ` ${role} (${label})`]), own.length > 8 ? " and more." : own.length ? "." : ""]; })) : "",
-    el("div", { class: "halves", id: "chbox" }, el("div", { id: "chscatter" }), el("div", { class: "scroll", id: "chtable", tabindex: 0, role: "region", "aria-label": "Heads that changed most" })));
-  drawCompare(); on("col size", drawCompare);
-}
+  put("#ch", `${D.model} and ${V.name}`);
+  put("#chcols", changes.slice(0, 4).map((c, k) => [k ? ", " : "", el("button", { class: "inline", text: c.title, onclick: () => setCol(c.id) })]));
+  put("#chroles", V.roles.length ? ["won", "lost"].map(moved) : "");
+  tables.comparison = () => [["column", "head", "first", "second", "difference"], ...changes.filter(c => c.of).flatMap(c => present.map(h => [c.of, h.id, cols.get(c.of).values[h.i], c.other[h.i], c.values[h.i]]))];
+});

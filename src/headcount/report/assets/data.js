@@ -1,4 +1,4 @@
-import { $, inflate, num } from "./dom.js";
+import { $, el, inflate, num, put } from "./dom.js";
 // The run as the page knows it. Heads are implied: stacks by layers by heads, in order.
 export const D = JSON.parse($("#headcount-data").textContent);
 const numbers = JSON.parse(new TextDecoder().decode(await inflate("numbers")));
@@ -12,40 +12,55 @@ for (const s of D.stacks) {
   for (let layer = 0; layer < s.layers; layer++)
     for (let index = 0; index < s.heads; index++)
       heads.push({ i: heads.length, stack: s.id, layer, index, id: `${s.id}.${layer}.${index}` });
+  s.end = heads.length;
 }
 export const byId = new Map(heads.map(h => [h.id, h.i]));
 export const stackOf = id => D.stacks.find(s => s.id === id);
 export const absent = new Set(D.absent);
 export const present = heads.filter(h => !absent.has(h.i));
 
-// Numbers come as whole multiples of a unit, bounds as distances from the value.
-for (const c of D.columns) if (c.u) {
+// Columns. Numbers come as whole multiples of a unit, bounds as distances from the value.
+export const cols = new Map();
+function unpack(c) {
   const far = (d, sign, i) => d == null ? null : (c.values[i] + sign * d) * c.u;
   if (c.lo) { c.lo = c.lo.map((d, i) => far(d, -1, i)); c.hi = c.hi.map((d, i) => far(d, 1, i)); }
   c.values = c.values.map(v => v == null ? null : v * c.u);
 }
-// Two runs: every shared column also as the second's value less the first's.
-for (const c of D.compare?.changes || []) D.columns.push(c);
-for (const [id, { values: other, lo = null, hi = null }] of Object.entries(D.compare?.columns || {})) {
-  const c = D.columns.find(x => x.id === id);
-  if (!c) continue;
-  const values = c.values.map((v, i) => v == null || other[i] == null ? null : other[i] - v);
-  const far = Math.max(1e-9, ...values.map(v => Math.abs(v ?? 0)));
-  D.columns.push({ ...c, id: `diff-${id}`, group: "Second less first", title: `Δ ${c.title}`, values, other, of: id, lo, hi, p: null, diverging: true,
-    domain: [-far, far], more: `more in ${D.compare.name}`, fmt: c.fmt.startsWith("+") ? c.fmt : "+" + c.fmt, meaning: `${c.title} in ${D.compare.name} less that in ${D.model}. ${c.meaning}` });
+// The first is the most important, or has the largest value.
+export function ranked(c, list) {
+  const sign = c.direction === "lower" ? 1 : -1, known = list.filter(h => c.values[h.i] != null);
+  return known.sort((a, b) => sign * (c.values[a.i] - c.values[b.i]));
 }
-export const cols = new Map(D.columns.map(c => [c.id, c]));
-for (const c of D.columns) {
-  const sign = c.direction === "lower" ? 1 : -1, known = heads.filter(h => c.values[h.i] != null);
-  c.known = known.length;
+export function addColumn(c) {
+  cols.set(c.id, c);
   c.rank = [];
-  known.sort((a, b) => sign * (c.values[a.i] - c.values[b.i])).forEach((h, k) => { c.rank[h.i] = k + 1; });
+  c.known = ranked(c, heads).map((h, k) => { c.rank[h.i] = k + 1; }).length;
+}
+for (const c of D.columns) { if (c.u) unpack(c); addColumn(c); }
+// The columns of each question: [["How much it matters", [column, ...]], ...].
+export function byGroup(list) {
+  const groups = new Map();
+  for (const c of list) groups.set(c.group, [...groups.get(c.group) || [], c]);
+  return [...groups];
 }
 export const show = (c, i) => num(c.values[i], c.fmt);
+export const standing = (c, i) => `${c.title} ${c.values[i] == null ? "not measured" : `${show(c, i)}, rank ${c.rank[i]} of ${c.known}`}`;
+
+// Roles.
 export const kinds = new Map(D.kinds.map(k => [k.id, k]));
 export const verdicts = i => D.roles?.[i] || [];
+export const rolesOf = i => [...new Set(verdicts(i).map(v => v.role))];
 export const mainRole = i => verdicts(i)[0] || { role: "none" };
 export const hasRole = (i, role) => role === "none" ? !verdicts(i).length : verdicts(i).some(v => v.role === role);
 export const roleCount = role => present.filter(h => hasRole(h.i, role)).length;
-export const roleNames = i => D.roles ? [...new Set(verdicts(i).map(v => kinds.get(v.role).title))].join(", ").toLowerCase() || "no role found" : "roles not judged";
-export const missing = id => D.missing.find(m => m[0] === id);
+export const roleNames = i => absent.has(i) ? "removed" : D.roles ? rolesOf(i).join(", ") || "no role found" : "roles not judged";
+
+// What was not measured is hatched, and told with the command that measures it; a command breaks between its words alone.
+export const command = how => how && el("code", {}, how.split(" ").map((word, k) => [k ? " " : "", el("span", { class: "nb", text: word })]));
+export const tag = text => el("span", { class: "tag", text });
+export function unmeasured(key, said) {
+  const [, title, how] = D.missing.find(m => m[0] === key) || [];
+  return el("p", { class: "ph unmeasured" }, tag("not measured"), ` ${said || title || ""} `, command(how));
+}
+// A section of which the run holds nothing keeps its title.
+export const gap = (id, key) => put(id, $(`${id} h2`), unmeasured(key));

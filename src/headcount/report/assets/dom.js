@@ -2,6 +2,9 @@
 const NS = "http://www.w3.org/2000/svg";
 export const $ = (query, root = document) => root.querySelector(query);
 export const $$ = (query, root = document) => [...root.querySelectorAll(query)];
+export const when = (query, event, f) => $(query).addEventListener(event, f);
+export const page = document.documentElement;
+export const put = (query, ...kids) => $(query).replaceChildren(...kids.flat(Infinity).filter(kid => kid != null && kid !== false));
 
 // Numbers and maps lie in the page as base64 of deflated bytes.
 export async function inflate(id) {
@@ -21,12 +24,12 @@ function fill(node, attributes, kids) {
 }
 export const el = (tag, attributes = {}, ...kids) => fill(document.createElement(tag), attributes, kids);
 export const sv = (tag, attributes = {}, ...kids) => fill(document.createElementNS(NS, tag), attributes, kids);
+export const option = (value, text, selected) => el("option", { value, text, selected });
 
 // A number by a Python format such as ".2f", "+.3g" or ".2e"; what was not measured is a dash.
 export function num(value, spec = ".2f") {
   if (value == null || Number.isNaN(value)) return "–";
-  const [, plus, digits, kind] = /(\+?)\.?(\d*)([fge]?)/.exec(spec);
-  const n = digits === "" ? 2 : +digits;
+  const [, plus, digits, kind] = /(\+?)\.?(\d*)([fge]?)/.exec(spec), n = digits === "" ? 2 : +digits;
   let text = kind === "g" ? String(+value.toPrecision(n || 1)) : kind === "e" ? value.toExponential(n) : value.toFixed(n);
   if (/^-0(\.0*)?$/.test(text)) text = text.slice(1);
   return (plus && value > 0 ? "+" : "") + text.replace(/-/g, "−");
@@ -36,13 +39,8 @@ export const range = (lo, hi, spec) => lo == null ? "" : ` [${num(lo, spec)}, ${
 export const pct = value => value == null ? "–" : `${Math.round(value * 100)} %`;
 export const pval = p => p == null ? "not tested" : p < .001 ? "p < .001" : `p = ${p.toFixed(3).replace(/^0/, "")}`;
 export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+export const clamp = (v, low, high) => Math.max(low, Math.min(high, v));
 
 // A token as people read it: nothing invisible, nothing that turns the text around.
 const NAMED = { " ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥" };
 export const visible = token => token.replace(/[\p{C}\p{Z}]/gu, c => NAMED[c] || `⟨${c.codePointAt(0).toString(16).padStart(4, "0")}⟩`) || "∅";
-
-// What was not measured is hatched and says so.
-// A command breaks between its words alone.
-export const command = how => how && el("code", {}, how.split(" ").map((word, k) => [k ? " " : "", el("span", { class: "nb", text: word })]));
-export const unmeasured = (what, how) => el("p", { class: "ph unmeasured" }, el("span", { class: "tag", text: "not measured" }), ` ${what} `, command(how));
-export const option = (value, text, chosen) => el("option", { value, text, selected: chosen });

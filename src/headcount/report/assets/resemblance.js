@@ -1,34 +1,36 @@
-import { $, el, num, sv, unmeasured } from "./dom.js";
-import { D, absent, heads, missing, stackOf } from "./data.js";
-import { S, on, pressed } from "./state.js";
+import { $, clamp, el, put, sv } from "./dom.js";
+import { D, heads, present, stackOf, unmeasured } from "./data.js";
+import { headChart, words } from "./chart.js";
+import { S, on, pressed, view } from "./state.js";
 import { headPoint } from "./glyph.js";
-import { saver } from "./save.js";
 // A map of the heads of one stack: near on it means alike; lines go to the five truly nearest.
-let shown = null, xy = null;
+const PAD = 20;
+let shown = null, xy = null, wide = 0;
+// As tall as the screen has room for below the grid, which stays where it is.
+const roomBelow = box => innerHeight - box.getBoundingClientRect().top + $("#over").getBoundingClientRect().top - 78;
 function drawMap() {
-  const s = stackOf(shown), own = heads.filter(h => h.stack === shown && !absent.has(h.i) && D.map.x[h.i] != null), { x, y } = D.map;
-  const w = Math.max(260, $("#map").clientWidth || 520), room = innerHeight - $("#map").getBoundingClientRect().top + $(".over").getBoundingClientRect().top - 78, tall = Math.round(Math.min(300, w * .58, Math.max(190, room))), pad = 20;
+  const box = $("#map"), { x, y } = D.map, own = present.filter(h => h.stack === shown && x[h.i] != null);
+  const w = Math.max(240, box.clientWidth || 520), tall = Math.round(clamp(roomBelow(box), 190, 300));
   const ends = v => [Math.min(...own.map(h => v[h.i])), Math.max(...own.map(h => v[h.i]))], [x0, x1] = ends(x), [y0, y1] = ends(y);
-  const k = Math.min((w - 2 * pad) / (x1 - x0 || 1), (tall - 2 * pad) / (y1 - y0 || 1)), unit = [.5, .2, .1, .05, .02, .01].find(u => u * k < w / 4) || .01;
+  const k = Math.min((w - 2 * PAD) / (x1 - x0 || 1), (tall - 2 * PAD) / (y1 - y0 || 1)), unit = [.5, .2, .1, .05, .02, .01].find(u => u * k < w / 4) || .01, bar = unit * k;
+  wide = w;
   xy = i => [w / 2 + (x[i] - (x0 + x1) / 2) * k, tall / 2 + (y[i] - (y0 + y1) / 2) * k];
-  $("#map").replaceChildren(sv("svg", { width: w, height: tall, role: "group", "aria-label": `Map of heads, ${s.title}` }, sv("g", { id: "mlinks" }), own.map(h => headPoint(h.i, ...xy(h.i), .75)), sv("g", { id: "mlabel" }),
-    sv("path", { d: `M${w - unit * k - 4} ${tall - 4}h${unit * k}m0 -3v6m${-unit * k} -6v6`, class: "axis" }), sv("text", { x: w - unit * k / 2 - 4, y: tall - 10, "text-anchor": "middle", text: `${unit} nats` })));
-  const f = D.map.silhouette[shown], stress = D.map.stress[shown];
-  $("#mapnote").textContent = [`Distance of maps (Clark et al. 2019, figure 6).`, stress != null && `Stress ${num(stress)}: read neighbourhoods, not exact distances.`, f && `Heads of a layer ${f[0] > f[2] ? "are more alike than chance" : "are no more alike than chance"} (silhouette ${num(f[0])}, shuffled ${num(f[1])} to ${num(f[2])}).`].filter(Boolean).join(" ");
-  pressed("[data-mapstack]", b => b.dataset.mapstack === shown);
-  links();
+  put("#map", headChart(w, tall, `Map of heads, ${stackOf(shown).title}`, sv("g", { id: "mlinks" }), own.map(h => headPoint(h.i, ...xy(h.i), .75)), sv("g", { id: "mlabel" }),
+    sv("path", { d: `M${w - bar - 4} ${tall - 4}h${bar}m0 -3v6m${-bar} -6v6`, class: "axis" }), words(w - bar / 2 - 4, tall - 10, `${unit} nats`, "middle")));
+  put("#mapnote", D.map.notes[shown]);
+  pressed("mapstack", shown);
+  nearest();
 }
-function links() {
-  const h = heads[S.head], here = h.stack === shown && D.map.x[h.i] != null;
-  const [a, b] = here ? xy(h.i) : [0, 0];
-  $("#mlinks").replaceChildren(...(here ? D.map.near[h.i].slice(0, 5) : []).map(([j]) => { const [c, d] = xy(j); return sv("line", { x1: a, y1: b, x2: c, y2: d, class: "near" }); }));
-  $("#mlabel").replaceChildren(...(here ? [sv("text", { x: a + 12, y: b - 9, class: "name", text: h.id })] : []));
+function nearest() {
+  const h = heads[S.head], here = h.stack === shown && D.map.x[h.i] != null, [a, b] = here ? xy(h.i) : [], late = a > wide - 90;
+  put("#mlinks", here && D.map.near[h.i].slice(0, 5).map(([j]) => { const [x2, y2] = xy(j); return sv("line", { x1: a, y1: b, x2, y2, class: "near" }); }));
+  put("#mlabel", here && words(a + (late ? -12 : 12), Math.max(12, b - 9), h.id, late ? "end" : "start", "name"));
 }
-const follow = () => { if (heads[S.head].stack === shown) links(); else { shown = heads[S.head].stack; drawMap(); } };
-export function resemblance() {
-  if (!D.map) { $("#map").replaceChildren(unmeasured("Distances between heads.", missing("pairs")?.[2])); return; }
-  shown = heads[S.head].stack;
-  if (D.stacks.length > 1) $("#mapstacks").replaceChildren(...D.stacks.map(s => el("button", { class: "btn", "data-mapstack": s.id, text: s.id, onclick: () => { shown = s.id; drawMap(); } })));
-  $("#save-map").replaceWith(saver(() => $("#map"), "map"));
-  drawMap(); on("head", follow); on("size", drawMap);
-}
+const follow = stack => { shown = stack; drawMap(); };
+view(() => {
+  if (!D.map) { put("#map", unmeasured("pairs")); return; }
+  if (D.stacks.length > 1) put("#mapstacks", D.stacks.map(s => el("button", { class: "btn", "data-mapstack": s.id, text: s.id, onclick: () => follow(s.id) })));
+  follow(heads[S.head].stack);
+  on("head", () => heads[S.head].stack === shown ? nearest() : follow(heads[S.head].stack));
+  on("size", drawMap);
+});

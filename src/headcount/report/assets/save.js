@@ -1,22 +1,21 @@
-import { $$, el, sv } from "./dom.js";
-import { D } from "./data.js";
+import { $, $$, el, sv, when } from "./dom.js";
+import { D, present, rolesOf } from "./data.js";
 // Any part of the page as a picture: its text, boxes, drawings and canvases are written anew as one SVG.
 const LOOK = ["fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
-const clear = colour => !colour || /^(transparent|rgba\(.*, 0\))$/.test(colour);
 
 function dressed(node) {
   const copy = node.cloneNode(false), seen = getComputedStyle(node);
-  for (const key of LOOK) { const v = seen.getPropertyValue(key); if (v && node.nodeType === 1) copy.setAttribute(key, v); }
+  for (const key of LOOK) { const v = seen.getPropertyValue(key); if (v) copy.setAttribute(key, v); }
   for (const key of ["class", "tabindex", "data-head", "role", "aria-label"]) copy.removeAttribute(key);
   for (const kid of node.childNodes) copy.append(kid.nodeType === 1 ? dressed(kid) : kid.cloneNode());
   return copy;
 }
 function* pieces(node, x0, y0) {
-  const box = node.getBoundingClientRect(), seen = getComputedStyle(node), x = box.left - x0, y = box.top - y0;
-  if (seen.display === "none" || seen.visibility === "hidden" || node.matches(".save,.vh,select,input,dialog") || !box.width) return;
-  if (node.localName === "svg") { const copy = dressed(node); for (const [k, v] of Object.entries({ x, y, width: box.width, height: box.height })) copy.setAttribute(k, v); yield copy; return; }
-  if (node.localName === "canvas") { yield sv("image", { x, y, width: box.width, height: box.height, href: node.toDataURL(), "image-rendering": "pixelated", preserveAspectRatio: "none" }); return; }
-  if (!clear(seen.backgroundColor)) yield sv("rect", { x, y, width: box.width, height: box.height, fill: seen.backgroundColor, opacity: seen.opacity });
+  const { left, top, width, height } = node.getBoundingClientRect(), seen = getComputedStyle(node), box = { x: left - x0, y: top - y0, width, height };
+  if (seen.display === "none" || seen.visibility === "hidden" || node.matches("[data-save],.vh,select,input,dialog") || !width) return;
+  if (node.localName === "svg") { const copy = dressed(node); for (const k in box) copy.setAttribute(k, box[k]); yield copy; return; }
+  if (node.localName === "canvas") { yield sv("image", { ...box, href: node.toDataURL(), "image-rendering": "pixelated", preserveAspectRatio: "none" }); return; }
+  if (!/, 0\)$/.test(seen.backgroundColor)) yield sv("rect", { ...box, fill: seen.backgroundColor, opacity: seen.opacity });
   for (const kid of node.childNodes) {
     if (kid.nodeType === 1) yield* pieces(kid, x0, y0);
     else if (kid.nodeType === 3 && kid.data.trim()) {
@@ -28,26 +27,39 @@ function* pieces(node, x0, y0) {
   }
 }
 function picture(node) {
-  const box = node.getBoundingClientRect(), pad = 12, w = Math.ceil(box.width + 2 * pad), h = Math.ceil(box.height + 2 * pad);
-  const paper = getComputedStyle(document.body).backgroundColor;
-  const svg = sv("svg", { xmlns: "http://www.w3.org/2000/svg", width: w, height: h, viewBox: `0 0 ${w} ${h}` }, sv("rect", { width: w, height: h, fill: paper }), [...pieces(node, box.left - pad, box.top - pad)]);
-  return { text: new XMLSerializer().serializeToString(svg), w, h };
+  const box = node.getBoundingClientRect(), pad = 12, width = Math.ceil(box.width + 2 * pad), height = Math.ceil(box.height + 2 * pad);
+  const svg = sv("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` },
+    sv("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }), [...pieces(node, box.left - pad, box.top - pad)]);
+  return { text: new XMLSerializer().serializeToString(svg), width, height };
 }
-export function download(blob, name) {
-  const url = URL.createObjectURL(blob);
+function download(part, name, type) {
+  const url = URL.createObjectURL(new Blob([part], { type }));
   el("a", { href: url, download: `headcount-${D.model}-${name}`.replace(/[^\w.-]+/g, "-") }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
-const saveSvg = (node, name) => download(new Blob([picture(node).text], { type: "image/svg+xml" }), `${name}.svg`);
 async function savePng(node, name) {
-  const { text, w, h } = picture(node), image = new Image(), canvas = el("canvas", { width: 2 * w, height: 2 * h });
+  const { text, width, height } = picture(node), image = new Image(), canvas = el("canvas", { width: 2 * width, height: 2 * height });
   image.src = "data:image/svg+xml," + encodeURIComponent(text);
   await image.decode();
-  canvas.getContext("2d").drawImage(image, 0, 0, 2 * w, 2 * h);
-  canvas.toBlob(blob => download(blob, `${name}.png`));
+  canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
+  canvas.toBlob(blob => download(blob, `${name}.png`, "image/png"));
 }
-// Numbers and names of ours alone: a cell never begins a formula.
+// Tables by the name of what they stand for. Numbers and names of ours alone, and a cell never begins a formula.
+export const tables = { heads: headTable };
 const csvCell = v => v == null ? "" : typeof v === "number" ? String(v) : `"${String(v).replace(/^[=+\-@\t\r]/, "'$&").replace(/"/g, '""')}"`;
-export const saveCsv = (rows, name) => download(new Blob([rows.map(r => r.map(csvCell).join(",")).join("\n") + "\n"], { type: "text/csv" }), `${name}.csv`);
-export const saver = (node, name, rows) => el("span", { class: "save" }, ...[["SVG", () => saveSvg(node(), name)], ["PNG", () => savePng(node(), name)], rows && ["CSV", () => saveCsv(rows(), name)]].filter(Boolean)
-  .map(([text, f]) => el("button", { class: "btn tiny", "aria-label": `Save ${name} as ${text}`, text, onclick: f })));
+const saveCsv = name => download(tables[name]().map(r => r.map(csvCell).join(",")).join("\n") + "\n", `${name}.csv`, "text/csv");
+function headTable() {
+  const parts = c => [["", c.values], ["_low", c.lo], ["_high", c.hi], [c.corrected ? "_p_adjusted" : "_p", c.p]].filter(([, list]) => list);
+  const wide = D.columns.filter(c => !c.of).flatMap(c => parts(c).map(([end, list]) => [c.id + end, list]));
+  return [["head", "roles", ...wide.map(w => w[0])], ...present.map(h => [h.id, rolesOf(h.i).join(" "), ...wide.map(w => w[1][h.i])])];
+}
+// Wherever the page says data-save="name" data-of="#what", there are buttons.
+export function savers() {
+  for (const box of $$("[data-save]")) {
+    const { save: name, of } = box.dataset, button = (kind, onclick) => box.append(el("button", { class: "btn tiny", "aria-label": `Save ${name} as ${kind}`, text: kind, onclick }));
+    button("SVG", () => download(picture($(of)).text, `${name}.svg`, "image/svg+xml"));
+    button("PNG", () => savePng($(of), name));
+    if (tables[name] && name !== "heads") button("CSV", () => saveCsv(name));
+  }
+  when("#csv", "click", () => saveCsv("heads"));
+}
