@@ -45,8 +45,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(to_strict(found), indent=1) + "\n"
     (given.out / f"{NAME}.json").write_text(text)
-    if found["shares"]:
-        draw(found["shares"], given.out / f"{NAME}.svg")
+    draw(given.out, given.out)
 
 
 def looked() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`python -m experiments.patterns.sheets DIR --order N`: pictures to label by, 36 maps a sheet.
+"""`python -m experiments.patterns.sheets DIR --order N [--draw 2]`: pictures, 36 maps a sheet.
 
 A sheet shows nothing but the maps and their numbers on it; red marks at the margin are specials.
 """
@@ -63,8 +63,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--order", type=int, required=True, help="seed of the order: 1, 2, 3")
+    parser.add_argument("--draw", choices=[1, 2], type=int, default=1, help="which draw of maps")
     given = parser.parse_args()
-    maps = read_maps(HERE / "looked_at" / "maps.npz")
+    maps = read_maps(HERE / "looked_at" / ("second" if given.draw == 2 else "") / "maps.npz")
     sheets(maps, order(len(maps), given.order), given.folder)
 
 

@@ -15,7 +15,8 @@ class Kept(NamedTuple):
 
     weights: NDArray[np.float32]
     special: NDArray[np.bool_]
-    segment: NDArray[np.int64]
+    #: The number of each token's text; None where a drawing does not tell.
+    segment: NDArray[np.int64] | None
 
 
 def write_maps(path: Path, maps: Sequence[Any]) -> None:

@@ -73,8 +73,8 @@ def test_a_causal_sink_is_vertical(by: str) -> None:
 
 @pytest.mark.parametrize("by", JUDGES)
 def test_a_single_text_has_no_block(by: str) -> None:
-    maps, special, _ = drawn("block", 40)
-    assert classify(maps, special, by=by) != ["block"]  # type: ignore[arg-type]
+    maps, special, segment = drawn("block", 40)
+    assert classify(maps, special, 0 * segment, by=by) != ["block"]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -26,8 +26,9 @@ def classify(
 ) -> list[str]:
     """The pattern of each map: `[query, key]`, or `[head, query, key]` of one text.
 
-    `special` marks the places that the tokenizer added, `segment` the text of a pair that a token
-    belongs to (0 or 1); left out, there are none, and one text. Rows of padding must be cut off.
+    `special` marks the places that the tokenizer added; left out, there are none. `segment` numbers
+    the texts that tokens belong to: all 0 is a single text, which has no blocks; left out, they are
+    not known, and a block is told by its look. Rows of padding must be cut off.
 
     >>> classify(torch.eye(12))
     ['diagonal']
@@ -35,18 +36,21 @@ def classify(
     maps = torch.as_tensor(maps)
     maps = maps[None] if maps.dim() == 2 else maps
     _check(maps)
-    none = torch.zeros(maps.shape[-1], dtype=torch.long, device=maps.device)
-    marks = none.bool() if special is None else torch.as_tensor(special, device=maps.device).bool()
-    texts = none if segment is None else torch.as_tensor(segment, device=maps.device).long()
+    none = torch.zeros(maps.shape[-1], dtype=torch.bool, device=maps.device)
+    marks = none if special is None else torch.as_tensor(special, device=maps.device).bool()
+    texts = None if segment is None else torch.as_tensor(segment, device=maps.device).long()
     return [PATTERNS[number] for number in numbers_of(maps, marks, texts, by).tolist()]
 
 
-def numbers_of(maps: Tensor, special: Tensor, segment: Tensor, by: Judge = "network") -> Tensor:
+def numbers_of(
+    maps: Tensor, special: Tensor, segment: Tensor | None, by: Judge = "network"
+) -> Tensor:
     """The places in PATTERNS `[head]`; nothing is checked."""
     if by == "rule":
         return Rule()(maps, special, segment)
     scores: Tensor = network(str(maps.device))(pictures(maps, special, segment))
-    if not bool((segment > 0).any()):  # a single text has no blocks, by definition
+    if segment is not None and not bool((segment != segment[0]).any()):
+        # A single text has no blocks, by definition.
         scores[:, PATTERNS.index("block")] = -torch.inf
     return scores.argmax(-1)
 

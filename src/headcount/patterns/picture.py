@@ -14,15 +14,16 @@ CHANNELS = 4
 
 #: The weight that is drawn as full ink: this quantile of the picture, as a viewer would scale it.
 _FULL = 0.99
-#: Cells of one text in a pair of texts; channels of a single text have none.
+#: The lift of a map that puts all its weight on a column as wide as a pixel.
 _MOST = float(torch.log1p(torch.tensor(float(SIDE))))
 
 
-def pictures(maps: Tensor, special: Tensor, segment: Tensor) -> Tensor:
+def pictures(maps: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     """Maps `[head, query, key]` of one text as `[head, channel, pixel, pixel]`.
 
     Areas are averaged, so a line or a column stays where it was, whatever the size. `special` and
-    `segment` are `[key]`: places the tokenizer added, and 0 or 1 for the two texts of a pair.
+    `segment` are `[key]`: places the tokenizer added, and the number of the text that a token
+    belongs to, where that is known.
 
     >>> eye = torch.eye(64)[None]
     >>> drawn = pictures(eye, torch.zeros(64, dtype=torch.bool), torch.zeros(64, dtype=torch.long))
@@ -53,10 +54,10 @@ def shrink(size: int, device: torch.device | str = "cpu") -> Tensor:
     return shares.float().to(device)
 
 
-def _marks(area: Tensor, special: Tensor, segment: Tensor) -> Tensor:
+def _marks(area: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     """Where specials stand, and which cells belong to one text; the latter for pairs alone."""
     columns = (area @ special.float()).expand(SIDE, SIDE)
-    second = area @ segment.clamp(0, 1).float()
-    same = torch.outer(second, second) + torch.outer(1 - second, 1 - second)
-    paired = (segment > 0).any().float()
-    return torch.stack([columns, same * paired])
+    if segment is None or not bool((segment != segment[0]).any()):
+        return torch.stack([columns, torch.zeros_like(columns)])
+    same = (segment[:, None] == segment).float()
+    return torch.stack([columns, area @ same @ area.T])

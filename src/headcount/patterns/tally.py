@@ -113,6 +113,6 @@ def _texts(sighting: Sighting) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         places = real.nonzero().squeeze(-1)
         if len(places) >= LEAST:
             ends = side.separator[row, places].long()
-            segment = (ends.cumsum(0) - ends).clamp_max(1)
+            segment = ends.cumsum(0) - ends
             maps = sighting.maps[row][:, places][:, :, places]
             yield maps, side.special[row, places], segment

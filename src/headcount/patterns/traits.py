@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from headcount.patterns.borders import parts_of
+
 __all__ = ["Traits", "traits_of"]
 
 
@@ -15,25 +17,26 @@ class Traits(NamedTuple):
 
     #: Weight in columns that go through most rows.
     columns: Tensor
-    #: Weight near the diagonal beyond what columns put there, of what columns leave.
+    #: Weight along a line beyond what columns and blocks put there, of what columns leave.
     diagonal: Tensor
-    #: The same within the own text, were it all as dense as off the diagonal; 0 without a pair.
+    #: The same within the own text, were it all as dense as off the diagonal; 0 for one text.
     block: Tensor
 
 
 def traits_of(
     maps: Tensor,
     special: Tensor,
-    segment: Tensor,
+    segment: Tensor | None,
     *,
     lift: float = 1.5,
     rows: float = 0.6,
-    reach: float = 0.04,
+    reach: float = 0.06,
 ) -> Traits:
-    """Measure maps `[head, query, key]` of one text.
+    """Measure maps `[head, query, key]` of one text; where texts meet is looked for if not known.
 
     A column stands out where it has `lift` times its even share in the share `rows` of the rows.
-    Near the diagonal is one token, or the share `reach` of a long map.
+    A line is one token wide to either side, or the share `reach` of a long map, and lies up to two
+    tokens off the diagonal.
 
     >>> nothing = torch.zeros(8, dtype=torch.long)
     >>> line = 0.9 * torch.eye(8) + 0.1 / 8
@@ -48,12 +51,15 @@ def traits_of(
     usual = _usual(maps, seen, 1 - rows)
     standing = usual * size >= lift
     columns = (maps * standing[:, None]).sum(-1).mean(-1)
-    even = (maps * seen).sum(1) / seen.sum(0).clamp_min(1)
-    beyond = maps - even[:, None] * seen
-    near = _near(size, reach, maps.device) & seen
+    beyond = maps - _even(maps, seen)
     left = (1 - columns).clamp_min(1e-6)
-    diagonal = (beyond * near).sum((1, 2)) / size / left
-    return Traits(columns, diagonal.clamp(0, 1), _block(beyond, near, special, segment, left))
+    wide, far = max(1, round(reach * size)), min(2, size // 10)
+    near = _line(size, 0, max(wide, far), maps.device)
+    # A triangle has no squares.
+    texts = segment if bool(seen.all()) else torch.zeros_like(special, dtype=torch.long)
+    block, dense = _block(beyond, near, special, texts)
+    diagonal = _diagonal(beyond - dense, seen, wide, far) / left
+    return Traits(columns, diagonal.clamp(0, 1), (block / left).clamp(0, 1))
 
 
 def _seen(maps: Tensor) -> Tensor:
@@ -70,18 +76,42 @@ def _usual(maps: Tensor, seen: Tensor, quantile: float) -> Tensor:
     return usual.masked_fill(rare, 0.0)
 
 
-def _near(size: int, reach: float, device: torch.device) -> Tensor:
+def _even(maps: Tensor, seen: Tensor) -> Tensor:
+    """What each cell would have if all rows liked the same columns, among those that they see."""
+    liked = ((maps * seen).sum(1) / seen.sum(0).clamp_min(1))[:, None] * seen
+    return liked / liked.sum(-1, keepdim=True).clamp_min(1e-12)
+
+
+def _line(size: int, offset: int, wide: int, device: torch.device) -> Tensor:
     places = torch.arange(size, device=device)
-    return (places[:, None] - places).abs() <= max(1, round(reach * size))
+    return (places - places[:, None] - offset).abs() <= wide
 
 
-def _block(beyond: Tensor, near: Tensor, special: Tensor, segment: Tensor, left: Tensor) -> Tensor:
-    """How much more, or less, than even stays in the own text; tokens alone, no specials."""
-    if not bool((segment > 0).any()):
-        return torch.zeros_like(left)
+def _diagonal(beyond: Tensor, seen: Tensor, wide: int, far: int) -> Tensor:
+    """The weight of the best line of those near the diagonal."""
+    size = beyond.shape[-1]
+    lines = [_line(size, offset, wide, beyond.device) & seen for offset in range(-far, far + 1)]
+    return torch.stack([(beyond * line).sum((1, 2)) / size for line in lines]).amax(0)
+
+
+def _block(
+    beyond: Tensor, near: Tensor, special: Tensor, segment: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """How much more, or less, than even stays in the own text, and what a cell there has of it.
+
+    Tokens alone are measured, no specials.
+    """
+    nothing = beyond.new_zeros(len(beyond))
     tokens = ~special.bool()
-    same = (segment[:, None] == segment) & tokens[:, None] & tokens
+    cells = tokens[:, None] & tokens
+    if segment is None:
+        number = parts_of(beyond * (cells & ~near))
+    elif bool((segment != segment[0]).any()):
+        number = segment[None]
+    else:
+        return nothing, nothing[:, None, None]
+    same = (number[:, :, None] == number[:, None]) & cells
     off = same & ~near
-    denser = same.sum() / off.sum().clamp_min(1)
-    gained = denser * (beyond * off).sum((1, 2)) / tokens.sum().clamp_min(1)
-    return (gained.abs() / left).clamp(0, 1)
+    cell = (beyond * off).sum((1, 2)) / off.sum((1, 2)).clamp_min(1)
+    gained = cell * same.sum((1, 2)) / tokens.sum().clamp_min(1)
+    return gained.abs(), cell.clamp_min(0)[:, None, None] * same
