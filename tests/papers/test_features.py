@@ -7,6 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
 from trees import batch_of, site
 
@@ -134,8 +135,8 @@ def test_features_are_as_defined(convention: str, origin: str) -> None:
             assert rows.loc[head, "value"] == pytest.approx(np.mean(there), abs=1e-6)
 
 
-def test_words_drawn_at_random_are_all_subsets() -> None:
-    tally = Features()
+def test_places_drawn_at_random_are_all_subsets() -> None:
+    tally = Features("paper", pieces="sum")
     for index, case in enumerate(CASES):
         tally.update(case.sighting(index, 30))
     frame = tally.details()["features"].query("split == 'all' and origin == 'all'")
@@ -149,6 +150,46 @@ def test_words_drawn_at_random_are_all_subsets() -> None:
                 drawn.append(np.mean([max(some) for some in combinations(words, count)]))
         found = frame[(frame["feature"] == "noun") & (frame["head"] == head)]
         assert found["baseline"].item() == pytest.approx(np.mean(drawn), abs=1e-6)
+
+
+def standing(case: Case, word: int) -> tuple[int, int, bool]:
+    """Where a word stands, told again."""
+    before, after = word, len(case.tokens) - 1 - word
+    return (
+        sum(before >= edge for edge in (1, 2, 3, 5, 9)),
+        sum(after >= edge for edge in (1, 2, 5, 10)),
+        len(case.tokens[word]) > 1,
+    )
+
+
+@pytest.mark.parametrize("origin", ["all", "first"])
+def test_a_kind_is_compared_with_words_that_stand_alike(origin: str) -> None:
+    tally = Features()
+    for index, case in enumerate(CASES):
+        tally.update(case.sighting(index, 30))
+    frame = tally.details()["features"].query("split == 'all' and origin == @origin")
+    for head, name in product(range(HEADS), ("noun", "negation")):
+        usual: dict[tuple[int, int, bool], list[float]] = {}
+        words: list[list[float]] = []
+        for case in CASES:
+            columns = case.maps[head].mean(0) if origin == "all" else case.maps[head][0]
+            words.append([sum(columns[t] for t in tokens) for tokens in case.tokens])
+            for place, weight in enumerate(words[-1]):
+                usual.setdefault(standing(case, place), []).append(weight)
+        told = [
+            (np.mean([weights[w] for w in places]),
+             np.mean([np.mean(usual[standing(case, w)]) for w in places]))
+            for case, weights in zip(CASES, words, strict=True)
+            if (places := feature_places(case, name))
+        ]  # fmt: skip
+        mine, other = np.array(told).T
+        row = frame[(frame["feature"] == name) & (frame["head"] == head)].iloc[0]
+        assert row["compared"] == pytest.approx(mine.mean(), abs=1e-6)
+        assert row["baseline"] == pytest.approx(other.mean(), abs=1e-6)
+        half = row["difference_high"] - row["difference"]
+        away = mine - other
+        width = scipy.stats.t.ppf(0.975, len(away) - 1) * away.std(ddof=1) / len(away) ** 0.5
+        assert half == pytest.approx(width, abs=1e-6)
 
 
 def ends_of(case: Case, link: str) -> tuple[list[int], list[int], list[tuple[int, int]]]:

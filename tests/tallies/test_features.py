@@ -172,3 +172,39 @@ def test_settings_that_mean_nothing() -> None:
         Features(pieces="some")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="give each its own name, other than first"):
         Features(features=[Feature("first")])
+
+
+def resting(head_looks_at: str) -> list[list[list[list[float]]]]:
+    """Maps of `TEXTS`: nine tenths on the first word, the rest on a kind of word or evenly."""
+    maps = []
+    for text in TEXTS:
+        words = text.words or ()
+        row = np.array([float(word.upos == head_looks_at) for word in words])
+        row = row / row.sum() if row.sum() else np.full(len(words), 1 / len(words))
+        row = 0.1 * row + 0.9 * (np.arange(len(words)) == 0)
+        maps.append(np.tile(row, (1, len(words), 1)).tolist())
+    return maps
+
+
+#: Six words each; half of the texts start with a noun, and one noun stands anywhere behind.
+TEXTS = [
+    spaced([Word("w", upos="NOUN" if k in (0 if n % 2 else 9, 1 + n % 5) else "ADJ")
+            for k in range(6)])
+    for n in range(60)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), [("none", 0.999, 1.001), ("NOUN", 3, 6)])
+def test_the_first_word_is_not_compared(kind: str, low: float, high: float) -> None:
+    tally = Features()
+    tally.update(sight(TEXTS, resting(kind)))
+    row = tally.details()["features"].query("feature == 'noun' and split == 'all'").iloc[0]
+    assert row["value"] > 0.4  # the paper's figure: the first word is often a noun
+    assert low < row["compared"] / row["baseline"] < high
+    assert row["against"] == "any word that stands alike"
+
+
+def test_code_compares_with_nothing() -> None:
+    tally = Features("code")
+    tally.update(spelled([SENTENCE], [MAP]))
+    assert tally.details()["features"]["baseline"].isna().all()

@@ -1,7 +1,8 @@
-"""Feature heads: they look at one kind of word more than at words drawn at random.
+"""Feature heads: they look at one kind of word more than at other words that stand alike.
 
 Kovaleva et al., EMNLP 2019, section 4.3, draw maps of this attention and name no threshold; the
-thresholds are ours.
+thresholds are ours, and so is the comparison: in a decoder the first word gets most of all, and it
+is often a subject.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _KEY = ("stack", "layer", "head", "feature")
 class Features:
     """Heads whose attention to a kind of word is high, on both halves of the texts."""
 
-    #: The least attention, and how many times that of random words.
-    least: float = 0.10
+    #: The least attention to a word of the kind, and how many times that to any such word.
+    least: float = 0.05
     times: float = 1.5
-    #: The level of the test against random words, Holm over all heads and features.
+    #: The level of the test against other words, Holm over all heads and features.
     level: float = 0.05
     name = "feature"
     reads = ("features",)
@@ -43,7 +44,9 @@ class Features:
             self._high,
             lambda rows: self._high(rows) & (rows["p_adjusted"] <= self.level),
         )
-        return [_verdict(row) for _, row in held.sort_values("value", ascending=False).iterrows()]
+        return [
+            _verdict(row) for _, row in held.sort_values("compared", ascending=False).iterrows()
+        ]
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """What the twin's best head gives the same kind of word."""
@@ -54,27 +57,29 @@ class Features:
             & (frame["stack"] == verdict.head.stack)
             & (frame["feature"] == verdict.label)
         ]
-        return float(rows["value"].max()) if len(rows) else math.nan
+        return float(rows["compared"].max()) if len(rows) else math.nan
 
     def _high(self, rows: pd.DataFrame) -> pd.Series:
-        return (rows["value"] >= self.least) & (rows["compared"] >= self.times * rows["baseline"])
+        return (rows["compared"] >= self.least) & (
+            rows["compared"] >= self.times * rows["baseline"]
+        )
 
 
 def _verdict(row: pd.Series) -> Verdict:
-    figures = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+    value, low, high = (float(row[name]) for name in ("compared", "compared_low", "compared_high"))
     return Verdict(
         Head(row["stack"], int(row["layer"]), int(row["head"])),
         "feature",
         str(row["feature"]),
-        float(row["value"]),
-        float(row["low"]),
-        float(row["high"]),
+        value,
+        low,
+        high,
         n=int(row["n"]),
         baseline=float(row["baseline"]),
         p=float(row["p"]),
         p_adjusted=float(row["p_adjusted"]),
-        evidence=f"attention to {_article(row['feature'])} {figures}, "
-        f"to as many random words {row['baseline']:.2f}",
+        evidence=f"attention to {_article(row['feature'])} {value:.2f} [{low:.2f}, {high:.2f}], "
+        f"to {row['against']} {row['baseline']:.2f}",
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from headcount.tallies.feature import Feature
 from headcount.tallies.random_words import expected_largest, largest_shares
+from headcount.tallies.same_places import Kinds, kinds_of
+from headcount.tallies.standings import compared_words, standings
 from headcount.text.sentence import Sentence
 from headcount.text.side import Side
 from headcount.text.words import Words
@@ -19,29 +22,34 @@ __all__ = ["FeatureMasks", "Level", "feature_masks"]
 
 @dataclass(frozen=True)
 class Level:
-    """Places of one kind, words or tokens: which have which feature, and what chance draws."""
+    """Places of one kind, words or tokens: which have which feature."""
 
     #: Bool ``[batch, feature, place]``.
     places: Tensor
     #: The places that random words are drawn from, bool ``[batch, place]``.
     pool: Tensor
-    #: As many as a feature has, drawn at random: see `largest_shares`.
-    shares: Tensor
-    #: Whether a draw says anything: the feature's places all lie in the pool.
-    known: Tensor
 
-    @classmethod
-    def of(cls, places: Tensor, pool: Tensor) -> Level:
-        """The level with its draws."""
-        drawn = (places & pool[:, None]).sum(-1)
-        known = (drawn > 0) & (drawn == places.sum(-1))
-        return cls(places, pool, largest_shares(pool, drawn), known)
-
-    def largest(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The largest weight of each feature, and of a random draw: ``[batch, head, feature]``."""
+    def largest(self, weights: Tensor) -> Tensor:
+        """The largest weight of each feature, ``[batch, head, feature]``; 0 where it is not."""
         hidden = weights[:, :, None].masked_fill(~self.places[:, None], -torch.inf).amax(-1)
-        found = torch.where(self.places.any(-1)[:, None], hidden, 0.0)
-        return found, expected_largest(weights, self.pool, self.shares)
+        return torch.where(self.places.any(-1)[:, None], hidden, 0.0)
+
+    def drawn(self, weights: Tensor) -> Tensor:
+        """What the largest of as many random places would get, ``[batch, head, feature]``."""
+        return expected_largest(weights, self.pool, self._shares)
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Whether a draw says anything: the feature's places all lie in the pool."""
+        return (self._count > 0) & (self._count == self.places.sum(-1))
+
+    @cached_property
+    def _count(self) -> Tensor:
+        return (self.places & self.pool[:, None]).sum(-1)
+
+    @cached_property
+    def _shares(self) -> Tensor:
+        return largest_shares(self.pool, self._count)
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,8 @@ class FeatureMasks:
     asked_from_first: Tensor
     #: Which texts belong to the split `select`.
     chosen: Tensor
+    #: The words of each feature by where they stand.
+    kinds: Kinds
 
 
 def feature_masks(
@@ -78,13 +88,22 @@ def feature_masks(
     asked = _asked_in_code(words, features, there) if code else there
     levels = (of_words, specials) if summed else (None, torch.cat([of_tokens, specials], dim=1))
     return FeatureMasks(
-        words=None if levels[0] is None else Level.of(levels[0], words.there),
-        tokens=Level.of(levels[1], words.pieces.any(1)),
+        words=None if levels[0] is None else Level(levels[0], words.there),
+        tokens=Level(levels[1], words.pieces.any(1)),
         pieces=words.pieces.to(torch.float32),
         asked=asked & known[:, None],
         asked_from_first=there & known[:, None] & specials[:, 0].any(-1, keepdim=True),
         chosen=chosen,
+        kinds=_kinds(keys, of_words, known, chosen),
     )
+
+
+def _kinds(keys: Side, of_words: Tensor, known: Tensor, chosen: Tensor) -> Kinds:
+    """The words that are compared with words that stand alike."""
+    words = keys.words
+    assert words is not None
+    stand = standings(words.there, words.pieces.sum(-1))
+    return kinds_of(of_words, compared_words(keys) & known[:, None], stand, chosen)
 
 
 def _specials(keys: Side) -> Tensor:

@@ -22,6 +22,7 @@ from headcount.tallies.choices import units_of
 from headcount.tallies.feature import FEATURES, Feature
 from headcount.tallies.feature_masks import FeatureMasks, feature_masks
 from headcount.tallies.paired_means import Compared, PairedMeans, chosen_texts
+from headcount.tallies.same_places import SamePlaces
 from headcount.tallies.tally import CONVENTIONS, Reading
 from headcount.wiring.needs import Needs
 from headcount.wiring.sighting import Sighting
@@ -31,6 +32,8 @@ __all__ = ["FROM_ALL", "FROM_FIRST", "Features"]
 #: Whose attention is measured: every token's, or that of [CLS] alone.
 FROM_ALL, FROM_FIRST = "all", "first"
 _SEPARATOR = " from "
+#: What attention to a kind of word is compared with, by convention; the code has nothing.
+AGAINST = {"headcount": "any word that stands alike", "paper": "as many random pieces"}
 
 _NONE = "no text has words with such a tag or relation"
 
@@ -40,8 +43,9 @@ class Features:
     """Mean of the largest attention that a word of each kind gets, text by text.
 
     - `headcount`: attention to a word is the sum over its pieces; texts without the feature are
-      left out. Beside it, what as many words of the text drawn at random would get.
-    - `paper`: the same, a piece at a time.
+      left out. Compared is the mean over a text's words of the kind, with any words that stand
+      alike in the text (see `standings`); a word that starts the text is not compared.
+    - `paper`: a piece at a time; compared is the largest, with that of as many random pieces.
     - `code`: every piece of the text that is spelled like one of a feature's counts too, texts
       without the feature count as 0, but for negation: there a text is left out unless a
       negating word occurs in it, be it inside another ("nor" in "ignored").
@@ -53,6 +57,7 @@ class Features:
     pieces: Literal["sum", "each"] | None = None
     seed: int = 0
     means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
+    places: SamePlaces = field(default_factory=SamePlaces, init=False, repr=False, compare=False)
 
     needs = Needs(maps=True)
 
@@ -93,10 +98,15 @@ class Features:
             found = self._compared(received, masks, origin)
             names = [name + _SEPARATOR + origin for name in self._names]
             self.means.add(sighting.site, names, found, masks.chosen)
+            if self.convention == "headcount":
+                summed = received @ masks.pieces.transpose(1, 2)
+                kinds = names[: len(self.features)]
+                self.places.add(sighting.site, origin, kinds, summed, masks.kinds)
 
     def merge(self, other: Self) -> None:
         """Add the other's sums."""
         self.means.merge(other.means)
+        self.places.merge(other.places)
         self._silent |= other._silent
 
     def compute(self) -> list[Reading]:
@@ -113,9 +123,11 @@ class Features:
         """`features`: a row for each head, feature, origin (all tokens or [CLS]) and split."""
         if not any(self.means.questions(site) for site in self.means):
             return {}
-        frame = self.means.frame("feature")
+        compared = {site: self.places.compared(site) for site in self.means}
+        frame = self.means.beside(compared).frame("feature")
         parts = frame["feature"].str.partition(_SEPARATOR)
-        return {"features": frame.assign(feature=parts[0], origin=parts[2])}
+        against = AGAINST.get(self.convention)
+        return {"features": frame.assign(feature=parts[0], origin=parts[2], against=against)}
 
     def _read(self, site: Site, name: str) -> Reading:
         column, question = _column(name).name, name + _SEPARATOR + FROM_ALL
@@ -147,15 +159,17 @@ class Features:
         return made[stack]
 
     def _compared(self, received: Tensor, masks: FeatureMasks, origin: str) -> Compared:
-        """What each feature gets, beside words drawn at random."""
+        """What each feature gets; in the paper's way beside random places."""
         levels = [(masks.tokens, received)]
         if masks.words is not None:
             levels.insert(0, (masks.words, received @ masks.pieces.transpose(1, 2)))
-        parts = [level.largest(weights) for level, weights in levels]
-        value, baseline = (torch.cat(part, dim=-1) for part in zip(*parts, strict=True))
-        known = torch.cat([level.known for level, _ in levels], dim=1)
+        value = torch.cat([level.largest(weights) for level, weights in levels], dim=-1)
         asked = masks.asked if origin == FROM_ALL else masks.asked_from_first
-        return Compared(value, asked, baseline, known & (self.convention != "code"))
+        if self.convention != "paper":  # compared elsewhere, or not at all
+            return Compared(value, asked, torch.zeros_like(value), torch.zeros_like(asked))
+        baseline = torch.cat([level.drawn(weights) for level, weights in levels], dim=-1)
+        known = torch.cat([level.known for level, _ in levels], dim=1)
+        return Compared(value, asked, baseline, known)
 
 
 def _received(sighting: Sighting) -> dict[str, Tensor]:

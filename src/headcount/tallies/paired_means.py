@@ -7,7 +7,7 @@ question, and one for the baseline where it has one. Half of the texts choose (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,14 +53,15 @@ class PairedMeans:
 
     def add(self, site: Site, questions: Sequence[str], found: Compared, chosen: Tensor) -> None:
         """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``."""
-        # Texts, values, squares; of texts with a baseline: number, values, baselines, differences.
+        # Texts, values, squares; of texts with a baseline: number, values and their squares,
+        # baselines, differences and their squares.
         there, known = found.there[:, None], (found.known & found.there)[:, None]
         value = torch.where(there, found.value, 0.0).double()
         ours = torch.where(known, found.value, 0.0).double()
         theirs = torch.where(known, found.baseline, 0.0).double()
         away = ours - theirs
         ones, compared = (part.double().expand_as(value) for part in (there, known))
-        parts = (ones, value, value**2, compared, ours, theirs, away, away**2)
+        parts = (ones, value, value**2, compared, ours, ours**2, theirs, away, away**2)
         split = torch.stack([chosen, ~chosen], dim=1).double()
         sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split).cpu()
         own = self._sums.setdefault(site, {})
@@ -73,6 +74,16 @@ class PairedMeans:
             own = self._sums.setdefault(site, {})
             for question, more in sums.items():
                 own[question] = own[question] + more if question in own else more.clone()
+
+    def beside(self, compared: Mapping[Site, Mapping[str, Tensor]]) -> PairedMeans:
+        """The same values with other comparisons, ``[split, sum, head]``, where there are any."""
+        found = PairedMeans()
+        found.merge(self)
+        for site, questions in compared.items():
+            own = found._sums[site]
+            for question, sums in questions.items():
+                own[question] = torch.cat([own[question][:, :3], sums], dim=1)
+        return found
 
     def questions(self, site: Site) -> list[str]:
         """The questions that some text of a site asked, by name."""
@@ -120,19 +131,20 @@ class PairedMeans:
 
 def _figures(sums: Floats, side: Side, support: int) -> dict[str, Floats]:
     """The figures of sums ``[sum, question, split, head]``."""
-    n, v, vv, m, ours, theirs, d, dd = sums
+    n, v, vv, m, ours, squares, theirs, d, dd = sums
     value, low, high = stats.mean_interval(v, vv, n)
+    compared, compared_low, compared_high = stats.mean_interval(ours, squares, m)
     away, away_low, away_high = stats.mean_interval(d, dd, m)
     with np.errstate(invalid="ignore", divide="ignore"):
-        compared, baseline = (np.where(m > 0, part / m, np.nan) for part in (ours, theirs))
+        baseline = np.where(m > 0, theirs / m, np.nan)
     sign = 1 if side == "greater" else -1
     tested = m >= max(support, 2)
     tested[:, [SPLITS.index("select"), SPLITS.index("all")]] = False
     p = np.where(tested, stats.ratio_test(sign * d, m, dd, sign * d, m, m), np.nan)
     return {
         "n": n, "value": value, "low": low, "high": high, "compared": compared,
-        "baseline": baseline, "difference": away, "difference_low": away_low,
-        "difference_high": away_high, "p": p,
+        "compared_low": compared_low, "compared_high": compared_high, "baseline": baseline,
+        "difference": away, "difference_low": away_low, "difference_high": away_high, "p": p,
     }  # fmt: skip
 
 
