@@ -16,7 +16,7 @@ ARGS   ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check format bench docs models reproduce clean
+.PHONY: help install demo test check format bench docs models figures reproduce clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an 
 
 models: $(VENV)/.installed  ## fetch the real models of tests and docs into the cache (HEADCOUNT_CACHE)
 	$(BIN)/python scripts/models.py $(MODELS)
+
+figures: $(VENV)/.installed  ## draw the figures of docs/results again from the JSON beside them
+	$(BIN)/python -m experiments.figures
 
 reproduce: $(VENV)/.installed  ## measure docs/results again; needs HEADCOUNT_DATA, the folder of corpora
 	@test -d "$(HEADCOUNT_DATA)" \

@@ -45,7 +45,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     place = given.out / "together-disabling.json"
     place.write_text(json.dumps(to_strict(told), indent=1) + "\n")
-    draw(told, given.out / "together-disabling.svg")
+    draw(given.out, given.out)
 
 
 def _tell(task: str, found: dict[str, Any], modes: list[str]) -> None:

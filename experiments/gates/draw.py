@@ -1,4 +1,4 @@
-"""`python -m experiments.gates.draw`: BLEU over heads left, where they are left, what they do."""
+"""Voita et al.'s figures 7 to 10: quality over heads left, what they do and where they are."""
 
 from __future__ import annotations
 
@@ -6,29 +6,55 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 import headcount as hc
 
-RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
-INK, TEAL, RUST = "#26303c", "#0f7b7b", "#b4552d"
+__all__ = ["draw"]
+
+WHOLE, LAYER = 48, 8  # heads of a stack, and of one of its layers
 
 
-def main() -> None:
-    plt.rcParams["svg.hashsalt"] = "headcount"
-    told = json.loads((RESULTS / "pruning-gates.json").read_text())
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[3, 2])
-    _curve(axes[0], told["curve"]["runs"])
-    _layers(axes[1], told["curve"]["runs"])
-    figure.tight_layout()
-    figure.savefig(RESULTS / "pruning-gates.svg", metadata={"Date": None})
-    left = json.loads((RESULTS / "pruning-survivors.json").read_text())["models"]
-    hc.plot.functions_left(_functions(left), path=RESULTS / "pruning-survivors.svg")
+def draw(results: Path, out: Path) -> None:
+    """The encoder's curve, the functions along it, and what is left of all stacks."""
+    runs = json.loads((results / "pruning-gates.json").read_text())["curve"]["runs"]
+    curves = {part: _curve(runs, part) for part in ("dev", "test")}
+    hc.plot.gated_quality(curves, unit="encoder heads", path=out / "pruning-gates.svg")
+    left = _layers({name: runs[name] for name in ("base", "all-48", "all-28") if name in runs})
+    hc.plot.layers_left(left, path=out / "pruning-layers.svg")
+    hc.plot.stacks_left(_stacks(left), path=out / "pruning-stacks.svg")
+    models = json.loads((results / "pruning-survivors.json").read_text())["models"]
+    hc.plot.functions_left(_functions(models), path=out / "pruning-survivors.svg")
+
+
+def _curve(runs: dict[str, Any], part: str) -> pd.DataFrame:
+    """BLEU of every set of encoder heads, healed and as the gates left it; the whole first."""
+    rows = [(WHOLE, 0, False, *(runs["base"][part][key] for key in ("bleu", "low", "high")))]
+    sets = [run for name, run in runs.items() if name.startswith("enc-")]
+    for step, run in enumerate(sorted(sets, key=lambda run: -run["left"]["enc"]), 1):
+        own, left = run[part], run["left"]["enc"]
+        rows.append((left, step, True, own["bleu"], own["low"], own["high"]))
+        rows.append((left, step, False, own["untouched"], np.nan, np.nan))
+    frame = pd.DataFrame(rows, columns=["heads_left", "step", "healed", "value", "low", "high"])
+    return frame.assign(order="gates", scope="enc", metric="BLEU")
+
+
+def _layers(runs: dict[str, Any]) -> pd.DataFrame:
+    """Heads left of every layer, a set a model; what is not told of is gone."""
+    rows = [
+        (str(sum(run["left"].values())), stack, layer, run["layers"].get(f"{stack}.{layer}", 0))
+        for run in runs.values()
+        for stack in ("enc", "dec", "cross")
+        for layer in range(WHOLE // LAYER)
+    ]
+    frame = pd.DataFrame(rows, columns=["set", "stack", "layer", "heads"])
+    return frame.assign(share=frame["heads"] / LAYER)
+
+
+def _stacks(left: pd.DataFrame) -> pd.DataFrame:
+    counts = left.groupby(["set", "stack"], sort=False)["heads"].sum().reset_index()
+    return counts.assign(share=counts["heads"] / WHOLE)
 
 
 def _functions(models: dict[str, Any]) -> pd.DataFrame:
@@ -38,45 +64,3 @@ def _functions(models: dict[str, Any]) -> pd.DataFrame:
         counts = {**one["counts"], "other": one["heads"] - one["with a role"]}
         rows += [(name, "enc", what, count, one["heads"]) for what, count in counts.items()]
     return pd.DataFrame(rows, columns=["set", "stack", "function", "heads", "left"])
-
-
-def _curve(axis: Any, runs: dict[str, Any]) -> None:
-    rows = sorted((run["left"]["enc"], run) for name, run in runs.items() if name.startswith("enc"))
-    left = [*(count for count, _ in rows), 48]
-    for part, colour in (("dev", TEAL), ("test", RUST)):
-        told = [*(run[part] for _, run in rows), runs["base"][part]]
-        value = np.array([one["bleu"] for one in told])
-        away = [value - [one["low"] for one in told], [one["high"] for one in told] - value]
-        axis.errorbar(left, value, yerr=away, color=colour, marker="o", capsize=2, label=part)
-        broken = [one["untouched"] for one in told[:-1]]
-        axis.plot(left[:-1], broken, color=colour, ls=":", marker="x", label=f"{part}, not healed")
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(left, [str(count) for count in left])
-    axis.set_xlabel("encoder heads left of 48")
-    axis.set_ylabel("BLEU, 95% interval")
-    axis.legend(frameon=False, fontsize=8, loc="lower right")
-    axis.spines[["top", "right"]].set_visible(False)
-
-
-def _layers(axis: Any, runs: dict[str, Any]) -> None:
-    names = [name for name in ("all-48", "all-28") if name in runs]
-    stacks = ("enc", "dec", "cross")
-    grid = np.array(
-        [
-            [runs[name]["layers"].get(f"{s}.{layer}", 0) for layer in range(6)]
-            for name in names
-            for s in stacks
-        ]
-    )
-    axis.imshow(grid, cmap="GnBu", vmin=0, vmax=8, aspect="auto")
-    for (row, layer), count in np.ndenumerate(grid):
-        axis.text(layer, row, str(count), ha="center", va="center", color=INK, fontsize=9)
-    axis.set_yticks(
-        range(len(grid)), [f"{name.split('-')[1]} left: {s}" for name in names for s in stacks]
-    )
-    axis.set_xlabel("layer")
-    axis.set_title("heads left of 8, all stacks gated together", fontsize=10)
-
-
-if __name__ == "__main__":
-    main()

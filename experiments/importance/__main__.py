@@ -49,7 +49,7 @@ def main() -> None:
     }
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "importance.json").write_text(json.dumps(to_strict(told), indent=1) + "\n")
-    draw(told, given.out)
+    draw(given.out, given.out)
 
 
 if __name__ == "__main__":

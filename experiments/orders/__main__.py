@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 import headcount as hc
+from experiments.orders.draw import draw
 from headcount import provenance
 from headcount.bundle import sample
 from headcount.prune_orders import How, Orders
@@ -83,12 +82,6 @@ def measured(names: list[str], limit: int | None, seed: int) -> dict[str, Any]:
     return {**about, "curve": rows, "against": against_paper(found, orders)}
 
 
-def draw(out: Path) -> None:
-    """The curves, from the JSON in the same folder."""
-    told = json.loads((out / "pruning-orders.json").read_text())
-    hc.plot.pruning_curves(pd.DataFrame(told["curve"]), path=out / "pruning-orders.svg")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -102,7 +95,7 @@ def main() -> None:
         about = provenance.collect() | {"command": COMMAND}
         result = json.dumps({"command": COMMAND, **told, "provenance": about}, indent=1)
         (given.out / "pruning-orders.json").write_text(result + "\n")
-    draw(given.out)
+    draw(given.out, given.out)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def _saved(given: argparse.Namespace) -> None:
 def _draw(given: argparse.Namespace) -> None:
     from .draw import draw
 
-    draw(given.out)
+    draw(given.out, given.out)
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from headcount.atomic import write_bytes
 
-from .draw import draw_dependencies, draw_roles
+from .draw import draw
 from .findings import findings
 from .measure import COMMAND, measured
 from .page import filled
@@ -71,8 +71,7 @@ def told(surveys: dict[str, dict[str, Any]], out: Path) -> None:
     """Write the numbers and the pictures, and the tables of the page where it is there."""
     result = {"command": COMMAND, "findings": findings(surveys), "surveys": surveys}
     write_bytes(out / "roles.json", json.dumps(result, ensure_ascii=False).encode() + b"\n")
-    draw_dependencies(surveys, out / "roles-dependencies.svg")
-    draw_roles(surveys, out / "roles-layers.svg")
+    draw(out, out)
     page = out / "roles.md"
     if page.exists():
         write_bytes(page, filled(page.read_text(encoding="utf8"), surveys).encode())

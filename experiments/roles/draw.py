@@ -1,107 +1,69 @@
-"""Two pictures of the page: dependencies against offset and twin, and roles layer by layer."""
+"""The figures of the page: Clark's and Kovaleva's from `hc.plot`, and roles layer by layer."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+import pandas as pd
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.axes import Axes
+import headcount as hc
+from headcount.heads import parse_head
 
-from .reading import annotated, best, layer_of, role_heads
+from .draw_layers import draw_layers
+from .reading import Surveys, annotated
 
-__all__ = ["draw_dependencies", "draw_roles"]
+__all__ = ["draw"]
 
-INK, FIRST, SECOND, THIRD = "#333333", "#12419b", "#a0572a", "#03875a"
-BARS = {"accuracy": FIRST, "baseline": SECOND, "control": THIRD}
-WORDS = {"accuracy": "best head", "baseline": "best offset", "control": "random twin's best head"}
 RELATIONS = ("det", "aux", "amod", "obj", "case", "nsubj", "advmod", "mark", "conj", "all")
-#: Survey, stack and title of each grid, after those of the encoders.
-GRIDS = {
-    ("de-lohelp", "enc"): "en-de encoder, lohelp",
-    ("ru-lohelp", "enc"): "en-ru encoder, lohelp",
-    ("de-lohelp", "cross"): "en-de cross, lohelp",
-    ("smollm2", "dec"): "SmolLM2",
-}
+#: Surveys whose gradients are drawn, and the titles of their panels.
+NOOP = {"minilm-ewt": "MiniLM, EWT", "e5-gum": "e5-small, GUM", "smollm2": "SmolLM2, EWT"}
+COREFERENCE = {"minilm-gum": "MiniLM, GUM", "e5-gum": "e5-small, GUM"}
 
-Surveys = dict[str, dict[str, Any]]
+Rows = list[dict[str, Any]]
 
 
-def draw_dependencies(surveys: Surveys, path: Path) -> None:
-    """One panel a model: three bars a relation, on held-out sentences."""
+def draw(results: Path, out: Path) -> None:
+    """Every figure for which there are numbers."""
+    surveys = json.loads((results / "roles.json").read_text(encoding="utf8"))["surveys"]
     there = annotated(surveys)
-    if not there:
-        return
-    figure, axes = plt.subplots(len(there), 1, figsize=(8, 2.6 * len(there)), squeeze=False)
-    for panel, (title, survey) in zip(axes[:, 0], there.items(), strict=True):
-        _bars(panel, survey)
-        _plain(panel, title)
-        panel.set_ylim(0, 1)
-    axes[0, 0].legend(fontsize=7, frameon=False, ncols=3)
-    _save(figure, path)
+    relations = {t: _heads(survey["best"]) for t, survey in there.items() if "best" in survey}
+    if relations:
+        hc.plot.dependencies(relations, RELATIONS, path=out / "roles-dependencies.svg")
+    noop = {title: pd.DataFrame(rows) for title, rows in _of(surveys, NOOP, "noop").items()}
+    if noop:
+        hc.plot.noop_gradients(noop, relative=True, path=out / "roles-noop.svg")
+    linked = {t: _heads(rows) for t, rows in _of(surveys, COREFERENCE, "coreference").items()}
+    if linked:
+        hc.plot.coreference(linked, path=out / "roles-coreference.svg")
+    rows = {
+        t: _first(survey["first_row"]) for t, survey in there.items() if survey.get("first_row")
+    }
+    if rows:
+        hc.plot.first_row(rows, path=out / "roles-first-row.svg")
+    draw_layers(surveys, out)
 
 
-def _bars(panel: Axes, survey: dict[str, Any]) -> None:
-    rows = [(name, row) for name in RELATIONS if (row := best(survey, name))]
-    places = np.arange(len(rows))
-    for shift, (column, colour) in enumerate(BARS.items()):
-        values = [row.get(column) or np.nan for _, row in rows]
-        panel.bar(places + 0.27 * (shift - 1), values, 0.25, color=colour, label=WORDS[column])
-    ends = np.array(
-        [[row["accuracy"] - row["low"], row["high"] - row["accuracy"]] for _, row in rows]
+def _of(surveys: Surveys, titles: dict[str, str], part: str) -> dict[str, Rows]:
+    """A part of those surveys that have it, under their titles."""
+    chosen = {title: surveys.get(name, {}).get(part) for name, title in titles.items()}
+    return {title: rows for title, rows in chosen.items() if rows}
+
+
+def _heads(rows: Rows) -> pd.DataFrame:
+    """Rows of chosen heads, judged on held-out sentences, as a run has them."""
+    frame = pd.DataFrame([row for row in rows if row["accuracy"] is not None])
+    heads = [parse_head(name) for name in frame["head"]]
+    return frame.assign(
+        stack=[head.stack for head in heads],
+        layer=[head.layer for head in heads],
+        head=[head.index for head in heads],
+        split="report",
+        baseline=frame["baseline"].astype(float),
     )
-    tops = [row["accuracy"] for _, row in rows]
-    panel.errorbar(places - 0.27, tops, ends.T, fmt="none", ecolor=INK, linewidth=0.8)
-    panel.set_xticks(places, [name for name, _ in rows])
 
 
-def draw_roles(surveys: Surveys, path: Path) -> None:
-    """One panel a stack: how many heads of each layer have a role."""
-    there = [(survey, "enc", title) for title, survey in annotated(surveys).items()]
-    there += [(surveys[key[0]], key[1], title) for key, title in GRIDS.items() if key[0] in surveys]
-    if not there:
-        return
-    columns = min(3, len(there))
-    lines = -(-len(there) // columns)
-    figure, axes = plt.subplots(lines, columns, figsize=(11, 2.9 * lines), squeeze=False)
-    for panel in axes.flat[len(there) :]:
-        panel.set_axis_off()
-    for panel, (survey, stack, title) in zip(axes.flat, there, strict=False):
-        _grid(panel, survey, stack)
-        _plain(panel, title)
-    _save(figure, path)
-
-
-def _grid(panel: Axes, survey: dict[str, Any], stack: str) -> None:
-    """Rows are roles, columns layers; the number of heads is written into each cell."""
-    heads = role_heads(survey, stack)
-    layers = 1 + max(layer_of(head) for head in survey["index"] if head.startswith(stack + "."))
-    width = sum(head.startswith(stack + ".") for head in survey["index"]) / layers
-    counts = np.zeros((len(heads), layers), dtype=int)
-    for line, found in enumerate(heads.values()):
-        for head in found:
-            counts[line, layer_of(head)] += 1
-    panel.imshow(counts / width, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
-    for (line, layer), count in np.ndenumerate(counts):
-        if count:
-            ink = "white" if count > 0.6 * width else INK
-            panel.text(layer, line, str(count), ha="center", va="center", fontsize=6, color=ink)
-    panel.set_yticks(range(len(heads)), list(heads))
-    panel.set_xticks(range(0, layers, 1 if layers <= 12 else 5))
-    panel.set_xlabel("layer", fontsize=8)
-
-
-def _plain(panel: Axes, title: str) -> None:
-    panel.set_title(title, fontsize=9, loc="left", color=INK)
-    panel.tick_params(labelsize=7)
-    panel.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: plt.Figure, path: Path) -> None:
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+def _first(rows: Rows) -> pd.DataFrame:
+    """Means over the heads of a layer: one row stands for all of them."""
+    return pd.DataFrame(rows).assign(origin="first", split="all", head=0)

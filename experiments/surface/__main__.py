@@ -8,9 +8,10 @@ import os
 import tomllib
 from pathlib import Path
 
-from experiments.surface.draw import draw
+from experiments.surface.draw import DRAWN, draw
 from experiments.surface.findings import findings
 from experiments.surface.measure import surveys
+from experiments.tables import kept
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
@@ -32,6 +33,7 @@ def main() -> None:
         name: {
             convention: {
                 "findings": findings(table),
+                "heads": kept(table, DRAWN),
                 "provenance": table.provenance | {"command": COMMAND},  # no paths of a machine
             }
             for convention, table in tables.items()
@@ -40,7 +42,7 @@ def main() -> None:
     }
     result = {"config": config, "command": COMMAND, "models": told}
     (given.out / "surface.json").write_text(json.dumps(result, indent=1) + "\n")
-    draw({name: tables["headcount"] for name, tables in found.items()}, given.out / "surface.svg")
+    draw(given.out, given.out)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from experiments.together.draw import draw
 from headcount.exact_json import to_strict
 
 HERE = Path(__file__).parent
@@ -37,24 +38,21 @@ def main(arguments: list[str] | None = None) -> int:
     result = {"command": command, "config": config[given.which], "seed": config["seed"], **told}
     text = json.dumps(to_strict(result), indent=1, allow_nan=False)
     (given.out / f"together-{given.which}.json").write_text(text + "\n")
+    draw(given.out, given.out)
     return 0
 
 
 def _families(config: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
-    from experiments.together.draw import draw_families
     from experiments.together.families import families, told
 
     found = families(config["families"], Path(given.data), config["seed"])
-    draw_families(found, given.out / "together-families.svg")
     return {"models": {name: told(*one) for name, one in found.items()}}
 
 
 def _compare(config: dict[str, Any], given: argparse.Namespace) -> dict[str, Any]:
     from experiments.together.changes import changes, told
-    from experiments.together.draw import draw_changes
 
     found = changes(config["compare"], Path(given.data), given.models, config["seed"])
-    draw_changes(found, given.out / "together-compare.svg")
     return {"models": {name: told(one) for name, one in found.items()}}
 
 

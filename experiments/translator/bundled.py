@@ -12,20 +12,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 import headcount as hc
 from headcount import provenance
 from headcount.bundle import sample
 from headcount.tasks import translation
 
+from .draw import draw
+
 HERE = Path(__file__).parent
 DOCS = HERE.parent.parent / "docs" / "results"
 COMMAND = "python -m experiments.translator.bundled"  # as run from the root, without paths
-INK, BLUE, RUST = "#333333", "#12419b", "#a0572a"
 
 
 def scored(subject: hc.Subject, examples: Any, shown: int = 0) -> dict[str, Any]:
@@ -50,51 +46,6 @@ def scored(subject: hc.Subject, examples: Any, shown: int = 0) -> dict[str, Any]
     }
 
 
-def draw_training(path: Path) -> None:
-    """Dev loss and BLEU over the epochs of both translators."""
-    figure, panels = plt.subplots(1, 2, figsize=(8.4, 3))
-    for name, colour in (("en-de", BLUE), ("en-ru", RUST)):
-        curve = json.loads((HERE / "results" / name / "curve.json").read_text())
-        points = [point for point in curve if "dev_bleu" in point]
-        epochs = [point["epoch"] for point in points]
-        for panel, key in zip(panels, ("dev_loss", "dev_bleu"), strict=True):
-            panel.plot(
-                epochs, [point[key] for point in points], color=colour, marker=".", label=name
-            )
-    for panel, title in zip(panels, ("dev loss, nats a token", "dev BLEU, greedy"), strict=True):
-        panel.set_title(title, loc="left", fontsize=9, color=INK)
-        panel.set_xlabel("epoch", fontsize=8)
-        panel.tick_params(labelsize=7)
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, fontsize=8)
-    _save(figure, path)
-
-
-def draw_dynamics(path: Path) -> None:
-    """Share of the BLEU kept as heads are shut, least important first, at each snapshot."""
-    figure, panel = plt.subplots(figsize=(5.6, 3.4))
-    told = json.loads((HERE / "results" / "en-de" / "dynamics.json").read_text())
-    grown = [shot for shot in told["snapshots"] if shot["curve"][0]["bleu"] > 5]
-    for place, shot in enumerate(grown):
-        whole = shot["curve"][0]["bleu"]
-        shares = [point["bleu"] / whole for point in shot["curve"]]
-        shade = plt.get_cmap("viridis")(0.9 - 0.8 * place / max(1, len(grown) - 1))
-        label = f"step {shot['step']:,} (BLEU {whole:.1f})"
-        panel.plot([p["shut"] / 144 for p in shot["curve"]], shares, color=shade, label=label)
-    panel.set_xlabel("share of the 144 heads shut", fontsize=8)
-    panel.set_title("share of BLEU kept", loc="left", fontsize=9, color=INK)
-    panel.tick_params(labelsize=7)
-    panel.legend(frameon=False, fontsize=7)
-    panel.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
@@ -102,8 +53,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
-    draw_training(given.out / "translator-training.svg")
-    draw_dynamics(given.out / "translator-dynamics.svg")
+    draw(given.out, given.out)
     subject = hc.load("translator", device="cpu")
     result = {
         "tatoeba test": scored(subject, Path(given.data) / "parallel" / "tatoeba.en-de.test.tsv"),

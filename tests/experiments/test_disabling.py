@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import pytest
@@ -13,6 +14,7 @@ from experiments.disabling.draw import draw
 from experiments.disabling.findings import findings
 from experiments.disabling.measure import interventions
 from experiments.disabling.page import table
+from headcount.exact_json import to_strict
 from headcount.sweeps import sweep
 
 WORDS = ["the cat sat on the mat", "a dog ran", "rain fell all day", "it was late and the dog ran"]
@@ -33,6 +35,8 @@ def test_findings_and_picture(metric: str, tmp_path) -> None:  # type: ignore[no
     assert heads["best on all of dev"]["gain"] == max(heads["gains"].values())
     if metric == "accuracy":
         assert heads["too small"]  # ten examples cannot show 1.2 points
-    draw({"config": config, "tasks": {"toy": told}}, tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").stat().st_size > 1000
-    assert table({"config": config, "tasks": {"toy": told}}).count("\n") == 1 + 4
+    result = {"config": config, "tasks": {"toy": told}}
+    (tmp_path / "together-disabling.json").write_text(json.dumps(to_strict(result)))
+    draw(tmp_path, tmp_path)
+    assert (tmp_path / "together-disabling.svg").stat().st_size > 1000
+    assert table(result).count("\n") == 1 + 4

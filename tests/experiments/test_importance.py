@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,8 @@ def test_figures_are_drawn_from_the_json_alone(tmp_path: Path) -> None:
             "en-de": over_training(ROOT / "experiments/translator/results/en-de/dynamics.json")
         },
     }
-    draw(to_strict(told), tmp_path)
-    drawn = {path.stem for path in tmp_path.glob("*.svg")}
-    assert drawn == {
-        f"importance-{what}" for what in ("masked", "relevance", "agreement", "training")
-    }
+    (tmp_path / "importance.json").write_text(json.dumps(to_strict(told)))
+    draw(tmp_path, tmp_path)
+    drawn = {path.stem.removeprefix("importance-") for path in tmp_path.glob("*.svg")}
+    matrices = {"agreement-translator", "agreement-classifiers"}
+    assert drawn == matrices | {"masked", "relevance", "two-scores", "data-sets", "training"}

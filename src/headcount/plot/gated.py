@@ -33,6 +33,7 @@ def gated_quality(
     order: str = "gates",
     metric: str | None = None,
     *,
+    unit: str = "heads",
     width: Width = "column",
     path: str | Path | None = None,
 ) -> Figure:
@@ -62,7 +63,7 @@ def gated_quality(
         ticks = _apart(counts)
         panel.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
         panel.set_xticks([], minor=True)
-        panel.set_xlabel("heads left")
+        panel.set_xlabel(f"{unit} left")
         panel.set_ylabel(metric_in_words(rows))
         key_below(figure, panel)
         return finish(figure, path)

@@ -63,6 +63,7 @@ def head_map(
                     _by_role(panel, points, chosen, held)
                 panel.set_title(f"{stack}, by {what}")
                 panel.set_aspect("equal", adjustable="datalim")
+                panel.margins(0.08)
                 panel.set(xticks=[], yticks=[])
                 panel.spines[:].set_visible(False)
         return finish(figure, path)

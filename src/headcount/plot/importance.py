@@ -54,7 +54,7 @@ def scores_without_one_head(
 ) -> Figure:
     """How many heads leave which score when they alone are ablated; dotted is the whole model.
 
-    Michel et al. 2019, figure 1.
+    Michel et al. 2019, figure 1. A score that takes no more than `bins` steps has a bar a step.
 
     >>> from headcount import Column, Head, HeadTable
     >>> table = HeadTable.of([Head("enc", 0, 0), Head("enc", 0, 1)], {"ablation": [0.5, -0.5]},
@@ -70,7 +70,8 @@ def scores_without_one_head(
         figure, drawn = wrapped(len(tables), most=4, width=width, height=2.1)
         for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             after, whole, metric = _after(table, column)
-            panel.hist(after, bins=bins, color=SERIES[0][0], gid="heads")
+            panel.yaxis.get_major_locator().set_params(integer=True)
+            panel.hist(after, bins=_edges(after, bins), color=SERIES[0][0], gid="heads")
             style: Style = {"color": INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
             panel.axvline(whole, **style)
             panel.set_title(name)
@@ -119,6 +120,20 @@ def _draw_order(panel: Axes, stack: str, rows: pd.DataFrame) -> None:
     style: Style = {"marker": marker, "label": stack, "gid": f"stack {stack}"}
     panel.plot(steps, value, color=colour, **style)
     panel.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
+
+
+def _edges(after: np.ndarray, bins: int) -> np.ndarray:
+    """Edges of bars: around each step where a score, such as accuracy, moves in a few steps.
+
+    >>> _edges(np.array([0.5, 0.7, 0.6, 0.5]), 25).round(2).tolist()
+    [0.45, 0.55, 0.65, 0.75]
+    """
+    told = np.unique(after.round(6))
+    step = np.diff(told).min() if len(told) > 1 else 0.0
+    count = round((told[-1] - told[0]) / step) + 1 if step else 0
+    if not 0 < count <= bins:
+        return np.histogram_bin_edges(after, bins)
+    return told[0] + step * (np.arange(count + 1) - 0.5)
 
 
 def _after(table: HeadTable, column: str) -> tuple[np.ndarray, float, str]:

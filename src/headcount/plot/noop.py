@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows, titled
 from headcount.plot.style import (
+    HAIRLINE,
+    INK,
     SERIES,
     Style,
     Width,
@@ -57,10 +59,14 @@ def noop_gradients(
         frame = frame_of(one, "noop_layers")
         need_rows(frame, ("stack", "layer", "target", *drawn_from), "gradients")
         there = [stack for stack in ("enc", "dec", "cross") if (frame["stack"] == stack).any()]
-        shown |= {f"{name} {s}".strip(): frame[frame["stack"] == s] for s in there}
+        shown |= {titled(name, s, there): frame[frame["stack"] == s] for s in there}
     with paper():
         figure, drawn = wrapped(len(shown), width=width, height=2.3, sharey=relative)
         for panel, (title, own) in zip(drawn, shown.items(), strict=True):
+            if relative:
+                own = own[own["target"] != "other"]
+                line: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":"}
+                panel.axhline(1, label="other token", gid="other", **line)
             _lines(panel, own, drawn_from)
             panel.set_title(title)
             layer_axis(panel, int(own["layer"].max()) + 1)

@@ -20,6 +20,7 @@ from headcount.plot.reading import (
     need_rows,
     stacks_of,
     table_of,
+    titled,
 )
 from headcount.plot.style import (
     SERIES,
@@ -99,7 +100,7 @@ def _shares(given: Frames) -> dict[str, np.ndarray]:
             table = table_of(one)
             need_columns(table, _COLUMNS)
             layers = {stack: _means(table, stack) for stack in stacks_of(table, _COLUMNS)}
-        found |= {f"{name} {stack}".strip(): means for stack, means in layers.items()}
+        found |= {titled(name, stack, layers): means for stack, means in layers.items()}
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ __all__ = [
     "need_columns",
     "need_rows",
 ]
-__all__ += ["pairs_of", "roles_in", "roles_of", "stack_grid", "stacks_of", "table_of"]
+__all__ += ["pairs_of", "roles_in", "roles_of", "stack_grid", "stacks_of", "table_of", "titled"]
 
 #: A run, its path, or a table by itself.
 Given: TypeAlias = HeadTable | Run | str | Path
@@ -132,6 +132,15 @@ def _several(given: Any) -> Iterator[tuple[str, Any]]:
     if not given:
         raise UsageError("There is nothing to draw; give one run or more.")
     return ((str(name), one) for name, one in given.items())
+
+
+def titled(name: str, stack: str, stacks: Sized) -> str:
+    """What stands above a panel: the source, and the stack unless it is the source's only one.
+
+    >>> titled("RTE", "enc", ["enc"]), titled("", "enc", ["enc"]), titled("a", "dec", [0, 1])
+    ('RTE', 'enc', 'a dec')
+    """
+    return name if name and len(stacks) == 1 else f"{name} {stack}".strip()
 
 
 def need_columns(table: HeadTable, names: Iterable[str]) -> None:

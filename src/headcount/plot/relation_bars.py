@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows, titled
 from headcount.plot.style import (
     GREY,
     HAIRLINE,
@@ -58,12 +58,13 @@ def dependencies(
     >>> [float(bar.get_height()) for bar in dependencies(frame).axes[0].patches]
     [0.8, 0.5]
     """
-    shown = {}
+    shown: dict[str, pd.DataFrame] = {}
     for name, one in frames_by_name(given).items():
         frame = frame_of(one, "relations")
         need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations")
-        for stack, own in _by_stack(_best(frame, ["stack", "relation"])).items():
-            shown[f"{name} {stack}".strip()] = own.set_index("relation")
+        stacks = _by_stack(_best(frame, ["stack", "relation"]))
+        for stack, own in stacks.items():
+            shown[titled(name, stack, stacks)] = own.set_index("relation")
     with paper():
         figure, axes = panels(len(shown), 1, width=width, height=2.1)
         for panel, (title, own) in zip(axes[:, 0], shown.items(), strict=True):
@@ -78,7 +79,7 @@ def dependencies(
 def coreference(given: Frames, *, width: Width = "page", path: str | Path | None = None) -> Figure:
     """How often the best head points to an antecedent, by kind of mention, beside the rules.
 
-    Clark et al. 2019, table 2.
+    Clark et al. 2019, table 2. Kinds stand in the order of the frame.
 
     >>> frame = pd.DataFrame({"stack": ["enc"], "layer": [0], "head": [3], "kind": ["all"],
     ...     "split": ["all"], "n": [50], "accuracy": [0.6], "low": [0.5], "high": [0.7],
@@ -86,19 +87,21 @@ def coreference(given: Frames, *, width: Width = "page", path: str | Path | None
     >>> [float(bar.get_height()) for bar in coreference(frame).axes[0].patches]
     [0.6, 0.3]
     """
-    shown = {}
+    shown: dict[str, pd.DataFrame] = {}
+    kinds: dict[str, None] = {}
     for name, one in frames_by_name(given).items():
         frame = frame_of(one, "coreference")
         need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference")
-        for stack, own in _by_stack(_best(frame, ["stack", "kind", "against"])).items():
-            shown[f"{name} {stack}".strip()] = own
+        stacks = _by_stack(_best(frame, ["stack", "kind", "against"]))
+        shown |= {titled(name, stack, stacks): own for stack, own in stacks.items()}
+        kinds |= dict.fromkeys(frame["kind"])
     rules = {rule: rule for own in shown.values() for rule in own["against"]}
     with paper():
         figure, drawn = wrapped(len(shown), most=2, width=width, height=2.4)
         for panel, (title, own) in zip(drawn, shown.items(), strict=True):
             wide = own.pivot(index="kind", columns="against", values="baseline")
             first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
-            _bars(panel, first.join(wide), rules)
+            _bars(panel, first.join(wide).reindex([k for k in kinds if k in wide.index]), rules)
             panel.set_title(title)
         label_outer(drawn, "", "accuracy")
         key_below(figure, *drawn, columns=5)

@@ -174,7 +174,8 @@ def key_below(figure: Figure, *drawn: Axes, columns: int = 4) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if found:
-        most = columns if figure.get_figwidth() > 4 else 2
+        narrow = 3 if max(map(len, found)) <= 10 else 2
+        most = columns if figure.get_figwidth() > 4 else narrow
         style: Style = {"loc": "outside lower center", "ncols": min(len(found), most)}
         figure.legend(list(found.values()), list(found), **style)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headcount.plot.by_layer import draw_by_layer
-from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of
+from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of, titled
 from headcount.plot.style import (
     HAIRLINE,
     INK,
@@ -90,7 +90,7 @@ def _drawn(
         for (name, stack), panel in places.items():
             draw_by_layer(panel, tables[name], stack, columns)
             _uniform(panel, tables[name], stack, columns)
-            panel.set_title(f"{name} {stack}".strip())
+            panel.set_title(titled(name, stack, stacks[name]))
         label_outer(list(places.values()), "layer", label)
         key_below(figure, *places.values())
         return finish(figure, path)

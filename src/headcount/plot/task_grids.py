@@ -139,6 +139,8 @@ def _wrapped(title: str, grids: Mapping[str, np.ndarray], width: Width, divergin
     """One thing of several sources, in rows of three where they are many."""
     figure, drawn = wrapped(len(grids), width=width, height=1.8)
     _same_colours(figure, drawn, title, grids, diverging)
+    for panel, name in zip(drawn, grids, strict=True):
+        panel.set_title(name or title)  # the bar says what is drawn
     label_outer(drawn, "head", "layer")
     return figure
 
