@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any
 
@@ -128,11 +128,12 @@ class _Work:
                 sides = self._tallies(), self._tallies()
                 for batches in self._batches(items[fold::count]):
                     seen = [watch(batch) for watch, batch in zip(watches, batches, strict=True)]
-                    self._take_in(seen, sides, found)
+                    numbers = [fold + count * item for item in batches[0].index]
+                    self._take_in(seen, sides, partial(found.add, numbers=numbers))
                     if self.convention == "code":
                         wide = [self._wide(batch) for batch in batches]
                         seen = [watch(batch) for watch, batch in zip(watches, wide, strict=True)]
-                        self._each_layer(seen, found.add_padded)
+                        self._each_layer(seen, partial(found.add_padded, numbers=numbers))
                     done += batches[0].window.count(0)
                     if progress is not None:
                         progress(done, len(items))
@@ -161,13 +162,13 @@ class _Work:
         self,
         seen: Sequence[list[Sighting]],
         tallies: tuple[list[Tally], list[Tally]],
-        found: Likeness,
+        take_in: Callable[[Matched, Sighting, Sighting], None],
     ) -> None:
         for sightings, side in zip(seen, tallies, strict=True):
             for sighting in sightings:
                 for tally in side:
                     tally.update(sighting)
-        self._each_layer(seen, found.add)
+        self._each_layer(seen, take_in)
 
     def _each_layer(
         self,

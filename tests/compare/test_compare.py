@@ -19,6 +19,7 @@ from headcount.compare.changes import Changes
 from headcount.compare.likeness import cosines, divergences
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.subject import Subject
+from headcount.text import encode, intake_of
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Sentence
 from headcount.wiring import tap
@@ -55,8 +56,6 @@ def found(before: Subject, after: Subject) -> Changes:
 
 def slow_cosine(before: Subject, after: Subject, text: str) -> np.ndarray:
     """By hand: one text, no padding, head by head."""
-    from headcount.text import encode, intake_of
-
     maps = []
     for one in (before, after):
         intake = intake_of(one.model, one.tokenizer)
@@ -114,6 +113,37 @@ def test_columns_are_the_difference_of_two_surveys(
 def test_batches_change_nothing(before: Subject, after: Subject, found: Changes) -> None:
     one = hc.compare(before, after, TEXTS, batch_size=1)
     pd.testing.assert_frame_equal(one.heads, found.heads, atol=1e-5)
+
+
+def test_windows_of_a_long_text_are_one_text(before: Subject, after: Subject) -> None:
+    """Its windows are flattened one after another, and no interval counts them as texts."""
+    long = " ".join(TEXTS)
+    found = hc.compare(before, after, [long, TEXTS[0]], max_length=12, batch_size=2)
+    alone = hc.compare(before, after, [long], max_length=12)
+    assert found.layers["texts"].tolist() == [2, 2]
+    assert alone.heads[["cosine_low", "js_low"]].isna().all(axis=None)
+    maps = windows(before, long, 12), windows(after, long, 12)
+    assert len(maps[0]) > 2
+    product, one, other = (
+        sum((a * b).sum((1, 2)) for a, b in zip(*pair, strict=True))
+        for pair in (maps, (maps[0], maps[0]), (maps[1], maps[1]))
+    )
+    np.testing.assert_allclose(alone.heads["cosine"], product / np.sqrt(one * other), atol=1e-6)
+    short = hc.compare(before, after, TEXTS[:1]).heads
+    for name in ("cosine", "js"):
+        mean = (alone.heads[name] + short[name]) / 2
+        np.testing.assert_allclose(found.heads[name], mean, atol=1e-6)
+
+
+def windows(subject: Subject, text: str, longest: int) -> list[np.ndarray]:
+    """The maps `[head, query, key]` of each window of a text."""
+    intake = intake_of(subject.model, subject.tokenizer)
+    options = {"stacks": {"enc"}, "intake": intake, "max_length": longest, "batch_size": 1}
+    with tap(subject) as watch:
+        return [
+            torch.cat([seen.maps[0] for seen in watch(batch)]).double().numpy()
+            for batch in encode([text], subject.tokenizer, **options)
+        ]
 
 
 def test_divergence_leaves_padding_out() -> None:
