@@ -13,7 +13,7 @@ from headcount.atomic import write_bytes
 
 from .draw import draw
 from .findings import findings
-from .measure import COMMAND, measured
+from .measure import AGAIN, COMMAND, measured, measured_again
 from .page import filled
 
 Plans = dict[str, dict[str, Any]]
@@ -27,16 +27,25 @@ def main() -> None:
     given = _given()
     plans = tomllib.loads((HERE / "config.toml").read_text(encoding="utf8"))
     given.parts.mkdir(parents=True, exist_ok=True)
+    known = _read(given.out / "roles.json").get("surveys", {})
     for name in _wanted(plans, given.only, given.translators):
         path = given.parts / f"{name}.json"
         if not path.exists():
             print(f"{name} ...", flush=True)
-            found = measured(plans[name], Path(given.data), given.translators)
+            found = _made(given, plans[name], known.get(name))
             write_bytes(path, json.dumps(found, ensure_ascii=False).encode())
-    known = _read(given.out / "roles.json").get("surveys", {})
     parts = {name: _read(given.parts / f"{name}.json") for name in plans}
     surveys = {name: parts[name] or known.get(name) for name in plans}
     told({name: one for name, one in surveys.items() if one}, given.out)
+
+
+def _made(
+    given: argparse.Namespace, plan: dict[str, Any], known: dict[str, Any] | None
+) -> dict[str, Any]:
+    """A survey, whole; or where one is known and `--again` names roles, with these made anew."""
+    if given.again and known:
+        return measured_again(given.again, known, plan, Path(given.data), given.translators)
+    return measured(plan, Path(given.data), given.translators)
 
 
 def _wanted(plans: Plans, only: list[str] | None, translators: Path | None) -> list[str]:
@@ -53,6 +62,9 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--translators", type=Path, help="the folder that holds en-ru")
     parser.add_argument("--only", nargs="*", help="names of surveys; all when it is not said")
+    parser.add_argument(
+        "--again", nargs="*", choices=AGAIN, help="measure these roles alone, the rest is known"
+    )
     parser.add_argument("--parts", type=Path, default=Path("run/roles"), help="finished surveys")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import headcount as hc
+from headcount.roles import Features, Rare, Role
 
 from .keep import kept, plain
 
-__all__ = ["measured"]
+__all__ = ["AGAIN", "measured", "measured_again"]
+
+#: Roles that can be measured again alone, and what is kept of them beside their verdicts.
+AGAIN: dict[str, tuple[Callable[[], Role], tuple[str, ...]]] = {
+    "feature": (Features, ("features", "first_row")),
+    "rare": (Rare, ("rarity",)),
+}
 
 COMMAND = "python -m experiments.roles"
 _FILES = {
@@ -29,6 +37,24 @@ def measured(plan: dict[str, Any], data: Path, translators: Path | None) -> dict
     seconds = round(time.monotonic() - began, 1)
     origin = _origin(table.provenance)
     return {"plan": plan, "seconds": seconds, **kept(table), "provenance": plain(origin)}
+
+
+def measured_again(
+    roles: Sequence[str],
+    survey: dict[str, Any],
+    plan: dict[str, Any],
+    data: Path,
+    translators: Path | None,
+) -> dict[str, Any]:
+    """A survey with some roles measured again, by today's rules; all else stays as it was."""
+    given = _given(plan, data) | {"roles": [AGAIN[role][0]() for role in roles], "columns": []}
+    table = hc.survey(_subject(plan["model"], translators), **given)
+    found = kept(table)
+    verdicts = [row for row in survey["roles"] if row["role"] not in roles] + found["roles"]
+    again = survey.get("again", {}) | dict.fromkeys(roles, plain(_origin(table.provenance)))
+    names = [name for role in roles for name in AGAIN[role][1] if name in found]
+    figures = {name: found[name] for name in names}
+    return survey | figures | {"plan": plan, "roles": verdicts, "again": again}
 
 
 def _subject(model: str, translators: Path | None) -> hc.Subject:

@@ -17,7 +17,7 @@ def table() -> HeadTable:
     one = pd.DataFrame(
         {**about, "target": "rare", "share": [0.5, 0.3, 0.1], "chance": 0.1, "uncommon": 0.2}
     ).assign(p=1.0, p_uncommon=1.0)
-    two = one.assign(target="rare_two", share=[0.7, 0.55, 0.2], chance=0.3, uncommon=0.4)
+    two = one.assign(target="rare_two", share=[0.7, 0.55, 0.2], chance=0.25, uncommon=0.4)
     two = two.assign(p=[1e-9, 1e-9, np.nan], p_uncommon=[1e-9, 0.2, np.nan])
     details = {"rarity": pd.concat([one, two], ignore_index=True)}
     return HeadTable.of(HEADS, {"rare_two": [0.7, 0.55, 0.2]}, details=details)
@@ -26,10 +26,10 @@ def table() -> HeadTable:
 def test_a_share_and_a_test_make_the_role() -> None:
     first, second = Rare().judge(table())
     assert (str(first.head), str(second.head)) == ("enc.0.0", "enc.0.1")
-    assert (first.value, first.baseline, first.n) == (0.7, 0.3, 700)
+    assert (first.value, first.baseline, first.n) == (0.7, 0.25, 700)
     assert first.p_adjusted == 2e-9
     assert first.evidence == (
-        "one of the two rarest tokens 0.70 [0.50, 0.90], the rarest 0.50, a blind pick 0.30, "
+        "one of the two rarest tokens 0.70 [0.50, 0.90], the rarest 0.50, a blind pick 0.25, "
         "one of uncommon tokens 0.40"
     )
 
@@ -41,6 +41,7 @@ def test_a_share_that_uncommon_tokens_explain_may_be_refused() -> None:
 
 def test_thresholds_are_fields() -> None:
     assert Rare(share=0.8).judge(table()) == []
+    assert [v.head.index for v in Rare(times=2.5).judge(table())] == [0]
     assert len(Rare(above="uncommon", level=0.3).judge(table())) == 2
 
 

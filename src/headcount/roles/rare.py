@@ -26,6 +26,8 @@ class Rare:
 
     #: The least share of tokens on one of the two rarest.
     share: float = 0.5
+    #: How many times the blind pick: a causal query that sees three tokens can hardly miss two.
+    times: float = 2.0
     #: What it must surely lie above: a pick among all tokens, or among the uncommon ones alone.
     above: Literal["chance", "uncommon"] = "chance"
     #: The level of that test, Holm over all heads.
@@ -41,7 +43,8 @@ class Rare:
         p = two["p" if self.above == "chance" else "p_uncommon"]
         two = two.assign(rarest=rarest, baseline=two[self.above], p=p).reset_index()
         two = two.assign(p_adjusted=stats.holm(two["p"].to_numpy()))
-        held = two[(two["share"] >= self.share) & (two["p_adjusted"] <= self.level)]
+        high = (two["share"] >= self.share) & (two["share"] >= self.times * two["chance"])
+        held = two[high & (two["p_adjusted"] <= self.level)]
         return [_verdict(row) for _, row in held.sort_values("share", ascending=False).iterrows()]
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
