@@ -34,7 +34,10 @@ VOITA = ("nsubj", "obj", "amod", "advmod")
 NOOP = ("stack", "layer", "target", "texts", "share", "share_low", "share_high", "p_adjusted")
 CHOICES = ("coreference", "pronoun_choice")
 _VERDICT = ("role", "label", "value", "low", "high", "baseline", "control", "n", "p_adjusted")
-_FIGURES = ("n", "value", "low", "high", "compared", "baseline", "p_adjusted")
+_FIGURES = (
+    "n", "value", "low", "high", "compared", "compared_low", "compared_high", "baseline",
+    "p_adjusted",
+)  # fmt: skip
 #: A row of a verdict asks the same words as this direction of the resting places.
 _ROWS = {"dep->head": "dep->head", "head->dep": "head->dep", "head<-dep": "head->dep"}
 
@@ -106,12 +109,16 @@ def _choices(frame: pd.DataFrame) -> list[Row]:
 
 
 def _means(frame: pd.DataFrame, questions: Sequence[str]) -> list[Row]:
-    """For each question: the head that is highest on one half, as it does on the other."""
+    """For each question: the head that is highest on one half, as it does on the other.
+
+    Highest in what is compared; where that is nothing, in the value.
+    """
+    frame = frame.assign(high=frame["compared"].fillna(frame["value"]))
     rows = []
     for _, group in frame.groupby(["stack", *questions], sort=False):
         parts = dict(iter(group.groupby("split")))
         if {"select", "report"} <= parts.keys():
-            chosen = parts["select"].iloc[int(parts["select"]["value"].argmax())]
+            chosen = parts["select"].iloc[int(parts["select"]["high"].argmax())]
             report = parts["report"]
             same = (report["layer"] == chosen["layer"]) & (report["head"] == chosen["head"])
             above = {"heads_above": int((report["p_adjusted"] <= 0.05).sum())}
@@ -128,7 +135,7 @@ def _by_layer(frame: pd.DataFrame) -> list[Row]:
     key = ["stack", "layer", "feature"]
     told = frame[(frame["split"] == "all") & (frame["origin"] == "first")]
     whole = told.groupby(key, sort=False)
-    return whole[["value", "baseline"]].mean().reset_index().to_dict("records")
+    return whole[["value", "compared", "baseline"]].mean().reset_index().to_dict("records")
 
 
 def _rest(frame: pd.DataFrame, roles: pd.DataFrame) -> list[Row]:

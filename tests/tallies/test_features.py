@@ -201,7 +201,7 @@ def test_the_first_word_is_not_compared(kind: str, low: float, high: float) -> N
     row = tally.details()["features"].query("feature == 'noun' and split == 'all'").iloc[0]
     assert row["value"] > 0.4  # the paper's figure: the first word is often a noun
     assert low < row["compared"] / row["baseline"] < high
-    assert row["against"] == "any word that stands alike"
+    assert row["against"] == "any word in such a place"
 
 
 def test_code_compares_with_nothing() -> None:

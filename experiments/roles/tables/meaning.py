@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..reading import annotated, layer_of, role_heads, twin, verdicts
+from ..reading import Survey, annotated, layer_of, role_heads, twin, verdicts
 from .markdown import MODELS, NONE, Surveys, encoders, named, percent, star, table, three
 
 __all__ = ["coreference", "decoder", "features", "first_row", "gap"]
+
+Row = dict[str, Any]
 
 #: Clark et al. 2019, Table 2.
 ANTECEDENTS = {"all": 65, "pronoun": 64, "proper": 73, "nominal": 58}
@@ -63,25 +65,42 @@ def gap(surveys: Surveys) -> str:
 
 
 def features(surveys: Surveys) -> str:
-    """Kovaleva's features, links and arguments: the best head, held out, beside random words."""
+    """Kovaleva's features, links and arguments: the best head, held out, beside its baseline."""
     rows = []
     for title, one in annotated(surveys).items():
         found = [row for row in one.get("features", []) if row["origin"] == "all"]
         found += [*one.get("links", []), *one.get("arguments", [])]
         for row in found:
             what = row.get("feature") or row["link"]
-            column = f"to_{what}" if "feature" in row else what.replace("->", "_to_")
-            value = f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-            chance = [three(row["baseline"]), three(twin(one, column))]
-            cells = [title, what, f"`{row['head']}`", str(row["n"]), value, *chance]
+            chance = [three(row["baseline"]), three(_by_twin(one, row))]
+            cells = [title, what, f"`{row['head']}`", str(row["n"]), _attention(row), *chance]
             rows.append([*cells, str(row["heads_above"])])
     head = ["model", "what is looked at", "best head", "sentences", "attention [95%]",
             "by chance", "twin's best", "heads above chance"]  # fmt: skip
     return table(head, rows)
 
 
+def _attention(row: Row) -> str:
+    """What is compared with chance, with its interval; where nothing is, the value."""
+    told = row.get("compared_low") is not None
+    names = ("compared", "compared_low", "compared_high") if told else ("value", "low", "high")
+    value, low, high = (row[name] for name in names)
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _by_twin(survey: Survey, row: Row) -> float | None:
+    """The twin's best head; for kinds of words it stands in the verdicts, if there are any."""
+    if "feature" not in row:
+        return twin(survey, row["link"].replace("->", "_to_"))
+    if row["baseline"] is None:
+        return twin(survey, f"to_{row['feature']}")
+    same = [one for one in verdicts(survey, "feature") if one["label"] == row["feature"]]
+    stack = row["head"].partition(".")[0] + "."
+    return next((one["control"] for one in same if one["head"].startswith(stack)), None)
+
+
 def first_row(surveys: Surveys) -> str:
-    """What the row of [CLS] looks at in the last layer, mean over heads, beside random words."""
+    """What the row of [CLS] gives a word in the last layer, mean over heads, beside any words."""
     models = annotated(surveys)
     rows: dict[str, dict[str, str]] = {}
     for title, one in models.items():
@@ -89,7 +108,8 @@ def first_row(surveys: Surveys) -> str:
         last = max((row["layer"] for row in told), default=0)
         for row in told:
             if row["layer"] == last:
-                cell = f"{three(row['value'])} / {three(row['baseline'])}"
+                mine = row["value"] if row["baseline"] is None else row["compared"]
+                cell = f"{three(mine)} / {three(row['baseline'])}"
                 rows.setdefault(row["feature"], {})[title] = cell
     lines = [[name, *(cells.get(title, NONE) for title in models)] for name, cells in rows.items()]
     return table(["[CLS] looks at", *models], lines)

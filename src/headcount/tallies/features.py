@@ -33,7 +33,7 @@ __all__ = ["FROM_ALL", "FROM_FIRST", "Features"]
 FROM_ALL, FROM_FIRST = "all", "first"
 _SEPARATOR = " from "
 #: What attention to a kind of word is compared with, by convention; the code has nothing.
-AGAINST = {"headcount": "any word that stands alike", "paper": "as many random pieces"}
+AGAINST = {"headcount": "any word in such a place", "paper": "as many random pieces"}
 
 _NONE = "no text has words with such a tag or relation"
 
