@@ -9,7 +9,8 @@ import numpy as np
 
 from experiments.names import title
 from headcount.plot.heat_map import colour_bar, draw_cells
-from headcount.plot.style import DIVERGING, INK, Style, finish, panels, paper
+from headcount.plot.layout import panels
+from headcount.plot.style import DIVERGING, INK, Style, finish, paper
 
 __all__ = ["draw_agreement"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.plot.style import SERIES, finish, key_below, panels, paper
+from headcount.plot.layout import key_below, panels
+from headcount.plot.style import SERIES, finish, paper
 
 __all__ = ["draw"]
 

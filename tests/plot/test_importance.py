@@ -52,6 +52,29 @@ def test_two_data_sets_meet_in_points(full: Path) -> None:
         hc.plot.two_data_sets(full, table.stack("enc"), "gradient")
 
 
+def test_two_scores_are_points_with_their_agreement_by_stack(full: Path) -> None:
+    table = hc.HeadTable.load(full)
+    figure = hc.plot.two_scores({"a": full, "b": full}, "gradient", "relevance")
+    panel = figure.axes[1]
+    own = panel.collections[0].get_offsets()
+    wanted = table.frame.loc["enc", ["gradient", "relevance"]].to_numpy()
+    assert np.asarray(own).tolist() == wanted.tolist()
+    found = hc.stats.rank_agreement(*wanted.T, "spearman")
+    said = panel.get_legend().get_texts()[0].get_text()
+    assert said == f"enc {found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    one = hc.HeadTable.of([hc.Head("enc", 0, 0)], {"confidence": [1.0], "relevance": [0.5]})
+    assert hc.plot.two_scores(one).axes[0].get_legend().get_texts()[0].get_text() == "enc –"
+
+
+def test_an_accuracy_has_a_bar_a_step() -> None:
+    heads = [hc.Head("enc", 0, index) for index in range(4)]
+    origins = {"ablation": {"settings": {"metric": "accuracy", "baseline": 0.8}}}
+    columns = [hc.Column("ablation", unit="accuracy")]
+    table = hc.HeadTable.of(heads, {"ablation": [0, 0.01, 0.03, 0]}, columns, origins=origins)
+    bars = hc.plot.scores_without_one_head(table).axes[0].patches
+    assert [bar.get_height() for bar in bars] == [1, 0, 1, 2]
+
+
 def test_the_order_over_training_is_a_line_a_stack() -> None:
     frame = pd.DataFrame(
         {"step": [1, 10] * 2, "stack": ["all", "all", "enc", "enc"], "value": [0.1, 1, 0.3, 1]}

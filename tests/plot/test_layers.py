@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import headcount as hc
@@ -36,6 +37,13 @@ def test_token_types_have_a_row_a_model(full: Path) -> None:
     }
 
 
+def test_models_of_one_stack_stand_side_by_side(full: Path) -> None:
+    encoder = hc.HeadTable.load(full).stack("enc")
+    figure = hc.plot.positions({"a": encoder, "b": encoder})
+    assert [panel.get_title(loc="left") for panel in figure.axes] == ["a", "b"]
+    assert [panel.get_ylabel() for panel in figure.axes] == ["mean attention", ""]
+
+
 def test_entropies_stand_below_uniform_attention(full: Path) -> None:
     lines = {line.get_gid(): line for line in hc.plot.entropies(full).axes[0].lines}
     assert list(lines["uniform"].get_ydata()) == [3.5, 3.5]
@@ -46,6 +54,28 @@ def test_noop_gradients_are_the_frames(full: Path) -> None:
     panel = hc.plot.noop_gradients(full).axes[0]
     lines = {line.get_gid(): line.get_ydata().tolist() for line in panel.lines}
     assert lines == {"separator": [0.0, 0.001, 0.002], "other": [0.001, 0.002, 0.003]}
+
+
+def test_relative_gradients_are_shares_of_the_other_tokens(full: Path) -> None:
+    frame = Run.open(full, create=False).read_frame("noop_layers")
+    shares = frame.assign(share=[0.5, 0.4, 0.3, 1, 1, 1], share_low=0.0, share_high=1.0)
+    figure = hc.plot.noop_gradients({"a": shares, "b": shares}, relative=True)
+    lines = {line.get_gid(): list(line.get_ydata()) for line in figure.axes[1].lines}
+    assert lines == {"other": [1, 1], "separator": [0.5, 0.4, 0.3]}
+    with pytest.raises(UsageError, match="gradients has no column 'share'"):
+        hc.plot.noop_gradients(frame, relative=True)
+
+
+def test_shares_of_layers_are_drawn_as_they_are() -> None:
+    shares = {f"pattern_{name}": [0.2, 0.0] for name in ("vertical", "diagonal", "block")}
+    shares |= {"pattern_vertical_diagonal": [0.4, 0.0], "pattern_heterogeneous": [0.0, 1.0]}
+    frame = pd.DataFrame(shares).assign(stack="enc", layer=[0, 1])
+    panel = hc.plot.patterns({"RTE": frame}).axes[0]
+    assert panel.get_title(loc="left") == "RTE"
+    heights = np.array([bar.get_height() for bar in panel.patches]).reshape(5, 2)
+    assert heights.T.tolist() == [[0.2, 0.2, 0.4, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
+    bars = hc.plot.patterns({"RTE": frame}, by="task").axes[0].patches
+    assert [bar.get_height() for bar in bars] == pytest.approx([0.1, 0.1, 0.2, 0.1, 0.5])
 
 
 def test_patterns_add_up_and_skip_what_is_not_known(full: Path) -> None:
@@ -73,3 +103,16 @@ def test_the_map_puts_heads_where_the_pairs_say(full: Path) -> None:
     assert sum(named.values()) == 12
     with pytest.raises(UsageError, match="by is 'cluster'"):
         hc.plot.head_map(full, by="cluster")  # type: ignore[arg-type]
+
+
+def test_the_map_takes_verdicts_for_pairs_without_a_run() -> None:
+    pairs = {"heads": np.array(["enc.0.0", "enc.0.1"]), "mds": np.array([[0, 1], [2, 3.0]])}
+    roles = pd.DataFrame({"stack": ["enc"], "layer": [0], "head": [1], "role": ["sink"]})
+    drawn = {
+        c.get_gid(): c for c in hc.plot.head_map(pairs, "role", roles=roles).axes[0].collections
+    }
+    assert drawn["role sink"].get_offsets().tolist() == [[2, 3]]
+    with pytest.raises(UsageError, match="frame of roles has no column 'role'"):
+        hc.plot.head_map(pairs, roles=roles.drop(columns="role"))
+    with pytest.raises(UsageError, match="pairs have no 'mds'; `headcount survey .*--families"):
+        hc.plot.head_map({"heads": pairs["heads"]})

@@ -102,3 +102,22 @@ def test_functions_of_heads_that_are_left(full: Path) -> None:
         hc.plot.functions_left(full, "both")
     with pytest.raises(UsageError, match="no order 'gates'; it has ablation, random 0"):
         hc.plot.functions_left(full, order="gates")
+
+
+def test_many_curves_stand_in_rows_of_two_and_can_be_logarithmic() -> None:
+    figure = hc.plot.pruning_curves(dict.fromkeys("abc", CURVE), log=True, unit="groups")
+    assert {panel.get_yscale() for panel in figure.axes[:3]} == {"log"}
+    assert [panel.get_xlabel() for panel in figure.axes[:3]] == ["", "groups left", "groups left"]
+    assert [panel.get_ylabel() for panel in figure.axes[:3]] == ["bleu", "", "bleu"]
+
+
+def test_gated_sets_before_healing_are_dotted_and_apart() -> None:
+    gates = CURVE[CURVE["order"] == "gradient"].assign(order="gates", healed=False)
+    healed = gates[gates["step"] > 0].assign(healed=True, value=29.5)
+    both = hc.plot.gated_quality({"dev": pd.concat([gates, healed])}, unit="encoder heads").axes[0]
+    lines = {line.get_gid(): line for line in both.lines if line.get_gid()}
+    assert lines["bare dev"].get_ydata().tolist() == sorted(VALUES[1:])
+    assert both.containers[0].lines[0].get_ydata().tolist() == [29.5] * 5 + [30]
+    assert both.get_xlabel() == "encoder heads left"
+    assert set(both.get_legend_handles_labels()[1]) == {"dev, healed", "dev, not healed"}
+    assert "bare " not in {line.get_gid() for line in hc.plot.gated_quality(gates).axes[0].lines}

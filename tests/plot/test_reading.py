@@ -65,3 +65,45 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     table = hc.HeadTable.of([hc.Head("enc", 0, 0)], {"pattern": ["block"]})
     with pytest.raises(UsageError, match="holds words"):
         hc.plot.head_grids(table, ["pattern"])
+
+
+COLUMNS = ["relevance", "confidence", "ablation", "previous", "next", "self", "separator", "first"]
+COLUMNS += ["punctuation", "entropy", "entropy_first", "to_separator", "to_first"]
+COLUMNS += [f"pattern_{name}" for name in ("vertical", "diagonal", "vertical_diagonal", "block")]
+COLUMNS += ["pattern_heterogeneous"]
+BY_HEAD: list[Callable[..., Any]] = [
+    *(hc.plot.head_grids, hc.plot.positions, hc.plot.token_types, hc.plot.entropies),
+    *(hc.plot.scores_without_one_head, hc.plot.two_scores, hc.plot.patterns),
+    *(hc.plot.attention_to, hc.plot.disabling),
+]
+
+
+@pytest.mark.parametrize("draw", BY_HEAD, ids=[draw.__name__ for draw in BY_HEAD])
+def test_a_table_that_knows_nothing_is_refused_and_one_head_is_drawn(draw: Any) -> None:
+    origins = {"ablation": {"settings": {"metric": "loss", "baseline": 1.0}}}
+
+    def table(values: list[float]) -> hc.HeadTable:
+        heads = [hc.Head("enc", 0, index) for index in range(len(values))]
+        return hc.HeadTable.of(heads, dict.fromkeys(COLUMNS, values), origins=origins)
+
+    assert draw(table([0.5])).axes
+    with pytest.raises(UsageError, match=r"^No head of this table has a value of '\w+'.*\.$"):
+        draw(table([float("nan")] * 2))
+    with pytest.raises(UsageError, match="^The table has no heads, so there is nothing to draw.$"):
+        draw(table([]))
+
+
+def test_why_nothing_is_known_is_told() -> None:
+    table = hc.HeadTable.of(
+        [hc.Head("dec", 0, 0)], {"next": [float("nan")]}, notes={"next": "A decoder sees no next."}
+    )
+    with pytest.raises(UsageError, match="value of 'next': A decoder sees no next."):
+        hc.plot.head_grids(table, ["next"])
+
+
+def test_a_frame_without_numbers_is_refused() -> None:
+    frame = pd.DataFrame({"stack": ["enc"], "layer": 0, "head": 0, "cosine": float("nan")})
+    with pytest.raises(UsageError, match="changes has no number in 'cosine', so there is nothing"):
+        hc.plot.changes(frame)
+    with pytest.raises(UsageError, match="no stack 'enc' here; there is dec, so say stack='dec'"):
+        hc.plot.changes(frame.assign(stack="dec", cosine=1.0))

@@ -46,3 +46,14 @@ def test_coreference_shows_each_rule(full: Path) -> None:
     assert bars(panel, "nearest") == [0.3, 0.3]
     assert bars(panel, "rules") == [0.7, 0.7]
     assert panel.texts[0].get_text() == "2.3"
+
+
+def test_several_models_have_a_panel_each(full: Path) -> None:
+    figure = hc.plot.dependencies({"a": full, "b": full}, ["obj"])
+    titles = [panel.get_title(loc="left") for panel in figure.axes]
+    assert titles[0].startswith("a")
+    assert titles[-1].startswith("b")
+    both = hc.plot.coreference({"a": full, "b": full})
+    assert [panel.get_title(loc="left") for panel in both.axes] == ["a", "b"]
+    kinds = [tick.get_text() for tick in both.axes[0].get_xticklabels()]
+    assert kinds == ["all", "pronoun"]  # as in the frame

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headcount.plot.layout import layer_axis
 from headcount.plot.reading import grid_of
-from headcount.plot.style import SERIES, Style, layer_axis
+from headcount.plot.style import SERIES, Style
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:

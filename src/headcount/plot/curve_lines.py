@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.plot.reading import Given, frame_of, need_rows
+from headcount.plot.needs import need_rows
+from headcount.plot.reading import Given, frame_of
 from headcount.plot.style import GREY, HAIRLINE, INK, SERIES, Style
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _PARTS = ("held-out", "all", "choose")
 def curve_of(given: Given | pd.DataFrame, metric: str | None = None) -> pd.DataFrame:
     """The rows of a curve on held-out examples, of one metric: the first where none is named."""
     frame = frame_of(given, "curve")
-    need_rows(frame, _NEEDED, "a pruning curve")
+    need_rows(frame, _NEEDED, "a pruning curve", known="value")
     if "part" in frame:
         part = next((name for name in _PARTS if (frame["part"] == name).any()), None)
         frame = frame if part is None else frame[frame["part"] == part]

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
-from headcount.plot.reading import Many, by_name, need_columns, stack_grid, table_of
-from headcount.plot.style import Width, finish, label_outer, paper, wrapped
+from headcount.plot.layout import label_outer, wrapped
+from headcount.plot.needs import need_columns
+from headcount.plot.reading import Many, by_name, stack_grid, table_of
+from headcount.plot.style import Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,10 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
-from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows
-from headcount.plot.style import Width, finish, panels, paper
+from headcount.plot.layout import panels
+from headcount.plot.needs import need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name
+from headcount.plot.style import INK, Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +50,7 @@ def first_row(
         mesh = draw_cells(axes[0, 0], grid, scale_of([grid]), ticks=False)
         for (row, column), value in np.ndenumerate(grid):
             said = "–" if np.isnan(value) else f"{value:.2f}"
-            ink = "white" if value > 0.6 * np.nanmax(grid) else "#333333"
+            ink = "white" if value > 0.6 * np.nanmax(grid) else INK
             place = {"ha": "center", "va": "center", "fontsize": 6.5}
             axes[0, 0].text(column + 0.5, row + 0.5, said, color=ink, **place)
         axes[0, 0].set_xticks(np.arange(len(_FEATURES)) + 0.5, _FEATURES)
@@ -59,7 +61,9 @@ def first_row(
 
 def _means(frame: pd.DataFrame, stack: str, layer: int | None) -> list[float]:
     """The mean over the heads of one layer, for each kind of token; NaN where there was none."""
-    need_rows(frame, ("stack", "layer", "feature", "split", "origin", "value"), "features")
+    need_rows(
+        frame, ("stack", "layer", "feature", "split", "origin", "value"), "features", known="value"
+    )
     own = frame[(frame["stack"] == stack) & (frame["origin"] == "first")]
     if not len(own):
         raise UsageError(f"The run has no row of the first token for the stack '{stack}'.")

@@ -18,8 +18,9 @@ from headcount.plot.curve_lines import (
     metric_in_words,
     of_order,
 )
+from headcount.plot.layout import key_below, panels
 from headcount.plot.reading import Frames, frames_by_name
-from headcount.plot.style import SERIES, Style, Width, finish, key_below, panels, paper
+from headcount.plot.style import SERIES, Style, Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from headcount.columns import Column
 from headcount.plot.heat_map import colour_bar, draw_cells, draw_roles, role_key, scale_of
-from headcount.plot.reading import Given, grid_of, need_columns, roles_of, table_of
-from headcount.plot.style import Width, finish, panels, paper
+from headcount.plot.layout import panels
+from headcount.plot.needs import need_columns
+from headcount.plot.reading import Given, grid_of, roles_of, table_of
+from headcount.plot.style import Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,10 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.heads import Head, parse_head
-from headcount.plot.reading import Given, need_rows, pairs_of, roles_in, roles_of
-from headcount.plot.style import GREY, Style, Width, finish, panels, paper, role_colour, role_marker
+from headcount.plot.layout import panels
+from headcount.plot.needs import need_arrays, need_rows
+from headcount.plot.reading import Given, pairs_of, roles_in, roles_of
+from headcount.plot.style import GREY, Style, Width, finish, paper, role_colour, role_marker
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +48,7 @@ def head_map(
     if by not in ("layer", "role", "both"):
         raise UsageError(f"by is '{by}'; heads are coloured by 'layer', 'role' or 'both'.")
     pairs = pairs_of(given)
+    need_arrays(pairs)
     heads = [parse_head(str(name)) for name in pairs["heads"]]
     held = _held(given, roles)
     stacks = list(dict.fromkeys(head.stack for head in heads))

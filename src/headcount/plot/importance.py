@@ -13,28 +13,10 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import RunError
-from headcount.plot.reading import (
-    Many,
-    by_name,
-    frame_of,
-    frames_by_name,
-    need_columns,
-    need_rows,
-    table_of,
-)
-from headcount.plot.style import (
-    HAIRLINE,
-    INK,
-    SERIES,
-    STACK_COLOURS,
-    Style,
-    Width,
-    finish,
-    key_below,
-    label_outer,
-    paper,
-    wrapped,
-)
+from headcount.plot.layout import key_below, label_outer, wrapped
+from headcount.plot.needs import need_columns, need_rows
+from headcount.plot.reading import Many, by_name, frame_of, frames_by_name, table_of
+from headcount.plot.style import HAIRLINE, INK, SERIES, STACK_COLOURS, Style, Width, finish, paper
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:
@@ -66,11 +48,13 @@ def scores_without_one_head(
     """
     tables = {name: table_of(one) for name, one in by_name(given).items()}
     with paper():
+        from matplotlib.ticker import MaxNLocator
+
         metrics: list[str] = []
         figure, drawn = wrapped(len(tables), most=4, width=width, height=2.1)
         for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             after, whole, metric = _after(table, column)
-            panel.yaxis.get_major_locator().set_params(integer=True)
+            panel.yaxis.set_major_locator(MaxNLocator(integer=True))
             panel.hist(after, bins=_edges(after, bins), color=SERIES[0][0], gid="heads")
             style: Style = {"color": INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
             panel.axvline(whole, **style)
@@ -99,7 +83,7 @@ def order_over_training(
     """
     frames = {n: frame_of(one, "settling") for n, one in frames_by_name(settling).items()}
     for frame in frames.values():
-        need_rows(frame, ("step", "stack", "value", "low", "high"), "settling")
+        need_rows(frame, ("step", "stack", "value", "low", "high"), "settling", known="value")
     with paper():
         figure, drawn = wrapped(len(frames), width=width, height=2.3, sharey=True)
         for panel, (name, frame) in zip(drawn, frames.items(), strict=True):
@@ -122,18 +106,18 @@ def _draw_order(panel: Axes, stack: str, rows: pd.DataFrame) -> None:
     panel.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
-def _edges(after: np.ndarray, bins: int) -> np.ndarray:
+def _edges(after: np.ndarray, bins: int) -> list[float]:
     """Edges of bars: around each step where a score, such as accuracy, moves in a few steps.
 
-    >>> _edges(np.array([0.5, 0.7, 0.6, 0.5]), 25).round(2).tolist()
+    >>> [round(edge, 2) for edge in _edges(np.array([0.5, 0.7, 0.6, 0.5]), 25)]
     [0.45, 0.55, 0.65, 0.75]
     """
     told = np.unique(after.round(6))
     step = np.diff(told).min() if len(told) > 1 else 0.0
     count = round((told[-1] - told[0]) / step) + 1 if step else 0
     if not 0 < count <= bins:
-        return np.histogram_bin_edges(after, bins)
-    return told[0] + step * (np.arange(count + 1) - 0.5)
+        return [float(edge) for edge in np.histogram_bin_edges(after, bins)]
+    return [float(told[0] + step * (place - 0.5)) for place in range(count + 1)]
 
 
 def _after(table: HeadTable, column: str) -> tuple[np.ndarray, float, str]:

@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows, titled
-from headcount.plot.style import (
-    HAIRLINE,
-    INK,
-    SERIES,
-    Style,
-    Width,
-    finish,
-    key_below,
-    label_outer,
-    layer_axis,
-    paper,
-    wrapped,
-)
+from headcount.plot.layout import key_below, label_outer, layer_axis, wrapped
+from headcount.plot.needs import need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name, titled
+from headcount.plot.style import HAIRLINE, INK, SERIES, Style, Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +47,9 @@ def noop_gradients(
     shown: dict[str, pd.DataFrame] = {}
     for name, one in frames_by_name(given).items():
         frame = frame_of(one, "noop_layers")
-        need_rows(frame, ("stack", "layer", "target", *drawn_from), "gradients")
+        need_rows(
+            frame, ("stack", "layer", "target", *drawn_from), "gradients", known=drawn_from[0]
+        )
         there = [stack for stack in ("enc", "dec", "cross") if (frame["stack"] == stack).any()]
         shown |= {titled(name, s, there): frame[frame["stack"] == s] for s in there}
     with paper():

@@ -12,27 +12,10 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.plot.reading import (
-    Frames,
-    frames_by_name,
-    grid_of,
-    need_columns,
-    need_rows,
-    stacks_of,
-    table_of,
-    titled,
-)
-from headcount.plot.style import (
-    SERIES,
-    Style,
-    Width,
-    finish,
-    key_below,
-    label_outer,
-    layer_axis,
-    paper,
-    wrapped,
-)
+from headcount.plot.layout import key_below, label_outer, layer_axis, wrapped
+from headcount.plot.needs import need_columns, need_rows
+from headcount.plot.reading import Frames, frames_by_name, grid_of, stacks_of, table_of, titled
+from headcount.plot.style import SERIES, Style, Width, finish, paper
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:

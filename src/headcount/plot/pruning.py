@@ -20,20 +20,9 @@ from headcount.plot.curve_lines import (
     metric_in_words,
     of_order,
 )
+from headcount.plot.layout import key_below, label_outer, panels, wrapped
 from headcount.plot.reading import Frames, Given, frames_by_name
-from headcount.plot.style import (
-    HAIRLINE,
-    INK,
-    STACK_COLOURS,
-    Style,
-    Width,
-    finish,
-    key_below,
-    label_outer,
-    panels,
-    paper,
-    wrapped,
-)
+from headcount.plot.style import HAIRLINE, INK, STACK_COLOURS, Style, Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

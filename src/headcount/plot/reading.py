@@ -10,21 +10,13 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import RunError, UsageError
+from headcount.plot.needs import SURVEY, maker
 from headcount.run import Run
 from headcount.table import HeadTable
 
-__all__ = [
-    "Framed",
-    "Frames",
-    "Given",
-    "Many",
-    "by_name",
-    "frame_of",
-    "grid_of",
-    "need_columns",
-    "need_rows",
-]
-__all__ += ["pairs_of", "roles_in", "roles_of", "stack_grid", "stacks_of", "table_of", "titled"]
+__all__ = ["Framed", "Frames", "Given", "Many", "by_name", "frame_of", "frames_by_name"]
+__all__ += ["grid_of", "pairs_of", "roles_in", "roles_of", "stack_grid", "stacks_of"]
+__all__ += ["table_of", "titled"]
 
 #: A run, its path, or a table by itself.
 Given: TypeAlias = HeadTable | Run | str | Path
@@ -33,27 +25,6 @@ Many: TypeAlias = Given | Mapping[str, Given]
 #: The same for what is drawn from a frame, which may be given as it is.
 Framed: TypeAlias = Given | pd.DataFrame
 Frames: TypeAlias = Framed | Mapping[str, Framed]
-
-_SCORE = "`headcount score MODEL --task TASK --by {} -o RUN`"
-_TREES = "`headcount survey MODEL --treebank FILE -o RUN`"
-#: The command that makes a frame, a column, or columns that begin so.
-_MAKES = {
-    "ablation": _SCORE.format("ablation"),
-    "gradient": _SCORE.format("gradient"),
-    "relevance": _SCORE.format("relevance"),
-    "noop": "`headcount survey MODEL --text FILE --roles -o RUN`",
-    "pattern": "`headcount survey MODEL --text FILE --patterns -o RUN`",
-    "curve": "`headcount prune MODEL --task TASK -o DIR` or `headcount report MODEL`",
-    "pairs": "`headcount survey MODEL --text FILE --families -o RUN`",
-    "changes": "`headcount compare A B --text FILE -o RUN`",
-    "coreference": "`headcount survey MODEL --coref FILE -o RUN`",
-    "roles": _TREES,
-    "relations": _TREES,
-    "features": _TREES,
-    "links": _TREES,
-    "to_": _TREES,
-}
-_SURVEY = "`headcount survey MODEL --text FILE -o RUN`"
 
 
 def table_of(given: Given) -> HeadTable:
@@ -64,7 +35,7 @@ def table_of(given: Given) -> HeadTable:
     if run is None:
         return HeadTable.load(str(given))
     if not run.has_table:
-        raise RunError(f"{run.path}/ has no head table yet; {_SURVEY} makes it.")
+        raise RunError(f"{run.path}/ has no head table yet; {SURVEY} makes it.")
     return run.read_table()
 
 
@@ -78,7 +49,7 @@ def frame_of(given: Given | pd.DataFrame, name: str) -> pd.DataFrame:
         run = _run_of(given)
         found = run.read_frame(name) if run is not None and name in run.frames else None
     if found is None:
-        raise RunError(f"{_where(given)} has no {name}.parquet; {_maker(name)} makes it.")
+        raise RunError(f"{_where(given)} has no {name}.parquet; {maker(name)} makes it.")
     return found
 
 
@@ -88,7 +59,7 @@ def pairs_of(given: Given | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray
         return given
     run = None if isinstance(given, HeadTable) else _run_of(given)
     if run is None or not (run.path / "pairs.npz").exists():
-        raise RunError(f"{_where(given)} has no pairs.npz; {_maker('pairs')} makes it.")
+        raise RunError(f"{_where(given)} has no pairs.npz; {maker('pairs')} makes it.")
     return run.read_arrays("pairs")
 
 
@@ -143,22 +114,6 @@ def titled(name: str, stack: str, stacks: Sized) -> str:
     return name if name and len(stacks) == 1 else f"{name} {stack}".strip()
 
 
-def need_columns(table: HeadTable, names: Iterable[str]) -> None:
-    """Refuse a table that lacks a column, and name the command that makes it."""
-    for name in names:
-        if name not in table.frame:
-            raise RunError(f"There is no column '{name}' in this table; {_maker(name)} makes it.")
-
-
-def need_rows(frame: pd.DataFrame, columns: Iterable[str], what: str) -> None:
-    """Refuse a frame without these columns, or without rows."""
-    lacking = [name for name in columns if name not in frame]
-    if lacking:
-        raise UsageError(f"The frame of {what} has no column '{lacking[0]}'; give a run's own.")
-    if not len(frame):
-        raise UsageError(f"The frame of {what} has no rows, so there is nothing to draw.")
-
-
 def stacks_of(table: HeadTable, columns: Iterable[str]) -> list[str]:
     """The stacks where any of these columns was measured; all where none was."""
     there = table.frame[list(columns)].notna().any(axis=1)
@@ -184,7 +139,10 @@ def stack_grid(values: pd.Series, stack: str) -> np.ndarray:
     """The grid of a stack, which must be there."""
     there = list(dict.fromkeys(values.index.get_level_values("stack")))
     if stack not in there:
-        raise UsageError(f"There is no stack '{stack}' here; there is {', '.join(there)}.")
+        raise UsageError(
+            f"There is no stack '{stack}' here; there is {', '.join(there)}, "
+            f"so say stack='{there[0]}'."
+        )
     return grid_of(values, stack)
 
 
@@ -204,7 +162,3 @@ def _where(given: Given) -> str:
     if isinstance(given, HeadTable):
         return "This table"
     return f"{given.path if isinstance(given, Run) else given}"
-
-
-def _maker(name: str) -> str:
-    return next((made for start, made in _MAKES.items() if name.startswith(start)), _SURVEY)

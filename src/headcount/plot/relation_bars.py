@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount.plot.reading import Frames, frame_of, frames_by_name, need_rows, titled
-from headcount.plot.style import (
-    GREY,
-    HAIRLINE,
-    INK,
-    SERIES,
-    Style,
-    Width,
-    finish,
-    key_below,
-    label_outer,
-    panels,
-    paper,
-    wrapped,
-)
+from headcount.plot.layout import key_below, label_outer, panels, wrapped
+from headcount.plot.needs import need_rows
+from headcount.plot.reading import Frames, frame_of, frames_by_name, titled
+from headcount.plot.style import GREY, HAIRLINE, INK, SERIES, Style, Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +50,7 @@ def dependencies(
     shown: dict[str, pd.DataFrame] = {}
     for name, one in frames_by_name(given).items():
         frame = frame_of(one, "relations")
-        need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations")
+        need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations", known="accuracy")
         stacks = _by_stack(_best(frame, ["stack", "relation"]))
         for stack, own in stacks.items():
             shown[titled(name, stack, stacks)] = own.set_index("relation")
@@ -91,7 +80,7 @@ def coreference(given: Frames, *, width: Width = "page", path: str | Path | None
     kinds: dict[str, None] = {}
     for name, one in frames_by_name(given).items():
         frame = frame_of(one, "coreference")
-        need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference")
+        need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference", known="accuracy")
         stacks = _by_stack(_best(frame, ["stack", "kind", "against"]))
         shown |= {titled(name, stack, stacks): own for stack, own in stacks.items()}
         kinds |= dict.fromkeys(frame["kind"])

@@ -12,17 +12,10 @@ import numpy as np
 
 from headcount import stats
 from headcount.errors import UsageError
-from headcount.plot.reading import Given, Many, by_name, need_columns, table_of
-from headcount.plot.style import (
-    STACK_COLOURS,
-    Style,
-    Width,
-    finish,
-    key_below,
-    panels,
-    paper,
-    wrapped,
-)
+from headcount.plot.layout import key_below, panels, wrapped
+from headcount.plot.needs import need_columns
+from headcount.plot.reading import Given, Many, by_name, table_of
+from headcount.plot.style import STACK_COLOURS, Style, Width, finish, paper
 from headcount.stats.agreement import Kind
 from headcount.table import HeadTable
 

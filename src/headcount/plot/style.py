@@ -12,14 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from headcount.atomic import write_bytes
 from headcount.errors import HeadcountError, UsageError
 from headcount.report.look import LOOKS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
@@ -34,21 +31,15 @@ __all__ = [
     "Width",
     "can_draw",
     "finish",
-    "key_below",
-    "label_outer",
-    "layer_axis",
-    "panels",
     "paper",
     "role_colour",
     "role_marker",
-    "wrapped",
 ]
 
 #: Keywords of a drawing function of matplotlib.
 Style = dict[str, Any]
 #: One column of a two-column paper, or the whole page.
 Width = Literal["column", "page"]
-_INCHES = {"column": 3.3, "page": 6.9}
 
 INK, GREY, HAIRLINE = "#333333", "#8a8d94", 0.6
 #: Okabe and Ito's colours, which stay apart for all kinds of sight; each with its marker.
@@ -124,34 +115,6 @@ def paper() -> Iterator[None]:
             yield
 
 
-def panels(
-    rows: int, columns: int, *, width: Width = "page", height: float = 1.9, **shared: Any
-) -> tuple[Figure, np.ndarray]:
-    """A figure with `[row, column]` panels; `height` is of one row in inches."""
-    from matplotlib.figure import Figure
-
-    if width not in _INCHES:
-        raise UsageError(f"width is '{width}'; it is 'column' (3.3 in) or 'page' (6.9 in).")
-    figure = Figure(figsize=(_INCHES[width], 0.3 + height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
-
-
-def wrapped(
-    count: int, *, most: int = 3, width: Width = "page", height: float = 1.9, **shared: Any
-) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels, at most so many in a row; half as many in one column.
-
-    >>> figure, drawn = wrapped(5, most=3)
-    >>> len(drawn), _spot(drawn[3])
-    (5, (1, 0))
-    """
-    wide = min(count, most if width == "page" else max(1, most // 2))
-    figure, axes = panels(-(-count // wide), wide, width=width, height=height, **shared)
-    for panel in axes.flat[count:]:
-        panel.set_axis_off()
-    return figure, list(axes.flat[:count])
-
-
 def finish(figure: Figure, path: str | Path | None) -> Figure:
     """Save the figure where a path is given: the same numbers give the same bytes."""
     if path is not None:
@@ -165,41 +128,6 @@ def finish(figure: Figure, path: str | Path | None) -> Figure:
         figure.savefig(held, format=place.suffix[1:], metadata=about)
         write_bytes(place, held.getvalue())
     return figure
-
-
-def key_below(figure: Figure, *drawn: Axes, columns: int = 4) -> None:
-    """The legend of what panels hold below the whole figure, where it hides no point."""
-    found: dict[str, Any] = {}
-    for panel in drawn:
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        narrow = 3 if max(map(len, found)) <= 10 else 2
-        most = columns if figure.get_figwidth() > 4 else narrow
-        style: Style = {"loc": "outside lower center", "ncols": min(len(found), most)}
-        figure.legend(list(found.values()), list(found), **style)
-
-
-def layer_axis(panel: Axes, layers: int, label: str = "layer") -> None:
-    """Whole numbers below a panel, not too many of them."""
-    step = max(1, -(-layers // 12))
-    panel.set_xticks(range(0, layers, step))
-    panel.set_xlabel(label)
-
-
-def label_outer(drawn: list[Axes], below: str, beside: str) -> None:
-    """Name the axes once: below where no panel is underneath, beside at the left."""
-    spots = [_spot(panel) for panel in drawn]
-    for panel, (row, column) in zip(drawn, spots, strict=True):
-        panel.set_xlabel("" if (row + 1, column) in spots else below)
-        panel.set_ylabel("" if column else beside)
-
-
-def _spot(panel: Axes) -> tuple[int, int]:
-    """Row and column of a panel."""
-    where = panel.get_subplotspec()
-    assert where is not None  # panels are made by `panels` alone
-    return where.rowspan.start, where.colspan.start
 
 
 def role_colour(role: str) -> str:

@@ -12,19 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headcount.plot.by_layer import draw_by_layer
-from headcount.plot.reading import Many, by_name, grid_of, need_columns, stacks_of, table_of, titled
-from headcount.plot.style import (
-    HAIRLINE,
-    INK,
-    Style,
-    Width,
-    finish,
-    key_below,
-    label_outer,
-    panels,
-    paper,
-    wrapped,
-)
+from headcount.plot.layout import key_below, label_outer, panels, wrapped
+from headcount.plot.needs import need_columns
+from headcount.plot.reading import Many, by_name, grid_of, stacks_of, table_of, titled
+from headcount.plot.style import HAIRLINE, INK, Style, Width, finish, paper
 from headcount.table import HeadTable
 
 if TYPE_CHECKING:
@@ -117,6 +108,9 @@ def _places(
 def _uniform(panel: Axes, table: HeadTable, stack: str, columns: Mapping[str, str]) -> None:
     """What uniform attention would have, where the table knows."""
     if "entropy" in columns and "entropy_uniform" in table.frame:
-        value = float(np.nanmean(grid_of(table.frame["entropy_uniform"], stack)))
+        grid = grid_of(table.frame["entropy_uniform"], stack)
+        if not np.isfinite(grid).any():
+            return
+        value = float(np.nanmean(grid))
         style: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":", "gid": "uniform"}
         panel.axhline(value, label="uniform attention", **style)

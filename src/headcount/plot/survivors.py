@@ -15,7 +15,9 @@ import pandas as pd
 from headcount.errors import RunError, UsageError
 from headcount.heads import Head, parse_heads
 from headcount.plot.curve_lines import curve_of
-from headcount.plot.reading import Given, frame_of, need_rows, table_of
+from headcount.plot.layout import key_below, panels
+from headcount.plot.needs import need_rows
+from headcount.plot.reading import Given, frame_of, table_of
 from headcount.plot.style import (
     INK,
     SEQUENTIAL,
@@ -23,8 +25,6 @@ from headcount.plot.style import (
     Style,
     Width,
     finish,
-    key_below,
-    panels,
     paper,
     role_colour,
 )

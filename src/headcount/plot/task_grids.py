@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headcount.plot.heat_map import colour_bar, draw_cells, scale_of
+from headcount.plot.layout import label_outer, panels, wrapped
+from headcount.plot.needs import need_columns, need_rows
 from headcount.plot.reading import (
     Frames,
     Many,
     by_name,
     frame_of,
     frames_by_name,
-    need_columns,
-    need_rows,
     stack_grid,
     table_of,
 )
-from headcount.plot.style import Width, finish, label_outer, panels, paper, wrapped
+from headcount.plot.style import Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def changes(
     grids = {}
     for name, one in frames_by_name(given).items():
         frame = frame_of(one, "changes")
-        need_rows(frame, [*_INDEX, column], "changes")
+        need_rows(frame, [*_INDEX, column], "changes", known=column)
         grids[name] = stack_grid(frame.set_index(_INDEX)[column], stack)
     with paper():
         diverging = column not in ("cosine", "js")
@@ -113,9 +113,10 @@ def _columns(
 ) -> Figure:
     tables = {name: table_of(one) for name, one in by_name(given).items()}
     rows: dict[str, dict[str, np.ndarray]] = {}
+    for table in tables.values():
+        need_columns(table, columns.values())
     for title, column in columns.items():
         for name, table in tables.items():
-            need_columns(table, [column])
             rows.setdefault(title, {})[name] = stack_grid(table.frame[column], stack)
     with paper():
         return finish(_row(rows, width, diverging=False), path)

@@ -13,8 +13,9 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.plot.curve_lines import curve_of, of_order, percent_left
+from headcount.plot.layout import panels
 from headcount.plot.reading import Given
-from headcount.plot.style import Style, Width, finish, panels, paper
+from headcount.plot.style import Style, Width, finish, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
