@@ -89,7 +89,7 @@ def test_a_table_that_knows_nothing_is_refused_and_one_head_is_drawn(draw: Any) 
     assert draw(table([0.5])).axes
     with pytest.raises(UsageError, match=r"^No head of this table has a value of '\w+'.*\.$"):
         draw(table([float("nan")] * 2))
-    with pytest.raises(UsageError, match="^The table has no heads, so there is nothing to draw.$"):
+    with pytest.raises(UsageError, match=r"^The table has no heads, so there is nothing to draw.$"):
         draw(table([]))
 
 
@@ -97,7 +97,7 @@ def test_why_nothing_is_known_is_told() -> None:
     table = hc.HeadTable.of(
         [hc.Head("dec", 0, 0)], {"next": [float("nan")]}, notes={"next": "A decoder sees no next."}
     )
-    with pytest.raises(UsageError, match="value of 'next': A decoder sees no next."):
+    with pytest.raises(UsageError, match=r"value of 'next': A decoder sees no next\."):
         hc.plot.head_grids(table, ["next"])
 
 
