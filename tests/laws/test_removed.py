@@ -7,7 +7,18 @@ from collections.abc import Callable
 import pytest
 import torch
 from surgery import answer
-from tiny import GROUPED, INTERFACE, OUTSIDE, row, tiny_inputs
+from tiny import (
+    GPT,
+    GROUPED,
+    HIDDEN,
+    INTERFACE,
+    OUTSIDE,
+    SIZES,
+    SPECIALS,
+    VOCAB,
+    row,
+    tiny_inputs,
+)
 
 from headcount.errors import UnsupportedModel
 from headcount.heads import Head
@@ -16,7 +27,21 @@ from headcount.pruning.remove import prune
 from headcount.subject import Subject
 from headcount.wiring import valve
 
-ALL = {**INTERFACE, **OUTSIDE, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+T5_LIKE = SPECIALS | {"vocab_size": VOCAB, "d_model": HIDDEN, "d_kv": 8, "d_ff": 64}
+MORE = {
+    "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED),
+    "phi": row("PhiForCausalLM", "PhiConfig", GROUPED),
+    "ctrl": row("CTRLLMHeadModel", "CTRLConfig", GPT, dff=64, n_positions=64),
+    "falcon_groups": row(
+        *("FalconForCausalLM", "FalconConfig", SPECIALS | SIZES | {"vocab_size": VOCAB}),
+        **{"new_decoder_architecture": True, "num_kv_heads": 2},
+    ),
+    "umt5": row(
+        *("UMT5ForConditionalGeneration", "UMT5Config", T5_LIKE),
+        **{"num_layers": 2, "num_decoder_layers": 2, "num_heads": 4, "decoder_start_token_id": 0},
+    ),
+}
+ALL = {**INTERFACE, **OUTSIDE, **MORE}
 REFUSED = sorted(name for name in ALL if name.replace("_v2", "-v2") in FOREIGN)
 FAMILIES = sorted(ALL.keys() - set(REFUSED))
 ROOM = {"atol": 1e-5, "rtol": 1e-5}
@@ -75,14 +100,15 @@ def test_a_family_that_cannot_be_cut_is_refused_with_its_reason(family: str) -> 
 
 
 CAUSAL = ["gpt2", "gpt_neox", "opt", "llama", "mistral", "qwen3", "gemma3", "gpt_oss", "phi3"]
-TRANSLATORS = ["t5", "bart", "mbart", "marian", "m2m100", "whisper"]
+CAUSAL += ["bloom", "falcon", "falcon_groups", "mpt", "phi"]
+TRANSLATORS = ["t5", "umt5", "bart", "mbart", "marian", "m2m100", "whisper"]
 
 
 @pytest.mark.parametrize("choose", [some, first_layers], ids=["some", "first layers"])
 @pytest.mark.parametrize("family", CAUSAL + TRANSLATORS)
 def test_generate_with_a_cache(family: str, choose: Choose) -> None:
     # T5's cache is made for as many decoder layers as the encoder has
-    even = {"num_decoder_layers": 2} if family == "t5" else {}
+    even = {"num_decoder_layers": 2} if family in ("t5", "umt5") else {}
     subject = Subject(ALL[family](**even))
     inputs = tiny_inputs(subject.model)
     inputs.pop("decoder_input_ids", None)
@@ -96,7 +122,9 @@ def test_generate_with_a_cache(family: str, choose: Choose) -> None:
     assert torch.equal(without, shut)
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "marian", "t5", "phi3", "gptj"])
+@pytest.mark.parametrize(
+    "family", ["bert", "gpt2", "llama", "marian", "t5", "phi3", "gptj", "bloom", "mpnet"]
+)
 def test_removed_in_two_steps_equals_removed_in_one(family: str) -> None:
     subject = Subject(ALL[family]())
     inputs = tiny_inputs(subject.model, pad=2)

@@ -6,12 +6,13 @@ that other programs can load that model.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["OwnConfig", "fit", "forget_bias", "put"]
+__all__ = ["OwnConfig", "Pick", "bare", "fit", "forget_bias", "put"]
 
 
 class OwnConfig:
@@ -31,13 +32,39 @@ def forget_bias(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     return args, {**kwargs, "position_bias": None}
 
 
+class Pick:
+    """Before an attention runs: of a bias for all heads take that of the heads it has (BLOOM)."""
+
+    def __init__(self, name: str, kept: list[int], total: int) -> None:
+        self.name, self.kept, self.total = name, kept, total
+
+    def __call__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments, with a part of the bias in its place."""
+        given = inspect.signature(module.forward).bind(*args, **kwargs)
+        bias = given.arguments.get(self.name)
+        if bias is not None:
+            axis = 1 if bias.dim() == 4 else 0  # [batch, head, ...], or [batch * head, ...]
+            apart = bias.unflatten(axis, (-1, self.total))
+            kept = torch.tensor(self.kept, device=bias.device)
+            given.arguments[self.name] = apart.index_select(axis + 1, kept).flatten(axis, axis + 1)
+        return given.args, given.kwargs
+
+
+def bare(model: Any) -> Any:
+    """The model without task heads; itself where what it calls so takes no input (DINOv3)."""
+    core, main = model.base_model, getattr(model, "main_input_name", "")
+    taken = [main in inspect.signature(one.forward).parameters for one in (core, model)]
+    return model if taken == [False, True] else core
+
+
 def fit(model: Any, sizes: dict[str, Any]) -> None:
     """Change a whole model's layers to the sizes that are written down.
 
-    `sizes` is `config.headcount`: shapes of weights, attributes and settings of modules, and
-    modules that compute a position bias of their own. Weights are left for a checkpoint to fill.
+    `sizes` is `config.headcount`: shapes of weights, attributes and settings of modules, modules
+    that compute a position bias of their own, and those that take a part of one that they are
+    given. Weights are left for a checkpoint to fill.
     """
-    core = model.base_model
+    core = bare(model)
     for name, shape in sizes["shapes"].items():
         _resize(core, name, shape)
     for path, values in sizes["attributes"].items():
@@ -48,6 +75,9 @@ def fit(model: Any, sizes: dict[str, Any]) -> None:
         module.config = OwnConfig(getattr(module.config, "_base", module.config), values)
     for path in sizes["own_bias"]:
         core.get_submodule(path).register_forward_pre_hook(forget_bias, with_kwargs=True)
+    for path, (name, kept, total) in sizes.get("picks", {}).items():
+        pick = Pick(name, kept, total)
+        core.get_submodule(path).register_forward_pre_hook(pick, with_kwargs=True)
 
 
 def _resize(core: nn.Module, name: str, shape: list[int]) -> None:

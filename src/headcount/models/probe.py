@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
+from headcount.models.fit import bare
 
 __all__ = ["core_of", "explained", "probe_inputs", "quiet_arguments"]
 
@@ -23,7 +24,7 @@ def core_of(model: nn.Module) -> PreTrainedModel:
     """The bare model inside task heads and adapters: where all attention happens."""
     unwrap: Any = getattr(model, "get_base_model", None)
     inner = unwrap() if unwrap is not None else model
-    core = getattr(inner, "base_model", inner)
+    core = bare(inner) if hasattr(inner, "base_model") else inner
     return core if isinstance(core, PreTrainedModel) else inner
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import ModelError, UnsupportedModel
-from headcount.models.families.projections import FOREIGN, PER_HEAD, ROWS, Row
+from headcount.models.families.projections import FOREIGN, PER_HEAD, PLAIN, ROWS, Row
 from headcount.models.probe import core_of
 from headcount.models.site import Site
 
@@ -71,8 +71,9 @@ def places_of(model: nn.Module, site: Site) -> list[Place]:
     """
     row = row_of(model, site)
     places = []
-    for path, letters in row.parts:
-        places += _rows(model, site, path, letters, row.by_head)
+    there = [part for part in row.also if _module(model, site, part[0]) is not None]
+    for path, letters in (*row.parts, *there):
+        places += _rows(model, site, path, letters, row.by_group and len(letters) > 1)
     places.append(_columns(model, site, row.output))
     return places + _per_head(model, site)
 
@@ -104,7 +105,8 @@ def _checked(model: nn.Module, site: Site, path: str) -> nn.Linear | Conv1D:
             f"{name} is wrapped in an adapter ({type(module).__name__}), and heads are removed "
             "from plain layers only; merge first: model = model.merge_and_unload()."
         )
-    if type(module) not in (nn.Linear, Conv1D) or not module.weight.is_floating_point():
+    plain = type(module) in (nn.Linear, Conv1D) or type(module).__name__ in PLAIN
+    if not plain or not module.weight.is_floating_point():
         raise ModelError(
             f"{name} is a {type(module).__name__}, perhaps quantised, and heads are removed from "
             "plain layers only; load the model in a floating dtype, remove heads, then quantise."
@@ -112,12 +114,12 @@ def _checked(model: nn.Module, site: Site, path: str) -> nn.Linear | Conv1D:
     return module
 
 
-def _rows(model: nn.Module, site: Site, path: str, letters: str, by_head: bool) -> list[Place]:
+def _rows(model: nn.Module, site: Site, path: str, letters: str, by_group: bool) -> list[Place]:
     """Weight and bias of a projection that gives queries, keys or values."""
     module, name = _checked(model, site, path), _name(site, path)
     turned = isinstance(module, Conv1D)  # its weight is [in, out]
     width = module.weight.shape[1 if turned else 0]
-    owner, kind = _owners(site, letters, by_head, width, name)
+    owner, kind = _owners(site, letters, by_group, width, name)
     places = [Place(f"{name}.weight", 1 if turned else 0, owner, kind)]
     if module.bias is not None:
         places.append(Place(f"{name}.bias", 0, owner, kind))
@@ -125,22 +127,25 @@ def _rows(model: nn.Module, site: Site, path: str, letters: str, by_head: bool) 
 
 
 def _owners(
-    site: Site, letters: str, by_head: bool, width: int, name: str
+    site: Site, letters: str, by_group: bool, width: int, name: str
 ) -> tuple[Tensor, Tensor]:
     """Whose each row of a projection is, and of which kind."""
     counts = [site.heads if letter == "q" else site.kv_heads for letter in letters]
-    if by_head:
-        counts = [site.heads]
     if width % sum(counts):
         raise UnsupportedModel(
             f"{name} gives {width} numbers, which cannot be shared out among "
             f"{' + '.join(map(str, counts))} heads, so no head can be removed there."
         )
     unit = width // sum(counts)
-    owner = torch.cat([torch.arange(count).repeat_interleave(unit) for count in counts])
-    kinds = [0 if by_head or letter == "q" else 1 for letter in letters]
-    kind = torch.cat([torch.full((n * unit,), k) for n, k in zip(counts, kinds, strict=False)])
-    return owner, kind
+    owners = [torch.arange(count) for count in counts]
+    kinds = [torch.full((n,), int(c != "q")) for n, c in zip(counts, letters, strict=True)]
+    owner, kind = (_joined(one, site.kv_heads if by_group else 1) for one in (owners, kinds))
+    return owner.repeat_interleave(unit), kind.repeat_interleave(unit)
+
+
+def _joined(blocks: list[Tensor], groups: int) -> Tensor:
+    """Blocks one after the other, or a share of each for every group."""
+    return torch.cat([block.view(groups, -1) for block in blocks], 1).flatten()
 
 
 def _columns(model: nn.Module, site: Site, path: str) -> Place:
@@ -169,8 +174,8 @@ def _per_head(model: nn.Module, site: Site) -> list[Place]:
         if trait.path.endswith("norm.weight") and weight.dim() == 1:
             _refuse_joint_norm(site, trait.path, weight, count)
             continue
-        owner = torch.arange(count)
-        kind = torch.full((count,), 0 if trait.of == "q" else 1)
+        owner = torch.arange(count).repeat_interleave(weight.shape[trait.axis] // count)
+        kind = torch.full_like(owner, 0 if trait.of == "q" else 1)
         found.append(Place(_name(site, trait.path), trait.axis, owner, kind))
     return found
 

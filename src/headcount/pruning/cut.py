@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.models.families.projections import COUNTS
-from headcount.models.fit import OwnConfig, put
+from headcount.models.families.projections import COUNTS, GIVEN
+from headcount.models.fit import OwnConfig, Pick, put
 from headcount.models.head_numbers import KEY
 from headcount.models.probe import core_of
 from headcount.models.projections import Place, places_of, row_of
@@ -33,6 +33,7 @@ def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
         with torch.no_grad():
             _cut_weights(model, keep, sizes)
         _cut_counts(model, keep, sizes)
+        _cut_given(model, keep, sizes)
         _number(keep, sizes)
     setattr(core_of(model).config, KEY, sizes)
 
@@ -100,6 +101,22 @@ def _cut_counts(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
                 sizes["attributes"].setdefault(_within(model, path), {})[name] = after[meaning]
     if row_of(model, site).asks_config:
         _cut_settings(model, site.module, after, sizes)
+
+
+def _cut_given(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
+    """Let a module take its heads' part of a bias that is made for all heads and all layers."""
+    name, site = GIVEN.get(str(core_of(model).config.model_type)), keep.sites[0]
+    if name is None:
+        return
+    module = model.get_submodule(site.module)
+    hooks = module._forward_pre_hooks.values()
+    pick = next((hook for hook in hooks if isinstance(hook, Pick)), None)
+    if pick is None:
+        pick = Pick(name, list(range(site.heads)), site.heads)
+        module.register_forward_pre_hook(pick, with_kwargs=True)
+    pick.kept = [one for one, stays in zip(pick.kept, keep.queries.tolist(), strict=True) if stays]
+    picks = sizes.setdefault("picks", {})
+    picks[_within(model, site.module)] = [name, pick.kept, pick.total]
 
 
 def _counts(queries: int, keys: int, dim: int) -> dict[str, int]:

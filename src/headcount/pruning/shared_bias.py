@@ -6,6 +6,7 @@ own heads, and computes its own bias. Cross-attention shares a bias of zeros in 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
@@ -36,7 +37,9 @@ def part_biases(model: nn.Module, keeps: Sequence[Keep], sites: Sequence[Site]) 
 def _shares(model: nn.Module, site: Site) -> bool:
     """Whether a layer is handed the bias of another, or hands its own on."""
     module = model.get_submodule(site.module)
-    return hasattr(module, _FLAG) and forget_bias not in module._forward_pre_hooks.values()
+    handed = "position_bias" in inspect.signature(module.forward).parameters  # not in UMT5
+    own = forget_bias in module._forward_pre_hooks.values()
+    return handed and hasattr(module, _FLAG) and not own
 
 
 def _left(site: Site, keeps: Sequence[Keep]) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["COUNTS", "FOREIGN", "PER_HEAD", "ROWS", "Row", "Trait"]
+__all__ = ["COUNTS", "FOREIGN", "GIVEN", "PER_HEAD", "PLAIN", "ROWS", "Row", "Trait"]
 
 
 @dataclass(frozen=True)
@@ -16,15 +16,17 @@ class Row:
     """One way of writing an attention.
 
     `parts` are projections by path and what they give: `q`, `k` and `v` one after the other;
-    with `by_head` these stand together for each head. `output` is the path of the output
-    projection. A path that begins with `..` starts at the parent of the attention module.
-    With `asks_config` the forward reads head counts from the module's config.
+    with `by_group` those of the query heads that share keys stand together, then these keys, then
+    these values. `output` is the path of the output projection, `also` more projections that
+    there may be. A path that begins with `..` starts at the parent of the attention module. With
+    `asks_config` the forward reads head counts from the module's config.
     """
 
     parts: tuple[tuple[str, str], ...]
     output: str
-    by_head: bool = False
+    by_group: bool = False
     asks_config: bool = False
+    also: tuple[tuple[str, str], ...] = ()
 
 
 def _apart(query: str, key: str, value: str, output: str) -> Row:
@@ -36,14 +38,28 @@ ROWS: tuple[Row, ...] = (
     _apart("self.query", "self.key", "self.value", "output.dense"),  # RoFormer, Luke, RemBERT
     _apart("query", "key", "value", "dense"),  # ALBERT
     _apart("q_proj", "k_proj", "v_proj", "o_proj"),  # Llama and kin, ViT
+    _apart("q_proj", "k_proj", "v_proj", "dense"),  # Phi
     _apart("q_proj", "k_proj", "v_proj", "out_proj"),  # BART, Marian, M2M100, OPT, Whisper, GPT-J
     _apart("q", "k", "v", "o"),  # T5, MPNet
     _apart("q_lin", "k_lin", "v_lin", "out_lin"),  # DistilBERT, XLM
+    _apart("Wq", "Wk", "Wv", "dense"),  # CTRL
     Row((("q_attn", "q"), ("c_attn", "kv")), "c_proj"),  # GPT-2 where it looks at an encoder
     Row((("c_attn", "qkv"),), "c_proj"),  # GPT-2
-    Row((("query_key_value", "qkv"),), "dense", by_head=True),  # GPT-NeoX
+    Row((("query_key_value", "qkv"),), "dense", by_group=True),  # GPT-NeoX, BLOOM, Falcon
     Row((("qkv_proj", "qkv"),), "o_proj", asks_config=True),  # Phi-3
     Row((("Wqkv", "qkv"),), "Wo"),  # ModernBERT
+    Row((("Wqkv", "qkv"),), "out_proj"),  # MPT
+    Row(  # DeBERTa
+        (("self.in_proj", "qkv"),),
+        "output.dense",
+        by_group=True,
+        also=(("self.pos_proj", "k"), ("self.pos_q_proj", "q")),
+    ),
+    Row(  # DeBERTa 2 and 3
+        (("self.query_proj", "q"), ("self.key_proj", "k"), ("self.value_proj", "v")),
+        "output.dense",
+        also=(("self.pos_key_proj", "k"), ("self.pos_query_proj", "q")),
+    ),
 )
 
 
@@ -56,14 +72,25 @@ class Trait:
     of: str = "q"
 
 
-#: Weights beside the projections that have an entry a head. Norms over one head's dimensions,
+#: Weights beside the projections that have entries for each head, as many for one as for another.
+#: Norms over one head's dimensions,
 #: which all heads share, have none and stay as they are.
 PER_HEAD: tuple[Trait, ...] = (
     Trait("sinks", 0),  # gpt-oss
     Trait("relative_attention_bias.weight", 1),  # T5
     Trait("q_norm.weight", 0, "q"),  # Cohere, where it is [head, dim]
     Trait("k_norm.weight", 0, "k"),
+    Trait("self.q_bias", 0),  # DeBERTa
+    Trait("self.v_bias", 0),
+    Trait("relative_position_bias_table", 1),  # Swin
 )
+
+#: A bias with an entry a head that is computed outside of the layers and handed to each of them:
+#: the name that the attention's forward has for it.
+GIVEN: dict[str, str] = {"bloom": "alibi", "mpnet": "position_bias", "mpt": "position_bias"}
+
+#: Classes of projections that are plain matrices under another name.
+PLAIN = ("FalconLinear",)
 
 #: Numbers that attention modules keep of their heads, and what each counts.
 COUNTS: dict[str, str] = {
@@ -82,14 +109,8 @@ COUNTS: dict[str, str] = {
 
 #: Families whose modules bear known names and mean something else by them.
 FOREIGN: dict[str, str] = {
-    "bloom": "gives each head a slope that follows from the number of heads (ALiBi)",
-    "falcon": "keeps queries and keys of all groups in one projection of its own order",
-    "mpt": "gives each head a slope that follows from the number of heads (ALiBi)",
     "codegen": "keeps its projections in blocks made for four devices",
-    "deberta": "projects positions with the weights of all heads at once",
-    "deberta-v2": "projects positions with the weights of all heads at once",
     "xlnet": "keeps its heads in tensors of their own order, with biases for each",
     "fsmt": "folds all heads into the width of the model at every call",
     "ibert": "quantises its projections with ranges kept for all heads at once",
-    "mpnet": "computes one position bias for the heads of all layers",
 }
