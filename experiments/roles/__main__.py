@@ -44,6 +44,7 @@ def _made(
 ) -> dict[str, Any]:
     """A survey, whole; or where one is known and `--again` names roles, with these made anew."""
     if given.again and known:
+        plan = plan | ({} if given.limit is None else {"limit": given.limit})
         return measured_again(given.again, known, plan, Path(given.data), given.translators)
     return measured(plan, Path(given.data), given.translators)
 
@@ -65,6 +66,7 @@ def _given() -> argparse.Namespace:
     parser.add_argument(
         "--again", nargs="*", choices=AGAIN, help="measure these roles alone, the rest is known"
     )
+    parser.add_argument("--limit", type=int, help="with --again: so many texts, drawn at random")
     parser.add_argument("--parts", type=Path, default=Path("run/roles"), help="finished surveys")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()

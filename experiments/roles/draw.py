@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
+from experiments.tables import table
 from headcount.heads import parse_head
 
 from .draw_layers import draw_layers
@@ -31,6 +32,9 @@ def draw(results: Path, out: Path) -> None:
     relations = {t: _heads(survey["best"]) for t, survey in there.items() if "best" in survey}
     if relations:
         hc.plot.dependencies(relations, RELATIONS, path=out / "roles-dependencies.svg")
+    rests = {t: table({"index": one["index"], **one["columns"]}) for t, one in there.items()}
+    if rests:
+        hc.plot.to_separators(rests, path=out / "roles-separators.svg")
     noop = {title: pd.DataFrame(rows) for title, rows in _of(surveys, NOOP, "noop").items()}
     if noop:
         hc.plot.noop_gradients(noop, relative=True, path=out / "roles-noop.svg")

@@ -54,7 +54,7 @@ def measured_again(
     again = survey.get("again", {}) | dict.fromkeys(roles, plain(_origin(table.provenance)))
     names = [name for role in roles for name in AGAIN[role][1] if name in found]
     figures = {name: found[name] for name in names}
-    return survey | figures | {"plan": plan, "roles": verdicts, "again": again}
+    return survey | figures | {"roles": verdicts, "again": again}
 
 
 def _subject(model: str, translators: Path | None) -> hc.Subject:

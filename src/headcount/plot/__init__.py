@@ -15,7 +15,7 @@ from headcount.plot.patterns import patterns
 from headcount.plot.pruning import pruning_by_stack, pruning_curves
 from headcount.plot.relation_bars import coreference, dependencies
 from headcount.plot.scatter import two_data_sets, two_scores
-from headcount.plot.surface import entropies, positions, token_types
+from headcount.plot.surface import entropies, positions, to_separators, token_types
 from headcount.plot.survivors import functions_left, layers_left, stacks_left
 from headcount.plot.task_grids import attention_to, changes, token_to_token
 from headcount.plot.training import pruning_over_training
@@ -42,6 +42,7 @@ __all__ = [
     "pruning_over_training",
     "scores_without_one_head",
     "stacks_left",
+    "to_separators",
     "token_to_token",
     "token_types",
     "two_data_sets",

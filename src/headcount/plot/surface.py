@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["entropies", "positions", "token_types"]
+__all__ = ["entropies", "positions", "to_separators", "token_types"]
 
 _POSITIONS = {"previous": "previous token", "next": "next token", "self": "the token itself"}
 _TYPES = {"separator": "separator", "first": "first token", "punctuation": "punctuation"}
+_SEPARATORS = {"separator": "from all tokens", "separator_to_separator": "from separators"}
 _ENTROPIES = {"entropy": "all queries", "entropy_first": "the first token's query"}
 
 
 def positions(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
     """Attention to the token before, the token after and the token itself, by layer.
 
-    Clark et al. 2019, figure 2 (section 3.1).
+    Clark et al. 2019, section 3.1.
 
     >>> from headcount import Head, HeadTable
     >>> shares = {"previous": [0.1], "next": [0.2], "self": [0.7]}
@@ -45,7 +46,7 @@ def positions(given: Many, *, width: Width = "page", path: str | Path | None = N
 def token_types(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
     """Attention to separators, to the first token ([CLS]) and to punctuation, by layer.
 
-    Clark et al. 2019, figure 2 (section 3.2).
+    Clark et al. 2019, figure 2, above.
 
     >>> from headcount import Head, HeadTable
     >>> shares = {"separator": [0.6], "first": [0.1], "punctuation": [0.1]}
@@ -53,6 +54,20 @@ def token_types(given: Many, *, width: Width = "page", path: str | Path | None =
     3
     """
     return _drawn(given, _TYPES, "mean attention", width, path)
+
+
+def to_separators(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
+    """Attention to separators from all tokens and from separators themselves, by layer.
+
+    Clark et al. 2019, figure 2, below.
+
+    >>> from headcount import Head, HeadTable
+    >>> shares = {"separator": [0.6], "separator_to_separator": [0.9]}
+    >>> figure = to_separators(HeadTable.of([Head("enc", 0, 0)], shares))
+    >>> figure.axes[0].lines[1].get_ydata().tolist()
+    [0.9]
+    """
+    return _drawn(given, _SEPARATORS, "mean attention to separators", width, path)
 
 
 def entropies(given: Many, *, width: Width = "page", path: str | Path | None = None) -> Figure:
