@@ -312,6 +312,16 @@ def test_nothing_scrolls_sideways(visit: Visit, name: str) -> None:
         assert eventually(page, lambda: page.evaluate(fits)), width
 
 
+def test_the_grid_stays_beside_its_dossier_and_covers_nothing(visit: Visit) -> None:
+    page = visit("three")
+    page.evaluate("scrollTo(0, 420)")
+    top = "e => Math.round(e.getBoundingClientRect().top)"
+    assert page.eval_on_selector("#over", top) == 14
+    page.evaluate("document.querySelector('#pruning').scrollIntoView({ block: 'end' })")
+    ends = page.eval_on_selector("#over", "e => e.getBoundingClientRect().bottom")
+    assert ends <= page.eval_on_selector(".all", "e => e.getBoundingClientRect().top")
+
+
 def test_it_works_in_a_sandboxed_frame(chromium: Any, pages: dict[str, Path]) -> None:
     page = chromium.new_page()
     page.set_content(
