@@ -67,7 +67,7 @@ def test_training_is_told_in_percent_of_the_unpruned_score() -> None:
     first, second = panel.axes[0].lines
     assert first.get_ydata().tolist() == pytest.approx([100 * value / 30 for value in VALUES])
     assert second.get_ydata()[-1] == pytest.approx(80)
-    assert second.get_label() == "10 (60 unpruned)"
+    assert second.get_label() == "after 10 (60 unpruned)"
     with pytest.raises(UsageError, match="mapping of epochs"):
         hc.plot.pruning_over_training({})
 

@@ -4,6 +4,7 @@ Each returns a matplotlib Figure and, with `path=`, saves it as .svg, .pdf or .p
 the extra `plot`: ``pip install 'headcount[plot]'``.
 """
 
+from headcount.plot.attention_lines import attention_lines
 from headcount.plot.disabling import disabling
 from headcount.plot.first_row import first_row
 from headcount.plot.gated import gated_quality
@@ -21,6 +22,7 @@ from headcount.plot.task_grids import attention_to, changes, token_to_token
 from headcount.plot.training import pruning_over_training
 
 __all__ = [
+    "attention_lines",
     "attention_to",
     "changes",
     "coreference",

@@ -55,6 +55,7 @@ def scores_without_one_head(
         for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             after, whole, metric = _after(table, column)
             panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+            panel.xaxis.set_major_locator(MaxNLocator(4 if len(tables) < 3 else 3))
             panel.hist(after, bins=_edges(after, bins), color=SERIES[0][0], gid="heads")
             style: Style = {"color": INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
             panel.axvline(whole, **style)

@@ -53,7 +53,7 @@ def noop_gradients(
         there = [stack for stack in ("enc", "dec", "cross") if (frame["stack"] == stack).any()]
         shown |= {titled(name, s, there): frame[frame["stack"] == s] for s in there}
     with paper():
-        figure, drawn = wrapped(len(shown), width=width, height=2.3, sharey=relative)
+        figure, drawn = wrapped(len(shown), width=width, height=2.3)
         for panel, (title, own) in zip(drawn, shown.items(), strict=True):
             if relative:
                 own = own[own["target"] != "other"]

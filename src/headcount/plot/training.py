@@ -13,7 +13,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.plot.curve_lines import curve_of, of_order, percent_left
-from headcount.plot.layout import panels
+from headcount.plot.layout import key_below, panels
 from headcount.plot.reading import Given
 from headcount.plot.style import Style, Width, finish, paper
 
@@ -52,10 +52,10 @@ def pruning_over_training(
             chosen = of_order(rows[rows["scope"] == "all"], order or str(rows["order"].iloc[0]))
             shade = colormaps["viridis"](0.9 * place / max(1, len(curves) - 1))
             x, y = percent_left(chosen)
-            whole = f"{epoch} ({chosen.sort_values('step')['value'].iloc[0]:.3g} unpruned)"
+            whole = f"after {epoch} ({chosen.sort_values('step')['value'].iloc[0]:.3g} unpruned)"
             style: Style = {"marker": "o", "gid": f"epoch {epoch}"}
             axes[0, 0].plot(x, y, color=shade, label=whole, **style)
         axes[0, 0].set_xlabel("heads removed, percent")
         axes[0, 0].set_ylabel(f"percent of the unpruned {rows['metric'].iloc[0]}")
-        axes[0, 0].legend(title="trained for", title_fontsize=7)
+        key_below(figure, axes[0, 0])
         return finish(figure, path)
