@@ -16,6 +16,7 @@ from headcount.bundle import sample
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from experiments.roles import measure  # noqa: E402
 from experiments.roles.__main__ import told  # noqa: E402
 from experiments.roles.findings import findings  # noqa: E402
 from experiments.roles.keep import kept, plain  # noqa: E402
@@ -107,6 +108,18 @@ def test_what_is_kept_is_what_was_measured(survey: hc.HeadTable) -> None:
     assert found["columns"]["confidence"] == plain(survey.frame["confidence"].tolist(), 3)
     assert len(found["roles"]) == len(survey.details["roles"])
     json.dumps(found, allow_nan=False)
+
+
+def test_a_role_measured_again_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_subject", lambda model, translators: encoder())
+    old = [{"role": "feature", "head": "enc.0.0"}, {"role": "sink", "head": "enc.0.1"}]
+    plan = {"model": "tiny", "treebank": "sample.conllu", "limit": 40}
+    data = Path(sample.path("sample.conllu")).parent
+    found = measure.measured_again(["feature"], made(roles=old), plan, data, None)
+    assert found["roles"] == old[1:]  # random weights look at no kind of word
+    assert found["columns"] == made()["columns"]
+    assert {row["feature"] for row in found["features"]} > {"noun", "verb"}
+    assert found["again"]["feature"]["settings"]["limit"] == 40
 
 
 def test_no_word_of_a_corpus_is_kept(survey: hc.HeadTable) -> None:

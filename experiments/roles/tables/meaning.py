@@ -108,7 +108,7 @@ def first_row(surveys: Surveys) -> str:
         last = max((row["layer"] for row in told), default=0)
         for row in told:
             if row["layer"] == last:
-                mine = row["value"] if row["baseline"] is None else row["compared"]
+                mine = row["value"] if row.get("compared") is None else row["compared"]
                 cell = f"{three(mine)} / {three(row['baseline'])}"
                 rows.setdefault(row["feature"], {})[title] = cell
     lines = [[name, *(cells.get(title, NONE) for title in models)] for name, cells in rows.items()]
