@@ -4,7 +4,6 @@ Each returns a matplotlib Figure and, with `path=`, saves it as .svg, .pdf or .p
 the extra `plot`: ``pip install 'headcount[plot]'``.
 """
 
-from headcount.plot.attention_lines import attention_lines
 from headcount.plot.disabling import disabling
 from headcount.plot.first_row import first_row
 from headcount.plot.gated import gated_quality
@@ -19,6 +18,7 @@ from headcount.plot.scatter import two_data_sets, two_scores
 from headcount.plot.surface import entropies, positions, to_separators, token_types
 from headcount.plot.survivors import functions_left, layers_left, stacks_left
 from headcount.plot.task_grids import attention_to, changes, token_to_token
+from headcount.plot.token_lines import attention_lines
 from headcount.plot.training import pruning_over_training
 
 __all__ = [
