@@ -113,12 +113,12 @@ def _means(frame: pd.DataFrame, questions: Sequence[str]) -> list[Row]:
 
     Highest in what is compared; where that is nothing, in the value.
     """
-    frame = frame.assign(high=frame["compared"].fillna(frame["value"]))
+    frame = frame.assign(chosen_by=frame["compared"].fillna(frame["value"]))
     rows = []
     for _, group in frame.groupby(["stack", *questions], sort=False):
         parts = dict(iter(group.groupby("split")))
         if {"select", "report"} <= parts.keys():
-            chosen = parts["select"].iloc[int(parts["select"]["high"].argmax())]
+            chosen = parts["select"].iloc[int(parts["select"]["chosen_by"].argmax())]
             report = parts["report"]
             same = (report["layer"] == chosen["layer"]) & (report["head"] == chosen["head"])
             above = {"heads_above": int((report["p_adjusted"] <= 0.05).sum())}

@@ -46,7 +46,8 @@ def test_what_is_no_feature_head(frame: pd.DataFrame) -> None:
 
 def test_the_twin_looks_at_the_same_kind_of_word() -> None:
     verdict = Features().judge(table(features=looks([0.3, 0.1], [0.25, 0.1])))[0]
-    assert Features().chance(table(features=looks([0.1, 0.1], [0.06, 0.07])), verdict) == 0.07
+    twin = table(features=looks([0.3, 0.3], [0.21, 0.22], baseline=0.2))
+    assert Features().chance(twin, verdict) == pytest.approx(1.1 * verdict.baseline)
     other = table(features=looks([0.1, 0.1], [0.06, 0.07], feature="verb"))
     assert math.isnan(Features().chance(other, verdict))
 

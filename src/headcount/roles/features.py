@@ -49,7 +49,10 @@ class Features:
         ]
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """What the twin's best head gives the same kind of word."""
+        """What the twin's clearest head would give here: its lead, times the verdict's baseline.
+
+        Weights themselves do not compare: a random head rests nowhere, and gives all words more.
+        """
         frame = twin.details["features"]
         rows = frame[
             (frame["split"] == "report")
@@ -57,7 +60,8 @@ class Features:
             & (frame["stack"] == verdict.head.stack)
             & (frame["feature"] == verdict.label)
         ]
-        return float(rows["compared"].max()) if len(rows) else math.nan
+        lead = (rows["compared"] / rows["baseline"]).max()
+        return float(lead) * verdict.baseline if len(rows) else math.nan
 
     def _high(self, rows: pd.DataFrame) -> pd.Series:
         return (rows["compared"] >= self.least) & (
