@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from headcount.bundle import sample
+
 Command = Callable  # see conftest.py
 Saved = Callable[[str], Path]
 
@@ -33,6 +35,36 @@ def test_train_then_parse_and_explain(headcount: Command, run: Path) -> None:
     assert [word["form"] for word in told["parse"]] == ["The", "old", "ferry", "leaves", "."]
     again = json.loads(headcount("probe", run / "probe", "--parse", text, "--json").out)
     assert [word["head"] for word in again["parse"]].count(0) == 1
+
+
+def test_parse_without_a_model_takes_the_newest_probe_here(headcount: Command, run: Path) -> None:
+    other = headcount("probe", run, "--parse", "Rain fell.", "--json")
+    run.rename("later")
+    ended = headcount("probe", "--parse", "Rain fell.")
+    assert ended.code == 0, ended.err
+    assert "Parsed with the probe in later/ (words, bert)." in " ".join(ended.out.split())
+    told = headcount("probe", "--parse", "Rain fell.", "--json")
+    assert json.loads(told.out) == json.loads(other.out)
+
+
+def test_parse_where_no_probe_lies_trains_one(
+    headcount: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = sample.path("sample.conllu").read_text(encoding="utf8").split("\n\n")
+    Path("few.conllu").write_text("\n\n".join(bank[:10]) + "\n\n", encoding="utf8")
+    monkeypatch.setattr(sample, "path", lambda _: Path("few.conllu"))
+    ended = headcount("probe", "--parse", "The cat sat.", "--explain", "The", "cat")
+    assert ended.code == 0, ended.err
+    assert "No trained probe lies here, so one of the bundled translator" in " ".join(
+        ended.out.split()
+    )
+    assert "The → cat: all heads together" in ended.out
+
+
+def test_no_model_to_train_on(headcount: Command) -> None:
+    ended = headcount("probe", "--treebank", "sample")
+    assert ended.code == 2
+    assert "No model was given; name one" in ended.err
 
 
 def test_json_has_results_and_table(headcount: Command, saved: Saved) -> None:

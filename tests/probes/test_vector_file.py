@@ -24,6 +24,14 @@ def test_text_as_glove_and_word2vec_write_it(tmp_path: Path) -> None:
         assert [found.row(word, []) for word in ("THE", "cat", "dog")] == [1, 2, 0]
 
 
+def test_words_may_hold_other_spaces_and_vectors_be_one_number_wide(tmp_path: Path) -> None:
+    """fastText has "10 000" and GloVe a no-break space for a word; only a space or tab divides."""
+    (tmp_path / "v.txt").write_text("10\u00a0000 1 2\n\u00a0 3 4\ncat\t5\t6 \n")
+    assert read_vectors(tmp_path / "v.txt").words == ["10\u00a0000", "\u00a0", "cat"]
+    (tmp_path / "thin.txt").write_text("the 0.5\ncat 2\n")
+    assert read_vectors(tmp_path / "thin.txt").table().flatten().tolist() == [0, 0.5, 2]
+
+
 @pytest.mark.parametrize("words", [np.array(["a", "b"]), np.array("a\nb")])
 def test_npz(words: np.ndarray, tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", words=words, vectors=np.eye(2, dtype=np.float16))
@@ -55,6 +63,9 @@ def test_npz_that_cannot_be_read(tmp_path: Path) -> None:
         read_vectors(path)
     np.savez(path, words=np.array(["a"]))
     with pytest.raises(InputError, match="holds words; it must hold words and vectors"):
+        read_vectors(path)
+    np.savez(path, **{word: np.zeros(3) for word in "abcdef"})
+    with pytest.raises(InputError, match="holds a, b, c and 3 more; it must hold words"):
         read_vectors(path)
     np.savez(path, words=np.array(["a"]), vectors=np.zeros((2, 3)))
     with pytest.raises(InputError, match="1 words and vectors of the shape"):

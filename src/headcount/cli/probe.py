@@ -10,6 +10,7 @@ from headcount.cli import probe_options as own
 from headcount.cli.corpus import SAMPLE
 from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json, print_notes
+from headcount.cli.probe_here import probe_here
 from headcount.cli.probe_output import print_arc, print_parse, print_probe, probe_json
 from headcount.cli.progress import bar, told
 from headcount.cli.role_options import WordRows
@@ -23,7 +24,7 @@ __all__ = ["probe"]
 
 
 def probe(
-    model: own.Model,
+    model: own.Model = None,
     treebank: own.Treebank = None,
     test: own.Test = None,
     words: own.Words = None,
@@ -53,14 +54,19 @@ def probe(
 ) -> None:
     """Train a probe of all heads of MODEL on a treebank, or parse with one.
 
+    Without MODEL the newest probe that lies here parses, or one of the bundled translator.
+
     [dim]headcount probe minilm --treebank sample[/dim]
     [dim]headcount probe minilm --treebank train.conllu --test dev.conllu --words own -o run/[/dim]
     [dim]headcount probe run/ --parse "The cat sat on the mat." --explain the cat[/dim]
     """
-    _check(treebank, out, parse, explain)
+    _check(model, treebank, out, parse, explain)
     loading: dict[str, Any] = {"device": device, "dtype": dtype, "allow_bin": allow_bin}
     loading |= {"trust_remote_code": trust_remote_code, "tokenizer": tokenizer}
-    if treebank is None:
+    if model is None:
+        found, remark = probe_here(loading)
+        print_notes([] if json else [remark])
+    elif treebank is None:
         found = _saved(Path(model), loading)
     else:
         with told("Reading the treebank"):
@@ -93,9 +99,18 @@ def probe(
 
 
 def _check(
-    treebank: str | None, out: Path | None, parse: str | None, explain: tuple[str, str] | None
+    model: str | None,
+    treebank: str | None,
+    out: Path | None,
+    parse: str | None,
+    explain: tuple[str, str] | None,
 ) -> None:
     """Refuse, before anything is loaded, what cannot go together."""
+    if model is None and (parse is None or treebank is not None):
+        raise UsageError(
+            "No model was given; name one: headcount probe MODEL --treebank FILE, e.g. headcount "
+            "probe minilm --treebank sample."
+        )
     if explain is not None and parse is None:
         raise UsageError(
             "--explain tells of an arc of a sentence, and none was given; give it with --parse, "

@@ -31,10 +31,11 @@ _TRAINING = "Training"
 _ASKING = "Using a trained probe"
 
 Model = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="MODEL",
-        help="A model, as in `headcount survey`; or the folder of a trained probe (-o).",
+        help="A model, as in `headcount survey`; or the folder of a trained probe (-o), by default "
+        "the newest here.",
         show_default=False,
     ),
 ]

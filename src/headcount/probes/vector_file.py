@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ __all__ = ["read_vectors"]
 _LIKE = (
     "a word and its numbers on each line (GloVe, word2vec as text), or .npz with words and vectors"
 )
+
+#: Other kinds of space may stand within a word, or be one: GloVe and fastText have such.
+_BETWEEN = re.compile(r"[ \t]+")
 
 
 def read_vectors(path: str | Path) -> FileVectors:
@@ -55,8 +59,8 @@ def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
 def _lines(file: TextFile) -> Iterator[tuple[int, str, np.ndarray]]:
     """Line numbers, words and their numbers."""
     for number, line in file.lines():
-        fields = line.split()
-        if not fields or (number == 1 and len(fields) == 2):
+        fields = _BETWEEN.split(line.strip(" \t"))
+        if fields == [""] or (number == 1 and len(fields) == 2 and all(map(str.isdigit, fields))):
             continue  # blank, or word2vec's header
         size = 1 + next((at for at, text in enumerate(fields[1:]) if _is_number(text)), len(fields))
         yield number, " ".join(fields[:size]), _numbers(file, number, fields[size:], line)
@@ -90,8 +94,9 @@ def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as .npz ({error}); give {_LIKE}.") from error
     if not {"words", "vectors"} <= arrays.keys():
-        has = ", ".join(arrays) or "nothing"
-        raise InputError(f"{path} holds {has}; it must hold words and vectors.")
+        has = ", ".join(list(arrays)[:3]) or "nothing"
+        more = f" and {len(arrays) - 3:,} more" if len(arrays) > 3 else ""
+        raise InputError(f"{path} holds {has}{more}; it must hold words and vectors.")
     words, values = arrays["words"], arrays["vectors"]
     listed = str(words).split("\n") if words.ndim == 0 else [str(word) for word in words]
     if values.ndim != 2 or len(values) != len(listed):
