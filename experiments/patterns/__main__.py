@@ -13,6 +13,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from headcount.exact_json import to_strict
 from headcount.patterns.classify import Judge
 
@@ -52,18 +54,35 @@ def looked() -> dict[str, Any]:
     """What the looked-at maps say of both judges."""
     maps, about = looked_at()
     about["family"] = [FAMILY[name] for name in about["model"]]
-    result: dict[str, Any] = {"the reader, twice": passes(about)}
-    result["labels"] = {
-        p: about[about["part"] == p]["label"].value_counts().to_dict() for p in ("test", "dev")
+    parts = _parts(about)
+    result: dict[str, Any] = {
+        "the reader, twice": {f"draw {n}": passes(one) for n, one in about.groupby("draw")},
+        "labels": {name: about[rows]["label"].value_counts().to_dict() for name, rows in parts},
     }
     for by in JUDGES:
         about[by] = told(maps, by)
         twice = told([doubled(one) for one in maps], by)
-        result[by] = {part: score(about[about["part"] == part], by) for part in ("test", "dev")}
+        result[by] = {name: score(about[rows], by) for name, rows in parts}
         result[by]["same when every token is doubled"] = _same(about[by], twice)
+        hidden = told([one._replace(segment=None) for one in maps], by)
+        result[by]["test, texts not told"] = _hidden(about, by, hidden)
         result[by]["same on the first half of the text"] = cut_agreement("minilm", by)
-        _tell(by, result[by]["test"])
+        for name, _ in parts:
+            _tell(f"{by}, {name}", result[by][name])
     return result
+
+
+def _parts(about: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+    """The first draw of maps at random, the second where blocks are likely, both; and tuning."""
+    test, first = about["part"] == "test", about["draw"] == 1
+    both = {"test": test & first, "test, second draw": test & ~first, "test, both draws": test}
+    return [*both.items(), ("dev", ~test)]
+
+
+def _hidden(about: pd.DataFrame, by: Judge, answers: list[str]) -> dict[str, Any]:
+    """The same test when a judge must see by itself where texts meet; single texts as before."""
+    pairs = about["kind"].str.endswith("pair").to_numpy() & (about["part"] == "test").to_numpy()
+    return score(about.assign(**{by: answers})[pairs], by)
 
 
 def _same(first: Any, second: list[str]) -> float:

@@ -57,7 +57,7 @@ def second_draw(classifiers: str) -> list[Row]:
         ranks = _ranks(first, dice) if family != "translator" else []
         for which, (heads, each) in FIRST.items():
             chosen = [head for head in ranks if part[head] == which][:heads]
-            likely += _shown(subjects, {h: which for h in chosen}, each, ("pair",), dice)
+            likely += _shown(subjects, dict.fromkeys(chosen, which), each, ("pair",), dice)
             if which == "dev" or family != "translator":
                 others = {h: which for h, of in part.items() if of == which and h not in chosen}
                 kinds = ("pair",) if which == "test" else ("pair", "single")

@@ -56,8 +56,8 @@ def _shapes(pattern: str, special: Bools, segment: Ints, dice: Dice) -> list[tup
     if pattern == "diagonal":
         return [(plain(0.25, 0.98), diagonal), (faint * plain(0, 0.08), stripes)]
     if pattern == "vertical_diagonal":
-        first = plain(0.22, 0.7)
-        return [(first, stripes), ((0.97 - first) * plain(0.35, 1), diagonal)]
+        first = plain(0.2, 0.7)
+        return [(first, stripes), ((0.97 - first) * plain(0.3, 0.95), diagonal)]
     if pattern == "block":
         return _block(special, segment, stripes, diagonal, dice)
     return [(faint * plain(0, 0.13), stripes), (faint * plain(0, 0.06), diagonal), hidden]

@@ -38,7 +38,7 @@ def columns(special: Bools, dice: Dice) -> Floats:
     size = len(special)
     chosen = np.flatnonzero(special)
     if dice.random() < 0.35 or not len(chosen):
-        some = int(dice.integers(1, max(2, min(8, size // 4))))
+        some = int(dice.integers(1, max(2, min(8, size // 3))))
         chosen = np.union1d(dice.choice(size, some, replace=False), chosen[: dice.integers(0, 3)])
     elif len(chosen) > 1 and dice.random() < 0.6:
         chosen = dice.choice(chosen, int(dice.integers(1, len(chosen))), replace=False)

@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from headcount import stats
 from headcount.patterns.classify import Judge, numbers_of
 from headcount.patterns.kinds import PATTERNS
 from headcount.stats.labels import crossed, f1_of, kappa, macro_f1
 
-from .store import Kept
+from .store import Kept, tensors
 
 SIZES = {"up to 16 tokens": (0, 16), "17 to 40 tokens": (17, 40), "over 40 tokens": (41, 999)}
 
 
 def told(maps: list[Kept], by: Judge) -> list[str]:
     """The pattern of each map by one judge."""
-    return [PATTERNS[int(numbers_of(*_tensors(one), by)[0])] for one in maps]
+    return [PATTERNS[int(numbers_of(*tensors(one), by)[0])] for one in maps]
 
 
 def doubled(one: Kept) -> Kept:
@@ -99,11 +98,3 @@ def _accuracy(counts: np.ndarray) -> np.ndarray:
 def _interval(counts: np.ndarray, statistic: Any) -> dict[str, float]:
     found = stats.bootstrap_interval(counts, statistic, draws=2000)
     return {name: round(float(end), 4) for name, end in found._asdict().items()}
-
-
-def _tensors(one: Kept) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return (
-        torch.from_numpy(one.weights)[None],
-        torch.from_numpy(one.special),
-        torch.from_numpy(one.segment),
-    )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 
@@ -17,6 +18,12 @@ class Kept(NamedTuple):
     special: NDArray[np.bool_]
     #: The number of each token's text; None where a drawing does not tell.
     segment: NDArray[np.int64] | None
+
+
+def tensors(one: Kept) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """What the judges take: one map as a stack of one, specials, segments."""
+    segment = None if one.segment is None else torch.from_numpy(one.segment)
+    return torch.from_numpy(one.weights)[None], torch.from_numpy(one.special), segment
 
 
 def write_maps(path: Path, maps: Sequence[Any]) -> None:

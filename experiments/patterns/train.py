@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -26,8 +27,9 @@ from .drawn import drawn_maps
 from .heads import FAMILY, parts, subject_of
 from .looked_at import looked_at
 from .maps import maps_of
-from .store import Kept
+from .store import Kept, tensors
 from .texts import given
+from .varied import varied
 
 HERE = Path(__file__).parent
 
@@ -55,17 +57,22 @@ def _examples(config: dict[str, Any], classifiers: str) -> tuple[Tensor, Tensor]
     """Pictures and the numbers of their patterns, of all three sources."""
     drawn, labels = drawn_maps(config["drawn"], config["seed"])
     real = list(_real(config, classifiers))
-    by_rule = torch.cat([Rule()(*_tensors(one)) for one in real])
-    seen, about = looked_at()
-    dev = [place for place in range(len(seen)) if about["part"][place] == "dev"] * config[
-        "dev_times"
-    ]
-    by_eye = torch.tensor([PATTERNS.index(about["label"][p]) for p in dev], dtype=torch.long)
-    x = torch.cat(
-        [drawn_pictures(drawn), drawn_pictures(real), drawn_pictures([seen[p] for p in dev])]
-    )
-    print(f"{len(drawn)} drawn, {len(real)} by the rule, {len(dev)} by eye", flush=True)
+    by_rule = torch.cat([Rule()(*tensors(one)) for one in real])
+    seen, by_eye = _seen(config["dev_times"], config["seed"])
+    print(f"{len(drawn)} drawn, {len(real)} by the rule, {len(seen)} by eye", flush=True)
+    x = torch.cat([drawn_pictures(maps) for maps in (drawn, real, seen)])
     return x, torch.cat([torch.from_numpy(labels), by_rule, by_eye])
+
+
+def _seen(times: int, seed: int) -> tuple[list[Kept], Tensor]:
+    """The looked-at maps of the tuning heads: as they are, and so many times a little changed."""
+    maps, about = looked_at()
+    dice = np.random.default_rng([seed, 1])
+    dev = [place for place in range(len(maps)) if about["part"][place] == "dev"]
+    found = [maps[place] for place in dev]
+    found += [varied(maps[place], dice) for _ in range(times) for place in dev]
+    labels = [PATTERNS.index(about["label"][place]) for place in dev] * (times + 1)
+    return found, torch.tensor(labels, dtype=torch.long)
 
 
 def _real(config: dict[str, Any], classifiers: str) -> Any:
@@ -85,30 +92,22 @@ def _real(config: dict[str, Any], classifiers: str) -> Any:
                     yield Kept(one.weights, one.special, one.segment)
 
 
-def _tensors(one: Kept) -> tuple[Tensor, Tensor, Tensor]:
-    return (
-        torch.from_numpy(one.weights)[None],
-        torch.from_numpy(one.special),
-        torch.from_numpy(one.segment),
-    )
-
-
 def drawn_pictures(maps: Sequence[Kept]) -> Tensor:
     """The maps as the network sees them."""
     none = torch.zeros(0, CHANNELS, SIDE, SIDE, dtype=torch.float16)
-    return torch.cat([none, *(pictures(*_tensors(one)).half() for one in maps)])
+    return torch.cat([none, *(pictures(*tensors(one)).half() for one in maps)])
 
 
 def trained(x: Tensor, y: Tensor, config: dict[str, Any]) -> Network:
     """Adam with a cosine, from a fixed seed."""
-    model = Network()
+    model = Network().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     steps = config["epochs"] * -(-len(x) // config["batch"])
     best = torch.optim.AdamW(model.parameters(), lr=config["rate"], weight_decay=config["decay"])
     slower = torch.optim.lr_scheduler.CosineAnnealingLR(best, steps)
     for epoch in range(config["epochs"]):
         losses = []
         for places in torch.randperm(len(x)).split(config["batch"]):
-            scores = model(x[places].float())
+            scores = model(x[places].float().contiguous(memory_format=torch.channels_last))
             loss = torch.nn.functional.cross_entropy(scores, y[places], label_smoothing=0.05)
             best.zero_grad()
             loss.backward()

@@ -89,7 +89,7 @@ def _stripes(special: NDArray[np.bool_], dice: np.random.Generator) -> Floats:
 
 
 def _line(size: int, causal: bool, dice: np.random.Generator) -> Floats:
-    """A box around a line up to three tokens off the diagonal, at most a twelfth of the map wide."""
+    """A box around a line up to three tokens off the diagonal, up to a twelfth of the map wide."""
     far = 3 if size >= 33 else 2 if size >= 20 else 1
     offset = int(dice.integers(-far, 1 if causal else far + 1))
     reach = int(dice.integers(0, 1 + min(4, size // 24)))

@@ -25,4 +25,4 @@ def test_a_map_of_doubled_tokens_is_the_same_picture() -> None:
 def test_a_single_text_has_no_mark_of_texts() -> None:
     maps = torch.full((1, 8, 8), 1 / 8)
     drawn = pictures(maps, torch.zeros(8, dtype=torch.bool), torch.zeros(8, dtype=torch.long))
-    assert not drawn[:, 3].any()
+    assert not drawn[:, 4].any()

@@ -23,7 +23,7 @@ __all__ = ["WEIGHTS", "Network", "network"]
 WEIGHTS = Path(__file__).parent / "weights" / "patterns.safetensors"
 
 #: What each layer gives, and by how much it shrinks the picture.
-_LAYERS = ((16, 1), (16, 1), (24, 2), (24, 1), (32, 2), (32, 1), (48, 2), (48, 1))
+_LAYERS = ((16, 1), (24, 2), (24, 1), (32, 2), (32, 1), (48, 2), (48, 1), (48, 1))
 
 
 class Network(nn.Module):

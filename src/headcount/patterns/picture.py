@@ -9,8 +9,9 @@ __all__ = ["CHANNELS", "SIDE", "pictures", "shrink"]
 
 #: Pixels of a side.
 SIDE = 32
-#: Ink, weight against even attention, columns of specials, own text of a pair.
-CHANNELS = 4
+#: Ink, weight against even attention, the same beyond the columns' means, columns of specials, own
+#: text of a pair, distance from the diagonal.
+CHANNELS = 6
 
 #: The weight that is drawn as full ink: this quantile of the picture, as a viewer would scale it.
 _FULL = 0.99
@@ -28,7 +29,7 @@ def pictures(maps: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     >>> eye = torch.eye(64)[None]
     >>> drawn = pictures(eye, torch.zeros(64, dtype=torch.bool), torch.zeros(64, dtype=torch.long))
     >>> drawn.shape, drawn[0, 0].diagonal().min().item()
-    (torch.Size([1, 4, 32, 32]), 1.0)
+    (torch.Size([1, 6, 32, 32]), 1.0)
     """
     size = maps.shape[-1]
     area = shrink(size, maps.device)
@@ -36,8 +37,9 @@ def pictures(maps: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     full = seen.flatten(1).quantile(_FULL, dim=1).clamp_min(1e-9)[:, None, None]
     ink = (seen / full).clamp(0, 1).sqrt()
     lift = (size * seen).clamp_min(0).log1p() / _MOST
+    beyond = lift - lift.mean(1, keepdim=True)
     marks = _marks(area, special, segment).expand(len(maps), -1, -1, -1)
-    return torch.cat([ink[:, None], lift[:, None], marks], dim=1)
+    return torch.cat([torch.stack([ink, lift, beyond], dim=1), marks], dim=1)
 
 
 def shrink(size: int, device: torch.device | str = "cpu") -> Tensor:
@@ -55,9 +57,11 @@ def shrink(size: int, device: torch.device | str = "cpu") -> Tensor:
 
 
 def _marks(area: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
-    """Where specials stand, and which cells belong to one text; the latter for pairs alone."""
+    """Where specials stand, which cells belong to one text of a pair, how far the diagonal is."""
     columns = (area @ special.float()).expand(SIDE, SIDE)
-    if segment is None or not bool((segment != segment[0]).any()):
-        return torch.stack([columns, torch.zeros_like(columns)])
-    same = (segment[:, None] == segment).float()
-    return torch.stack([columns, area @ same @ area.T])
+    same = torch.zeros_like(columns)
+    if segment is not None and bool((segment != segment[0]).any()):
+        same = area @ (segment[:, None] == segment).float() @ area.T
+    pixels = torch.arange(SIDE, device=area.device)
+    away = (pixels[:, None] - pixels).abs() / SIDE
+    return torch.stack([columns, same, away])

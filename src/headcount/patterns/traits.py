@@ -53,12 +53,11 @@ def traits_of(
     columns = (maps * standing[:, None]).sum(-1).mean(-1)
     beyond = maps - _even(maps, seen)
     left = (1 - columns).clamp_min(1e-6)
-    wide, far = max(1, round(reach * size)), min(2, size // 10)
-    near = _line(size, 0, max(wide, far), maps.device)
+    line = _best_line(beyond, seen, max(1, round(reach * size)))
     # A triangle has no squares.
     texts = segment if bool(seen.all()) else torch.zeros_like(special, dtype=torch.long)
-    block, dense = _block(beyond, near, special, texts)
-    diagonal = _diagonal(beyond - dense, seen, wide, far) / left
+    block, dense = _block(beyond, line, special, texts)
+    diagonal = ((beyond - dense) * line).sum((1, 2)) / size / left
     return Traits(columns, diagonal.clamp(0, 1), (block / left).clamp(0, 1))
 
 
@@ -82,28 +81,28 @@ def _even(maps: Tensor, seen: Tensor) -> Tensor:
     return liked / liked.sum(-1, keepdim=True).clamp_min(1e-12)
 
 
-def _line(size: int, offset: int, wide: int, device: torch.device) -> Tensor:
-    places = torch.arange(size, device=device)
-    return (places - places[:, None] - offset).abs() <= wide
-
-
-def _diagonal(beyond: Tensor, seen: Tensor, wide: int, far: int) -> Tensor:
-    """The weight of the best line of those near the diagonal."""
+def _best_line(beyond: Tensor, seen: Tensor, wide: int) -> Tensor:
+    """The cells `[head, query, key]` of the line near the diagonal that holds most weight."""
     size = beyond.shape[-1]
-    lines = [_line(size, offset, wide, beyond.device) & seen for offset in range(-far, far + 1)]
-    return torch.stack([(beyond * line).sum((1, 2)) / size for line in lines]).amax(0)
+    far = min(2, size // 10)
+    places = torch.arange(size, device=beyond.device)
+    away = places - places[:, None]
+    lines = torch.stack([(away - offset).abs() <= wide for offset in range(-far, far + 1)]) & seen
+    weight = torch.einsum("hqk,oqk->ho", beyond, lines.to(beyond.dtype))
+    return lines[weight.argmax(1)]
 
 
 def _block(
-    beyond: Tensor, near: Tensor, special: Tensor, segment: Tensor | None
+    beyond: Tensor, line: Tensor, special: Tensor, segment: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """How much more, or less, than even stays in the own text, and what a cell there has of it.
 
-    Tokens alone are measured, no specials.
+    Tokens alone are measured, no specials, and not where the line is, nor the token itself.
     """
     nothing = beyond.new_zeros(len(beyond))
     tokens = ~special.bool()
     cells = tokens[:, None] & tokens
+    near = line | torch.eye(len(tokens), dtype=torch.bool, device=line.device)
     if segment is None:
         number = parts_of(beyond * (cells & ~near))
     elif bool((segment != segment[0]).any()):
