@@ -62,6 +62,24 @@ def test_estimated_again_is_estimated_without_the_heads_that_are_gone() -> None:
     assert len(plan.going) == 6
 
 
+@pytest.mark.parametrize("normalize", ["layer", "none", None])
+def test_the_order_of_the_authors_program(normalize: str | None) -> None:
+    """Michel et al.: sort once, stably, over the norm of the layer where that was asked."""
+    subject = classifier()
+    choose, _ = CLASSES.split(0.5, 0)
+    plan = prune_plan(subject, CLASSES, convention="code", normalize=normalize, step=25)
+    table = hc.score(subject, choose, convention="code")
+    scores = {head: float(table.numbers("gradient")[at]) for at, head in enumerate(table.heads)}
+    if normalize == "layer":
+        for layer in (0, 1):
+            of = [head for head in scores if head.layer == layer]
+            norm = sum(scores[head] ** 2 for head in of) ** 0.5 + 1e-20
+            scores |= {head: scores[head] / norm for head in of}
+    wanted = sorted(scores, key=lambda head: scores[head])
+    assert plan.orders[0].gone(4) == tuple(wanted)
+    assert [len(step) for step in plan.orders[0].steps] == [2, 2, 2, 2]
+
+
 def test_stacks_by_themselves_and_heads_in_every_layer() -> None:
     subject, task = translator(), tasks.translation(PAIRS, metric="loss")
     plan = prune_plan(subject, task, "random", randoms=1, step=50, by_stack=True)

@@ -38,6 +38,7 @@ class How:
     convention: str = "headcount"
     batch_size: int = 16
     seed: int = 0
+    normalize: str | None = None
 
 
 @dataclass
@@ -130,6 +131,7 @@ class Orders:
             by=name,
             table=self.table if subject is self.subject else None,
             run=run,
+            normalize=self.how.normalize if name == "gradient" else None,
             convention=self.how.convention,
             batch_size=self.how.batch_size,
             seed=self.how.seed,

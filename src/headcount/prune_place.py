@@ -51,6 +51,9 @@ def place_at(folder: Path, *, force: bool) -> Place:
     place = Place(folder)
     if folder.is_file():
         raise UsageError(f"'{folder}' is a file; choose another name for the output folder.")
+    for parent in folder.parents:
+        if parent.is_file():
+            raise UsageError(f"'{parent}' is a file, so '{folder}' cannot be a folder within it.")
     if not folder.is_dir() or not any(folder.iterdir()):
         return place
     if not force:

@@ -78,6 +78,7 @@ def prune_plan(
     judge: Task | None = None,
     table: HeadTable | None = None,
     run: Run | str | Path | None = None,
+    normalize: str | None = None,
     convention: str = "headcount",
     batch_size: int = 16,
     seed: int = 0,
@@ -91,7 +92,9 @@ def prune_plan(
     `pruning.points`), `keep` or `drop_share` says how far to go; with none of them nothing goes.
     `step` is in percent of the heads of `stacks`. With `exact` scores are estimated again before
     every step, on the model without the heads that are gone. `by_stack` adds curves that take
-    from one stack alone. `judge` is a task to judge by, in place of the second half. With a `run`
+    from one stack alone. `normalize` ("layer" or "none") is of the gradient score: over the norm
+    of its layer, as `--normalize_pruning_by_layer` of the authors' program. `judge` is a task to
+    judge by, in place of the second half. With a `run`
     every finished unit is on the disk at once, and the same call goes on after a kill.
 
     >>> import headcount as hc
@@ -103,7 +106,10 @@ def prune_plan(
     """
     goal = read_goal(max_loss, keep, drop_share)
     chosen = None if stacks is None else tuple(stacks)
-    how = How(step, exact, at_least, chosen, by_stack, randoms, convention, batch_size, seed)
+    how = How(
+        *(step, exact, at_least, chosen, by_stack, randoms, convention, batch_size, seed),
+        normalize=normalize,
+    )
     names = _checked(subject, task, by, table, chosen)
     choose, held_out = task.split(0.5, seed) if judge is None else (task, judge)
     with _opened(run) as kept, _journal(subject, [choose, held_out], how, names, goal, kept) as log:

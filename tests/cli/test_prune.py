@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,6 +187,22 @@ def test_gates_close_heads(
         (["--gates", "--drop-share", 0.5], 2, "--gates goes with --lambda or --keep, not with"),
         (["--gates"], 2, "No goal was given"),
         (["--keep", 3, "--train", TASK], 2, "--train is what gates or healing learn from"),
+        (["--heads", ""], 2, "--heads names no head; write it as enc.5.3"),
+        (["--heads", "enc.0.1", "--by", "ablation"], 2, "--by means nothing with --heads"),
+        (
+            ["--heads", "enc.0.1", "--gate-steps", 9],
+            2,
+            "--gate-steps means nothing without --gates",
+        ),
+        (["--gates", "--keep", 3, "--exact"], 2, "--exact means nothing with --gates"),
+        (["--gates", "--lambda", -1], 2, "--lambda is -1; it must be 0 or more."),
+        (["--gates", "--keep", 3, "--lr", 0], 2, "--lr is 0; it must be above 0."),
+        (["--gates", "--keep", 3, "--learn", "some"], 2, "--learn is 'some'; choose all, gates"),
+        (["--max-loss", "nan"], 2, "The loss allowed is nan points; it must be 0 or more."),
+        (["--keep", 3, "--heal-steps", 9], 2, "--heal-steps means nothing without --heal"),
+        (["--keep", 3, "--by", "ablation", "--normalize", "layer"], 2, "--normalize is of the"),
+        (["--keep", 3, "--stacks", "encoder"], 2, "There is no stack 'encoder'; stacks are"),
+        (["--keep", 3, "--heal", "--train", "lm:none.txt"], 1, "There is no file none.txt"),
     ],
 )
 def test_mistakes_are_told(
@@ -194,6 +212,18 @@ def test_mistakes_are_told(
     assert (ended.code, ended.out) == (code, "")
     assert message in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_mistakes_show_before_a_model_library_is_loaded(classes: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from headcount.cli.main import run; run()"
+    line = [sys.executable, "-c", code, "prune", "model", "--keep", "3", "-o"]
+    for more, said in (
+        (["dev.tsv/small", "--task", TASK], "'dev.tsv' is a file, so 'dev.tsv/small' cannot be"),
+        (["out", "--task", "lm:none.txt"], "There is no file none.txt"),
+    ):
+        done = subprocess.run([*line, *more], capture_output=True, text=True, cwd=classes)
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_a_goal_without_a_task_or_a_folder(headcount: Callable, classes: Path) -> None:

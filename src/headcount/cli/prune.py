@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ from headcount.cli import options
 from headcount.cli import prune_options as own
 from headcount.cli.loading import loaded
 from headcount.cli.progress import bars
+from headcount.cli.prune_checks import check_call
 from headcount.cli.prune_output import tell
 from headcount.cli.task_option import Task, TaskFile, parse_task, read_task
-from headcount.errors import UsageError
-from headcount.head_sets import check_head_set
+from headcount.models.find import find
 from headcount.prune_place import Place, place_at
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def prune(
     heads: own.Heads = None,
     gates: own.Gates = False,
     by: own.By = "gradient",
+    normalize: own.Normalize = None,
     scores: own.Scores = None,
     step: own.Step = 10.0,
     exact: own.Exact = False,
@@ -72,10 +74,10 @@ def prune(
     [dim]headcount prune ./my-classifier --task glue:sst2:SST-2 --drop-share 0.5 -o small/[/dim]
     [dim]headcount prune translator --heads enc.0.7,cross.5 -o small/[/dim]
     """
-    goals = {"--max-loss": max_loss, "--keep": keep, "--drop-share": drop_share, "--heads": heads}
-    _check(goals | {"--lambda": price}, gates, task or task_file, out, dry_run, export)
-    _check_learning(gates, heal, price, train, task or task_file)
+    check_call(dict(locals()), _usual())
+    find(model)
     place = None if dry_run or out is None else place_at(out, force=force)
+    table, learned = _table(scores), None if train is None else parse_task(train).looked_up()
     examples = read_task(task, task_file).build() if task or task_file else None
     if examples is not None and limit is not None:
         examples = examples.limit(limit, seed)
@@ -88,16 +90,16 @@ def prune(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    lessons = None if train is None else parse_task(train).build()
+    lessons = None if learned is None else learned.build()
     learning = {"lr": lr, "task": lessons, "batch_size": batch_size, "seed": seed or 0}
     how: dict[str, Any] = {"stacks": options.names(stacks), "keep": keep}
     how |= {"convention": convention}
     if gates:
         how |= {"price": price, "train": learn}
     else:
-        how |= {"by": by, "table": _table(scores), "step": step, "exact": exact}
+        how |= {"by": by, "table": table, "step": step, "exact": exact}
         how |= {"at_least": at_least, "by_stack": by_stack}
-        how |= {"max_loss": max_loss, "drop_share": drop_share}
+        how |= {"max_loss": max_loss, "drop_share": drop_share, "normalize": normalize}
     done = _pruned(
         subject,
         examples,
@@ -112,6 +114,11 @@ def prune(
         **({} if heads is not None else how),
     )
     tell(done, subject, place, json=json)
+
+
+def _usual() -> dict[str, Any]:
+    """What every option is where nothing was said."""
+    return {name: one.default for name, one in signature(prune).parameters.items()}
 
 
 def _pruned(
@@ -152,46 +159,3 @@ def _table(scores: Path | None) -> Any:
 def _say(sentence: str) -> None:
     """Tell what to expect, before the long work."""
     typer.echo(sentence, err=True)
-
-
-def _check(
-    goals: dict[str, Any],
-    gates: bool,
-    task: object,
-    out: Path | None,
-    dry_run: bool,
-    export: str | None,
-) -> None:
-    """Refuse, before anything is read or loaded, what cannot go together."""
-    given = [name for name, value in goals.items() if value is not None]
-    if len(given) != 1:
-        which = f"{' and '.join(given)} were both given" if given else "No goal was given"
-        raise UsageError(f"{which}; say how far to go with one of {', '.join(goals)}.")
-    if gates and given[0] not in ("--lambda", "--keep"):
-        raise UsageError(f"--gates goes with --lambda or --keep, not with {given[0]}.")
-    if goals["--heads"] is not None:
-        check_head_set(goals["--heads"])
-    elif task is None:
-        raise UsageError(
-            f"{given[0]} needs a task to choose heads by, e.g. --task translation:test.tsv; "
-            "only --heads does without."
-        )
-    if (out is None) != dry_run:
-        which = "Both -o and --dry-run were" if dry_run else "Neither -o nor --dry-run was"
-        raise UsageError(f"{which} given; name a folder to write (-o DIR), or only look.")
-    if export is not None and dry_run:
-        raise UsageError("--export writes a folder, and --dry-run writes nothing; leave one out.")
-
-
-def _check_learning(
-    gates: bool, heal: bool, price: float | None, train: str | None, task: object
-) -> None:
-    """Refuse options of a training that is not asked for, or has nothing to learn from."""
-    if price is not None and not gates:
-        raise UsageError("--lambda is the price of gates; add --gates.")
-    if train is not None and not (gates or heal):
-        raise UsageError("--train is what gates or healing learn from; add --gates or --heal.")
-    if heal and task is None:
-        raise UsageError(
-            "--heal needs a task to learn from and to be judged by, e.g. --task translation:f.tsv."
-        )

@@ -28,6 +28,7 @@ __all__ = [
     "Learn",
     "LearningRate",
     "MaxLoss",
+    "Normalize",
     "Out",
     "Scores",
     "Stacks",
@@ -86,6 +87,17 @@ By = Annotated[
         help="gradient, ablation, relevance, random, or a column such as confidence; of several, "
         "with commas between, the first decides and the others are drawn beside it.",
         rich_help_panel=_ORDER,
+    ),
+]
+Normalize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        callback=one_of("layer", "none"),
+        help="gradient: over the l2 norm of its layer (layer; the convention paper does), or as "
+        "it is (none).",
+        rich_help_panel=_ORDER,
+        show_default=False,
     ),
 ]
 Scores = Annotated[

@@ -130,8 +130,23 @@ class TaskSpec:
     place: str
     options: dict[str, Any] = field(default_factory=dict)
 
+    def looked_up(self) -> TaskSpec:
+        """Itself, if its file or folder is there: told before anything heavy is loaded."""
+        path = Path(self.place)
+        if self.place == "-" or (self.place == "sample" and self.kind in _BUNDLED):
+            return self
+        if not path.exists():
+            beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+            what = "folder" if self.kind == "glue" else "file"
+            raise InputError(
+                f"There is no {what} {path}{_nearest(path.name, beside)}, which the task "
+                f"{self.kind} is to be read from."
+            )
+        return self
+
     def build(self) -> AnyTask:
         """The task itself, its examples read."""
+        self.looked_up()
         from headcount import tasks
 
         if self.kind == "glue":

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headcount.errors import UsageError
-from headcount.pruning.candidates import Unit
-from headcount.pruning.order import Order
+
+if TYPE_CHECKING:  # a goal is read before anything heavy is loaded
+    from headcount.pruning.candidates import Unit
+    from headcount.pruning.order import Order
 
 __all__ = ["Goal", "check_reached", "read_goal", "step_of"]
 
@@ -54,7 +57,7 @@ def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None
         raise UsageError(
             "More than one goal was given; choose one of max_loss, keep and drop_share."
         )
-    if max_loss is not None and not max_loss >= 0:
+    if max_loss is not None and not 0 <= max_loss < float("inf"):
         raise UsageError(f"The loss allowed is {max_loss:g} points; it must be 0 or more.")
     if keep is not None and keep < 1:
         raise UsageError(f"{keep} heads are to be kept; keep 1 or more.")

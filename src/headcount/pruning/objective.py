@@ -40,8 +40,10 @@ class Price:
     convention: str = "headcount"
 
     def __post_init__(self) -> None:
-        """Refuse a convention that is none."""
+        """Refuse a convention that is none, and a price that would pay for open gates."""
         check_convention(self.convention)
+        if not callable(self.weight) and not 0 <= self.weight < float("inf"):
+            raise UsageError(f"The price of an open gate is {self.weight:g}; it must be 0 or more.")
 
     def __call__(self, gates: Gates, step: Tensor | int) -> Tensor:
         """Lambda times the expected number of open gates."""
