@@ -1,0 +1,37 @@
+"""The figures of the results are drawn from the JSON beside the pages, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from experiments.figures import PAGES, RESULTS, main  # noqa: E402
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_command_draws_every_figure_of_a_page(page: str, tmp_path: Path) -> None:
+    main([page, "--out", str(tmp_path)])
+    text = (RESULTS / f"{page}.md").read_text(encoding="utf8")
+    shown = set(re.findall(r"\(([\w-]+\.svg)\)", text))
+    assert {path.name for path in tmp_path.iterdir()} == shown
+    assert all((RESULTS / name).exists() for name in shown)
+
+
+def test_no_picture_is_left_without_a_page() -> None:
+    shown = {
+        name for page in PAGES
+        for name in re.findall(r"[\w-]+\.svg", (RESULTS / f"{page}.md").read_text(encoding="utf8"))
+    }  # fmt: skip
+    assert {path.name for path in RESULTS.glob("*.svg")} == shown
+
+
+def test_a_page_without_figures_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["glue"])
+    assert "no page 'glue' with figures; there is surface, roles" in capsys.readouterr().err
