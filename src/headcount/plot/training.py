@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -24,7 +24,7 @@ __all__ = ["pruning_over_training"]
 
 
 def pruning_over_training(
-    given: Mapping[object, Given | pd.DataFrame],
+    given: Mapping[Any, Given | pd.DataFrame],
     order: str | None = None,
     metric: str | None = None,
     *,
