@@ -7,6 +7,7 @@ import torch
 from surgery import answer
 from tiny import TINY, tiny_inputs
 
+from headcount.errors import UsageError
 from headcount.pruning.fold import pruned_by
 from headcount.pruning.gates import Gates, gated
 from headcount.pruning.learn import learn_gates
@@ -30,6 +31,13 @@ def test_the_model_that_is_left_has_the_authors_gates(family: str) -> None:
         assert torch.equal(answer(subject.model(**inputs)), plain)
     assert 0 < len(small.heads) < len(subject.heads)
     assert small.heads == gates.kept()
+
+
+def test_gates_that_are_all_closed_are_told() -> None:
+    subject = Subject(TINY["bert"]())
+    with pytest.raises(UsageError, match=r"All 8 gates are closed.* lower the price"):
+        pruned_by(subject, Gates(subject.heads, start=-5.0))
+    assert len(pruned_by(subject, Gates(subject.heads, start=-5.0), keep=2).heads) == 2
 
 
 def test_a_head_goes_where_the_authors_gate_is_exactly_0() -> None:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["quiet"]
+__all__ = ["no_logs", "quiet"]
 
 
 @contextmanager
@@ -15,15 +15,15 @@ def quiet() -> Iterator[None]:
     """Silence transformers within the block; download bars stay, a download takes minutes."""
     with (
         _no_bars(),
-        _no_logs("transformers"),
-        _no_logs("huggingface_hub"),
+        no_logs("transformers"),
+        no_logs("huggingface_hub"),
         warnings.catch_warnings(action="ignore"),
     ):
         yield
 
 
 @contextmanager
-def _no_logs(name: str) -> Iterator[None]:
+def no_logs(name: str) -> Iterator[None]:
     """Raise a library's log level above everything it says."""
     logger = logging.getLogger(name)
     level = logger.level

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import torch
 
+from headcount.errors import UsageError
 from headcount.heads import Head
 from headcount.models.projections import output_of
 from headcount.pruning.gates import Gates
@@ -26,6 +27,11 @@ def pruned_by(subject: Subject, gates: Gates, keep: int | None = None) -> Subjec
     The heads that stay give as much as their gates let through at test time.
     """
     gone = gates.closed(keep)
+    if len(gone) == len(subject.heads):
+        raise UsageError(
+            f"All {len(gone)} gates are closed, so that no head would be left; lower the price of "
+            "open gates (--lambda, penalty), or say how many heads to keep."
+        )
     left = _between(gates, gone)
     whole = _scaled(subject, left) if left else subject
     return prune(whole, gone) if gone else whole

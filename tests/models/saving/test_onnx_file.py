@@ -35,6 +35,21 @@ def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, wanted, atol=1e-4)
 
 
+def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    whole = Subject(TINY["marian"](encoder_layers=1, decoder_layers=1))
+    small = prune(whole, "enc.0.1,dec.0.0-2,cross.0.3")
+    assert write_onnx(small, tmp_path) <= 1e-4
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
+    inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
+    inputs["decoder_input_ids"] = inputs["decoder_input_ids"][:, :3]  # shorter than it was made
+    got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    with torch.no_grad():
+        wanted = small.model(**inputs).logits.numpy()
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

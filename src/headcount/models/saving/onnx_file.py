@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError
 from headcount.models.probe import core_of, probe_inputs
-from headcount.models.quiet import quiet
+from headcount.models.quiet import no_logs, quiet
 from headcount.models.rest import at_rest
 from headcount.models.switch import switched
 from headcount.subject import Subject
@@ -49,7 +49,8 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     inputs = _inputs(subject, batch=2, longer=0)
     wrapped = _First(subject.inner, list(inputs)).eval()
     file = folder / ONNX
-    with quiet(), at_rest(subject.model), switched(subject.model, lambda _: "eager"):
+    silent = no_logs("torch.onnx")  # it tells of packages that nobody asked for
+    with quiet(), silent, at_rest(subject.model), switched(subject.model, lambda _: "eager"):
         torch.onnx.export(
             wrapped,
             tuple(inputs.values()),
