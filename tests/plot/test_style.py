@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from report_runs import THREE, made_curve
 
 import headcount as hc
 from headcount.errors import HeadcountError, UsageError
@@ -59,3 +60,13 @@ def test_matplotlib_is_asked_for_by_name(bare: Path, monkeypatch: pytest.MonkeyP
 def test_roles_and_lines_are_told_without_colour() -> None:
     assert len({str(role_marker(role)) for role in LOOKS}) == len(LOOKS)
     assert len({marker for _, marker in SERIES}) == len(SERIES)
+
+
+def test_the_key_stays_inside_the_figure() -> None:
+    frame = made_curve(THREE, ("ablation",))
+    curves = {f"{step:,} steps of training": frame for step in (1000, 20000, 300000)}
+    figure = hc.plot.pruning_over_training(curves)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width

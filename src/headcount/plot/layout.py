@@ -53,8 +53,8 @@ def key_below(figure: Figure, *drawn: Axes, columns: int = 4) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if found:
-        narrow = 3 if max(map(len, found)) <= 10 else 2
-        most = columns if figure.get_figwidth() > 4 else narrow
+        inches = 0.42 + 0.042 * max(map(len, found))  # a mark, and letters of 7 points
+        most = max(1, min(columns, int(figure.get_figwidth() / inches)))
         style: Style = {"loc": "outside lower center", "ncols": min(len(found), most)}
         figure.legend(list(found.values()), list(found), **style)
 
