@@ -248,3 +248,14 @@ def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     assert {"roles", "relations", "ablation", "curve", "pairs", "exhibits"} <= set(told)
     whole = page_data(read_source(made_run(tmp_path / "run", THREE)))
     assert {row[0] for row in whole["missing"]} == {"pattern", "probe_weight"}
+
+
+def test_what_a_metric_that_notices_less_would_say_is_told_beside() -> None:
+    loss = made_curve(ENCODER, ["ablation"]).assign(metric="loss", more="worse", delta=0.2, p=0.01)
+    data = page_data(
+        Source(made_table(), frames={"curve": pd.concat([loss, made_curve(ENCODER, ["ablation"])])})
+    )
+    figure = data["facts"][-1]
+    assert figure["n"] == "0"
+    assert figure["note"].startswith("The first step is felt already, in the order of ablation")
+    assert "By bleu alone, 24 could (n = " in figure["note"]

@@ -50,7 +50,7 @@ def test_the_page_and_its_parts(page: TestClient) -> None:
     index = page.get(f"/{TOKEN}/")
     assert index.status_code == 200
     assert "<title>headcount" in index.text
-    for name in ("serve.css", "serve.js"):
+    for name in ("report.css", "serve.css", "serve.js"):
         assert page.get(f"/{TOKEN}/{name}").status_code == 200
     policy = index.headers["content-security-policy"]
     assert "default-src 'none'" in policy

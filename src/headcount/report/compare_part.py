@@ -32,11 +32,16 @@ def compare_part(source: Source, other: Source | None) -> dict[str, Any] | None:
         return None
     rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
     return {
-        "name": _second(source) if other is None else other.model,
+        "name": _second(source) if other is None else _told_apart(other.model, source.model),
         "columns": _from_run(source, other) if other is not None else _from_frame(source, rows),
         "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
         "roles": _roles(source),
     }
+
+
+def _told_apart(second: str, first: str) -> str:
+    """The second's name, which may be the first's too: one model on two texts."""
+    return f"{second}, second run" if second == first else second
 
 
 def _from_run(source: Source, other: Source) -> dict[str, dict[str, Any]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from headcount.report.curve_part import could_go
 from headcount.report.printed import printed
 
 __all__ = ["fact_part"]
@@ -67,7 +69,19 @@ def _going(data: dict[str, Any]) -> Fact:
     order = data["curve"][go["order"]]
     felt = not go["gone"] and len(order["points"]) > 1
     point = order["points"][1 if felt else go["step"]]
-    return {"id": "go", "n": str(go["gone"]), "of": "could go", "note": _told(order, point, felt)}
+    note = " ".join([_told(order, point, felt), *_by_others(data["curve"], order, go["gone"])])
+    name = "go" if go["gone"] else "curve"
+    return {"id": name, "n": str(go["gone"]), "of": "could go", "note": note}
+
+
+def _by_others(curve: list[dict[str, Any]], strict: dict[str, Any], gone: int) -> Iterator[str]:
+    """What metrics that notice less would say; the strictest decides."""
+    for metric in dict.fromkeys(one["metric"] for one in curve):
+        own = [one for one in curve if one["metric"] == metric]
+        go = could_go(own)
+        if metric != strict["metric"] and go and go["gone"] > gone:
+            examples = f" (n = {own[go['order']]['n']})" if own[go["order"]]["n"] else ""
+            yield f"By {metric} alone, {go['gone']} could{examples}."
 
 
 def _told(order: dict[str, Any], point: dict[str, Any], felt: bool) -> str:
@@ -88,7 +102,7 @@ def _change(point: dict[str, Any]) -> str:
         return ""
     bounds = [point[end] for end in ("delta_low", "delta_high") if end in point]
     told = f" [{', '.join(printed(end, '+.2g') for end in bounds)}]" if len(bounds) == 2 else ""
-    return f" ({printed(point['delta'], '+.2g')}{told} against the whole model)"
+    return f" ({printed(point['delta'], '+.2g')}{told})"
 
 
 def _unknown(data: dict[str, Any], key: str, of: str) -> Fact:

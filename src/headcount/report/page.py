@@ -34,6 +34,8 @@ MODULES = (
 _OF_TWO = "compare"
 STYLES = ("base", "overview", "dossier", "sections", "media")
 
+#: Letters of a headline that is set smaller.
+_LONG = 110
 _FINENESS = ("fine", "coarse", "none")
 #: Lines that import and the word export: a name is one thing in all modules.
 _LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export )", re.MULTILINE)
@@ -70,6 +72,7 @@ def page_html(source: Source, other: Source | None = None, maps: Fineness = "fin
         "csp": f"default-src 'none'; script-src 'sha256-{_hash(code)}'; "
         f"style-src 'sha256-{_hash(looks)}'; img-src data:; base-uri 'none'; form-action 'none'",
         "title": escape(f"{source.model}: attention heads"),
+        "length": "long" if len(source.model.join(words["headline"])) > _LONG else "short",
         "style": looks,
         "data": safe_json(words),
         "packed": "\n".join(_packed(numbers, source, maps)),

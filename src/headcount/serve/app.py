@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from headcount.errors import HeadcountError, UsageError
-from headcount.report.page import page_html
+from headcount.report.page import page_html, style
 from headcount.report.source import Source
 from headcount.serve.guard import HEADERS, Guard
 
@@ -25,7 +25,7 @@ __all__ = ["Asked", "app_of"]
 LONGEST = 2_000
 #: Pages that can still be looked at; older ones go.
 _KEPT = 8
-_FILES = {"serve.css": "text/css", "serve.js": "text/javascript"}
+_FILES = {"report.css": "text/css", "serve.css": "text/css", "serve.js": "text/javascript"}
 
 
 class Asked(Protocol):
@@ -73,7 +73,8 @@ class _Desk:
         name = request.path_params["name"]
         if name not in _FILES:
             return PlainTextResponse("Not found.", 404, headers=HEADERS)
-        return Response(_asset(name), media_type=_FILES[name], headers=HEADERS)
+        text = style() if name == "report.css" else _asset(name)
+        return Response(text, media_type=_FILES[name], headers=HEADERS)
 
     async def page(self, request: Request) -> Response:
         """The report of one sentence; it brings its own policy, and stands in our frame only."""

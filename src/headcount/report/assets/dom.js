@@ -32,7 +32,7 @@ export function num(value, spec = ".2f") {
   const [, plus, digits, kind] = /(\+?)\.?(\d*)([fge]?)/.exec(spec), n = digits === "" ? 2 : +digits;
   let text = kind === "g" ? String(+value.toPrecision(n || 1)) : kind === "e" ? value.toExponential(n) : value.toFixed(n);
   if (/^-0(\.0*)?$/.test(text)) text = text.slice(1);
-  return (plus && value > 0 ? "+" : "") + text.replace(/-/g, "−");
+  return (plus && value > 0 && /[1-9]/.test(text) ? "+" : "") + text.replace(/-/g, "−");
 }
 // An interval, with a space before it; nothing where there is none.
 export const range = (lo, hi, spec) => lo == null ? "" : ` [${num(lo, spec)}, ${num(hi, spec)}]`;

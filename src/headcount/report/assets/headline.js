@@ -8,7 +8,7 @@ const figure = (f, chips) => el("div", { class: "fig" },
   el("div", { class: "n" }, f.n == null ? el("span", { class: "ph", text: "?" }) : f.n, el("small", { text: f.of })),
   f.n == null && tag("not measured"), f.how && el("p", {}, command(f.how)), f.note && el("p", { text: f.note }),
   f.id === "roles" && el("div", { class: "chips" }, chips.map(roleChip)),
-  f.id === "go" && f.n != null && el("button", { class: "btn", text: "Show what is left", onclick: showLeft }));
+  f.id === "go" && el("button", { class: "btn", text: "Show what is left", onclick: showLeft }));
 view(() => {
   const [before, after] = D.headline, found = D.kinds.map(k => k.id).filter(r => r !== "none" && roleCount(r));
   put("#model", D.model);

@@ -1,4 +1,4 @@
-import { $, el, num, pct, pval, put, sv } from "./dom.js";
+import { el, num, pct, pval, put, sv } from "./dom.js";
 import { D, gap, heads, unmeasured } from "./data.js";
 import { S, view } from "./state.js";
 import { headButton } from "./glyph.js";
@@ -18,7 +18,6 @@ const ofHead = r => el("div", { class: `rl ${r.good ? "hit" : ""}`, title: `${r.
   el("span", { text: r.relation }), span(r), el("span", { class: "v", text: `${pct(r.accuracy)} ${ARROW[r.direction] || ""}` }));
 view(() => {
   const rows = R?.heads[S.head] || [];
-  $("#rnote").hidden = !rows.length;
   put("#rels", rows.length ? rows.map(row => ofHead(read(row))) : unmeasured(R ? "" : "relations", R && "No relation was asked of this stack."));
 }, "head");
 
