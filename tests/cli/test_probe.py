@@ -67,6 +67,16 @@ def test_no_model_to_train_on(headcount: Command) -> None:
     assert "No model was given; name one" in ended.err
 
 
+def test_one_sentence_to_learn_from_and_one_to_test_on(headcount: Command, saved: Saved) -> None:
+    rain = "1\tRain\t_\t_\t_\t_\t2\tnsubj\t_\t_\n2\tfell\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    Path("one.conllu").write_text(rain)
+    bank = ["--treebank", "one.conllu", "--test", "one.conllu"]
+    ended = headcount("probe", saved("bert"), *bank)
+    assert ended.code == 0, ended.err
+    assert "Trained on 1 sentence of one.conllu, tested on 1 (" in " ".join(ended.out.split())
+    assert "nan" not in ended.out.split("Probe weight")[0]
+
+
 def test_json_has_results_and_table(headcount: Command, saved: Saved) -> None:
     ended = headcount("probe", saved("gpt2"), *BANK, "--seeds", 2, "--json")
     told = json.loads(ended.out)

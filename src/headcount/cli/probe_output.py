@@ -35,18 +35,24 @@ def print_probe(probe: Probe) -> None:
     found: Any = summary(probe.hits)
     for row in found.itertuples():
         seeds = f"{row.seed_low:.3f} to {row.seed_high:.3f}" if row.seeds > 1 else ""
-        uas, ends = f"{row.uas:.3f}", f"[{row.low:.3f}, {row.high:.3f}]"
+        known = row.low == row.low  # one sentence has no interval
+        uas, ends = f"{row.uas:.3f}", f"[{row.low:.3f}, {row.high:.3f}]" if known else ""
         rows.append([row.probe, MEANINGS[row.probe], uas, ends, seeds])
     _print(["probe", "what it sees", "UAS", "95%", "over seeds"], rows)
     about = probe.provenance
     test = about["test"]
     output().print(
-        f"Trained on {about['settings']['train']:,} sentences of {about['corpus']}, tested on "
+        f"Trained on {_sentences(about['settings']['train'])} of {about['corpus']}, tested on "
         f"{test['sentences']:,} ({test['corpus']}); punctuation left out.",
         style="dim",
     )
     if probe.table is not None:
         print_ranking(probe.table, "probe_weight")
+
+
+def _sentences(count: int) -> str:
+    """So many, in words."""
+    return "1 sentence" if count == 1 else f"{count:,} sentences"
 
 
 def print_parse(parse: Parse) -> None:
