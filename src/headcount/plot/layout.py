@@ -56,6 +56,8 @@ def key_below(figure: Figure, *drawn: Axes, columns: int = 4) -> None:
         inches = 0.42 + 0.042 * max(map(len, found))  # a mark, and letters of 7 points
         most = max(1, min(columns, int(figure.get_figwidth() / inches)))
         style: Style = {"loc": "outside lower center", "ncols": min(len(found), most)}
+        lines = -(-len(found) // most)
+        figure.set_figheight(figure.get_figheight() + 0.15 * (lines - 1))  # panels stay as tall
         figure.legend(list(found.values()), list(found), **style)
 
 
