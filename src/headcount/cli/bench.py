@@ -10,11 +10,14 @@ from headcount.cli import options
 from headcount.cli.loading import loaded
 from headcount.cli.output import output, print_json
 from headcount.errors import UsageError
+from headcount.models.find import find
 
 if TYPE_CHECKING:
     from headcount.subject import Subject
 
 __all__ = ["bench"]
+
+SHARE = 0.5
 
 
 def bench(
@@ -36,7 +39,7 @@ def bench(
     ] = None,
     share: Annotated[
         float, typer.Option(help="Without PRUNED: the share of every layer's heads that goes.")
-    ] = 0.5,
+    ] = SHARE,
     batches: Annotated[str, typer.Option(help="Batch sizes.")] = "1,4,16,64",
     lengths: Annotated[str, typer.Option(help="Lengths in tokens.")] = "32,128",
     pairs: Annotated[int, typer.Option(help="Pairs of runs, whole and pruned in turn.")] = 15,
@@ -59,9 +62,9 @@ def bench(
         _promises(json)
         return
     sizes = numbers(batches, "--batches"), numbers(lengths, "--lengths")
-    from headcount.pruning.latency import check_pairs
-
-    check_pairs(pairs)  # before any model is loaded
+    _check(share, pairs, way, pruned)
+    for name in (whole, pruned) if pruned is not None else (whole,):
+        find(name)
     one = loaded(
         whole,
         device=device,
@@ -93,6 +96,17 @@ def numbers(words: str, option: str) -> list[int]:
     if not found or not all(word.isdecimal() and int(word) > 0 for word in found):
         raise UsageError(f"{option} is '{words}'; give whole numbers of 1 or more, e.g. 1,16.")
     return [int(word) for word in found]
+
+
+def _check(share: float, pairs: int, way: str, pruned: str | None) -> None:
+    """Refuse what cannot be before any model is loaded."""
+    from headcount.pruning.bench_options import check_pairs, check_share, check_way_name
+
+    check_pairs(pairs)
+    check_way_name(way)
+    check_share(share)
+    if pruned is not None and share != SHARE:
+        raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
 
 
 def _cut(subject: Subject, share: float) -> Subject:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headcount.errors import UsageError
 from headcount.heads import Head
+from headcount.pruning.bench_options import check_share
 from headcount.subject import Subject
 
 __all__ = ["even_heads"]
@@ -18,8 +19,7 @@ def even_heads(subject: Subject, share: float = 0.5) -> list[Head]:
     >>> [str(head) for head in even_heads(Subject(BertModel(config)))]
     ['enc.0.2', 'enc.0.3']
     """
-    if not 0 < share < 1:
-        raise UsageError(f"The share of heads is {share:g}; give a number between 0 and 1.")
+    check_share(share)
     going = []
     for site in subject.anatomy.sites:
         groups = round(site.kv_heads * share)

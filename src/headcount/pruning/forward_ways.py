@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 
 from headcount.errors import UsageError
+from headcount.pruning.bench_options import WAYS, Way, check_way_name
 from headcount.pruning.interleave import Work, waited
 from headcount.subject import Subject
 
 __all__ = ["WAYS", "Way", "check_way", "ready"]
 
-Way = Literal["plain", "graph", "compile"]
-WAYS: tuple[Way, ...] = get_args(Way)
-
 
 def check_way(way: str, device: torch.device) -> None:
     """Refuse a way that does not exist, or that the device does not know."""
-    if way not in WAYS:
-        raise UsageError(f"There is no way '{way}' to run a forward; choose {', '.join(WAYS)}.")
+    check_way_name(way)
     if way == "graph" and device.type != "cuda":
         raise UsageError(
             f"A forward is recorded as a CUDA graph, and the model lies on {device}; use --device "

@@ -16,6 +16,7 @@ import torch
 from headcount.errors import UsageError
 from headcount.models.quiet import quiet
 from headcount.models.rest import at_rest
+from headcount.pruning.bench_options import check_pairs
 from headcount.pruning.costs import costs_of
 from headcount.pruning.forward_ways import Way, check_way, ready
 from headcount.pruning.interleave import interleaved
@@ -25,13 +26,11 @@ from headcount.pruning.speed_report import SpeedReport
 from headcount.pruning.trial_inputs import trial_inputs
 from headcount.subject import Subject
 
-__all__ = ["BATCHES", "LENGTHS", "PAIRS", "check_pairs", "latency"]
+__all__ = ["BATCHES", "LENGTHS", "PAIRS", "latency"]
 
 BATCHES, LENGTHS, PAIRS = (1, 4, 16, 64), (32, 128, 512), 15
 #: Forwards that take less than this are repeated: a clock has its own grain.
 SECONDS = 0.005
-#: Below this there is no interval at 95%.
-LEAST = 6
 
 
 def latency(
@@ -113,12 +112,6 @@ def _lengths(subject: Subject, lengths: Sequence[int]) -> tuple[list[int], tuple
     if not taken:
         raise UsageError(notes[0] if notes else "There is no length to measure; give one or more.")
     return taken, tuple(notes)
-
-
-def check_pairs(pairs: int) -> None:
-    """Refuse fewer pairs than an interval of the median needs."""
-    if pairs < LEAST:
-        raise UsageError(f"{pairs} pairs give no interval; take {LEAST} or more.")
 
 
 def _check(whole: Subject, small: Subject, pairs: int) -> None:
