@@ -26,11 +26,13 @@ _SHADES = "".join(
 _GROUND = "var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"
 _STYLE = (
     ".headcount-table{max-height:36em;overflow:auto;font-variant-numeric:tabular-nums}"
-    ".headcount-table table{border-collapse:collapse;font-size:12px}"
+    ".headcount-table table{border-collapse:collapse;font-size:12px;margin:0}"
+    ".headcount-table tr{background:none!important}"  # notebooks stripe rows, and shades lie on it
     ".headcount-table th,.headcount-table td"
     "{padding:2px 8px;text-align:right;border:0;background:none;color:inherit}"
-    ".headcount-table th[scope=row]{text-align:left;font-family:monospace;font-weight:normal}"
-    f".headcount-table thead th{{position:sticky;top:0;background:{_GROUND}}}"
+    ".headcount-table th[scope=row]{text-align:left;font-family:monospace;font-weight:normal;"
+    f"position:sticky;left:0;background:{_GROUND}}}"
+    f".headcount-table thead th{{position:sticky;top:0;z-index:1;background:{_GROUND}}}"
     ".headcount-table tr.layer>*{border-top:1px solid rgba(128,128,128,.4)}" + _SHADES
 )
 

@@ -22,10 +22,12 @@ _TANGLE = 60
 _STYLE = (
     ".headcount-view{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start;font-size:12px}"
     ".headcount-view table{border-collapse:collapse}"
-    ".headcount-view caption{text-align:left;padding-bottom:6px}"
+    ".headcount-view tr{background:none!important}"  # notebooks stripe rows, and shades lie on it
+    ".headcount-view caption{text-align:left;padding-bottom:6px;white-space:nowrap}"
     ".headcount-view th{font:11px monospace;text-align:right;padding:0 6px;border:0;"
     "background:none;color:inherit;white-space:nowrap;unicode-bidi:isolate}"
-    ".headcount-view thead th{writing-mode:vertical-rl;padding:6px 0;text-align:left}"
+    ".headcount-view thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 0;"
+    "text-align:left;vertical-align:bottom}"
     ".headcount-view td{width:16px;min-width:16px;height:16px;padding:0;"
     "border:1px solid rgba(128,128,128,.15)}"
     ".headcount-view svg text{font:11px monospace;fill:currentColor}"
