@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+import headcount as hc  # noqa: E402
 from experiments.figures import PAGES, RESULTS, main  # noqa: E402
+from experiments.tables import kept, table  # noqa: E402
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -35,3 +37,12 @@ def test_a_page_without_figures_is_refused(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         main(["glue"])
     assert "no page 'glue' with figures; there is surface, roles" in capsys.readouterr().err
+
+
+def test_a_table_comes_back_from_its_json() -> None:
+    heads = [hc.Head("enc", 0, 0), hc.Head("enc", 0, 1)]
+    told = kept(hc.HeadTable.of(heads, {"self": [0.12341, float("nan")]}), ["self"])
+    assert told == {"index": ["enc.0.0", "enc.0.1"], "self": [0.1234, None]}
+    back = table(told)
+    assert back.heads == heads
+    assert back.frame["self"].isna().tolist() == [False, True]

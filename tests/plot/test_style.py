@@ -24,6 +24,9 @@ def test_the_same_run_gives_the_same_bytes(kind: str, bare: Path, tmp_path: Path
     assert len(first) > 1_000
 
 
+GALLERY = Path(__file__).parents[2] / "docs" / "how-to" / "figures.md"
+
+
 def test_the_users_settings_do_not_change_a_figure(bare: Path, tmp_path: Path) -> None:
     import matplotlib
 
@@ -70,3 +73,11 @@ def test_the_key_stays_inside_the_figure() -> None:
     box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= figure.bbox.width
+
+
+@pytest.mark.parametrize("name", hc.plot.__all__)
+def test_a_figure_names_its_paper_has_an_example_and_is_in_the_gallery(name: str) -> None:
+    said = getattr(hc.plot, name).__doc__
+    assert " et al. 2019, " in said
+    assert ">>>" in said
+    assert f"`hc.plot.{name}(" in GALLERY.read_text(encoding="utf8")
