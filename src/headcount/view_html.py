@@ -27,7 +27,7 @@ _STYLE = (
     ".headcount-view th{font:11px monospace;text-align:right;padding:0 6px;border:0;"
     "background:none;color:inherit;white-space:nowrap;unicode-bidi:isolate}"
     ".headcount-view thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 0;"
-    "text-align:left;vertical-align:bottom}"
+    "text-align:left;vertical-align:top}"  # turned round, top is where the map begins
     ".headcount-view td{width:16px;min-width:16px;height:16px;padding:0;"
     "border:1px solid rgba(128,128,128,.15)}"
     ".headcount-view svg text{font:11px monospace;fill:currentColor}"
