@@ -34,8 +34,8 @@ def _drawn(pattern: str, dice: Dice) -> Kept:
         weights = weights + share * shape
     weights = np.tril(weights) if causal else weights
     weights /= weights.sum(1, keepdims=True)
-    known = dice.random() < 0.7
-    return Kept(weights.astype(np.float32), special, segment if known else None)
+    known, marked = dice.random() < 0.7, dice.random() < 0.85
+    return Kept(weights.astype(np.float32), special & marked, segment if known else None)
 
 
 def _parts(block: bool, size: int, dice: Dice) -> int:
@@ -54,7 +54,7 @@ def _shapes(pattern: str, special: Bools, segment: Ints, dice: Dice) -> list[tup
     if pattern == "vertical":
         return [(plain(0.28, 0.95), stripes), (faint * plain(0, 0.05), diagonal), hidden]
     if pattern == "diagonal":
-        return [(plain(0.25, 0.98), diagonal), (faint * plain(0, 0.08), stripes)]
+        return [(plain(0.25, 0.98), diagonal), (faint * plain(0, 0.06), stripes)]
     if pattern == "vertical_diagonal":
         first = plain(0.2, 0.7)
         return [(first, stripes), ((0.97 - first) * plain(0.3, 0.95), diagonal)]

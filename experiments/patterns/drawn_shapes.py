@@ -25,7 +25,9 @@ def places(size: int, parts: int, causal: bool, dice: Dice) -> tuple[Bools, Ints
 
 def ground(size: int, dice: Dice) -> Floats:
     """Grey with spots: from almost even to a few strong cells a row, with some taste for words."""
-    rough = dice.uniform(0.1, 1.6)
+    if dice.random() < 0.1:
+        return np.full((size, size), 1 / size)
+    rough = dice.uniform(0.05, 1.6)
     words = dice.normal(0, dice.uniform(0, 0.5), size)
     cells = rough * dice.normal(size=(size, size))
     if dice.random() < 0.2:  # neighbours in a row alike, as where words make phrases
