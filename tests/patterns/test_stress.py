@@ -48,6 +48,6 @@ def test_texts_need_not_be_told(kind: str, by: Judge) -> None:
 @pytest.mark.parametrize("by", JUDGES)
 @pytest.mark.parametrize("offset", [-3, -2, -1, 0, 1, 2, 3])
 def test_a_line_beside_the_diagonal_is_diagonal(offset: int, by: Judge) -> None:
-    for size in (16, 24, 60, 300):
+    for size in (24, 60, 300):
         near = torch.diag(torch.ones(size - abs(offset)), offset) + 0.3 / size
         assert classify(near / near.sum(1, keepdim=True), by=by) == ["diagonal"]
