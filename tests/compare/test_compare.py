@@ -317,6 +317,24 @@ def test_a_run_is_not_compared_with_a_model(tmp_path: Path) -> None:
         )
 
 
+def test_the_command_with_two_models_alone(before: Subject, after: Subject, tmp_path: Path) -> None:
+    """It reads the bundled sample, and a run directory of another model is refused at once."""
+    for subject in (before, after):
+        subject.model.save_pretrained(tmp_path / subject.name)
+        subject.tokenizer.save_pretrained(tmp_path / subject.name)  # type: ignore[union-attr]
+    words = ["compare", *(str(tmp_path / one.name) for one in (before, after)), "--limit", "3"]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["notes"][-1] == "No corpus was named, so the bundled sample.conllu was read."
+    assert told["layers"][0]["texts"] == 3
+    hc.survey(writer(), TEXTS[:1]).save(tmp_path / "other")
+    wrong = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "other")])
+    assert wrong.exit_code == 1
+    assert "other" in wrong.stderr
+    assert "Comparing" not in wrong.stderr
+
+
 @pytest.mark.real
 def test_the_command_on_models(minilm: Subject, tmp_path: Path) -> None:
     minilm.model.save_pretrained(tmp_path / "copy")

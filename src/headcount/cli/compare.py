@@ -16,6 +16,7 @@ from headcount.errors import UsageError
 
 if TYPE_CHECKING:
     from headcount.compare.changes import Changes
+    from headcount.subject import Subject
     from headcount.text.corpus import Corpus
 
 __all__ = ["compare"]
@@ -69,7 +70,9 @@ def compare(
 ) -> None:
     """Tell how every head of model B differs from the same head of model A.
 
-    [dim]headcount compare minilm ./minilm-sst2 --text sample[/dim]
+    Without a corpus the bundled sample is read.
+
+    [dim]headcount compare minilm ./minilm-sst2 --text sentences.txt[/dim]
     [dim]headcount compare minilm ./minilm-sst2 --treebank sample -o changes/[/dim]
     [dim]headcount compare run-before/ run-after/[/dim]
     """
@@ -85,8 +88,10 @@ def compare(
 
         found = compare_runs(first, second)
     else:
-        with told("Reading the corpus"):
-            corpus = _corpus(text, pairs, treebank, format, limit, seed)
+        corpus = None
+        if any(one is not None for one in given):
+            with told("Reading the corpus"):
+                corpus = _corpus(text, pairs, treebank, format, limit, seed)
         before, after = (
             loaded(
                 name,
@@ -99,6 +104,10 @@ def compare(
         )
         from headcount.compare_models import compare as measure
 
+        if out is not None and not replace:
+            _check_out(out, before)
+        if corpus is None:
+            corpus = _sample_for(before, limit, seed)
         with bar("Comparing", unit="texts") as progress:
             found = measure(
                 before,
@@ -114,6 +123,8 @@ def compare(
                 seed=seed,
                 progress=progress,
             )
+        if all(one is None for one in given):
+            found.notes.append(f"No corpus was named, so the bundled {corpus.name} was read.")
     if out is not None:
         found.save(out, replace=replace)
     if json:
@@ -159,6 +170,23 @@ def _corpus(
     found = read_corpora(None, treebank=treebank, limit=limit, seed=seed).treebank
     assert found is not None
     return found
+
+
+def _sample_for(subject: Subject, limit: int | None, seed: int | None) -> Corpus:
+    """The bundled sentences, or pairs for a model that reads such."""
+    paired = "cross" in subject.anatomy.stacks
+    text, pairs = (None, SAMPLE) if paired else (SAMPLE, None)
+    return named_corpus(text, pairs, None, limit, seed)
+
+
+def _check_out(out: Path, subject: Subject) -> None:
+    """Refuse a run directory of another model before the work."""
+    from headcount.run import Run
+    from headcount.table import HeadTable
+
+    about = {"weights": subject.weights_hash}
+    with Run.open(out) as run:
+        run.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
 
 
 def _print(found: Changes) -> None:
