@@ -1,7 +1,7 @@
 import { sv } from "./dom.js";
 import { css } from "./colour.js";
 // What charts share: a drawing with a name, words at a place, a bar of colours.
-export const drawing = (width, height, name, ...kids) => sv("svg", { width, height, role: "img", "aria-label": name }, kids);
+export const drawing = (width, height, name, ...kids) => sv("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, kids);
 export const headChart = (width, height, name, ...kids) => sv("svg", { width, height, role: "group", "aria-label": name }, kids);
 export const words = (x, y, text, anchor, cls) => sv("text", { x, y, "text-anchor": anchor, class: cls, text });
 export function colourBar(x, y, width, colourAt) {

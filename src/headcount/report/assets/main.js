@@ -2,7 +2,6 @@ import { $, page, when } from "./dom.js";
 import { theme } from "./colour.js";
 import { emit, listen, readHash, views } from "./state.js";
 import { savers } from "./save.js";
-// Draw everything once; from then on views follow the state.
 function setTheme(name) {
   page.dataset.theme = name;
   $("#theme").textContent = name === "dark" ? "Light" : "Dark";
