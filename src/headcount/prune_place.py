@@ -38,8 +38,8 @@ class Place:
 
     @property
     def training(self) -> Path:
-        """Checkpoints of gates and of healing, while they learn."""
-        return self.run / "training"
+        """Checkpoints of gates and of healing, while they learn; beside the run, not yet one."""
+        return self.folder / "training"
 
     def export(self, what: str) -> Path:
         """The model in another format."""

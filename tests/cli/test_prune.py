@@ -124,7 +124,7 @@ def test_broken_off_it_goes_on(
     monkeypatch.setattr(Journal, "append", stopping)
     ended = headcount(*line)
     assert ended.code == 130
-    assert "Interrupted; what was measured is in small/run/, and the same command" in ended.err
+    assert "Interrupted; what was done is in small/, and the same command" in ended.err
     monkeypatch.setattr(Journal, "append", added)
     monkeypatch.setattr("headcount.prune_orders.score", lambda *_, **__: pytest.fail("scored anew"))
     monkeypatch.setattr("headcount.prune_run._saved", lambda *_: {})
@@ -159,8 +159,28 @@ def test_gates_close_heads(
     assert set(frame["order"]) == {"gates"}
     assert frame["healed"].tolist() == [False, True]
     assert abs(int(frame["heads_left"].iloc[-1]) - 5) <= 1
-    assert not (classes / "small" / "run" / "training").exists()
+    assert not (classes / "small" / "training").exists()
     assert len(hc.load("small/model", device="cpu").heads) == frame["heads_left"].iloc[-1]
+
+
+def test_gates_that_were_broken_off_go_on(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
+    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--gate-steps", 40]
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.prune_run._saved", stop)
+        ended = headcount(*line, "-o", "small")
+    assert "Interrupted; what was done is in small/, and the same command goes on." in ended.err
+    assert (classes / "small" / "training" / "gates").is_dir()
+    ended = headcount(*line, "-o", "small")
+    assert (ended.code, ended.err) == (0, "")
+    assert (classes / "small" / "model" / "config.json").is_file()
+    assert not (classes / "small" / "training").exists()
 
 
 # --- what is refused ----------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def _pruned(
         kept = "Interrupted; nothing was written."
         if place is not None and place.is_under_way:
             kept = (
-                f"Interrupted; what was measured is in {place.run}/, and the same command goes on."
+                f"Interrupted; what was done is in {place.folder}/, and the same command goes on."
             )
         raise KeyboardInterrupt(kept) from None
 

@@ -33,6 +33,8 @@ from headcount.subject import Subject
 
 __all__ = ["EXPORTS", "Saved", "draft_of", "put_in_place", "save", "written"]
 
+_ZEROS = "it has its old size, with zeros in the place of removed heads"
+
 #: Other things than the model itself that can be saved.
 EXPORTS = ("zeros", "onnx")
 
@@ -79,7 +81,7 @@ def save(
         subject = _filled(subject)
     failures = []
     with draft_of(place) as draft:
-        for route in routes_for(subject.inner):
+        for route in _routes(subject, export):
             written(subject, draft, route)
             try:
                 (apart,) = check_fresh([Job(draft, subject, route)])
@@ -93,6 +95,12 @@ def save(
         f"{subject.name} could not be saved so that it loads again; nothing was written. "
         + " ".join(failures)
     )
+
+
+def _routes(subject: Subject, export: str | None) -> Iterator[Route]:
+    """The ways to try; a model that was filled with zeros is a plain one and says why."""
+    for route in routes_for(subject.inner):
+        yield route if export is None else replace(route, why=_ZEROS)
 
 
 def _filled(subject: Subject) -> Subject:
