@@ -184,6 +184,7 @@ def test_a_kind_is_compared_with_words_that_stand_alike(origin: str) -> None:
         ]  # fmt: skip
         mine, other = np.array(told).T
         row = frame[(frame["feature"] == name) & (frame["head"] == head)].iloc[0]
+        assert row["compared_n"] == len(told)
         assert row["compared"] == pytest.approx(mine.mean(), abs=1e-6)
         assert row["baseline"] == pytest.approx(other.mean(), abs=1e-6)
         half = row["difference_high"] - row["difference"]

@@ -14,11 +14,8 @@ from headcount.roles.features import Features
 
 def looks(select: list[float], report: list[float], **common: object) -> pd.DataFrame:
     usual = {"feature": "noun", "origin": "all", "baseline": 0.1, "against": "any word"}
-    usual |= {
-        "value": 0.9,
-        "compared_low": 0.0,
-        "compared_high": 1.0,
-    }  # the largest decides nothing
+    usual |= {"value": 0.9}  # the largest decides nothing
+    usual |= {"compared_low": 0.0, "compared_high": 1.0, "compared_n": 70}
     rows = ([{"compared": v} for v in part] for part in (select, report))
     return halves(*rows, **{**usual, **common})
 
@@ -26,6 +23,7 @@ def looks(select: list[float], report: list[float], **common: object) -> pd.Data
 def test_a_feature_head_holds_on_both_halves() -> None:
     found = Features().judge(table(features=looks([0.3, 0.3], [0.25, 0.12])))
     assert [(verdict.head.index, verdict.label) for verdict in found] == [(0, "noun")]
+    assert found[0].n == 70
     assert found[0].evidence == "attention to a noun 0.25 [0.00, 1.00], to any word 0.10"
 
 

@@ -78,7 +78,7 @@ def _verdict(row: pd.Series) -> Verdict:
         value,
         low,
         high,
-        n=int(row["n"]),
+        n=int(row["compared_n"]),
         baseline=float(row["baseline"]),
         p=float(row["p"]),
         p_adjusted=float(row["p_adjusted"]),

@@ -126,7 +126,7 @@ class PairedMeans:
             "split": np.broadcast_to(np.array(SPLITS, dtype=object)[:, None], shape),
         }
         frame = pd.DataFrame({name: part.ravel() for name, part in (key | figures).items()})
-        return frame[frame["n"] > 0].astype({"n": "int64"})
+        return frame[frame["n"] > 0].astype({"n": "int64", "compared_n": "int64"})
 
 
 def _figures(sums: Floats, side: Side, support: int) -> dict[str, Floats]:
@@ -142,7 +142,7 @@ def _figures(sums: Floats, side: Side, support: int) -> dict[str, Floats]:
     tested[:, [SPLITS.index("select"), SPLITS.index("all")]] = False
     p = np.where(tested, stats.ratio_test(sign * d, m, dd, sign * d, m, m), np.nan)
     return {
-        "n": n, "value": value, "low": low, "high": high, "compared": compared,
+        "n": n, "value": value, "low": low, "high": high, "compared_n": m, "compared": compared,
         "compared_low": compared_low, "compared_high": compared_high, "baseline": baseline,
         "difference": away, "difference_low": away_low, "difference_high": away_high, "p": p,
     }  # fmt: skip
