@@ -16,7 +16,7 @@ function evidence(own) {
 }
 function header() {
   const i = S.head, own = verdicts(i), told = D.words.filter(w => w.values[i]).map(w => `${w.title}: ${w.values[i]}`).join(" · ");
-  const named = rolesOf(i).map(r => el("span", { title: kinds.get(r).meaning }, sign(r, own.find(v => v.role === r).dir), kinds.get(r).title));
+  const named = rolesOf(i).map(r => el("span", {}, sign(r, own.find(v => v.role === r).dir), kinds.get(r).title, el("small", { text: kinds.get(r).meaning })));
   put("#dh", el("h2", { class: "big", id: "big", text: heads[i].id }),
     el("div", { class: "who" }, el("p", { class: "role" }, named.length ? named : el("span", {}, sign("none"), D.roles ? "No role found" : "Role not known")), el("ul", { class: "ev" }, evidence(own)), told && el("p", { class: "note", text: told })));
 }
