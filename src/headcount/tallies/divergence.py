@@ -37,7 +37,7 @@ SMOOTHING = 0.001
 _MOST = 1.01
 
 #: Weights of all heads that are turned to features at a time.
-_AT_A_TIME = 2**17
+_AT_A_TIME = 2**18
 
 
 @dataclass
