@@ -1,6 +1,6 @@
 import { sv } from "./dom.js";
 import { css } from "./colour.js";
-// What charts share: a drawing with a name, words at a place, a bar of colours.
+// What charts share: drawings, words at a place, a bar of colours.
 export const drawing = (width, height, name, ...kids) => sv("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, kids);
 export const headChart = (width, height, name, ...kids) => sv("svg", { width, height, role: "group", "aria-label": name }, kids);
 export const words = (x, y, text, anchor, cls) => sv("text", { x, y, "text-anchor": anchor, class: cls, text });
@@ -8,5 +8,5 @@ export function colourBar(x, y, width, colourAt) {
   const steps = 48, step = width / steps;
   return Array.from({ length: steps }, (_, k) => sv("rect", { x: x + k * step, y, width: step + .5, height: 7, fill: css(colourAt((k + .5) / steps)) }));
 }
-// A line through points of a pruning curve, where quality is known.
+// A pruning curve, where quality is known.
 export const curveLine = (points, x, y, cls) => sv("polyline", { points: points.filter(p => p.value != null).map(p => `${x(p).toFixed(1)},${y(p).toFixed(1)}`).join(" "), class: `curve ${cls}` });

@@ -34,7 +34,7 @@ export function num(value, spec = ".2f") {
   if (/^-0(\.0*)?$/.test(text)) text = text.slice(1);
   return (plus && value > 0 && /[1-9]/.test(text) ? "+" : "") + text.replace(/-/g, "−");
 }
-// An interval, with a space before it; nothing where there is none.
+// An interval after a space; nothing where there is none.
 export const range = (lo, hi, spec) => lo == null ? "" : ` [${num(lo, spec)}, ${num(hi, spec)}]`;
 export const pct = value => value == null ? "–" : `${Math.round(value * 100)} %`;
 export const pval = p => p == null ? "not tested" : p < .001 ? "p < .001" : `p = ${p.toFixed(3).replace(/^0/, "")}`;

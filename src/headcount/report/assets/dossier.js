@@ -3,7 +3,7 @@ import { D, absent, cols, heads, kinds, rolesOf, show, tag, unmeasured, verdicts
 import { curveLine, drawing } from "./chart.js";
 import { S, select, setStep, view } from "./state.js";
 import { sign } from "./glyph.js";
-// Who this head is, in a sentence with its evidence; and what happens when it is removed.
+// Who this head is, with its evidence; and what happens when it is removed.
 const EVIDENCE = 4;
 function turn(d) { let i = S.head; do i = (i + d + heads.length) % heads.length; while (absent.has(i)); select(i); }
 const rule = v => [`${kinds.get(v.role).title}: ${kinds.get(v.role).meaning}`, v.n && `n = ${v.n}`, v.p_adjusted != null && `${pval(v.p_adjusted)} after correction`].filter(Boolean).join("; ");

@@ -29,7 +29,9 @@ function units(text, inWords) {
 }
 // Attention to a word is the sum over its pieces, attention from a word their mean (Clark et al. 2019, section 4.1).
 export async function mapOf(i, ex, inWords) {
-  const raw = await rawMap(i, ex), [from, to] = sides(i, ex).map(text => units(text, inWords)), w = new Float32Array(from.length * to.length);
+  const raw = await rawMap(i, ex), [from, to] = sides(i, ex).map(text => units(text, inWords));
+  if (from.length === raw.q && to.length === raw.k) return { ...raw, from, to };
+  const w = new Float32Array(from.length * to.length);
   from.forEach((f, r) => to.forEach((t, c) => {
     for (const a of f.of) for (const b of t.of) w[r * to.length + c] += raw.w[a * raw.k + b] / f.of.length;
   }));
@@ -41,10 +43,10 @@ export function paintMap(canvas, m, faint, byRow) {
   const image = new ImageData(m.k, m.q), px = new Uint32Array(image.data.buffer), table = pixels();
   for (let r = 0; r < m.q; r++) {
     const row = m.w.subarray(r * m.k, (r + 1) * m.k), top = byRow ? row.reduce((most, v, c) => faint?.[c] ? most : Math.max(most, v), 1e-9) : 1;
-    row.forEach((v, c) => {
-      const colour = table[Math.round(255 * Math.sqrt(Math.min(1, v / top)))];
+    for (let c = 0; c < m.k; c++) {
+      const colour = table[Math.round(255 * Math.sqrt(Math.min(1, row[c] / top)))];
       px[r * m.k + c] = faint?.[c] ? colour & 0xffffff | 70 << 24 : colour;
-    });
+    }
   }
   canvas.getContext("2d").putImageData(image, 0, 0);
 }
