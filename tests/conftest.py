@@ -12,6 +12,10 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests say `from tiny import TINY`
 
+from browsers import axe_script, chromium  # one browser for the report's page and the local one
+
+__all__ = ["axe_script", "chromium"]
+
 # The same examples in every run: a change turns a test red, luck does not. Look for more examples
 # with HYPOTHESIS_SEARCH=1.
 settings.register_profile("same", derandomize=not os.environ.get("HYPOTHESIS_SEARCH"))

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsers import axe_script, chromium
 from report_runs import HOSTILE, THREE, made_exhibit, made_run
 
 from headcount.report import write_page
-
-__all__ = ["axe_script", "chromium"]
 
 SOURCE = ["<s>", "the", "old", "mill", "stands", "still", "now", "</s>"]
 TARGET = ["<pad>", "die", "alte", "Mühle", "steht", "</s>"]
