@@ -18,7 +18,9 @@ __all__ = ["axe_script", "chromium"]
 
 # The same examples in every run: a change turns a test red, luck does not. Look for more examples
 # with HYPOTHESIS_SEARCH=1.
-settings.register_profile("same", derandomize=not os.environ.get("HYPOTHESIS_SEARCH"))
+settings.register_profile(
+    "same", derandomize=not os.environ.get("HYPOTHESIS_SEARCH"), deadline=None
+)
 settings.load_profile("same")
 
 if TYPE_CHECKING:
