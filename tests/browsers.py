@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from scripts_of import script
 
-__all__ = ["axe_script", "chromium"]
+__all__ = ["axe_script", "chromium", "eventually"]
 
 #: As a test machine needs it: often root, no screen, no network.
 FLAGS = [
@@ -18,21 +17,19 @@ FLAGS = [
 ]
 
 
-def _script() -> Any:
-    """scripts/browser.py, which knows where the browser is."""
-    file = Path(__file__).parents[1] / "scripts" / "browser.py"
-    spec = importlib.util.spec_from_file_location("browser_script", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def eventually(page: Any, holds: Callable[[], bool], seconds: int = 4) -> bool:
+    """Whether something comes true within some time: pages draw when they get round to it."""
+    for _ in range(10 * seconds):
+        if holds():
+            return True
+        page.wait_for_timeout(100)
+    return holds()
 
 
 @pytest.fixture(scope="session")
 def axe_script() -> str:
     """The text of axe-core."""
-    place = _script().axe()
+    place = script("browser").axe()
     if not place.exists():
         pytest.skip("axe-core is not in the cache; run `python scripts/browser.py`")
     return str(place.read_text(encoding="utf8"))
@@ -41,7 +38,7 @@ def axe_script() -> str:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """A system Chromium, one for all tests of a process."""
-    program = _script().chromium()
+    program = script("browser").chromium()
     if program is None:
         pytest.skip("there is no Chromium; run `python scripts/browser.py`")
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

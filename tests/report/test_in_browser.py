@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import eventually
 from report_runs import ENCODER, HOSTILE, THREE, made_curve, made_exhibit, made_run, made_table
 
 from headcount.exhibits import read_exhibits
@@ -33,15 +34,6 @@ def number(page: Any, name: str) -> int:
     """A head's number on the page, from its cell in the grid."""
     cell = page.query_selector(f'.cell[aria-label^="{name},"]')
     return int(cell.get_attribute("data-head"))
-
-
-def eventually(page: Any, holds: Callable[[], bool]) -> bool:
-    """Whether something comes true within a few seconds: pages draw when they get round to it."""
-    for _ in range(40):
-        if holds():
-            return True
-        page.wait_for_timeout(100)
-    return holds()
 
 
 # --- offline, and nothing runs but ours ----------------------------------------------------------

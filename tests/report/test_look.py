@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts_of import script
 
 from headcount.report.look import LOOKS
 from headcount.roles.kinds import KINDS
@@ -17,13 +16,7 @@ NAMED = [role for role in LOOKS if role not in ("none", "other")]
 
 @pytest.fixture(scope="module")
 def colours() -> Any:
-    file = Path(__file__).parents[2] / "scripts" / "role_colours.py"
-    spec = importlib.util.spec_from_file_location("role_colours", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("role_colours")
 
 
 def test_the_page_knows_exactly_the_roles_of_the_toolkit() -> None:

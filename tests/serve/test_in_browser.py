@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from browsers import eventually
 
 pytest.importorskip("uvicorn", reason="headcount[serve] is not installed")
 import uvicorn
@@ -70,19 +71,11 @@ def tokens(frame: Any) -> str:
     return "".join(pieces).replace("\u2581", " ")
 
 
-def eventually(page: Any, holds: Callable[[], bool]) -> bool:
-    for _ in range(100):
-        if holds():
-            return True
-        page.wait_for_timeout(100)
-    return holds()
-
-
 def test_a_sentence_is_translated_and_every_head_is_shown(page: Any, place: str) -> None:
     page.fill("#text", "Rain fell on the old mill.")
     frame = asked(page, "#go")
     frame.click('.cell[aria-label^="enc.0.0,"]')
-    assert eventually(page, lambda: " Rain fell on the old mill." in tokens(frame))
+    assert eventually(page, lambda: " Rain fell on the old mill." in tokens(frame), seconds=10)
     assert "Regen" in page.inner_text(".answer")
     assert len(frame.query_selector_all(".cell")) == 144
     assert not frame.is_visible(".lede")
@@ -122,7 +115,7 @@ def test_hostile_text_is_text(page: Any) -> None:
     page.fill("#second", BITE)
     frame = asked(page, "#go")
     frame.click('.cell[aria-label^="enc.0.0,"]')
-    assert eventually(page, lambda: "window.hit<unk>1" in tokens(frame))
+    assert eventually(page, lambda: "window.hit<unk>1" in tokens(frame), seconds=10)
     assert BITE in frame.eval_on_selector("#ex", "e => e.selectedOptions[0].textContent")
     page.fill("#head", "<img/src=x/onerror=window.hit=1>")
     page.click("#add")
