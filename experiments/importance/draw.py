@@ -11,6 +11,7 @@ import pandas as pd
 
 import headcount as hc
 from experiments.names import title
+from experiments.roles.store import read_surveys
 from headcount.heads import parse_head
 
 from .draw_agreement import draw_agreement
@@ -32,7 +33,7 @@ def draw(results: Path, out: Path) -> None:
         for name, case in told["cases"].items()
         if case["model"] == "translator"
     }
-    _translator(tables, _roles(results / "roles.json"), out)
+    _translator(tables, _roles(results), out)
     for group, rows in told["agreement"].items():
         draw_agreement(rows, out / f"importance-agreement-{group}.svg")
     runs = {name: pd.DataFrame(rows) for name, rows in told["over training"].items()}
@@ -78,9 +79,8 @@ def _scores(scores: dict[str, dict[str, float]]) -> hc.HeadTable:
     return hc.HeadTable.of(heads, values, columns)
 
 
-def _roles(path: Path) -> pd.DataFrame:
+def _roles(results: Path) -> pd.DataFrame:
     """Verdicts on the same model and text, where the roles were surveyed."""
-    surveys = json.loads(path.read_text(encoding="utf8"))["surveys"] if path.exists() else {}
-    verdicts = surveys.get("de-tatoeba", {}).get("roles", [])
+    verdicts = read_surveys(results).get("de-tatoeba", {}).get("roles", [])
     rows = [(*parse_head(row["head"]), row["role"]) for row in verdicts]
     return pd.DataFrame(rows, columns=["stack", "layer", "head", "role"])

@@ -15,6 +15,7 @@ from .draw import draw
 from .findings import findings
 from .measure import AGAIN, COMMAND, measured, measured_again
 from .page import filled
+from .store import read_surveys, write_surveys
 
 Plans = dict[str, dict[str, Any]]
 
@@ -27,7 +28,7 @@ def main() -> None:
     given = _given()
     plans = tomllib.loads((HERE / "config.toml").read_text(encoding="utf8"))
     given.parts.mkdir(parents=True, exist_ok=True)
-    known = _read(given.out / "roles.json").get("surveys", {})
+    known = read_surveys(given.out)
     for name in _wanted(plans, given.only, given.translators):
         path = given.parts / f"{name}.json"
         if not path.exists():
@@ -83,7 +84,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def told(surveys: dict[str, dict[str, Any]], out: Path) -> None:
     """Write the numbers and the pictures, and the tables of the page where it is there."""
-    result = {"command": COMMAND, "findings": findings(surveys), "surveys": surveys}
+    write_surveys(surveys, out)
+    result = {"command": COMMAND, "findings": findings(surveys)}
     write_bytes(out / "roles.json", json.dumps(result, ensure_ascii=False).encode() + b"\n")
     draw(out, out)
     page = out / "roles.md"

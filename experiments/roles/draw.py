@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from headcount.heads import parse_head
 
 from .draw_layers import draw_layers
 from .reading import Surveys, annotated
+from .store import read_surveys
 
 __all__ = ["draw"]
 
@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 def draw(results: Path, out: Path) -> None:
     """Every figure for which there are numbers."""
-    surveys = json.loads((results / "roles.json").read_text(encoding="utf8"))["surveys"]
+    surveys = read_surveys(results)
     there = annotated(surveys)
     relations = {t: _heads(survey["best"]) for t, survey in there.items() if "best" in survey}
     if relations:
