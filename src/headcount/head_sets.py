@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from headcount.errors import UsageError
 from headcount.heads import Head, check_heads
 
-__all__ = ["check_head_set", "heads_named"]
+__all__ = ["check_head_set", "check_once", "heads_named"]
 
 _SPAN = r"(\d+)(?:-(\d+))?"
 _NAME = re.compile(rf"(enc|dec|cross)(?:\.{_SPAN}(?:\.{_SPAN})?)?")
@@ -28,6 +29,18 @@ def check_head_set(names: str) -> list[str]:
                 "enc.5.3, a layer (enc.5), a stack (cross) or a range (enc.0-2, enc.5.0-3)."
             )
     return words
+
+
+def check_once(heads: Iterable[str | Head]) -> None:
+    """Refuse to remove what is named more than once: one of the two is a slip.
+
+    >>> check_once(["enc.0.1", "enc.0.2", "enc.0.1"])
+    Traceback (most recent call last):
+    headcount.errors.UsageError: enc.0.1 is named twice; name each head to remove once.
+    """
+    twice = [str(head) for head, times in Counter(heads).items() if times > 1]
+    if twice:
+        raise UsageError(f"{', '.join(twice)} is named twice; name each head to remove once.")
 
 
 def heads_named(names: str, known: Sequence[Head]) -> list[Head]:

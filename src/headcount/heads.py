@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from headcount.errors import UnknownHead, UsageError
 
-__all__ = ["STACKS", "Head", "check_heads", "parse_head", "parse_heads"]
+__all__ = ["STACKS", "Head", "check_heads", "check_stack", "parse_head", "parse_heads"]
 
 #: Encoder self-attention, decoder self-attention, decoder-to-encoder attention.
 STACKS = ("enc", "dec", "cross")
@@ -29,6 +29,17 @@ class Head(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.stack}.{self.layer}.{self.index}"
+
+
+def check_stack(name: str) -> None:
+    """Refuse what is no stack of any model.
+
+    >>> check_stack("encoder")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: There is no stack 'encoder'; stacks are enc, dec, cross.
+    """
+    if name not in STACKS:
+        raise UsageError(f"There is no stack '{name}'; stacks are {', '.join(STACKS)}.")
 
 
 def parse_head(name: str | tuple[str, int, int]) -> Head:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from headcount.cli.options import names
 from headcount.errors import UsageError
-from headcount.head_sets import check_head_set
-from headcount.heads import STACKS
+from headcount.head_sets import check_head_set, check_once
+from headcount.heads import check_stack
 
 __all__ = ["check_call"]
 
@@ -62,8 +61,7 @@ def _check_values(asked: Mapping[str, Any]) -> None:
     if asked["heads"] is not None:
         _check_heads(asked["heads"])
     for stack in names(asked["stacks"]) or ():
-        if stack not in STACKS:
-            raise UsageError(f"There is no stack '{stack}'; stacks are {', '.join(STACKS)}.")
+        check_stack(stack)
     if asked["learn"] not in ("all", "gates", "enc", "dec") and "*" not in asked["learn"]:
         raise UsageError(
             f"--learn is '{asked['learn']}'; choose all, gates, enc or dec, or write names of "
@@ -81,9 +79,7 @@ def _check_heads(heads: str) -> None:
     words = check_head_set(heads)
     if not words:
         raise UsageError("--heads names no head; write it as enc.5.3, or several with commas.")
-    twice = [word for word, times in Counter(words).items() if times > 1]
-    if twice:
-        raise UsageError(f"{', '.join(twice)} is named twice; name each head to remove once.")
+    check_once(words)
 
 
 def _check_output(asked: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.head_sets import check_head_set, heads_named
-from headcount.heads import STACKS, Head, parse_heads
+from headcount.heads import Head, check_stack, parse_heads
 
 __all__ = ["Heads", "named_heads"]
 
@@ -71,8 +71,7 @@ def _of_mapping(heads: Mapping[Any, Any], known: Sequence[Head]) -> list[Head]:
 
 
 def _of_layers(stack: str, layers: Any) -> list[Head]:
-    if stack not in STACKS:
-        raise UsageError(f"There is no stack '{stack}'; stacks are {', '.join(STACKS)}.")
+    check_stack(stack)
     if not isinstance(layers, Mapping) or not all(_is_list(one) for one in layers.values()):
         raise UsageError(f"{layers!r} is no mapping of layers to heads; write it as {{0: [1, 2]}}.")
     named = [f"{stack}.{layer}.{index}" for layer in layers for index in layers[layer]]

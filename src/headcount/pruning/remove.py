@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
 
 from headcount.errors import UsageError
+from headcount.head_sets import check_once
 from headcount.heads import Head, check_heads
 from headcount.pruning.check_removed import check_removed
 from headcount.pruning.cut import cut
@@ -58,9 +58,7 @@ def read_heads(heads: Heads, known: Sequence[Head]) -> list[Head]:
     """The heads to remove, in the model's order: each exists, each is named once, some stay."""
     named = named_heads(heads, known)
     check_heads(named, known)
-    twice = [str(head) for head, times in Counter(named).items() if times > 1]
-    if twice:
-        raise UsageError(f"{', '.join(twice)} is named twice; name each head to remove once.")
+    check_once(named)
     if len(named) == len(known):
         raise UsageError(
             f"All {len(known)} heads of the model would go; leave at least one, or measure the "
