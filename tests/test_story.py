@@ -15,9 +15,10 @@ from headcount.bundle import sample
 from headcount.errors import RunError
 from headcount.exhibits import read_exhibits
 from headcount.importance.natural_task import natural_task
+from headcount.progress import Progress
 from headcount.run import Run
 from headcount.stages.affordable import affordable
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 from headcount.story import tell
 from headcount.text import read_corpus, texts_of
 

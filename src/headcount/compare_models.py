@@ -23,7 +23,7 @@ from headcount.compare.same_tokens import batches_of_both, widened
 from headcount.errors import UsageError
 from headcount.heads import STACKS
 from headcount.models.finite import check_finite, refuse_nan
-from headcount.stages.passing import Progress
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.survey import survey
 from headcount.table import HeadTable

@@ -11,7 +11,8 @@ from headcount import provenance
 from headcount.errors import UsageError
 from headcount.head_families import Families, families_of
 from headcount.models.finite import refuse_nan
-from headcount.stages.passing import Manner, Progress, passed
+from headcount.progress import Progress
+from headcount.stages.passing import Manner, passed
 from headcount.subject import Subject
 from headcount.survey import stacks_of
 from headcount.tallies.divergence import Divergence

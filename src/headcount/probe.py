@@ -32,8 +32,8 @@ from headcount.probes.train import train
 from headcount.probes.trained import Probe
 from headcount.probes.vector_file import read_vectors
 from headcount.probes.vectors import OWN, FileVectors, OwnVectors, WordVectors
+from headcount.progress import Progress
 from headcount.run import Run
-from headcount.stages.passing import Progress
 from headcount.stages.programme import Telling
 from headcount.subject import Subject
 from headcount.table import HeadTable

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.heads import Head
+from headcount.progress import Progress
 from headcount.prune_plan import Plan
 from headcount.pruning.curve import curve_frame, point_name
 from headcount.pruning.goal import Goal
@@ -22,7 +23,7 @@ from headcount.pruning.order import Order
 from headcount.subject import Subject
 from headcount.sweeps import Intervention, Sweep
 from headcount.tasks.outcome import Outcome
-from headcount.tasks.task import Progress, Task
+from headcount.tasks.task import Task
 
 __all__ = ["Training", "gates_plan", "healed_plan"]
 

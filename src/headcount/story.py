@@ -13,8 +13,9 @@ from time import monotonic
 from typing import Any, Literal
 
 from headcount import provenance
+from headcount.progress import Progress
 from headcount.stages.pace import seconds_a_text
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 from headcount.stages.tell_curve import curve_chapter
 from headcount.stages.tell_exhibits import exhibit_chapter
 from headcount.stages.tell_families import families_chapter

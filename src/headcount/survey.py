@@ -13,11 +13,12 @@ from headcount.patterns.classify import Judge
 from headcount.patterns.kinds import PATTERN
 from headcount.patterns.shares import with_pattern
 from headcount.patterns.tally import Patterns
+from headcount.progress import Progress
 from headcount.roles.catalogue import all_roles, judged
 from headcount.roles.role import Role
 from headcount.roles.verdicts import verdict_frame
 from headcount.stages.corpora import Corpora, read_corpora, ready_corpora
-from headcount.stages.passing import Manner, Progress
+from headcount.stages.passing import Manner
 from headcount.stages.planning import Wishes, planned
 from headcount.stages.programme import Telling
 from headcount.stages.twins import beside, check_control, twin_tables
@@ -29,7 +30,7 @@ from headcount.text.encode import Long
 from headcount.text.ready import is_ready
 from headcount.text.words import Rows
 
-__all__ = ["Progress", "stacks_of", "survey"]
+__all__ = ["stacks_of", "survey"]
 
 
 def survey(

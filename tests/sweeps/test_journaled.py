@@ -21,9 +21,10 @@ from headcount import journal as journal_module
 from headcount import tasks
 from headcount.errors import RunError
 from headcount.journal import Journal
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.sweeps import Sweep, SweepInterrupted, single_heads, sweep
-from headcount.tasks.task import Progress, Task
+from headcount.tasks.task import Task
 
 FINGERPRINT = {"what": "a test"}
 

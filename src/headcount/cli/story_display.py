@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from headcount.stages.scene import Chapter, Progress
+    from headcount.progress import Progress
+    from headcount.stages.scene import Chapter
     from headcount.story import Told
 
 __all__ = ["StoryDisplay"]

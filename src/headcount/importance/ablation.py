@@ -20,6 +20,7 @@ from headcount.importance.interrupted import Interrupted
 from headcount.importance.origin import origin
 from headcount.journal import Journal
 from headcount.models.anatomy import Anatomy
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.sweeps import (
     Intervention,
@@ -33,7 +34,7 @@ from headcount.sweeps import (
 )
 from headcount.sweeps.measure import Measured
 from headcount.table import HeadTable
-from headcount.tasks.task import Progress, Task
+from headcount.tasks.task import Task
 
 __all__ = ["UNITS", "Unit", "ablation"]
 

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from headcount.journal import Journal
+from headcount.progress import Progress
 from headcount.sweeps.ledger import Ledger
 from headcount.text.batch import Batch
 
-__all__ = ["Arrays", "Progress", "by_batch"]
+__all__ = ["Arrays", "by_batch"]
 
 Arrays = dict[str, np.ndarray]
-#: Called after each batch with the examples done and their total.
-Progress = Callable[[int, int], None]
 
 
 def by_batch(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headcount.columns import Column
-from headcount.importance.by_batch import Arrays, Progress, by_batch
+from headcount.importance.by_batch import Arrays, by_batch
 from headcount.importance.example_sums import ExampleSums
 from headcount.importance.gradient_way import Normalize, Way, read_way
 from headcount.importance.interrupted import Interrupted
@@ -23,6 +23,7 @@ from headcount.importance.slopes import Per, slopes
 from headcount.importance.token_counts import michels_counts, token_counts
 from headcount.journal import Journal
 from headcount.models.memory import enough_memory
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tasks.task import Task

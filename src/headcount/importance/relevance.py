@@ -13,7 +13,7 @@ import numpy as np
 
 from headcount.columns import Column
 from headcount.errors import UsageError
-from headcount.importance.by_batch import Arrays, Progress, by_batch
+from headcount.importance.by_batch import Arrays, by_batch
 from headcount.importance.example_sums import ExampleSums
 from headcount.importance.head_shares import head_shares
 from headcount.importance.interrupted import Interrupted
@@ -25,6 +25,7 @@ from headcount.journal import Journal
 from headcount.lrp.composite import rule_named
 from headcount.lrp.propagate import Tracing, traced
 from headcount.models.memory import enough_memory
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tasks.task import Task

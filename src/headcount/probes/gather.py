@@ -17,8 +17,8 @@ from headcount.probes.example import UNKNOWN, Example, gold_heads, is_scored
 from headcount.probes.layout import EXTRA, placed
 from headcount.probes.room import Room
 from headcount.probes.settings import Settings
-from headcount.probes.train import Progress
 from headcount.probes.vectors import WordVectors
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.text import Batch, Corpus, Sentence, encode, intake_of, sentences_of
 from headcount.text.words import Words, word_maps

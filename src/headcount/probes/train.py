@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -13,11 +13,9 @@ from headcount.probes.batch import ProbeBatch, batch_of, in_order, shuffled
 from headcount.probes.example import UNKNOWN, Example
 from headcount.probes.scorer import Scorer
 from headcount.probes.settings import Settings
+from headcount.progress import Progress
 
-__all__ = ["Progress", "allowed", "loss_of", "train"]
-
-#: Called after each step with the sentences done and their total.
-Progress = Callable[[int, int], None]
+__all__ = ["allowed", "loss_of", "train"]
 
 
 def train(

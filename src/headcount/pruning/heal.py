@@ -12,12 +12,12 @@ from typing import Any, Unpack
 
 import pandas as pd
 
+from headcount.progress import Progress
 from headcount.pruning.recipe import Options, recipe_of
 from headcount.pruning.session import Lesson, Session
 from headcount.pruning.trainable import Chosen
 from headcount.pruning.training import Row
 from headcount.subject import Subject
-from headcount.tasks.task import Progress
 
 __all__ = ["Healed", "heal"]
 

@@ -16,6 +16,7 @@ import pandas as pd
 from headcount.errors import UsageError
 from headcount.head_sets import heads_named
 from headcount.heads import STACKS, Head, check_heads, parse_heads
+from headcount.progress import Progress
 from headcount.pruning.fold import pruned_by
 from headcount.pruning.gates import Gates
 from headcount.pruning.objective import Penalty, Price, Target
@@ -25,7 +26,6 @@ from headcount.pruning.trainable import Chosen
 from headcount.pruning.training import Row
 from headcount.pruning.units import units_of
 from headcount.subject import Subject
-from headcount.tasks.task import Progress
 
 __all__ = ["Learned", "gates_for", "learn_gates", "penalty_for"]
 

@@ -13,6 +13,7 @@ import pandas as pd
 from torch import nn
 
 from headcount.errors import UsageError
+from headcount.progress import Progress
 from headcount.pruning.accelerated import accelerated
 from headcount.pruning.checkpoint import Checkpoint
 from headcount.pruning.gates import Gates
@@ -23,7 +24,7 @@ from headcount.pruning.recipe import Recipe
 from headcount.pruning.trainable import Chosen, borrowed, describe_chosen, trainable
 from headcount.pruning.training import Learner, Row, Training, check_precision
 from headcount.subject import Subject
-from headcount.tasks.task import Progress, Task
+from headcount.tasks.task import Task
 from headcount.wiring.valves import valve
 
 __all__ = ["Lesson", "Session"]

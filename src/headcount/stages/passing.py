@@ -14,6 +14,7 @@ import torch
 from headcount.errors import InputError
 from headcount.models.finite import refuse_nan
 from headcount.models.memory import enough_memory
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.tallies.tally import Tally
 from headcount.text import Batch, Corpus, EncodeReport, encode, intake_of
@@ -21,10 +22,7 @@ from headcount.text.encode import Encoded, Long
 from headcount.text.ready import Ready
 from headcount.wiring import Needs, Sighting, tap
 
-__all__ = ["Manner", "Progress", "batches_of", "passed"]
-
-#: Called after each batch with the sentences done and their total.
-Progress = Callable[[int, int], None]
+__all__ = ["Manner", "batches_of", "passed"]
 
 _SMALLER = "--batch-size (batch_size=) or --max-length (max_length=)"
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from headcount import provenance
 from headcount.columns import Column
-from headcount.stages.passing import Manner, Progress, passed
+from headcount.progress import Progress
+from headcount.stages.passing import Manner, passed
 from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tallies.tabulate import tabulate

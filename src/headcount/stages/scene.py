@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headcount.heads import Head
+from headcount.progress import Progress
 from headcount.run import Run
 from headcount.subject import Subject
 from headcount.table import HeadTable
 from headcount.tasks.task import Task
 from headcount.text import Corpus
 
-__all__ = ["Chapter", "Progress", "Scene"]
-
-#: Called after each unit of work with what is done and the total.
-Progress = Callable[[int, int], None]
+__all__ = ["Chapter", "Scene"]
 
 
 @dataclass(frozen=True)

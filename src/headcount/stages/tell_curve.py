@@ -7,13 +7,14 @@ from dataclasses import replace
 import pandas as pd
 
 from headcount.journal import Journal
+from headcount.progress import Progress
 from headcount.prune_orders import How, Orders
 from headcount.pruning.curve import curve_frame, curve_sweep
 from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order
 from headcount.stages.affordable import affordable
 from headcount.stages.own_metric import own_metric
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 from headcount.sweeps.measure import measured
 from headcount.tasks.task import Task
 

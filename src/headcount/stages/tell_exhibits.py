@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headcount.exhibits import write_exhibits
+from headcount.progress import Progress
 from headcount.stages.exhibits import exhibits_of
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 
 __all__ = ["exhibit_chapter"]
 

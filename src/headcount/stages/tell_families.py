@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headcount.families import families
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.progress import Progress
+from headcount.stages.scene import Chapter, Scene
 
 __all__ = ["families_chapter"]
 

@@ -9,9 +9,10 @@ from headcount.heads import Head
 from headcount.importance.agreement import GROUP
 from headcount.importance.costs import costs_of
 from headcount.importance.origin import origin
+from headcount.progress import Progress
 from headcount.stages.affordable import affordable
 from headcount.stages.own_metric import metric_in_words, own_metric
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 from headcount.sweeps import Intervention, Sweep, sweep
 from headcount.table import HeadTable
 from headcount.tasks.task import Task

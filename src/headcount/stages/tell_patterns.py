@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headcount.patterns.kinds import COLUMNS
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.progress import Progress
+from headcount.stages.scene import Chapter, Scene
 from headcount.survey import survey
 
 __all__ = ["patterns_chapter"]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from headcount.importance.agreement import compared
+from headcount.progress import Progress
 from headcount.score import score
 from headcount.stages.affordable import affordable
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 from headcount.tasks.task import Task
 
 __all__ = ["ablation_chapter", "agreement_chapter", "gradient_chapter", "relevance_chapter"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+from headcount.progress import Progress
 from headcount.stages.programme import Telling
-from headcount.stages.scene import Chapter, Progress, Scene
+from headcount.stages.scene import Chapter, Scene
 from headcount.survey import survey
 
 __all__ = ["survey_chapter"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from headcount.progress import Progress
 from headcount.stats.results import Floats
 from headcount.subject import Subject
 from headcount.sweeps.encoded import Examples
@@ -19,7 +20,7 @@ from headcount.sweeps.modes import Mode
 from headcount.sweeps.result import Sweep
 from headcount.sweeps.ways import Group, LongWay, ShortWay
 from headcount.tasks.outcome import Outcome
-from headcount.tasks.task import Progress, Task
+from headcount.tasks.task import Task
 from headcount.wiring.ablate import Instead
 
 __all__ = ["Job"]

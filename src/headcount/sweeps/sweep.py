@@ -10,6 +10,7 @@ import torch
 from headcount.journal import Journal
 from headcount.models.memory import enough_memory
 from headcount.models.rest import at_rest
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.sweeps.choose_way import choose_way
 from headcount.sweeps.encoded import encoded
@@ -20,7 +21,7 @@ from headcount.sweeps.ledger import Ledger
 from headcount.sweeps.measure import Measured, measured
 from headcount.sweeps.modes import prepared
 from headcount.sweeps.result import Sweep
-from headcount.tasks.task import Progress, Task
+from headcount.tasks.task import Task
 from headcount.text.batch import Batch
 
 __all__ = ["sweep"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from torch import Tensor
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.finite import check_finite
 from headcount.models.rest import at_rest
+from headcount.progress import Progress
 from headcount.subject import Subject
 from headcount.tasks.example import content, place
 from headcount.tasks.metric import Metric
@@ -27,10 +28,7 @@ from headcount.text.corpus import Corpus
 from headcount.text.encode import Encoded, Long, encode
 from headcount.text.intake import intake_of
 
-__all__ = ["Progress", "Task"]
-
-#: Called after each batch with the examples done and their total.
-Progress = Callable[[int, int], None]
+__all__ = ["Task"]
 
 
 @dataclass(frozen=True)
