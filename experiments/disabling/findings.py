@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from headcount.importance.best_of_halves import best_of_halves, detectable_gain
 from headcount.importance.costs import costs_of
 from headcount.sweeps import Sweep
+
+from .best_of_halves import best_of_halves, detectable_gain
 
 LEVEL = 0.05
 

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.best_heads import best_heads
 from headcount.tallies.questions import DIRECTIONS
+
+from .best_heads import best_heads
 
 __all__ = ["kept", "plain"]
 

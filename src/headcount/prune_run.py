@@ -15,8 +15,6 @@ from headcount.errors import RunError
 from headcount.heads import Head
 from headcount.models.probe import core_of
 from headcount.models.saving.save import Saved
-from headcount.plot.pruning import pruning_curves
-from headcount.plot.style import can_draw
 from headcount.prune_place import Place
 from headcount.prune_plan import JOURNAL, Plan, plan_of_heads, prune_plan
 from headcount.prune_trained import Training, gates_plan, healed_plan
@@ -149,6 +147,9 @@ def _saved(
 
 def _drawn(plan: Plan, place: Place) -> list[str]:
     """The curve as a picture, or why there is none."""
+    from headcount.plot.pruning import pruning_curves
+    from headcount.plot.style import can_draw
+
     if not can_draw():
         return ["No curve.svg was drawn: that takes matplotlib (pip install matplotlib)."]
     rows, first = plan.curve, plan.curve.iloc[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.best_heads import best_heads
+from experiments.roles.best_heads import best_heads
 from headcount.subject import Subject
 from headcount.survey import survey
 from headcount.tallies.relation_figures import RelationTest

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from headcount.errors import RunError
 from headcount.exact_json import decode, encode
 from headcount.journal import Journal
-from headcount.stats.results import Floats
 
 __all__ = ["Ledger"]
 
@@ -28,7 +28,7 @@ class Ledger:
     def __init__(self, journal: Journal | None, name: str) -> None:
         self._journal = journal
         self._name = name
-        self._here: dict[str, Floats] = {}
+        self._here: dict[str, npt.NDArray[np.float64]] = {}
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write down what the units belong to, or refuse to mix them with others."""
@@ -52,7 +52,9 @@ class Ledger:
             return unit in self._here
         return self._full(unit) in self._journal.done
 
-    def get(self, unit: str, compute: Callable[[], Floats]) -> Floats:
+    def get(
+        self, unit: str, compute: Callable[[], npt.NDArray[np.float64]]
+    ) -> npt.NDArray[np.float64]:
         """What a unit counted; computed, and on the disk, before this returns."""
         if self._journal is None:
             if unit not in self._here:

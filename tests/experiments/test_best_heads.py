@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from headcount.best_heads import COLUMNS, best_heads, draw_best_heads
+from experiments.roles.best_heads import COLUMNS, best_heads, draw_best_heads
 
 NAN = float("nan")
 

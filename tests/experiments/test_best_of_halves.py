@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from experiments.disabling.best_of_halves import best_of_halves, detectable_gain
 from headcount import stats, tasks
 from headcount.errors import UsageError
-from headcount.importance.best_of_halves import best_of_halves, detectable_gain
 from headcount.sweeps import Intervention, Sweep
 from headcount.tasks.confusion import ACCURACY
 from headcount.tasks.outcome import Outcome

@@ -9,10 +9,10 @@ import pytest
 import tiny_subjects
 from small_tasks import PAIRS
 
+from experiments.importance.sensitivity import first_to_fall, sensitivity
 from headcount import tasks
 from headcount.errors import UnknownHead, UsageError
 from headcount.heads import Head
-from headcount.importance.sensitivity import first_to_fall, sensitivity
 from headcount.subject import Subject
 from headcount.wiring import valve
 
