@@ -7,8 +7,15 @@
 """
 
 from headcount.sweeps.interrupted import SweepInterrupted
-from headcount.sweeps.intervention import Intervention, others, sets, single_heads, whole_layers
-from headcount.sweeps.modes import MODES, Mode
+from headcount.sweeps.intervention import (
+    MODES,
+    Intervention,
+    Mode,
+    others,
+    sets,
+    single_heads,
+    whole_layers,
+)
 from headcount.sweeps.result import Sweep
 from headcount.sweeps.sweep import sweep
 

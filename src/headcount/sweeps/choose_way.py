@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headcount.subject import Subject
-from headcount.sweeps.measure import generates
 from headcount.sweeps.verify import verify
 from headcount.sweeps.ways import LongWay, ShortWay, SpokenWay
 from headcount.tasks.custom import Custom
@@ -40,7 +39,7 @@ def _way(
 ) -> Chosen:
     if not fast or isinstance(task, Custom):
         return LongWay(subject, task, rows), []
-    if generates(task):
+    if task.generates:
         return SpokenWay(subject, task, rows), []
     short, why = _tried(subject, task, trial, instead, rows)
     if short is not None:

@@ -4,20 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from headcount.errors import UsageError
 from headcount.heads import Head, check_heads, parse_heads
 from headcount.models.anatomy import Anatomy
-from headcount.sweeps.modes import Mode, check_mode
 
 __all__ = [
+    "MODES",
     "Intervention",
+    "Mode",
     "check_interventions",
+    "check_mode",
     "others",
     "sets",
     "single_heads",
     "whole_layers",
 ]
+
+Mode = Literal["zero", "mean", "uniform", "resample"]
+MODES: tuple[str, ...] = get_args(Mode)
+
+
+def check_mode(mode: str) -> Mode:
+    """The mode, if there is one of that name.
+
+    >>> check_mode("shuffle")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: There is no mode 'shuffle' of ablation; choose zero, mean, uniform
+    or resample.
+    """
+    if mode not in MODES:
+        raise UsageError(
+            f"There is no mode '{mode}' of ablation; choose {', '.join(MODES[:-1])} or {MODES[-1]}."
+        )
+    return mode  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

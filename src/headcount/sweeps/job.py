@@ -14,9 +14,8 @@ from headcount.sweeps.encoded import Examples
 from headcount.sweeps.forecast import forecast
 from headcount.sweeps.gather import done_examples, outcome_of
 from headcount.sweeps.interrupted import SweepInterrupted
-from headcount.sweeps.intervention import Intervention
+from headcount.sweeps.intervention import Intervention, Mode
 from headcount.sweeps.ledger import Ledger
-from headcount.sweeps.modes import Mode
 from headcount.sweeps.result import Sweep
 from headcount.sweeps.ways import Group, LongWay, ShortWay
 from headcount.tasks.outcome import Outcome

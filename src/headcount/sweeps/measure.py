@@ -15,7 +15,7 @@ from headcount.tasks.task import Task
 from headcount.tasks.token_loss import LOSS, MEAN_LOSS
 from headcount.tasks.translation import Translation
 
-__all__ = ["Measured", "generates", "measured"]
+__all__ = ["Measured", "measured"]
 
 #: "loss" is teacher-forced; "task" is the metric that the task has.
 Measured = Literal["loss", "task"]
@@ -37,11 +37,6 @@ def measured(task: Task, metric: Measured | None = None) -> Task:
     if isinstance(task, Custom):
         return _custom(task, metric)
     return replace(task, metric=LOSS if isinstance(task, _OF_TOKENS) else MEAN_LOSS)
-
-
-def generates(task: Task) -> bool:
-    """Whether the model speaks for itself, step by step, to be measured."""
-    return isinstance(task, Translation) and task.metric.name != "loss"
 
 
 def _custom(task: Custom, metric: Measured | None) -> Task:

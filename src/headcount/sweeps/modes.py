@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, get_args
 
 from headcount.errors import UsageError
 from headcount.subject import Subject
 from headcount.sweeps.exchange import Exchange
-from headcount.sweeps.measure import generates
+from headcount.sweeps.intervention import Mode
 from headcount.tasks.custom import Custom
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch
@@ -17,25 +16,7 @@ from headcount.wiring.donors import donors_of
 from headcount.wiring.means import means_of
 from headcount.wiring.uniform import check_uniform, uniform
 
-__all__ = ["MODES", "Mode", "check_mode", "prepared"]
-
-Mode = Literal["zero", "mean", "uniform", "resample"]
-MODES: tuple[str, ...] = get_args(Mode)
-
-
-def check_mode(mode: str) -> Mode:
-    """The mode, if there is one of that name.
-
-    >>> check_mode("shuffle")
-    Traceback (most recent call last):
-    headcount.errors.UsageError: There is no mode 'shuffle' of ablation; choose zero, mean, uniform
-    or resample.
-    """
-    if mode not in MODES:
-        raise UsageError(
-            f"There is no mode '{mode}' of ablation; choose {', '.join(MODES[:-1])} or {MODES[-1]}."
-        )
-    return mode  # type: ignore[return-value]
+__all__ = ["prepared"]
 
 
 def prepared(
@@ -77,7 +58,7 @@ def _reference(
 
 def _check_donors(task: Task) -> None:
     """Donors lend position by position, so the model must run on known positions."""
-    if isinstance(task, Custom) or generates(task):
+    if isinstance(task, Custom) or task.generates:
         raise UsageError(
             "The mode resample needs runs whose positions are known: take metric='loss' of a task "
             f"with texts, not the {task.metric.name} of {task.name}."

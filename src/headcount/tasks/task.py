@@ -53,6 +53,11 @@ class Task(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {len(self):,} examples, {self.metric.name})"
 
+    @property
+    def generates(self) -> bool:
+        """Whether the model generates, token by token, to be measured."""
+        return False
+
     # --- what every kind says for itself ----------------------------------------------------
 
     def check(self, subject: Subject) -> None:  # noqa: B027  some kinds take any model

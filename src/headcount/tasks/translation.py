@@ -46,6 +46,11 @@ class Translation(Task):
     #: sacreBLEU's tokenizer; None for 13a.
     tokenize: str | None = None
 
+    @property
+    def generates(self) -> bool:
+        """BLEU and chrF are of translations; the loss is of the reference."""
+        return self.metric.name != "loss"
+
     def check(self, subject: Subject) -> None:
         """Raise unless the model is an encoder-decoder that can speak."""
         if not subject.inner.config.is_encoder_decoder or not subject.inner.can_generate():

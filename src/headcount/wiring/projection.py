@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from headcount.models.anatomy import Anatomy
 from headcount.models.entrance import entering
 from headcount.models.outside import family_of
+
+if TYPE_CHECKING:
+    from headcount.models.anatomy import Anatomy
 
 __all__ = ["scaled_projections"]
 

@@ -12,15 +12,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models.anatomy import Anatomy
 from headcount.models.site import Site
 from headcount.models.switch import base_function, register, switched
+
+if TYPE_CHECKING:
+    from headcount.models.anatomy import Anatomy
 
 __all__ = ["Attended", "Part", "attached", "shown"]
 
