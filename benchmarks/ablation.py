@@ -21,12 +21,14 @@ import torch
 
 from benchmarks.flops import floor, forward_cost
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance, tasks
+from headcount import tasks
 from headcount.bundle import sample
+from headcount.importance.sweep.interventions import Intervention, single_heads
+from headcount.importance.sweep.sweep import sweep
+from headcount.models.guards import at_rest
 from headcount.models.load import load
-from headcount.models.rest import at_rest
-from headcount.subject import Subject
-from headcount.sweeps import Intervention, single_heads, sweep
+from headcount.models.subject import Subject
+from headcount.records import provenance
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

@@ -18,9 +18,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.baselines.divergence_head_by_head import divergences
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance
 from headcount.models.load import load
-from headcount.tallies.divergence import gram, minus_divergence
+from headcount.records import provenance
+from headcount.survey.tallies.divergence import gram, minus_divergence
 from headcount.text.batch import ready_batch
 from headcount.wiring import Needs, tap
 

@@ -16,11 +16,10 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from headcount.models.site import Site
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text.batch import Batch
-from headcount.wiring.course import Course, course_of
-from headcount.wiring.listen import listening
-from headcount.wiring.seam import Attended
+from headcount.wiring.seam import Attended, listening
+from headcount.wiring.shortcut import Course, course_of
 
 __all__ = ["Cost", "floor", "forward_cost"]
 

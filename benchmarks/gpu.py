@@ -18,10 +18,11 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 from benchmarks import ablation, gradient, pruned, relevance, survey
 from benchmarks.flops import floor, forward_cost
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance, tasks
+from headcount import tasks
+from headcount.importance.sweep.interventions import single_heads
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.sweeps import single_heads
+from headcount.models.subject import Subject
+from headcount.records import provenance
 from headcount.tasks.task import Task
 
 RESULTS = Path(__file__).parent / "results"

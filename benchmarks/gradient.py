@@ -19,13 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance, tasks
+from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.slopes import slopes
-from headcount.models.frozen import frozen
+from headcount.importance.gradient import slopes
+from headcount.models.guards import at_rest, frozen
 from headcount.models.load import load
-from headcount.models.rest import at_rest
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records import provenance
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch, ready_batch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
-from headcount.pruning.interleave import Work, interleaved
+from headcount.pruning.speed import Work, interleaved
 
 __all__ = ["Work", "interleaved", "ratio"]
 

@@ -17,14 +17,11 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel
 
-from headcount import provenance
 from headcount.models.load import load
-from headcount.pruning.even import even_heads
-from headcount.pruning.forward_ways import Way
-from headcount.pruning.latency import latency
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.pruning.speed import Speed
-from headcount.subject import Subject
+from headcount.pruning.speed import Speed, Way, even_heads, latency
+from headcount.records import provenance
 
 RESULTS = Path(__file__).parent / "results"
 LENGTH, PAIRS, THREADS = 128, 15, 2

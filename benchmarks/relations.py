@@ -18,11 +18,11 @@ import torch
 
 from benchmarks.baselines import relations_map_by_map as fixed
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance
 from headcount.bundle import sample
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.tallies.relations import Relations
+from headcount.models.subject import Subject
+from headcount.records import provenance
+from headcount.survey.tallies.relations import Relations
 from headcount.text import encode, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 

@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance, tasks
+from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.predictions import explaining
-from headcount.lrp.composite import rule_named
-from headcount.lrp.propagate import traced
+from headcount.importance.lrp.composite import rule_named
+from headcount.importance.lrp.propagate import traced
+from headcount.importance.relevance import explaining
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.tasks.similarity import embed
+from headcount.models.subject import Subject
+from headcount.records import provenance
+from headcount.tasks.regression import embed
 from headcount.tasks.task import Task
-from headcount.text.batch import Batch
-from headcount.text.side import bare_side
+from headcount.text.batch import Batch, bare_side
 
 RESULTS = Path(__file__).parent / "results"
 ROWS, LENGTH, ROUNDS = 16, 128, 15

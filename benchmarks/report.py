@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from headcount import provenance
 from headcount.bundle.sample import read as sample
-from headcount.columns import Column
-from headcount.exhibits import Exhibit, Text
-from headcount.heads import Head
 from headcount.models.load import load
+from headcount.models.subject import Subject
+from headcount.records import provenance
+from headcount.records.columns import Column
+from headcount.records.exhibits import Exhibit, Text
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
 from headcount.report.page import page_html
-from headcount.report.source import Source
-from headcount.subject import Subject
-from headcount.table import HeadTable
+from headcount.report.parts.numbers import Source
 from headcount.text import Sentence, encode, intake_of
 from headcount.wiring import Needs, Sighting, tap
 from scripts.browser import chromium

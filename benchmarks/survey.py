@@ -15,12 +15,11 @@ from pathlib import Path
 import torch
 
 from benchmarks.interleave import interleaved, ratio
-from headcount import provenance
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.tallies.catalogue import chosen_tallies
-from headcount.text.batch import Batch
-from headcount.text.side import Side
+from headcount.models.subject import Subject
+from headcount.records import provenance
+from headcount.survey.catalogue import chosen_tallies
+from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 
 RESULTS = Path(__file__).parent / "results"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import headcount as hc
-from headcount.heads import parse_head
+from headcount.records.heads import parse_head
 
 __all__ = ["kept", "table"]
 

@@ -5,6 +5,6 @@ python scripts/models.py [minilm] [smollm2] [e5-small]
 
 import sys
 
-from headcount.models.fetch import main
+from headcount.models.find import main
 
 sys.exit(main(sys.argv[1:]))

@@ -24,12 +24,12 @@ settings.register_profile(
 settings.load_profile("same")
 
 if TYPE_CHECKING:
-    from headcount.subject import Subject
+    from headcount.models.subject import Subject
 
 
 def real(name: str) -> Subject:
     """A real model from the cache, on the CPU; skips the test when it was not fetched."""
-    from headcount.models.cache import is_model, model_dir
+    from headcount.models.find import is_model, model_dir
     from headcount.models.load import load
 
     if not is_model(model_dir(name)):

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
+from headcount.survey.trials.trial import Marks, Question
 from headcount.text.batch import Batch, ready_batch
-from headcount.trials.marks import Marks
-from headcount.trials.question import Question
 from headcount.wiring.sighting import look
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
-from headcount.subject import Subject
 
 HOOKS = [name for name in vars(torch.nn.Module()) if name.endswith("_hooks")]
 

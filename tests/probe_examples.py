@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from headcount.probes.example import Example
+from headcount.probing.data import Example
 
 HEADS, ROWS = 3, 7
 

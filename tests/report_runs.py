@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headcount.columns import Column
-from headcount.exhibits import SIDES, Exhibit, Text, write_exhibits
-from headcount.heads import Head
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.exhibits import SIDES, Exhibit, Text, write_exhibits
+from headcount.records.heads import Head
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 
 Sizes = Mapping[str, tuple[int, int]]
 ENCODER: Sizes = {"enc": (6, 12)}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from headcount.heads import Head
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from headcount.subject import Subject
-from headcount.table import HeadTable
-from headcount.tallies.catalogue import COLUMNS, chosen_tallies, no_author_code
-from headcount.tallies.tabulate import tabulate
-from headcount.tallies.tally import Tally
-from headcount.text.batch import Batch
-from headcount.text.side import Side
+from headcount.models.subject import Subject
+from headcount.records.table import HeadTable
+from headcount.survey.catalogue import COLUMNS, chosen_tallies, no_author_code
+from headcount.survey.tally import Tally, tabulate
+from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 
 SEPARATOR, STOP, MARK = 2, 5, 6  # ids that mean something in these texts

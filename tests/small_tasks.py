@@ -9,7 +9,7 @@ import tiny_subjects
 from torch import Tensor
 
 from headcount import tasks
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.tasks.task import Task
 
 TEXTS = [

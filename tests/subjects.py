@@ -7,7 +7,7 @@ from pathlib import Path
 from tiny import TINY
 from tiny_tokenizers import BUILDERS
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 def subject_of(family: str, tokenizer: str, **settings: object) -> Subject:

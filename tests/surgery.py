@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from headcount.heads import Head
 from headcount.models.site import Site
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 
 #: Where the output projection sits, seen from the attention module (or its parent, with "..").
 PROJECTIONS = ("out_proj", "o_proj", "o", "Wo", "out_lin", "c_proj", "dense", "..output.dense")

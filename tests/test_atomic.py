@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headcount.atomic import write_bytes
 from headcount.errors import RunError
+from headcount.records.files import write_bytes
 
 
 def names(folder: Path) -> list[str]:
@@ -90,7 +90,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 LIMITED = """
 import resource, sys
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 from headcount.errors import RunError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headcount.columns import NA, Column
 from headcount.errors import UsageError
+from headcount.records.columns import NA, Column
 
 
 def test_a_title_is_made_from_the_name() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import UsageError
-from headcount.exact_json import decode, encode
-from headcount.heads import Head
+from headcount.records.files import decode, encode
+from headcount.records.heads import Head
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

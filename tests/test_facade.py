@@ -14,7 +14,7 @@ import headcount as hc
 def test_a_module_never_hides_the_verb_of_its_name(name: str) -> None:
     module = import_module(f"headcount.{name}")
     vars(hc).pop(name, None)  # as before its first use
-    setattr(hc, name, module)  # as Python does after the first import of headcount.survey
+    setattr(hc, name, module)  # as Python does after the first import of headcount.survey.survey
     assert isinstance(getattr(hc, name), FunctionType)
     assert isinstance(import_module(f"headcount.{name}"), ModuleType)
 

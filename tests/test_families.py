@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import headcount as hc
 from headcount.cli.main import app
 from headcount.errors import ModelError, UsageError
-from headcount.head_families import Families
+from headcount.survey.similarity import Families
 
 TEXTS = ["The cat sat on the mat.", "A dog barked.", "Nobody saw them, I think."]
 

@@ -7,12 +7,16 @@ import pytest
 from sklearn.metrics import silhouette_score
 
 from headcount.errors import StatsError
-from headcount.families_text import draw_nearest, family_sentences
-from headcount.head_clusters import head_clusters
-from headcount.head_families import Families, StackPairs, families_of
-from headcount.head_map import head_map
-from headcount.heads import Head
+from headcount.records.heads import Head
 from headcount.stats.silhouette import mean_silhouette, silhouette_test
+from headcount.survey.families import draw_nearest, family_sentences
+from headcount.survey.similarity import (
+    Families,
+    StackPairs,
+    families_of,
+    head_clusters,
+    head_map,
+)
 
 
 def distances(places: np.ndarray) -> np.ndarray:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UnknownHead, UsageError
-from headcount.head_sets import heads_named
-from headcount.heads import Head
+from headcount.records.heads import Head, heads_named
 
 KNOWN = [Head(stack, layer, i) for stack in ("enc", "cross") for layer in range(3) for i in (0, 1)]
 

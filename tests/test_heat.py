@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from headcount.columns import Column
-from headcount.heat import heat_steps
+from headcount.records.columns import Column, heat_steps
 
 NAN = math.nan
 

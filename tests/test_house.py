@@ -94,7 +94,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def _imported_from(node: ast.ImportFrom, path: Path) -> Iterator[str]:
-    """`from headcount import heads` means `headcount.heads`; a function means its module."""
+    """`from headcount.records import heads` means its module; a function means its module."""
     start = path.relative_to(SOURCE.parent).parts[: -node.level] if node.level else ()
     parts = [*start, *(node.module or "").split(".")] if node.module else [*start]
     for alias in node.names:
@@ -146,12 +146,12 @@ def test_every_folder_has_its_row() -> None:
         ("text/words.py", "from ..models.site import Site", True),
         ("text/words.py", "from . import batch", False),
         ("wiring/taps.py", "from headcount.text.batch import Batch", False),
-        ("wiring/taps.py", "from headcount.tallies.tally import Tally", True),
+        ("wiring/taps.py", "from headcount.survey.tally import Tally", True),
         ("tallies/entropy.py", "from headcount.wiring import rows", False),
         ("tallies/entropy.py", "from headcount.tasks import lm", True),
         ("tallies/entropy.py", "from headcount import survey", True),
         ("tallies/entropy.py", "import headcount", True),
-        ("survey.py", "from headcount.tallies.tally import Tally", False),
+        ("survey.py", "from headcount.survey.tally import Tally", False),
         ("cli/ls.py", "import torch", False),
     ],
 )
@@ -286,8 +286,10 @@ def test_nothing_outside_imports_what_is_gone() -> None:
 
 def test_the_reader_of_lost_imports_sees_what_it_should(tmp_path: Path) -> None:
     file = tmp_path / "one.py"
-    file.write_text("from headcount.heads import Head, Tail\nfrom headcount.gone import x\n")
-    assert lost_imports(file) == ["headcount.heads.Tail", "headcount.gone.x"]
+    file.write_text(
+        "from headcount.records.heads import Head, Tail\nfrom headcount.gone import x\n"
+    )
+    assert lost_imports(file) == ["headcount.records.heads.Tail", "headcount.gone.x"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

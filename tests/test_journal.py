@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import RunError, UsageError
-from headcount.journal import Journal
+from headcount.records.journal import Journal
 
 PRINT = {"model": "sha256:ab", "seed": 0, "settings": {"by": "ablation", "batch_size": 8}}
 
@@ -355,7 +355,7 @@ def test_a_disk_too_full_for_the_header_leaves_no_file(
 LIMITED = """
 import resource, sys
 from headcount.errors import RunError
-from headcount.journal import Journal
+from headcount.records.journal import Journal
 with Journal.open(sys.argv[1], {"seed": 0}) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
     try:
@@ -382,7 +382,7 @@ def test_a_real_limit_cuts_back_to_the_last_whole_line(path: Path) -> None:
 
 SWEEP = """
 import sys
-from headcount.journal import Journal
+from headcount.records.journal import Journal
 total = int(sys.argv[2])
 with Journal.open(sys.argv[1], {"seed": 0}) as journal:
     for number in range(total):

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from headcount import lock as lock_module
 from headcount.errors import RunError
-from headcount.lock import LOCK_FILE, Lock
+from headcount.records import journal as lock_module
+from headcount.records.journal import LOCK_FILE, Lock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
 
 HOLDER = """
 import sys, time
-from headcount.lock import Lock
+from headcount.records.journal import Lock
 lock = Lock(sys.argv[1])
 lock.acquire()
 print("locked", flush=True)

@@ -6,12 +6,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from headcount.columns import Column
 from headcount.errors import RunError
-from headcount.exact_json import decode, encode
-from headcount.heads import Head
-from headcount.parquet import about_table, frame_bytes, read_frame, read_table, table_bytes
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.files import decode, encode
+from headcount.records.heads import Head
+from headcount.records.parquet import about_table, frame_bytes, read_frame, read_table, table_bytes
+from headcount.records.table import HeadTable
 
 HEADS = [Head("enc", 0, 0), Head("cross", 0, 0)]
 

@@ -12,9 +12,9 @@ from trees import tree
 import headcount as hc
 from headcount.bundle import sample
 from headcount.errors import InputError, ModelError, RunError, UsageError
-from headcount.probes.settings import KINDS
-from headcount.probes.summary import summary
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.probing.data import KINDS
+from headcount.probing.parse import summary
 from headcount.text import Corpus, read_corpus
 
 TREES = [

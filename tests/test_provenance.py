@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from headcount import provenance
 from headcount.errors import InputError
+from headcount.records import provenance
 
 
 def test_versions_are_those_of_what_is_installed() -> None:

@@ -19,10 +19,10 @@ from tiny_tokenizers import ENGLISH, PAIRS
 import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, RunError, UsageError
-from headcount.journal import Journal
-from headcount.prune_plan import plan_of_heads, prune_plan
 from headcount.pruning.curve import COLUMNS
-from headcount.run import Run
+from headcount.pruning.plan import plan_of_heads, prune_plan
+from headcount.records.journal import Journal
+from headcount.records.run import Run
 from headcount.wiring import valve
 
 LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS * 3)]
@@ -206,8 +206,8 @@ def test_another_pruning_is_not_mixed_in(tmp_path: Path) -> None:
 SCRIPT = """
 import os, signal
 import headcount as hc
-from headcount.journal import Journal
-from headcount.prune_plan import prune_plan
+from headcount.records.journal import Journal
+from headcount.pruning.plan import prune_plan
 added, left = Journal.append, 9
 def append(journal, unit, result):
     global left

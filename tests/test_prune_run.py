@@ -11,9 +11,9 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 import headcount as hc
 from headcount import tasks
-from headcount.prune_place import place_at
-from headcount.prune_run import prune_run
-from headcount.run import Run
+from headcount.pruning.place import place_at
+from headcount.pruning.prune import prune_run
+from headcount.records.run import Run
 
 CLASSES = tasks.classification(
     [(source, number % 2) for number, (source, _) in enumerate(PAIRS)], metric="loss"
@@ -62,7 +62,7 @@ def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
 
 
 def test_healing_learns_from_the_other_half(tmp_path: Path) -> None:
-    from headcount.prune_trained import Training
+    from headcount.pruning.prune import Training
 
     subject = classifier()
     done = prune_run(subject, CLASSES, heads="enc.0.1-2", heal=Training(steps=4, lr=1e-3))

@@ -16,12 +16,12 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from headcount.columns import Column
 from headcount.errors import RunError, UsageError
-from headcount.heads import Head
-from headcount.provenance import version
-from headcount.run import FRAMES, Run
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.heads import Head
+from headcount.records.provenance import version
+from headcount.records.run import FRAMES, Run
+from headcount.records.table import HeadTable
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 
@@ -498,8 +498,8 @@ def test_a_full_disk_leaves_nothing_of_a_new_run(path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from headcount.heads import Head
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
 real, left = os.replace, [int(sys.argv[2])]
 def replace(*names):
     left[0] -= 1
@@ -531,7 +531,7 @@ def test_killed_at_any_file_the_same_call_goes_on(new: bool, nth: int, path: Pat
 
 WRITER = """
 import sys, time
-from headcount.run import Run
+from headcount.records.run import Run
 run = Run.open(sys.argv[1])
 run.note("here first")
 print("open", flush=True)
@@ -570,9 +570,9 @@ def test_a_forgotten_run_lets_others_write(written: Path) -> None:
 
 READ_WHILE = """
 import sys
-from headcount.heads import Head
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 with Run.open(sys.argv[1]) as run:
     for number in range(100_000):
         run.write_table(HeadTable.of([Head("enc", 0, h) for h in range(2)], {"x": [number] * 2}))

@@ -21,13 +21,13 @@ import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, RunError, UsageError
 from headcount.importance.ablation import ablation
+from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
-from headcount.importance.interrupted import Interrupted
 from headcount.importance.relevance import relevance
-from headcount.journal import Journal
+from headcount.records.journal import Journal
 
-#: The module; headcount.score is its verb.
-MODULE = importlib.import_module("headcount.score")
+#: The module; headcount.importance.score is its verb.
+MODULE = importlib.import_module("headcount.importance.score")
 
 LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
 CLASSES = tasks.classification(LABELLED)
@@ -285,7 +285,7 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 import headcount as hc
 from headcount import tasks
-from headcount.journal import Journal
+from headcount.records.journal import Journal
 from tiny_tokenizers import PAIRS
 
 write, left = Journal._write, [int(sys.argv[4])]
@@ -336,7 +336,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise OSError(28, "No space left on device")
         os.write(descriptor, data)
 
-    monkeypatch.setattr("headcount.journal.write_all", full)
+    monkeypatch.setattr("headcount.records.journal.write_all", full)
     with pytest.raises(RunError, match=r"'gradient 1' could not be added .*: the disk is full"):
         hc.score(classifier(), CLASSES, run=place, batch_size=4)
     table = hc.score(classifier(), CLASSES, run=place, batch_size=4)

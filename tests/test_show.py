@@ -12,9 +12,9 @@ from rich.console import Console
 from subjects import subject_of
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.heads import Head
-from headcount.show import View, show
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
+from headcount.report.show import View, show
 
 SENTENCE = "The old ferry leaves at noon."
 

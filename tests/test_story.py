@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 import tiny_subjects
 
-from headcount import story
 from headcount.bundle import sample
 from headcount.errors import RunError
-from headcount.exhibits import read_exhibits
-from headcount.importance.natural_task import natural_task
-from headcount.progress import Progress
-from headcount.run import Run
-from headcount.stages.affordable import affordable
-from headcount.stages.scene import Chapter, Scene
-from headcount.story import tell
+from headcount.records.exhibits import read_exhibits
+from headcount.records.progress import Progress
+from headcount.records.run import Run
+from headcount.report import story
+from headcount.report.chapters import Chapter, Scene, affordable
+from headcount.report.story import tell
+from headcount.tasks.glue import natural_task
 from headcount.text import read_corpus, texts_of
 
 

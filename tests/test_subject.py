@@ -11,8 +11,8 @@ from tiny import TINY
 from torch import nn
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from tiny import TINY
 from tiny_tokenizers import ENGLISH, GERMAN, PAIRS
 
 import headcount as hc
-from headcount.columns import Column
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
-from headcount.tallies.entropy import Entropy
-from headcount.tallies.tally import Reading, SumsTally, add_micro, over_rows, read_micro
+from headcount.models.subject import Subject
+from headcount.records.columns import Column
+from headcount.survey.tallies.surface import Entropy
+from headcount.survey.tally import Reading, SumsTally, add_micro, over_rows, read_micro
 from headcount.wiring import Needs, Sighting, Watch
 
 #: Every survey has these, in this order.

@@ -14,8 +14,8 @@ from tiny_subjects import encoder, translator, writer
 import headcount as hc
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.roles.verdicts import COLUMNS, verdicts_of
-from headcount.text.splitting import split_words
+from headcount.survey.roles.role import COLUMNS, verdicts_of
+from headcount.text.sentence import split_words
 from headcount.wiring import Needs
 
 TREES, CLUSTERS = sample.path("sample.conllu"), sample.path("coref.jsonl")
@@ -156,7 +156,7 @@ def test_numbers_do_not_depend_on_batches() -> None:
 
 
 def test_your_own_tally_is_the_one_that_counts() -> None:
-    from headcount.tallies.confidence import Confidence
+    from headcount.survey.tallies.surface import Confidence
 
     tally = Confidence(drop=frozenset())
     assert tally.needs != Needs()

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from headcount.columns import Column
 from headcount.errors import UnknownHead, UsageError
-from headcount.exact_json import encode
-from headcount.heads import STACKS, Head
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.files import encode
+from headcount.records.heads import STACKS, Head
+from headcount.records.table import HeadTable
 
 NAN = math.nan
 HEADS = [Head(stack, layer, head) for stack in STACKS for layer in range(2) for head in range(2)]

@@ -4,9 +4,9 @@ import math
 import re
 from html.parser import HTMLParser
 
-from headcount.columns import Column
-from headcount.heads import Head
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
 
 HOSTILE = "</script></td><img src=x onerror=alert(1)>\"'&amp;"
 

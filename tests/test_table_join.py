@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from headcount.columns import Column
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

@@ -9,11 +9,11 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from headcount.columns import Column
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.table import HeadTable
-from headcount.table_text import TableText
+from headcount.records.columns import Column
+from headcount.records.heads import Head
+from headcount.records.rendering import TableText
+from headcount.records.table import HeadTable
 
 HEADS = [
     Head(stack, layer, head) for stack in ("enc", "cross") for layer in (0, 11) for head in (0, 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.tokens import visible_token
+from headcount.records.rendering import visible_token
 
 
 @pytest.mark.parametrize(

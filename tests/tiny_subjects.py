@@ -7,7 +7,7 @@ from typing import Any
 
 from subjects import subject_of
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 def _subject(family: str, tokenizer: str, **settings: Any) -> Subject:

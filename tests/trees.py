@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.text.batch import Batch
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Word
-from headcount.text.side import Side, bare_side
+from headcount.text.batch import Batch, Side, bare_side
+from headcount.text.sentence import Sentence, Word, spaced
 from headcount.text.words import Words
 from headcount.wiring.sighting import Sighting
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from headcount.heads import Head, parse_head
-from headcount.table import HeadTable
+from headcount.records.heads import Head, parse_head
+from headcount.records.table import HeadTable
 
 Figures = Mapping[str, tuple[float, float, float]]  # head: value, baseline, corrected p
 

@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from headcount.exact_json import to_strict
+from headcount.records.files import to_strict
 
 from .draw import draw
 from .findings import findings

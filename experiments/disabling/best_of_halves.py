@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.importance.costs import costs_of
-from headcount.stats.detectable import detectable_effect
-from headcount.stats.mcnemar import minimum_detectable_difference
-from headcount.sweeps import Sweep
+from headcount.importance.ablation import costs_of
+from headcount.importance.sweep.sweep import Sweep
+from headcount.stats.corrections import detectable_effect
+from headcount.stats.paired import minimum_detectable_difference
 
 __all__ = ["best_of_halves", "detectable_gain"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import headcount as hc
 from experiments.names import title
-from headcount.heads import parse_head
+from headcount.records.heads import parse_head
 
 __all__ = ["draw"]
 

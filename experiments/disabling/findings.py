@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.importance.costs import costs_of
-from headcount.sweeps import Sweep
+from headcount.importance.ablation import costs_of
+from headcount.importance.sweep.sweep import Sweep
 
 from .best_of_halves import best_of_halves, detectable_gain
 

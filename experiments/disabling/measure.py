@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.journal import Journal
-from headcount.sweeps import Intervention, Sweep, single_heads, sweep, whole_layers
+from headcount.importance.sweep.interventions import Intervention, single_heads, whole_layers
+from headcount.importance.sweep.sweep import Sweep, sweep
+from headcount.records.journal import Journal
 
 
 def classifier(folder: Path, name: str, device: str) -> hc.Subject:

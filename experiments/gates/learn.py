@@ -17,11 +17,10 @@ from experiments.translator.corpus import Corpus, lay_rows
 from experiments.translator.evaluate import bleu, dev_loss, translate
 from experiments.translator.schedule import dial_table
 from experiments.translator.weights import Weights, spread
-from headcount.atomic import write_bytes
-from headcount.bundle.quantise import pack
-from headcount.heads import Head
-from headcount.pruning.gates import Gates
-from headcount.pruning.objective import Target
+from headcount.bundle.packed import pack
+from headcount.pruning.gates import Gates, Target
+from headcount.records.files import write_bytes
+from headcount.records.heads import Head
 from headcount.wiring.valves import valve
 
 from .config import Config, Plan

@@ -14,7 +14,7 @@ from experiments.translator.config import Config as Recipe
 from experiments.translator.corpus import Corpus
 from experiments.translator.pairs import Pair, read_splits
 from experiments.translator.prepare import pair_corpus, prepare
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 from .config import Config
 

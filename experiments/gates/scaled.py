@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 __all__ = ["Scaled"]
 

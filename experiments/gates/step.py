@@ -13,9 +13,8 @@ from experiments.translator.loss import distilled_loss
 from experiments.translator.model import logits_of
 from experiments.translator.step import Step, compile_layers
 from experiments.translator.weights import Weights
-from headcount.pruning.gates import Gates
-from headcount.pruning.objective import Target
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.pruning.gates import Gates, Target
 
 from .config import Config
 from .scaled import Scaled

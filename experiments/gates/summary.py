@@ -17,8 +17,8 @@ import numpy as np
 
 from experiments.translator.pairs import read_splits
 from headcount.stats import bleu, bootstrap_difference, bootstrap_interval
-from headcount.stats.results import Floats
-from headcount.tasks.bleu import bleu_counts
+from headcount.stats.sample import Floats
+from headcount.tasks.translation import bleu_counts
 
 from .config import read_settings
 

@@ -18,7 +18,7 @@ import torch
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.bundle.quantise import unpack
+from headcount.bundle.packed import unpack
 
 __all__ = ["pruned", "roles_left"]
 

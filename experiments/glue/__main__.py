@@ -47,8 +47,8 @@ def _parser() -> argparse.ArgumentParser:
 def _run(given: argparse.Namespace) -> None:
     # Read when the first product is computed on a GPU; without it cuBLAS may differ by a bit.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    from headcount.journal import Journal
-    from headcount.models.placement import pick_device
+    from headcount.models.load import pick_device
+    from headcount.records.journal import Journal
 
     from .config import choose, read_config
     from .sweep import Sweep, fingerprint

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 from .encoded import Batch
 

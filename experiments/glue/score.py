@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from headcount.stats.resample import resample_weights
-from headcount.stats.results import Floats
-from headcount.tasks.confusion import ACCURACY, F1, MATTHEWS, class_counts
-from headcount.tasks.correlation import PEARSON, SPEARMAN, pair_sums
-from headcount.tasks.metric import Metric
+from headcount.stats.sample import Floats, resample_weights
+from headcount.tasks.classification import ACCURACY, F1, MATTHEWS, class_counts
+from headcount.tasks.comparison import Metric
+from headcount.tasks.regression import PEARSON, SPEARMAN, pair_sums
 
 __all__ = ["SCORES", "difference", "majority", "score", "statistics_of"]
 

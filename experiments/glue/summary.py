@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 from .config import Config
 from .rows import METRICS

@@ -10,8 +10,8 @@ from typing import Any
 
 import headcount as hc
 from headcount.errors import ModelError
-from headcount.journal import Journal
-from headcount.provenance import collect, hash_strings
+from headcount.records.journal import Journal
+from headcount.records.provenance import collect, hash_strings
 
 from .config import Config
 from .encoded import Encoded, encode

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.tasks import Labelled
 from headcount.tasks.glue import SETS
 

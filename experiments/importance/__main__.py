@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from headcount.exact_json import to_strict
+from headcount.records.files import to_strict
 
 from .cases import read_cases
 from .draw import draw

@@ -12,7 +12,7 @@ import pandas as pd
 import headcount as hc
 from experiments.names import title
 from experiments.roles.store import read_surveys
-from headcount.heads import parse_head
+from headcount.records.heads import parse_head
 
 from .draw_agreement import draw_agreement
 

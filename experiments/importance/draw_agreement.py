@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from experiments.names import title
-from headcount.plot.heat_map import colour_bar, draw_cells
-from headcount.plot.layout import panels
-from headcount.plot.style import DIVERGING, INK, Style, finish, paper
+from headcount.report.plot.figure import DIVERGING, INK, Style, finish, panels, paper
+from headcount.report.plot.grids import colour_bar, draw_cells
 
 __all__ = ["draw_agreement"]
 

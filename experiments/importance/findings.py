@@ -9,7 +9,7 @@ import pandas as pd
 
 import headcount as hc
 from headcount.importance.agreement import agreement
-from headcount.importance.dynamics import read_dynamics, settling
+from headcount.importance.over_training import read_dynamics, settling
 
 from .cases import SCORES, Case
 from .measure import Measured

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.heads import Head, check_heads
-from headcount.importance.set_costs import cost_frame
-from headcount.subject import Subject
-from headcount.sweeps import Intervention, Mode, sweep
+from headcount.importance.ablation import cost_frame
+from headcount.importance.sweep.interventions import Intervention, Mode
+from headcount.importance.sweep.sweep import sweep
+from headcount.models.subject import Subject
+from headcount.records.heads import Head, check_heads
 from headcount.tasks.task import Task
 
 __all__ = ["first_to_fall", "sensitivity"]

@@ -15,14 +15,13 @@ from typing import Any
 
 import headcount as hc
 from experiments.orders.draw import draw
-from headcount import provenance
 from headcount.bundle import sample
-from headcount.prune_orders import How, Orders
+from headcount.importance.sweep.sweep import Sweep
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
-from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order
+from headcount.pruning.plan import Goal, How, Orders
+from headcount.records import provenance
 from headcount.stats import holm
-from headcount.sweeps import Sweep
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
 COMMAND = "python -m experiments.orders"

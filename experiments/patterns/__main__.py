@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from headcount.exact_json import to_strict
-from headcount.patterns.classify import Judge
+from headcount.records.files import to_strict
+from headcount.survey.patterns import Judge
 
 from .cut import cut_agreement
 from .draw import draw

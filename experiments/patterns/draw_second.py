@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import headcount as hc
-from headcount.heads import Head
+from headcount.records.heads import Head
 
 from .heads import FAMILY, parts, subject_of
 from .looked_at import FOLDER

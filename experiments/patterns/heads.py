@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import headcount as hc
-from headcount.heads import Head
+from headcount.records.heads import Head
 
 #: A fine-tuned model's heads are those of the model that it comes from.
 FAMILY = {

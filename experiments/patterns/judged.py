@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from headcount import stats
-from headcount.patterns.classify import Judge, numbers_of
-from headcount.patterns.kinds import PATTERNS
-from headcount.stats.labels import crossed, f1_of, kappa, macro_f1
+from headcount.stats.silhouette import crossed, f1_of, kappa, macro_f1
+from headcount.survey.pattern_network import PATTERNS
+from headcount.survey.patterns import Judge, numbers_of
 
 from .store import Kept, tensors
 

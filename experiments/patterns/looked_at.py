@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from headcount.patterns.kinds import PATTERNS
+from headcount.survey.pattern_network import PATTERNS
 
 from .sheets import order
 from .store import Kept, read_maps

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import headcount as hc
-from headcount.heads import Head
+from headcount.records.heads import Head
 from headcount.text import encode, intake_of
 from headcount.wiring import Needs, Sighting, tap
 

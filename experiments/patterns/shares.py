@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.patterns.kinds import PATTERNS
-from headcount.patterns.shares import layer_shares
-from headcount.tasks.texts import texts_of_task
+from headcount.importance.score import texts_of_task
+from headcount.survey.pattern_network import PATTERNS
+from headcount.survey.patterns import layer_shares
 
 TASKS = {
     "sst2": "minilm-sst2-0",

@@ -18,10 +18,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from headcount.patterns.kinds import PATTERNS
-from headcount.patterns.network import WEIGHTS, Network
-from headcount.patterns.picture import CHANNELS, SIDE, pictures
-from headcount.patterns.rule import Rule
+from headcount.survey.pattern_network import (
+    CHANNELS,
+    PATTERNS,
+    SIDE,
+    WEIGHTS,
+    Network,
+    pictures,
+)
+from headcount.survey.patterns import Rule
 
 from .drawn import drawn_maps
 from .heads import FAMILY, parts, subject_of

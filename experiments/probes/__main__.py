@@ -13,9 +13,9 @@ import numpy as np
 
 import headcount as hc
 from experiments.probes.order import steps_of_the_order
-from headcount import provenance
-from headcount.exact_json import to_strict
-from headcount.probes.summary import summary
+from headcount.probing.parse import summary
+from headcount.records import provenance
+from headcount.records.files import to_strict
 from headcount.text import read_corpus
 
 HERE = Path(__file__).parent

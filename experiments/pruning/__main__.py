@@ -101,7 +101,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def _start(path: Path, given: argparse.Namespace, settings: dict[str, Any]) -> dict[str, Any]:
     """What every JSON begins with; cases that were done before with the same settings stay."""
-    from headcount.provenance import collect
+    from headcount.records.provenance import collect
 
     about = collect() | {"command": f"python -m experiments.pruning {given.part}"}
     old = json.loads(path.read_text()) if path.exists() else {}
@@ -112,7 +112,7 @@ def _start(path: Path, given: argparse.Namespace, settings: dict[str, Any]) -> d
 def _device(given: argparse.Namespace) -> str:
     import torch
 
-    from headcount.models.placement import pick_device
+    from headcount.models.load import pick_device
 
     # cuDNN's attention plans anew for every shape, and a recording cannot wait for a plan.
     torch.backends.cuda.enable_cudnn_sdp(False)
@@ -124,8 +124,7 @@ def _until(given: argparse.Namespace) -> float | None:
 
 
 def _write(path: Path, told: dict[str, Any]) -> None:
-    from headcount.atomic import write_bytes
-    from headcount.exact_json import to_strict
+    from headcount.records.files import to_strict, write_bytes
 
     write_bytes(path, (json.dumps(to_strict(told), indent=1) + "\n").encode())
 

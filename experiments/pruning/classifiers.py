@@ -19,7 +19,7 @@ from experiments.glue.step import loss_of
 from headcount.importance.ablation import ablation
 from headcount.importance.gradient import gradient
 from headcount.tasks import Outcome
-from headcount.tasks.confusion import ACCURACY
+from headcount.tasks.classification import ACCURACY
 
 from .classifier import Case
 from .config import Config, Healing

@@ -14,10 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from experiments.glue.encoded import Encoded
 from experiments.glue.model import logits_of
-from headcount.models.frozen import frozen
-from headcount.pruning.gates import Gates
-from headcount.pruning.objective import Target
-from headcount.subject import Subject
+from headcount.models.guards import frozen
+from headcount.models.subject import Subject
+from headcount.pruning.gates import Gates, Target
 from headcount.wiring.valves import valve
 
 from .config import Gating

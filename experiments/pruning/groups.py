@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
 import headcount as hc
-from headcount.heads import Head
-from headcount.models.frozen import frozen
+from headcount.models.guards import frozen
+from headcount.records.heads import Head
 from headcount.tasks import Outcome
 from headcount.wiring.valves import valve
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from experiments.glue.finetune import rate_at
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.wiring.valves import Valve, valve
 
 from .config import Healing

@@ -11,9 +11,9 @@ from torch import Tensor
 import headcount as hc
 from experiments.glue.encoded import Encoded, width_of
 from experiments.glue.model import logits_of
-from headcount.heads import Head
+from headcount.records.heads import Head
 from headcount.tasks import Outcome
-from headcount.tasks.confusion import ACCURACY
+from headcount.tasks.classification import ACCURACY
 from headcount.wiring.valves import valve
 
 __all__ = ["judged"]

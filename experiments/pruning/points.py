@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from headcount.heads import Head
+from headcount.records.heads import Head
 
 __all__ = ["Point", "along", "by_score", "shuffled"]
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import headcount as hc
-from headcount.heads import Head
+from headcount.records.heads import Head
 from headcount.tasks import Outcome
-from headcount.tasks.token_loss import LOSS
+from headcount.tasks.task import LOSS
 from headcount.wiring.valves import valve
 
 __all__ = ["losses", "outcome", "read", "row_losses"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.heads import Head
+from headcount.records.heads import Head
 from headcount.stats import bootstrap_interval
 from headcount.tasks import Outcome, compare
 

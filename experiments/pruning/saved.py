@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.heads import Head, parse_head
+from headcount.records.heads import Head, parse_head
 
 from .config import Config
 from .groups import groups_of, load_model

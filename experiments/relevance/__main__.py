@@ -11,9 +11,9 @@ from typing import Any
 import headcount as hc
 from experiments.relevance.compare import compared
 from experiments.relevance.variants import rules
-from headcount import provenance
 from headcount.bundle import sample
-from headcount.importance.natural_task import natural_task
+from headcount.records import provenance
+from headcount.tasks.glue import natural_task
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"

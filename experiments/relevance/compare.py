@@ -12,11 +12,9 @@ from torch import Tensor
 
 import headcount as hc
 from experiments.relevance.shut import falls
-from headcount.importance.head_shares import shares_of_layers
-from headcount.importance.predictions import explaining
-from headcount.importance.relevance_flow import FlowSums, flow_arrays
-from headcount.lrp.propagate import traced
-from headcount.lrp.rule import Rule
+from headcount.importance.lrp.propagate import traced
+from headcount.importance.lrp.rule import Rule
+from headcount.importance.relevance import FlowSums, explaining, flow_arrays, shares_of_layers
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch
 

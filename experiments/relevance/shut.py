@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 import headcount as hc
-from headcount.tasks.forward import forward
-from headcount.tasks.similarity import Similarity
-from headcount.tasks.task import Task
-from headcount.tasks.token_loss import IGNORED
+from headcount.tasks.regression import Similarity
+from headcount.tasks.task import IGNORED, Task, forward
 from headcount.text.batch import Batch
 
 

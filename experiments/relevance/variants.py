@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from headcount.lrp.composite import RULES, Default
-from headcount.lrp.rule import Attending, Rule, WithBias
-from headcount.lrp.shape import grouped, over, repeated
+from headcount.importance.lrp.composite import RULES, Default
+from headcount.importance.lrp.rule import Attending, Rule, WithBias, grouped, over, repeated
 
 
 class PassingNorms(Default):

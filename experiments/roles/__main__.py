@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 from .draw import draw
 from .findings import findings

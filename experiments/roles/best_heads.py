@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from headcount.columns import NA
-from headcount.heads import STACKS, Head
+from headcount.records.columns import NA
+from headcount.records.heads import STACKS, Head
 
 if TYPE_CHECKING:
     from rich.table import Table

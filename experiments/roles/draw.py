@@ -9,7 +9,7 @@ import pandas as pd
 
 import headcount as hc
 from experiments.tables import table
-from headcount.heads import parse_head
+from headcount.records.heads import parse_head
 
 from .draw_layers import draw_layers
 from .reading import Surveys, annotated

@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from headcount.plot.layout import label_outer, layer_axis, wrapped
-from headcount.plot.style import INK, SEQUENTIAL, Style, finish, paper, role_colour
+from headcount.report.plot.figure import (
+    INK,
+    SEQUENTIAL,
+    Style,
+    finish,
+    label_outer,
+    layer_axis,
+    paper,
+    role_colour,
+    wrapped,
+)
 
 from .reading import annotated, layer_of, role_heads
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.tallies.questions import DIRECTIONS
+from headcount.survey.tallies.relations import DIRECTIONS
 
 from .best_heads import best_heads
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.roles import Features, Rare, Role
+from headcount.survey.roles.linguistic import Features, Rare
+from headcount.survey.roles.role import Role
 
 from .keep import kept, plain
 

@@ -6,7 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 from .reading import Surveys
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.together.draw import draw
-from headcount.exact_json import to_strict
+from headcount.records.files import to_strict
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import headcount as hc
-from headcount.compare.changes import Changes
+from headcount.compare.runs import Changes
 from headcount.errors import UsageError
 
 __all__ = ["changes", "told"]

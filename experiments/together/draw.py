@@ -11,7 +11,7 @@ import pandas as pd
 
 import headcount as hc
 from experiments.names import title
-from headcount.heads import parse_head
+from headcount.records.heads import parse_head
 
 __all__ = ["draw"]
 

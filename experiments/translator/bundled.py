@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount import provenance
 from headcount.bundle import sample
+from headcount.records import provenance
 from headcount.tasks import translation
 
 from .draw import draw

@@ -10,7 +10,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 __all__ = ["load_last", "save"]
 

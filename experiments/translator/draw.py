@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.plot.layout import key_below, panels
-from headcount.plot.style import SERIES, finish, paper
+from headcount.report.plot.figure import SERIES, finish, key_below, panels, paper
 
 __all__ = ["draw"]
 

@@ -21,9 +21,9 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import MarianMTModel, MarianTokenizer
 
-from headcount.atomic import write_bytes
-from headcount.heads import Head
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.files import write_bytes
+from headcount.records.heads import Head
 from headcount.wiring import valve
 
 from .config import Config

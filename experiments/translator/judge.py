@@ -11,8 +11,8 @@ import safetensors.torch
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from headcount.atomic import write_bytes
-from headcount.bundle.quantise import pack, unpack
+from headcount.bundle.packed import pack, unpack
+from headcount.records.files import write_bytes
 
 from .config import Config
 from .evaluate import bleu, dev_loss, translate

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 from .config import Config
 from .prepare import Prepared, prepare

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from headcount.atomic import write_bytes
+from headcount.records.files import write_bytes
 
 from . import checkpoint
 from .clock import Clock

@@ -16,31 +16,30 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headcount import plot, roles, tasks
-    from headcount.columns import Column
-    from headcount.compare_models import compare
+    from headcount import tasks
+    from headcount.compare.compare import compare
     from headcount.errors import HeadcountError
-    from headcount.families import families
-    from headcount.heads import Head
+    from headcount.importance.score import score
     from headcount.models.load import load
-    from headcount.probe import probe
-    from headcount.probes.trained import Probe
-    from headcount.pruning.heal import heal
-    from headcount.pruning.learn import learn_gates
-    from headcount.pruning.prune_heads import prune_heads
-    from headcount.pruning.remove import prune
+    from headcount.models.subject import Subject
+    from headcount.probing.parse import Probe
+    from headcount.probing.probe import probe
+    from headcount.pruning.learn import heal, learn_gates
+    from headcount.pruning.remove import prune, prune_heads
     from headcount.pruning.trainer import add_gates
-    from headcount.report.report import report
-    from headcount.run import Run
-    from headcount.score import score
-    from headcount.show import show
-    from headcount.subject import Subject
-    from headcount.survey import survey
-    from headcount.table import HeadTable
+    from headcount.records.columns import Column
+    from headcount.records.heads import Head
+    from headcount.records.run import Run
+    from headcount.records.table import HeadTable
+    from headcount.report import plot
+    from headcount.report.page import report
+    from headcount.report.show import show
+    from headcount.survey import roles
+    from headcount.survey.families import families
+    from headcount.survey.survey import survey
     from headcount.text.sentence import Pair, Sentence
-    from headcount.wiring.head_mask import head_mask
     from headcount.wiring.taps import tap
-    from headcount.wiring.valves import valve
+    from headcount.wiring.valves import head_mask, valve
 
 __all__ = [
     "Column",
@@ -75,31 +74,31 @@ __all__ = [
 
 #: Where each public name lives.
 _HOMES = {
-    "Column": "headcount.columns",
-    "Head": "headcount.heads",
-    "HeadTable": "headcount.table",
+    "Column": "headcount.records.columns",
+    "Head": "headcount.records.heads",
+    "HeadTable": "headcount.records.table",
     "HeadcountError": "headcount.errors",
     "Pair": "headcount.text.sentence",
-    "Probe": "headcount.probes.trained",
-    "Run": "headcount.run",
+    "Probe": "headcount.probing.parse",
+    "Run": "headcount.records.run",
     "Sentence": "headcount.text.sentence",
-    "Subject": "headcount.subject",
+    "Subject": "headcount.models.subject",
     "add_gates": "headcount.pruning.trainer",
-    "compare": "headcount.compare_models",
-    "families": "headcount.families",
-    "head_mask": "headcount.wiring.head_mask",
-    "heal": "headcount.pruning.heal",
+    "compare": "headcount.compare.compare",
+    "families": "headcount.survey.families",
+    "head_mask": "headcount.wiring.valves",
+    "heal": "headcount.pruning.learn",
     "learn_gates": "headcount.pruning.learn",
     "load": "headcount.models.load",
-    "plot": "headcount.plot",
-    "probe": "headcount.probe",
+    "plot": "headcount.report.plot",
+    "probe": "headcount.probing.probe",
     "prune": "headcount.pruning.remove",
-    "prune_heads": "headcount.pruning.prune_heads",
-    "report": "headcount.report.report",
-    "roles": "headcount.roles",
-    "score": "headcount.score",
-    "show": "headcount.show",
-    "survey": "headcount.survey",
+    "prune_heads": "headcount.pruning.remove",
+    "report": "headcount.report.page",
+    "roles": "headcount.survey.roles",
+    "score": "headcount.importance.score",
+    "show": "headcount.report.show",
+    "survey": "headcount.survey.survey",
     "tap": "headcount.wiring.taps",
     "tasks": "headcount.tasks",
     "valve": "headcount.wiring.valves",
@@ -108,7 +107,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from headcount.provenance import version
+        from headcount.records.provenance import version
 
         return version()
     if name not in _HOMES:
@@ -124,7 +123,7 @@ def __dir__() -> list[str]:
 
 
 class _Facade(ModuleType):
-    """This package: importing headcount.survey, the module, must not hide hc.survey, its verb."""
+    """This package: a module of the same name must not hide a verb, e.g. hc.survey."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

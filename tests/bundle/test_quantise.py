@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from headcount.bundle.quantise import pack, unpack
+from headcount.bundle.packed import pack, unpack
 from headcount.errors import ModelError
 
 

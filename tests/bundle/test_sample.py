@@ -12,7 +12,7 @@ import pytest
 from bundle.ud_validator import Tree, faults, mentions, read
 
 from headcount.bundle import sample
-from headcount.bundle.sample.derive import derived
+from headcount.bundle.sample.read import derived
 from headcount.errors import UsageError
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Pair
@@ -111,7 +111,7 @@ def test_translations_are_german_and_all_different() -> None:
 @pytest.mark.parametrize("name", derived())
 def test_a_derived_file_is_up_to_date(name: str) -> None:
     kept = sample.path(name).read_text(encoding="utf8")
-    assert kept == derived()[name], "run `python -m headcount.bundle.sample.derive`"
+    assert kept == derived()[name], "run `python -m headcount.bundle.sample.read`"
 
 
 def test_the_files_are_the_source_and_what_follows_from_it() -> None:

@@ -13,7 +13,7 @@ from headcount.bundle import sample
 from headcount.bundle.packed import PACKED, unpacked
 from headcount.errors import ModelError
 from headcount.models.load import load
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text import encode, intake_of
 from headcount.wiring import tap
 

@@ -9,12 +9,12 @@ import pytest
 from subjects import save
 from typer.testing import CliRunner
 
-from headcount.cli.bench_results import read_results, told
+from headcount.cli.bench import read_results, told
 from headcount.cli.main import app
-from headcount.heads import Head
 from headcount.models.load import load
-from headcount.pruning.even import even_heads
 from headcount.pruning.remove import prune
+from headcount.pruning.speed import even_heads
+from headcount.records.heads import Head
 
 QUICK = ["--batches", "1,2", "--lengths", "4", "--pairs", "6", "--device", "cpu"]
 
@@ -108,7 +108,7 @@ def test_too_few_pairs_are_refused_before_a_model_is_looked_for() -> None:
 def test_outside_the_repository_there_is_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headcount.cli.bench_results._found", lambda: None)
+    monkeypatch.setattr("headcount.cli.bench._found", lambda: None)
     code, out, _ = bench()
     assert code == 0
     assert "run headcount bench MODEL." in " ".join(out.split())

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headcount.cli.report_summary import summary
-from headcount.heads import Head
-from headcount.report.report import Report
-from headcount.run import FRAMES, Run
-from headcount.table import HeadTable
+from headcount.cli.report import summary
+from headcount.records.heads import Head
+from headcount.records.run import FRAMES, Run
+from headcount.records.table import HeadTable
+from headcount.report.page import Report
 
 Command = Callable
 Saved = Callable[[str], Path]
@@ -128,7 +128,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("headcount.atomic.write_all", full)
+    monkeypatch.setattr("headcount.records.files.write_all", full)
     ended = headcount("report", "nan")
     assert ended.code == 1
     assert "the disk is full" in ended.err

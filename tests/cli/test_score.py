@@ -12,10 +12,10 @@ from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.journal import Journal
 from headcount.models.load import load
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.journal import Journal
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 from headcount.wiring import valve
 
 Saved = Callable[[str], Path]

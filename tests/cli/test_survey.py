@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 
 ROOT = Path(__file__).parents[2]
 TEXT = "The old ferry leaves at noon, and nobody is ever late.\n\nRain.\nTwo crows argued.\n"
@@ -457,7 +457,7 @@ SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from importlib import import_module
-passing = import_module("headcount.stages.passing")
+passing = import_module("headcount.survey.passes")
 counted = passing.check_numbers
 def slow(*words):
     counted(*words)

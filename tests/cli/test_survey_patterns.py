@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from headcount.patterns.kinds import PATTERNS
+from headcount.survey.pattern_network import PATTERNS
 
 Command = Callable
 Saved = Callable[[str], Path]

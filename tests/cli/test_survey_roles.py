@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from headcount.bundle import sample
-from headcount.run import FRAMES, Run
+from headcount.records.run import FRAMES, Run
 
 Command = Callable  # see conftest.py
 Saved = Callable[[str], Path]

@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from headcount import tasks
-from headcount.cli import task_option
-from headcount.cli.task_option import KEYS, TaskSpec, parse_task, read_task, read_task_file
+from headcount.cli import inputs as task_option
+from headcount.cli.inputs import KEYS, TaskSpec, parse_task, read_task, read_task_file
 from headcount.errors import InputError, UsageError
 
 

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import headcount as hc
 from headcount.cli.main import app
-from headcount.compare.changes import Changes
 from headcount.compare.likeness import cosines, divergences
+from headcount.compare.runs import Changes
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text import encode, intake_of
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Sentence

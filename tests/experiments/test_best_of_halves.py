@@ -10,9 +10,10 @@ import pytest
 from experiments.disabling.best_of_halves import best_of_halves, detectable_gain
 from headcount import stats, tasks
 from headcount.errors import UsageError
-from headcount.sweeps import Intervention, Sweep
-from headcount.tasks.confusion import ACCURACY
-from headcount.tasks.outcome import Outcome
+from headcount.importance.sweep.interventions import Intervention
+from headcount.importance.sweep.sweep import Sweep
+from headcount.tasks.classification import ACCURACY
+from headcount.tasks.task import Outcome
 
 
 def made(right: np.ndarray, base: np.ndarray) -> Sweep:

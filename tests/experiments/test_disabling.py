@@ -14,8 +14,8 @@ from experiments.disabling.draw import draw
 from experiments.disabling.findings import findings
 from experiments.disabling.measure import interventions
 from experiments.disabling.page import table
-from headcount.exact_json import to_strict
-from headcount.sweeps import sweep
+from headcount.importance.sweep.sweep import sweep
+from headcount.records.files import to_strict
 
 WORDS = ["the cat sat on the mat", "a dog ran", "rain fell all day", "it was late and the dog ran"]
 

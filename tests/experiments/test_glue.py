@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 import headcount as hc
 from headcount.errors import HeadcountError, InputError, ModelError, UsageError
-from headcount.journal import Journal
+from headcount.records.journal import Journal
 from headcount.tasks import Labelled, classification
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import headcount as hc
-from headcount.exact_json import to_strict
+from headcount.records.files import to_strict
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))

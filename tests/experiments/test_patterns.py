@@ -13,7 +13,7 @@ from experiments.patterns.heads import FAMILY
 from experiments.patterns.judged import passes, score, told
 from experiments.patterns.looked_at import looked_at
 from experiments.patterns.store import read_maps, write_maps
-from headcount.patterns.kinds import PATTERNS
+from headcount.survey.pattern_network import PATTERNS
 
 
 @pytest.fixture(scope="module")

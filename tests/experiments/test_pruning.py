@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from headcount.heads import Head
+from headcount.records.heads import Head
 from headcount.wiring.valves import valve
 
 ROOT = Path(__file__).parents[2]

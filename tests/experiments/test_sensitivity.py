@@ -12,8 +12,8 @@ from small_tasks import PAIRS
 from experiments.importance.sensitivity import first_to_fall, sensitivity
 from headcount import tasks
 from headcount.errors import UnknownHead, UsageError
-from headcount.heads import Head
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring import valve
 
 

@@ -16,8 +16,8 @@ from transformers import MarianTokenizer
 from transformers.models.marian.modeling_marian import shift_tokens_right
 
 from headcount.errors import InputError
-from headcount.heads import Head
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring import valve
 
 ROOT = Path(__file__).parents[2]

@@ -12,15 +12,13 @@ from small_tasks import KINDS, TEXTS
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
-from headcount.importance.ablation import ablation
-from headcount.importance.best_single_heads import best_single_heads
-from headcount.importance.costs import costs_of
-from headcount.importance.interrupted import Interrupted
-from headcount.importance.set_costs import set_costs
-from headcount.journal import Journal
-from headcount.subject import Subject
-from headcount.sweeps import others, single_heads, sweep
-from headcount.table import HeadTable
+from headcount.importance.ablation import ablation, best_single_heads, costs_of, set_costs
+from headcount.importance.examples import Interrupted
+from headcount.importance.sweep.interventions import others, single_heads
+from headcount.importance.sweep.sweep import sweep
+from headcount.models.subject import Subject
+from headcount.records.journal import Journal
+from headcount.records.table import HeadTable
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

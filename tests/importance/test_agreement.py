@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from headcount.columns import Column
 from headcount.errors import UsageError
-from headcount.heads import Head
 from headcount.importance.agreement import agreement, importance_columns
 from headcount.importance.gradient import GRADIENT
-from headcount.table import HeadTable
+from headcount.records.columns import Column
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
 
 HEADS = [Head(stack, layer, i) for stack in ("enc", "cross") for layer in (0, 1) for i in range(4)]
 RNG = np.random.default_rng(0)

@@ -11,15 +11,10 @@ from tiny_tokenizers import PAIRS
 
 from headcount import tasks
 from headcount.errors import InputError, UsageError
-from headcount.importance.dynamics import (
-    dynamics,
-    read_dynamics,
-    settling,
-    settling_in_words,
-)
 from headcount.importance.gradient import gradient
-from headcount.subject import Subject
-from headcount.table import HeadTable
+from headcount.importance.over_training import dynamics, read_dynamics, settling, settling_in_words
+from headcount.models.subject import Subject
+from headcount.records.table import HeadTable
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "translator" / "results"
 TASK = tasks.classification([(source, n % 2) for n, (source, _) in enumerate(PAIRS)])

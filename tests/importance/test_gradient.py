@@ -13,10 +13,10 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import HeadcountError, InputError, ModelError, UsageError
+from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
-from headcount.importance.interrupted import Interrupted
-from headcount.journal import Journal
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.journal import Journal
 from headcount.tasks.task import Task
 
 LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]

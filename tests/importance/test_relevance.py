@@ -15,12 +15,12 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
-from headcount.importance.interrupted import Interrupted
+from headcount.importance.examples import Interrupted
 from headcount.importance.relevance import relevance
-from headcount.journal import Journal
-from headcount.run import Run
-from headcount.subject import Subject
-from headcount.table import HeadTable
+from headcount.models.subject import Subject
+from headcount.records.journal import Journal
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 from headcount.tasks.task import Task
 
 LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]

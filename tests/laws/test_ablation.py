@@ -12,17 +12,13 @@ from surgery import answer, zeroed
 from tiny import INTERFACE, OUTSIDE, tiny_inputs
 from torch import Tensor
 
+from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
-from headcount.subject import Subject
 from headcount.text.batch import Batch, ready_batch
-from headcount.wiring import seam, valve
-from headcount.wiring.ablate import Instead, ablated, zero
-from headcount.wiring.course import course_of
-from headcount.wiring.donors import donors_of
-from headcount.wiring.encoder_once import EncoderOnce
-from headcount.wiring.means import means_of
-from headcount.wiring.shortcut import Shortcut
-from headcount.wiring.uniform import uniform
+from headcount.wiring import seam
+from headcount.wiring.ablation import Instead, ablated, donors_of, means_of, uniform, zero
+from headcount.wiring.shortcut import EncoderOnce, Shortcut, course_of
+from headcount.wiring.valves import valve
 
 #: Families with attention inside their layers in all the ways that there are.
 FAMILIES = [

@@ -9,7 +9,7 @@ from tiny import INTERFACE, tiny_inputs
 from torch.utils.checkpoint import checkpoint
 
 from headcount.errors import UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.wiring import valve
 
 FAMILIES = ["bert", "llama", "gpt2", "marian", "t5"]

@@ -14,9 +14,8 @@ from tiny_tokenizers import ENGLISH, PAIRS
 from torch import Tensor
 
 from headcount import tasks
-from headcount.importance.gradient import gradient
-from headcount.importance.slopes import slopes
-from headcount.subject import Subject
+from headcount.importance.gradient import gradient, slopes
+from headcount.models.subject import Subject
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

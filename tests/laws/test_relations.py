@@ -8,12 +8,10 @@ import pytest
 from tiny_subjects import encoder, translator, writer
 
 from headcount.bundle.sample import path
-from headcount.subject import Subject
-from headcount.survey import survey
-from headcount.tallies.questions import DIRECTIONS
-from headcount.tallies.relation_counts import RelationCounts
-from headcount.tallies.relation_figures import RelationTest
-from headcount.tallies.relations import Relations
+from headcount.models.subject import Subject
+from headcount.survey.survey import survey
+from headcount.survey.tallies.counts import RelationCounts, RelationTest
+from headcount.survey.tallies.relations import DIRECTIONS, Relations
 from headcount.text import Corpus, read_corpus
 
 SUBJECTS = {"enc": encoder(), "dec": writer(), "enc-dec": translator()}

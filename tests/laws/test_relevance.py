@@ -14,13 +14,11 @@ from tiny_subjects import classifier, encoder, filler, translator, writer
 from torch import Tensor
 
 from headcount import tasks
-from headcount.importance.predictions import explaining
-from headcount.importance.relevance import relevance
-from headcount.lrp.composite import RULES, rule_named
-from headcount.lrp.conservation import Flow
-from headcount.lrp.propagate import Relevance, traced
-from headcount.models.families.blocks import is_rms_norm
-from headcount.subject import Subject
+from headcount.importance.lrp.composite import RULES, rule_named
+from headcount.importance.lrp.propagate import Flow, Relevance, traced
+from headcount.importance.relevance import explaining, relevance
+from headcount.models.projections import is_rms_norm
+from headcount.models.subject import Subject
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

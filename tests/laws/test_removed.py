@@ -21,10 +21,10 @@ from tiny import (
 )
 
 from headcount.errors import UnsupportedModel
-from headcount.heads import Head
-from headcount.models.families.projections import FOREIGN
+from headcount.models.projections import FOREIGN
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring import valve
 
 T5_LIKE = SPECIALS | {"vocab_size": VOCAB, "d_model": HIDDEN, "d_kv": 8, "d_ff": 64}

@@ -13,9 +13,11 @@ from surgery import answer
 from tiny import INTERFACE, tiny_inputs
 
 from headcount.models.anatomy import anatomy_of
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text.batch import Batch
-from headcount.wiring import seam, tap, valve
+from headcount.wiring import seam
+from headcount.wiring.taps import tap
+from headcount.wiring.valves import valve
 
 
 def with_valve(subject: Subject) -> AbstractContextManager[Any]:

@@ -8,8 +8,8 @@ import torch
 from sightings import batch_of, draw_texts
 from tiny import INTERFACE
 
-from headcount.subject import Subject
-from headcount.survey import survey
+from headcount.models.subject import Subject
+from headcount.survey.survey import survey
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sightings import batch_of, draw_texts, table_of, tally_up
 from tiny import INTERFACE
 
-from headcount.subject import Subject
-from headcount.table import HeadTable
+from headcount.models.subject import Subject
+from headcount.records.table import HeadTable
 
 KINDS = {"bert": "enc", "albert": "enc", "llama": "dec", "gpt_oss": "dec", "marian": "enc-dec"}
 SUBJECTS = {family: Subject(INTERFACE[family]()) for family in KINDS}

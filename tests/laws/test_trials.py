@@ -11,12 +11,10 @@ import pytest
 import tiny_subjects
 from tiny_tokenizers import ENGLISH, PAIRS
 
-from headcount.trials.catalogue import run_trials
-from headcount.trials.copying import Copying
-from headcount.trials.needle import Needle
-from headcount.trials.pairs import Pairs
-from headcount.trials.repeats import Repeats
-from headcount.trials.sink import Sink
+from headcount.survey.passes import run_trials
+from headcount.survey.trials.alignment import Pairs, Sink
+from headcount.survey.trials.needle import Needle
+from headcount.survey.trials.repeats import Copying, Repeats
 
 WRITER, TRANSLATOR = tiny_subjects.writer("gpt2"), tiny_subjects.translator()
 LONG = [" ".join(ENGLISH)] * 4

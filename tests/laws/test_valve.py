@@ -8,8 +8,8 @@ from surgery import answer, zeroed
 from tiny import INTERFACE, tiny_inputs
 
 from headcount.errors import UnknownHead, UsageError
-from headcount.heads import Head
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring import valve
 
 FAMILIES = sorted(INTERFACE)

@@ -11,19 +11,16 @@ import pytest
 import tiny_subjects
 from tiny_tokenizers import ENGLISH, GERMAN
 
-from headcount.stages.passing import Manner, passed
-from headcount.subject import Subject
-from headcount.tallies.arguments import Arguments, Frames
-from headcount.tallies.coreference import Coreference
-from headcount.tallies.features import Features
-from headcount.tallies.links import Links
-from headcount.tallies.pronoun_choice import PronounChoice
-from headcount.tallies.rest_by_relation import RestByRelation
-from headcount.tallies.separator_row import SeparatorRow
-from headcount.tallies.tally import Tally
+from headcount.models.subject import Subject
+from headcount.survey.passes import Manner, passed
+from headcount.survey.tallies.coreference import Coreference, PronounChoice
+from headcount.survey.tallies.features import Features
+from headcount.survey.tallies.links import Arguments, Frames, Links
+from headcount.survey.tallies.rest_by_relation import RestByRelation
+from headcount.survey.tallies.surface import SeparatorRow
+from headcount.survey.tally import Tally
 from headcount.text.corpus import read_corpus
-from headcount.text.joined import spaced
-from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word
+from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word, spaced
 
 TAGS = ["NOUN", "VERB", "PRON", "PROPN", "DET"]
 RELATIONS = ["nsubj", "obj", "det", "amod"]

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from headcount.errors import UnsupportedModel
-from headcount.lrp.composite import rule_named
-from headcount.lrp.ledger import Cut, Ledger
-from headcount.lrp.tracer import Tracer
+from headcount.importance.lrp.composite import rule_named
+from headcount.importance.lrp.rule import Cut, Ledger
+from headcount.importance.lrp.trace import Tracer
 
 
 def back(

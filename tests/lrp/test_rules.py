@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headcount.lrp import rules
+from headcount.importance.lrp import rule, rules
 
 SHAPES = [(5,), (3, 5), (2, 3, 5)]
 
@@ -19,7 +19,7 @@ def drawn(*shape: int, seed: int = 0) -> Tensor:
 def test_dense_layers_keep_the_sum(shape: tuple[int, ...]) -> None:
     x, weight, bias = drawn(*shape), drawn(5, 4, seed=1), drawn(4, seed=2)
     told = drawn(*shape[:-1], 4, seed=3)
-    inputs, kept = rules.epsilon_dense(x, weight, bias, told)
+    inputs, kept = rule.epsilon_dense(x, weight, bias, told)
     assert kept is not None
     torch.testing.assert_close(inputs.sum(-1) + kept.sum(-1), told.sum(-1))
     torch.testing.assert_close(rules.ding_dense(x, weight, told).sum(-1), told.sum(-1))
@@ -61,10 +61,10 @@ def test_attention_keeps_the_sum_with_shared_keys() -> None:
     k, v = drawn(2, 2, 5, 6, seed=2), drawn(2, 2, 5, 6, seed=3)
     keys, values = (x.repeat_interleave(2, dim=1) for x in (k, v))
     weights = (q @ keys.mT).softmax(-1)
-    ours = rules.epsilon_attention(v, weights, told)
+    ours = rule.epsilon_attention(v, weights, told)
     assert ours.shape == v.shape
     torch.testing.assert_close(ours.sum(), told.sum())
-    apart = rules.epsilon_attention(values, weights, told)
+    apart = rule.epsilon_attention(values, weights, told)
     torch.testing.assert_close(ours, apart.unflatten(1, (2, 2)).sum(2))
     text = rules.ding_attention(q, k, v, weights, told)
     found = torch.stack([part.sum() for part in text]).sum()

@@ -11,10 +11,10 @@ import pytest
 from tiny import TINY
 
 from headcount.errors import UsageError
-from headcount.models import alone as room
-from headcount.models.alone import alone
+from headcount.models import dummy_forward as room
 from headcount.models.anatomy import anatomy_of
-from headcount.subject import Subject
+from headcount.models.dummy_forward import alone
+from headcount.models.subject import Subject
 from headcount.wiring import tap, valve
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.models.cache import cache_dir, is_model, model_dir, package_of, short_name
+from headcount.models.find import cache_dir, is_model, model_dir, package_of, short_name
 
 
 def test_the_user_chooses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from headcount.models.cache import is_model, model_dir
-from headcount.models.e5 import SHA256, bert_weights
+from headcount.models.find import SHA256, bert_weights, is_model, model_dir
 
 onnx = pytest.importorskip("onnx")
 

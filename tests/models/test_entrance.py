@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headcount.models.entrance import entering
-from headcount.models.families.outside import Family
+from headcount.models.outside import Family, entering
 
 
 class Linear(nn.Module):

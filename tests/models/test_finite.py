@@ -7,8 +7,7 @@ import torch
 from tiny import TINY
 
 from headcount.errors import ModelError
-from headcount.models.finite import check_finite, refuse_nan
-from headcount.subject import Subject
+from headcount.models.subject import Subject, check_finite, refuse_nan
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

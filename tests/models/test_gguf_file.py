@@ -11,9 +11,8 @@ import torch
 from tiny import TINY
 
 from headcount.errors import ModelError
-from headcount.models.gguf_file import reading_gguf
-from headcount.models.load import load
-from headcount.subject import Subject
+from headcount.models.load import load, reading_gguf
+from headcount.models.subject import Subject
 
 gguf = pytest.importorskip("gguf")
 

@@ -16,7 +16,7 @@ from tiny import TINY
 
 from headcount.errors import ModelError, UsageError
 from headcount.models.load import load
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tiny_tokenizers import wordpiece
 
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models.load import load
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import transformers
 from tiny import ENCODER, OUTSIDE, TINY, VOCAB
 from transformers import PreTrainedModel
 
+from headcount import models as families
 from headcount.errors import UnsupportedModel
-from headcount.models import families, outside
+from headcount.models import outside
 from headcount.models.anatomy import Site, anatomy_of
-from headcount.models.families.outside import REFUSED, Family
-from headcount.models.outside import family_of, outside_sites
+from headcount.models.outside import REFUSED, Family, family_of, outside_sites
 
 DECODERS = ["bloom", "codegen", "falcon", "gpt_neo", "gpt_neox_japanese", "gptj", "mpt"]
 DECODERS += ["openai_gpt", "xglm"]

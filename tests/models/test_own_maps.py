@@ -7,7 +7,7 @@ import torch
 from tiny import OUTSIDE, TINY, tiny_inputs
 
 from headcount.errors import UnsupportedModel
-from headcount.models.own_maps import own_maps
+from headcount.models.dummy_forward import own_maps
 
 
 def test_each_stack_of_a_translator_has_its_maps() -> None:

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from tiny import TINY
 
-from headcount.bundle.quantise import pack, unpack
+from headcount.bundle.packed import pack, unpack
 from headcount.errors import ModelError
 from headcount.models.load import load
 

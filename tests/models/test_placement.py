@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headcount.errors import UsageError
-from headcount.models.placement import pick_device, pick_dtype
+from headcount.models.load import pick_device, pick_dtype
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, cuda: int, mps: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub.utils import are_progress_bars_disabled
 from transformers.utils import logging as voice
 
-from headcount.models.quiet import quiet
+from headcount.models.guards import quiet
 
 
 def settings() -> tuple[object, ...]:

@@ -7,7 +7,7 @@ import torch
 from tiny import TINY
 from transformers import PreTrainedModel
 
-from headcount.models.rest import at_rest
+from headcount.models.guards import at_rest
 
 
 def draw_and_break(model: PreTrainedModel) -> None:

@@ -9,9 +9,9 @@ from tiny import TINY
 from tiny_tokenizers import BUILDERS
 
 from headcount.models.find import Found
+from headcount.models.guards import quiet
 from headcount.models.hub import options_for
-from headcount.models.quiet import quiet
-from headcount.models.tokenizer import open_tokenizer
+from headcount.models.load import open_tokenizer
 
 
 def opened(folder: Path) -> tuple[object, list[str]]:

@@ -9,9 +9,9 @@ from tiny import INTERFACE, TINY, tiny_inputs
 from tiny_subjects import encoder
 
 from headcount.errors import ModelError
+from headcount.models.subject import Subject
 from headcount.models.twin import random_twin
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
 
 FAMILIES = ["bert", "gpt2", "llama", "marian", "bart", "t5", "albert", "gpt_oss"]
 

@@ -8,7 +8,7 @@ import pytest
 from tiny import TINY
 
 from headcount.errors import ModelError
-from headcount.models.weights import check_files, check_names
+from headcount.models.explain import check_files, check_names
 
 
 def told(missing: list[str] = (), extra: list[str] = ()) -> dict[str, Any]:  # type: ignore[assignment]

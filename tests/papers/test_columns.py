@@ -11,8 +11,8 @@ import pytest
 from sightings import SEPARATOR, batch_of, draw_texts, table_of, tally_up
 from tiny import INTERFACE
 
-from headcount.heads import Head
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring import tap
 
 TEXTS = draw_texts(9, seed=4)

@@ -9,9 +9,8 @@ import pytest
 import torch
 from trees import batch_of, side_of, sighting_of, site
 
-from headcount.tallies.coreference import Coreference
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.survey.tallies.coreference import Coreference
+from headcount.text.sentence import Sentence, Span, Word, spaced
 from headcount.text.words import Words
 
 HEADS = 3

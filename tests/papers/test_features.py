@@ -11,14 +11,11 @@ import scipy.stats
 import torch
 from trees import batch_of, site
 
-from headcount.tallies.arguments import Arguments
-from headcount.tallies.feature import FEATURES, NEGATIONS
-from headcount.tallies.features import Features
-from headcount.tallies.link_tally import LinkTally
-from headcount.tallies.links import Links
-from headcount.text.joined import spaced
-from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word
-from headcount.text.side import Side
+from headcount.survey.tallies.features import Features
+from headcount.survey.tallies.links import Arguments, Links, LinkTally
+from headcount.survey.tally import FEATURES, NEGATIONS
+from headcount.text.batch import Side
+from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced
 from headcount.text.words import Words
 from headcount.wiring.sighting import Sighting
 

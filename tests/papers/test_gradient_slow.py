@@ -14,9 +14,9 @@ from tiny_tokenizers import PAIRS
 from torch import Tensor, nn
 
 from headcount import tasks
-from headcount.heads import Head
 from headcount.importance.gradient import gradient
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.tasks.task import Task
 
 LABELLED = [(source, number % 3) for number, (source, _) in enumerate(PAIRS)]

@@ -9,10 +9,9 @@ import pytest
 import tiny_subjects
 from tiny_tokenizers import ENGLISH
 
-from headcount.subject import Subject
-from headcount.trials.noop import NOOP_LAYERS, NoOp
-from headcount.trials.objective import loss_per_target, objective_of
-from headcount.wiring.weights_gradient import weights_gradient
+from headcount.models.subject import Subject
+from headcount.survey.trials.noop import NOOP_LAYERS, NoOp, loss_per_target, objective_of
+from headcount.wiring.gradients import weights_gradient
 
 SUBJECTS = {"enc": tiny_subjects.filler(), "dec": tiny_subjects.writer("llama")}
 

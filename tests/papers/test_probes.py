@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from probe_examples import HEADS, example, vectors
 
-from headcount.probes.build import fresh
-from headcount.probes.distance_scores import DistanceScores
-from headcount.probes.example import Example
-from headcount.probes.settings import settings_for
-from headcount.probes.train import train
+from headcount.probing.data import Example, settings_for
+from headcount.probing.fitting import train
+from headcount.probing.scorers import DistanceScores, fresh
 
 SENTENCES = [example(words, seed) for seed, words in enumerate((4, 1, 6, 3, 5))]
 Weights = dict[str, np.ndarray]
@@ -102,7 +100,7 @@ def test_training_as_the_authors(kind: str, convention: str) -> None:
 
 @pytest.mark.parametrize("shifted", [True, False])
 def test_scores_of_distances(shifted: bool) -> None:
-    from headcount.probes.batch import batch_of
+    from headcount.probing.data import batch_of
 
     one, table = SENTENCES[2], vectors()
     scorer = DistanceScores(table, seed=3, shifted=shifted, hidden=8)

@@ -1,7 +1,7 @@
 """Relevance again, from its definitions: every contribution written out in explicit matrices.
 
 A two-layer BERT is run by hand in float64; each rule then goes back through it step by step, with
-Jacobians from autograd and sums in einsum. What `headcount.lrp` does in one backward must agree.
+Jacobians from autograd and sums in einsum. What `importance.lrp` does in one backward must agree.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tiny import TINY, tiny_inputs
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
-from headcount.lrp import rules
-from headcount.lrp.composite import rule_named
-from headcount.lrp.propagate import traced
-from headcount.subject import Subject
+from headcount.importance.lrp import rules
+from headcount.importance.lrp.composite import rule_named
+from headcount.importance.lrp.propagate import traced
+from headcount.models.subject import Subject
 
 HEADS = 4
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from headcount import stats
-from headcount.stats.correlation import correlate, correlate_weighted
+from headcount.stats.agreement import correlate, correlate_weighted
 
 DRAWS = 500
 SEED = 11

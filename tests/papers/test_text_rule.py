@@ -10,11 +10,11 @@ from torch import Tensor
 
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.predictions import explaining
-from headcount.lrp import rules
-from headcount.lrp.composite import Default, rule_named
-from headcount.lrp.propagate import traced
-from headcount.lrp.rule import Attending, Rule, WithBias
+from headcount.importance.lrp import rules
+from headcount.importance.lrp.composite import Default, rule_named
+from headcount.importance.lrp.propagate import traced
+from headcount.importance.lrp.rule import Attending, Rule, WithBias
+from headcount.importance.relevance import explaining
 from headcount.models.load import load
 
 

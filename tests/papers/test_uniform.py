@@ -16,11 +16,10 @@ from surgery import answer
 from tiny import INTERFACE, tiny_inputs
 from torch import Tensor, nn
 
-from headcount.heads import Head
+from headcount.models.subject import Subject
 from headcount.models.switch import register, switched
-from headcount.subject import Subject
-from headcount.wiring.ablate import ablated
-from headcount.wiring.uniform import uniform
+from headcount.records.heads import Head
+from headcount.wiring.ablation import ablated, uniform
 
 FAMILIES = ["bert", "gpt2", "llama", "gemma3", "marian", "t5", "modernbert"]
 

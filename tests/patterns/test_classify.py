@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headcount.errors import InputError, UsageError
-from headcount.patterns.classify import check_judge, classify
+from headcount.survey.patterns import check_judge, classify
 
 JUDGES = ["network", "rule"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from headcount.patterns.picture import SIDE, pictures, shrink
+from headcount.survey.pattern_network import SIDE, pictures, shrink
 
 
 def test_areas_share_out_every_token() -> None:

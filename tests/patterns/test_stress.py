@@ -6,7 +6,7 @@ import pytest
 import torch
 from patterns.shapes import KINDS, SIZES, Shape, shapes
 
-from headcount.patterns.classify import Judge, classify
+from headcount.survey.patterns import Judge, classify
 
 JUDGES: list[Judge] = ["network", "rule"]
 #: Maps of 8 and 12 tokens have room for little: a text of three tokens is hardly a square.

@@ -9,8 +9,8 @@ from tiny_subjects import encoder, translator
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.patterns.kinds import COLUMNS, PATTERNS
-from headcount.patterns.shares import layer_shares
+from headcount.survey.pattern_network import COLUMNS, PATTERNS
+from headcount.survey.patterns import layer_shares
 
 NAMES = [column.name for column in COLUMNS]
 TEXTS = [

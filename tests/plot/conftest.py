@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from report_runs import THREE, heads_of, made_run, made_table
 
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 
 SHARES = ("previous", "self", "separator", "first", "punctuation", "relevance")
 FEATURES = ("noun", "verb", "pronoun", "subject", "object", "negation", "separator", "first")

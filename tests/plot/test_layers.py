@@ -10,7 +10,7 @@ import pytest
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.run import Run
+from headcount.records.run import Run
 
 
 def test_positions_show_every_head_and_the_means_of_layers(full: Path) -> None:

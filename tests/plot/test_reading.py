@@ -11,7 +11,7 @@ import pytest
 
 import headcount as hc
 from headcount.errors import HeadcountError, RunError, UsageError
-from headcount.run import Run
+from headcount.records.run import Run
 
 LACKS: list[tuple[Callable[..., Any], str]] = [
     (hc.plot.head_grids, "no column 'relevance'.*--by relevance"),

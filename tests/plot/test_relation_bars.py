@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 
 import headcount as hc
-from headcount.run import Run
+from headcount.records.run import Run
 
 
 def bars(panel: Axes, name: str) -> list[float]:

@@ -10,8 +10,8 @@ from report_runs import THREE, made_curve
 
 import headcount as hc
 from headcount.errors import HeadcountError, UsageError
-from headcount.plot.style import SERIES, role_marker
-from headcount.report.look import LOOKS
+from headcount.report.parts.look import LOOKS
+from headcount.report.plot.figure import SERIES, role_marker
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])

@@ -10,7 +10,7 @@ from report_runs import made_exhibit
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
-from headcount.exhibits import read_exhibits
+from headcount.records.exhibits import read_exhibits
 
 
 def test_a_line_is_as_dark_as_the_weight(full: Path) -> None:

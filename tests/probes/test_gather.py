@@ -8,12 +8,9 @@ from tiny_subjects import encoder, translator, writer
 from trees import tree
 
 from headcount.errors import InputError, UsageError
-from headcount.probes.gather import gather
-from headcount.probes.layout import placed
-from headcount.probes.room import Room
-from headcount.probes.settings import settings_for
-from headcount.probes.vectors import OwnVectors
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.probing.data import Room, gather, placed, settings_for
+from headcount.probing.vectors import OwnVectors
 from headcount.text import Sentence, encode, intake_of, read_corpus, word_maps_with_specials
 from headcount.wiring import tap
 

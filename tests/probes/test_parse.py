@@ -6,11 +6,11 @@ import pytest
 from probe_examples import HEADS, example, vectors
 
 from headcount.errors import InputError, UsageError
-from headcount.heads import Head
-from headcount.probes.batch import batch_of
-from headcount.probes.build import fresh
-from headcount.probes.parse import explained, parsed
-from headcount.probes.plain_words import plain_sentence
+from headcount.probing.data import batch_of
+from headcount.probing.parse import explained, parsed
+from headcount.probing.scorers import fresh
+from headcount.records.heads import Head
+from headcount.text.parsers import plain_sentence
 
 PROBED = [Head("enc", 0, index) for index in range(HEADS)]
 ONE = example(5, 4)

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from probe_examples import HEADS, example, vectors
 
-from headcount.heads import Head
-from headcount.probes.batch import batch_of
-from headcount.probes.build import fresh
-from headcount.probes.reliance import reliance
+from headcount.probing.data import batch_of
+from headcount.probing.parse import reliance
+from headcount.probing.scorers import fresh
+from headcount.records.heads import Head
 
 PROBED = [Head("enc", 0, index) for index in range(HEADS)]
 EXAMPLES = [example(words, seed) for seed, words in enumerate((4, 2, 6, 3))]

@@ -7,11 +7,9 @@ import torch
 from probe_examples import HEADS, example, vectors
 
 from headcount.errors import UsageError
-from headcount.probes.attention_scores import AttentionScores
-from headcount.probes.batch import batch_of, in_order, shuffled
-from headcount.probes.build import fresh
-from headcount.probes.distance_scores import distances
-from headcount.probes.train import allowed, loss_of
+from headcount.probing.data import batch_of, in_order, shuffled
+from headcount.probing.fitting import allowed, loss_of
+from headcount.probing.scorers import AttentionScores, distances, fresh
 
 KINDS = [("attention", False), ("words", False), ("words", True), ("distances", True)]
 

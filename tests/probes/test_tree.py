@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from headcount.probes.tree import best_tree
+from headcount.probing.parse import best_tree
 
 
 def is_tree(heads: tuple[int, ...]) -> bool:

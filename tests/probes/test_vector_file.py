@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.probes.vector_file import read_vectors
+from headcount.probing.vectors import read_vectors
 
 
 def test_text_as_glove_and_word2vec_write_it(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from headcount.errors import UsageError
 from headcount.models.load import load
+from headcount.models.subject import Subject
 from headcount.models.switch import switched
 from headcount.pruning.costs import costs_of
-from headcount.pruning.remove import prune
-from headcount.pruning.trial_inputs import trial_inputs
-from headcount.subject import Subject
+from headcount.pruning.remove import prune, trial_inputs
 
 FAMILIES = (
     *("bert", "roberta", "distilbert", "albert", "modernbert", "vit", "gpt2", "gpt_neox", "opt"),

@@ -8,11 +8,10 @@ from surgery import answer
 from tiny import TINY, tiny_inputs
 
 from headcount.errors import UsageError
-from headcount.pruning.fold import pruned_by
-from headcount.pruning.gates import Gates, gated
+from headcount.models.subject import Subject
+from headcount.pruning.gates import Gates, gated, pruned_by
 from headcount.pruning.learn import learn_gates
-from headcount.pruning.units import units_of
-from headcount.subject import Subject
+from headcount.pruning.order import units_of
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "albert", "t5"])

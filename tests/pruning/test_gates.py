@@ -7,10 +7,8 @@ import torch
 from tiny_subjects import encoder
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.pruning.concrete import is_open, p_one, p_open
-from headcount.pruning.gates import Gates, gated
-from headcount.pruning.objective import Price, Target
+from headcount.pruning.gates import Gates, Price, Target, gated, is_open, p_one, p_open
+from headcount.records.heads import Head
 from headcount.wiring.valves import valve
 
 HEADS = [Head("enc", layer, index) for layer in range(2) for index in range(4)]

@@ -13,11 +13,10 @@ from tiny_subjects import classifier, filler
 
 from headcount import tasks
 from headcount.errors import UsageError
-from headcount.pruning.heal import heal
-from headcount.pruning.loss import TaskLoss
+from headcount.models.subject import Subject
+from headcount.pruning.learn import heal, scratch
+from headcount.pruning.recipe import TaskLoss
 from headcount.pruning.remove import prune
-from headcount.pruning.scratch import scratch
-from headcount.subject import Subject
 from headcount.tasks.task import Task
 
 QUICK: dict[str, Any] = {"steps": 12, "batch_size": 3, "lr": 1e-3, "log_every": 3}

@@ -10,17 +10,12 @@ import torch
 from tiny import TINY
 
 from headcount.errors import UsageError
-from headcount.exact_json import to_strict
-from headcount.pruning import part_times as clock
-from headcount.pruning.costs import Costs
-from headcount.pruning.interleave import interleaved
-from headcount.pruning.latency import latency
-from headcount.pruning.part_times import part_times
-from headcount.pruning.remove import prune
-from headcount.pruning.speed import speed_of
-from headcount.pruning.speed_report import SpeedReport
-from headcount.pruning.trial_inputs import trial_inputs
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.pruning import costs as clock
+from headcount.pruning.costs import Costs, part_times
+from headcount.pruning.remove import prune, trial_inputs
+from headcount.pruning.speed import SpeedReport, interleaved, latency, speed_of
+from headcount.records.files import to_strict
 
 WHOLE = Costs(
     parameters=100,

@@ -21,9 +21,9 @@ from tiny_subjects import classifier, writer
 from headcount import tasks
 from headcount.errors import ModelError, RunError, UsageError
 from headcount.models.load import load
+from headcount.models.subject import Subject
+from headcount.pruning.gates import Price
 from headcount.pruning.learn import Learned, gates_for, learn_gates
-from headcount.pruning.objective import Price
-from headcount.subject import Subject
 from headcount.tasks.task import Task
 from headcount.wiring.valves import valve
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.pruning.named import named_heads
+from headcount.pruning.remove import named_heads
+from headcount.records.heads import Head
 
 KNOWN = [Head(stack, layer, index) for stack in ("enc",) for layer in (0, 1) for index in (0, 1, 2)]
 WANTED = [Head("enc", 0, 1), Head("enc", 1, 2)]

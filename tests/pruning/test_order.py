@@ -8,12 +8,11 @@ import pytest
 from tiny import GROUPED, TINY, row
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.pruning.candidates import candidates, spared, worth_of
-from headcount.pruning.counts import removed_counts
-from headcount.pruning.keep import keeps
-from headcount.pruning.order import ordered, random_scores
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.pruning.cut import keeps
+from headcount.pruning.order import candidates, ordered, random_scores, spared, worth_of
+from headcount.pruning.plan import removed_counts
+from headcount.records.heads import Head
 
 HEADS = [Head("enc", layer, index) for layer in range(3) for index in range(4)]
 UNITS = [(head,) for head in HEADS]

@@ -10,9 +10,8 @@ from surgery import answer
 from tiny import TINY, tiny_inputs
 
 from headcount.errors import UnknownHead, UsageError
-from headcount.pruning.prune_heads import prune_heads
-from headcount.pruning.remove import prune
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.pruning.remove import prune, prune_heads
 
 
 def test_the_model_itself_is_cut() -> None:

@@ -11,10 +11,10 @@ from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
 
 from headcount.errors import HeadcountError, ModelError, UnknownHead, UnsupportedModel, UsageError
-from headcount.heads import Head
 from headcount.models.anatomy import anatomy_of
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
+from headcount.records.heads import Head
 
 
 def bert() -> Subject:

@@ -8,17 +8,16 @@ from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.errors import UsageError
-from headcount.heads import Head
+from headcount.importance.sweep.interventions import Intervention
+from headcount.importance.sweep.sweep import Sweep
 from headcount.pruning.curve import point_name
 from headcount.pruning.order import Order
-from headcount.pruning.points import point_of, points_in_words
-from headcount.pruning.search import loss_bounds, search
-from headcount.stats.paired_shares import paired_share_interval
-from headcount.sweeps import Intervention, Sweep
-from headcount.tasks.confusion import ACCURACY
-from headcount.tasks.metric import Metric
-from headcount.tasks.outcome import Outcome
-from headcount.tasks.token_loss import MEAN_LOSS
+from headcount.pruning.plan import loss_bounds, point_of, points_in_words, search
+from headcount.records.heads import Head
+from headcount.stats.paired import paired_share_interval
+from headcount.tasks.classification import ACCURACY
+from headcount.tasks.comparison import Metric
+from headcount.tasks.task import MEAN_LOSS, Outcome
 
 TASK = tasks.classification([(text, 0) for text in ENGLISH])
 ORDER = Order("made", "all", tuple((Head("enc", 0, place),) for place in range(3)))

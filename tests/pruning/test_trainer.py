@@ -13,8 +13,8 @@ from tiny import TINY
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from headcount.errors import UsageError
+from headcount.models.subject import Subject
 from headcount.pruning.trainer import add_gates
-from headcount.subject import Subject
 
 
 def rows() -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import torch
 
 from headcount import tasks
 from headcount.importance.gradient import gradient
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.tasks.task import Task
 
 HERE = Path(__file__).parent

@@ -13,12 +13,11 @@ import torch
 from sightings import table_of, tally_up
 from torch import Tensor
 
-from headcount.subject import Subject
-from headcount.survey import survey
-from headcount.tallies.confidence import Confidence
-from headcount.tallies.divergence import Divergence
-from headcount.text.batch import Batch
-from headcount.text.side import Side
+from headcount.models.subject import Subject
+from headcount.survey.survey import survey
+from headcount.survey.tallies.divergence import Divergence
+from headcount.survey.tallies.surface import Confidence
+from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 
 HERE = Path(__file__).parent

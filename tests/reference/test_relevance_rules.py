@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headcount.lrp import rules
+from headcount.importance.lrp import rules
 
 FIGURES = Path(__file__).parent / "voita_relevance.npz"
 

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from headcount.subject import Subject
-from headcount.survey import survey
-from headcount.tallies.pointing import most_attended
-from headcount.tallies.relation_figures import RelationTest
-from headcount.tallies.relations import CLARKS_OFFSETS, Relations
+from headcount.models.subject import Subject
+from headcount.survey.survey import survey
+from headcount.survey.tallies.counts import RelationTest
+from headcount.survey.tallies.relations import CLARKS_OFFSETS, Relations, most_attended
 from headcount.text import Sentence, Word
-from headcount.text.joined import spaced
+from headcount.text.sentence import spaced
 
 HERE = Path(__file__).parent
 ITEMS: list[dict[str, Any]] = json.loads((HERE / "inputs.json").read_text())["own_single"]

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text import Sentence, Word, encode, with_specials, word_maps, word_maps_with_specials
-from headcount.text.joined import spaced
-from headcount.text.side import Side, bare_side
+from headcount.text.batch import Side, bare_side
+from headcount.text.sentence import spaced
 from headcount.text.words import Rows, Words
 
 HERE = Path(__file__).parent

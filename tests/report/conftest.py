@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from report_runs import HOSTILE, THREE, made_exhibit, made_run
 
-from headcount.report import write_page
+from headcount.report.page import write_page
 
 SOURCE = ["<s>", "the", "old", "mill", "stands", "still", "now", "</s>"]
 TARGET = ["<pad>", "die", "alte", "Mühle", "steht", "</s>"]

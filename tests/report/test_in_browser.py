@@ -13,12 +13,12 @@ import pytest
 from browsers import eventually
 from report_runs import ENCODER, HOSTILE, THREE, made_curve, made_exhibit, made_run, made_table
 
-from headcount.exhibits import read_exhibits
-from headcount.heads import parse_head
-from headcount.report import write_page
-from headcount.run import Run
-from headcount.table import HeadTable
-from headcount.tokens import visible_token
+from headcount.records.exhibits import read_exhibits
+from headcount.records.heads import parse_head
+from headcount.records.rendering import visible_token
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.report.page import write_page
 
 Visit = Callable[..., Any]
 

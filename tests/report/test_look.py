@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scripts_of import script
 
-from headcount.report.look import LOOKS
-from headcount.roles.kinds import KINDS
+from headcount.report.parts.look import LOOKS
+from headcount.survey.roles.role import KINDS
 
 NAMED = [role for role in LOOKS if role not in ("none", "other")]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.report.packing import pack, unpack
+from headcount.report.parts.numbers import pack, unpack
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -13,9 +13,8 @@ import pytest
 from report_runs import ENCODER, HOSTILE, THREE, made_exhibit, made_run, made_table
 
 from headcount.errors import RunError, UsageError
-from headcount.report import write_page
-from headcount.report.page import MODULES, page_html, script, style
-from headcount.report.source import Source, read_source
+from headcount.report.page import MODULES, page_html, script, style, write_page
+from headcount.report.parts.numbers import Source, read_source
 
 ASSETS = Path(__file__).parents[2] / "src" / "headcount" / "report" / "assets"
 

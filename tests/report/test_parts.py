@@ -9,15 +9,10 @@ import pandas as pd
 import pytest
 from report_runs import ENCODER, THREE, made_curve, made_pairs, made_relations, made_run, made_table
 
-from headcount.report.column_part import column_part
-from headcount.report.compare_part import compare_part
-from headcount.report.curve_part import could_go, curve_part
-from headcount.report.data import page_data
-from headcount.report.packed_column import packed, unpacked
-from headcount.report.pair_part import pair_part
-from headcount.report.relation_part import relation_part
-from headcount.report.role_part import role_part
-from headcount.report.source import Source, read_source
+from headcount.report.page import page_data
+from headcount.report.parts.numbers import Source, column_part, packed, read_source, unpacked
+from headcount.report.parts.scoreboard import compare_part, could_go, curve_part
+from headcount.report.parts.verdicts import pair_part, relation_part, role_part
 
 
 def test_columns_come_back_as_they_were() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
-from headcount.heads import Head
-from headcount.report.report import Report
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.report.page import Report
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

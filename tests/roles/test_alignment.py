@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from trial_tables import trial_table
 
-from headcount.heads import Head
-from headcount.roles.alignment import Alignment
+from headcount.records.heads import Head
+from headcount.survey.roles.linguistic import Alignment
 
 TABLE = trial_table(
     {

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from headcount.heads import Head
-from headcount.roles.catalogue import all_roles, judged, unread
-from headcount.roles.kinds import KINDS
-from headcount.roles.role import Verdict, best_of
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.roles.catalogue import all_roles, judged, unread
+from headcount.survey.roles.role import KINDS, Verdict, best_of
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

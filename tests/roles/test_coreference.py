@@ -7,8 +7,8 @@ import math
 import pandas as pd
 from role_frames import halves, table
 
-from headcount.heads import Head
-from headcount.roles.coreference import Coreference
+from headcount.records.heads import Head
+from headcount.survey.roles.linguistic import Coreference
 
 
 def frame(select: list[float], report: list[float], **common: object) -> pd.DataFrame:

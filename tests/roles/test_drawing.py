@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from headcount.heads import Head
-from headcount.roles.drawing import RolesText
-from headcount.roles.role import Verdict
+from headcount.records.heads import Head
+from headcount.survey.roles.role import RolesText, Verdict
 
 RARE = Verdict(Head("enc", 0, 1), "rare", "two rarest tokens", 0.7, evidence="rare 0.70")
 

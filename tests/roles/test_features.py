@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from role_frames import halves, table
 
-from headcount.roles.arguments import Arguments
-from headcount.roles.features import Features
+from headcount.survey.roles.linguistic import Arguments, Features
 
 
 def looks(select: list[float], report: list[float], **common: object) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trial_tables import trial_table
 
-from headcount.roles.induction import Induction
+from headcount.survey.roles.recall import Induction
 
 LOOKING = {"dec.0.0": (0.8, 0.02, 0.001), "dec.0.1": (0.6, 0.02, 0.001)}
 

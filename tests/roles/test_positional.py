@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headcount.heads import Head
-from headcount.roles.positional import Positional
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.roles.resting import Positional
 
 HEADS = [Head("enc", 0, n) for n in range(4)]
 

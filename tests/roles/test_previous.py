@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trial_tables import trial_table
 
-from headcount.heads import Head
-from headcount.roles.previous import Previous
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.roles.resting import Previous
 
 FOUND = trial_table({"previous_random": {"dec.0.0": (0.9, 0.05, 0.001)}})
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from headcount.heads import Head
-from headcount.roles.rare import Rare
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.roles.linguistic import Rare
 
 HEADS = [Head("enc", 0, n) for n in range(3)]
 

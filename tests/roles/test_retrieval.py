@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from trial_tables import trial_table
 
-from headcount.roles.retrieval import Retrieval
-from headcount.table import HeadTable
+from headcount.records.table import HeadTable
+from headcount.survey.roles.recall import Retrieval
 
 NEEDLES = {"dec.0.0": (0.7, 0.01, 0.001), "dec.0.1": (0.05, 0.01, 0.001)}
 

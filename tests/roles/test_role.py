@@ -8,11 +8,16 @@ from dataclasses import replace
 import pytest
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.roles.kinds import KINDS
-from headcount.roles.role import Verdict, best_of
-from headcount.roles.verdicts import COLUMNS, verdict_frame, verdicts_of
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.roles.role import (
+    COLUMNS,
+    KINDS,
+    Verdict,
+    best_of,
+    verdict_frame,
+    verdicts_of,
+)
 
 VERDICT = Verdict(
     Head("enc", 1, 2), "positional", "offset -1", 0.95, 0.94, 0.96, n=100, baseline=0.2,

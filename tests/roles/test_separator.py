@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from role_frames import halves, table
 
-from headcount.heads import Head
-from headcount.roles.noop import NoOp
-from headcount.roles.separator import Separator
+from headcount.records.heads import Head
+from headcount.survey.roles.resting import NoOp, Separator
 
 
 def test_the_whole_interval_must_reach_the_share() -> None:

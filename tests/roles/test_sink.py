@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trial_tables import sinks_of, trial_table
 
-from headcount.roles.sink import Sink
+from headcount.survey.roles.resting import Sink
 
 TABLE = trial_table(
     {"sink": {"dec.0.0": (0.9, 0.04, 0.001), "dec.0.1": (0.5, 0.04, 0.001)}},

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from headcount.heads import Head
-from headcount.roles.role import Role
-from headcount.roles.syntactic import Syntactic
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.roles.linguistic import Syntactic
+from headcount.survey.roles.role import Role
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

@@ -7,14 +7,11 @@ import math
 import pytest
 from trial_tables import trial_table
 
-from headcount.heads import Head
-from headcount.roles.duplicate import Duplicate
-from headcount.roles.induction import Induction
-from headcount.roles.previous import Previous
-from headcount.roles.role import Role
-from headcount.roles.source_end import SourceEnd
-from headcount.roles.tried import ANSWERS, MEASURES, measured
-from headcount.trials import answer
+from headcount.records.heads import Head
+from headcount.survey.roles.recall import Duplicate, Induction
+from headcount.survey.roles.resting import Previous, SourceEnd
+from headcount.survey.roles.role import ANSWERS, MEASURES, Role, measured
+from headcount.survey.trials import trial as answer
 
 ROLES = {
     "induction": (Induction(), "induction", "dec"),

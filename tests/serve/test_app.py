@@ -11,12 +11,10 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from headcount.errors import UsageError
-from headcount.heads import Head, check_heads, parse_heads
-from headcount.report.source import Source
-from headcount.serve.app import LONGEST, app_of
-from headcount.serve.guard import new_token
-from headcount.serve.running import HOST, address, taken_socket
-from headcount.table import HeadTable
+from headcount.records.heads import Head, check_heads, parse_heads
+from headcount.records.table import HeadTable
+from headcount.report.parts.numbers import Source
+from headcount.report.serve import HOST, LONGEST, address, app_of, new_token, taken_socket
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 TOKEN = new_token()

@@ -14,10 +14,8 @@ pytest.importorskip("uvicorn", reason="headcount[serve] is not installed")
 import uvicorn
 
 import headcount as hc
-from headcount.serve.app import app_of
-from headcount.serve.guard import new_token
-from headcount.serve.running import address, taken_socket
-from headcount.stages.live import live_of
+from headcount.report.live import live_of
+from headcount.report.serve import address, app_of, new_token, taken_socket
 
 BITE = '</script><img src=x onerror="window.hit=1"> <b>bold</b>'
 WAIT = 60_000

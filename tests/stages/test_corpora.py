@@ -9,10 +9,9 @@ import torch
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.stages.corpora import read_corpora, ready_corpora
-from headcount.stages.passing import Manner
-from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word
-from headcount.text.splitting import split_words
+from headcount.survey.passes import Manner
+from headcount.survey.survey import read_corpora, ready_corpora
+from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, split_words
 
 TREES = sample.path("sample.conllu")
 CLUSTERS = sample.path("coref.jsonl")

@@ -8,9 +8,14 @@ import pytest
 import tiny_subjects
 
 from headcount.bundle import sample
-from headcount.show import show
-from headcount.stages.chosen import chosen_items, shown_by, wanted_by
-from headcount.stages.exhibits import exhibits_of, look_at
+from headcount.report.chosen_sentences import (
+    chosen_items,
+    exhibits_of,
+    look_at,
+    shown_by,
+    wanted_by,
+)
+from headcount.report.show import show
 from headcount.text import Sentence, Word, read_corpus
 
 

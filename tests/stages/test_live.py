@@ -10,10 +10,10 @@ import tiny_subjects
 from model_state import assert_same, state_of
 
 from headcount.errors import RunError, UsageError
-from headcount.heads import Head
-from headcount.run import Run
-from headcount.stages.live import live_of
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.report.live import live_of
 
 
 def test_switching_heads_off_changes_what_comes_after_them() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from tiny_subjects import encoder, translator, writer
 
 from headcount.bundle import sample
-from headcount.roles.catalogue import all_roles
-from headcount.stages.corpora import read_corpora
-from headcount.stages.passing import Manner
-from headcount.stages.planning import Wishes, planned
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.survey.passes import Manner
+from headcount.survey.roles.catalogue import all_roles
+from headcount.survey.survey import Wishes, planned, read_corpora
 
 READS = frozenset(name for role in all_roles() for name in role.reads)
 

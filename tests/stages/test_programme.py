@@ -6,12 +6,10 @@ import numpy as np
 from tiny_subjects import encoder
 
 from headcount.bundle import sample
-from headcount.roles.catalogue import all_roles
-from headcount.stages.corpora import read_corpora
-from headcount.stages.passing import Manner
-from headcount.stages.planning import Wishes, planned
-from headcount.stages.programme import Programme
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.survey.passes import Manner, Programme
+from headcount.survey.roles.catalogue import all_roles
+from headcount.survey.survey import Wishes, planned, read_corpora
 
 READS = frozenset(name for role in all_roles() for name in role.reads)
 

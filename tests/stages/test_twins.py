@@ -9,14 +9,11 @@ from tiny_subjects import encoder
 
 from headcount.bundle import sample
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.roles.catalogue import all_roles
-from headcount.stages.corpora import read_corpora
-from headcount.stages.passing import Manner
-from headcount.stages.planning import Wishes, planned
-from headcount.stages.programme import Programme
-from headcount.stages.twins import beside, check_control, twin_tables
-from headcount.table import HeadTable
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.passes import Manner, Programme, beside, check_control, twin_tables
+from headcount.survey.roles.catalogue import all_roles
+from headcount.survey.survey import Wishes, planned, read_corpora
 
 READS = frozenset(name for role in all_roles() for name in role.reads)
 

@@ -7,7 +7,7 @@ import pytest
 
 from headcount import stats
 from headcount.errors import StatsError
-from headcount.stats.inputs import read_finite, read_pair, read_statistics
+from headcount.stats.sample import read_finite, read_pair, read_statistics
 
 FOUR = np.array([[1.0, 2.0]] * 4)
 PER_SENTENCE: list[Callable[[object], object]] = [

@@ -7,7 +7,7 @@ import pytest
 
 from headcount import stats
 from headcount.errors import StatsError
-from headcount.stats.labels import crossed, f1_of, kappa, macro_f1
+from headcount.stats.silhouette import crossed, f1_of, kappa, macro_f1
 
 TRUE = ["a", "a", "b", "c", "b", "a"]
 TOLD = ["a", "b", "b", "c", "c", "a"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom
 
-from headcount.stats.median import median_interval
+from headcount.stats.intervals import median_interval
 
 
 def test_the_ends_are_the_outermost_ranks_that_the_binomial_allows() -> None:

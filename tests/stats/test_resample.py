@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from headcount.stats import resample
-from headcount.stats.resample import all_signs, random_signs, resample_weights
+from headcount.stats import sample as resample
+from headcount.stats.sample import all_signs, random_signs, resample_weights
 
 
 def joined(chunks: object) -> np.ndarray:

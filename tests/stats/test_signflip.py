@@ -6,7 +6,7 @@ from scipy import stats as scipy_stats
 
 from headcount.errors import StatsError
 from headcount.stats import bleu, holm, sign_flip, sign_flip_scores
-from headcount.stats import signflip as signflip_module
+from headcount.stats import paired as signflip_module
 
 
 def counts(sentences: int, heads: int, seed: int, centre: float = 0.5) -> np.ndarray:

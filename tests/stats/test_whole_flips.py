@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import StatsError
 from headcount.stats import sign_flip
-from headcount.stats.whole_flips import SMALLEST, sign_flip_counts
+from headcount.stats.paired import SMALLEST, sign_flip_counts
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_tasks import KINDS
 
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 @pytest.fixture(params=sorted(KINDS))

@@ -9,8 +9,8 @@ import torch
 from small_tasks import KINDS
 
 from headcount.errors import UsageError
-from headcount.sweeps.encoded import encoded
-from headcount.sweeps.exchange import Exchange, ring
+from headcount.importance.sweep.interventions import Exchange, ring
+from headcount.importance.sweep.sweep import encoded
 
 
 @pytest.mark.parametrize("count", [2, 3, 17])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from small_tasks import KINDS
 
-from headcount.sweeps.encoded import encoded
-from headcount.sweeps.gather import done_examples, outcome_of
+from headcount.importance.sweep.sweep import done_examples, encoded, outcome_of
 
 
 def test_an_example_is_done_when_all_its_windows_are() -> None:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from tiny import INTERFACE
 
-from headcount.heads import Head
+from headcount.importance.sweep.interventions import (
+    Intervention,
+    others,
+    sets,
+    single_heads,
+    whole_layers,
+)
 from headcount.models.anatomy import anatomy_of
-from headcount.sweeps import Intervention, others, sets, single_heads, whole_layers
+from headcount.records.heads import Head
 
 ANATOMY = anatomy_of(INTERFACE["bert"]())
 

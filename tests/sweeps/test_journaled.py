@@ -17,13 +17,14 @@ import tiny_subjects
 import torch
 from small_tasks import KINDS, TEXTS
 
-from headcount import journal as journal_module
 from headcount import tasks
 from headcount.errors import RunError
-from headcount.journal import Journal
-from headcount.progress import Progress
-from headcount.subject import Subject
-from headcount.sweeps import Sweep, SweepInterrupted, single_heads, sweep
+from headcount.importance.sweep.interventions import single_heads
+from headcount.importance.sweep.sweep import Sweep, SweepInterrupted, sweep
+from headcount.models.subject import Subject
+from headcount.records import journal as journal_module
+from headcount.records.journal import Journal
+from headcount.records.progress import Progress
 from headcount.tasks.task import Task
 
 FINGERPRINT = {"what": "a test"}

@@ -7,9 +7,10 @@ import pytest
 from small_tasks import PAIRS, TEXTS
 
 from headcount import tasks
+from headcount.importance.sweep.interventions import MODES, Intervention
+from headcount.importance.sweep.sweep import sweep
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.sweeps import MODES, Intervention, sweep
+from headcount.models.subject import Subject
 from headcount.tasks.task import Task
 
 

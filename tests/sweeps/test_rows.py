@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_tasks import KINDS
 
-from headcount.sweeps.encoded import encoded
-from headcount.sweeps.rows import picked, repeated, rows_an_example
+from headcount.importance.sweep.interventions import picked, repeated, rows_an_example
+from headcount.importance.sweep.sweep import encoded
 from headcount.text.batch import Batch
 
 

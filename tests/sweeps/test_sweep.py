@@ -12,18 +12,17 @@ from subjects import subject_of
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UnknownHead, UnsupportedModel, UsageError
-from headcount.heads import Head
-from headcount.subject import Subject
-from headcount.sweeps import (
+from headcount.importance.sweep.interventions import (
     MODES,
     Intervention,
-    Sweep,
     others,
     sets,
     single_heads,
-    sweep,
     whole_layers,
 )
+from headcount.importance.sweep.sweep import Sweep, sweep
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring import valve
 
 SHORT = ("classification", "regression", "lm", "windows", "mlm", "similarity", "translation")

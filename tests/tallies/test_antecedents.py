@@ -6,11 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.tallies.antecedents import BASELINES, before
-from headcount.tallies.concord import PRONOUNS, agree, concord_of
-from headcount.tallies.mentions import Mention, mentions_of
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.survey.tallies.coreference import (
+    BASELINES,
+    PRONOUNS,
+    Mention,
+    agree,
+    before,
+    concord_of,
+    mentions_of,
+)
+from headcount.text.sentence import Sentence, Span, Word, spaced
 
 #         0   1   2    3   4      5    6  7     8    9   10     11    12
 TEXT = "Mr Hill met Mrs Hill . Hill sang ; the dogs heard her"

@@ -9,11 +9,10 @@ import pytest
 from trees import sight
 
 import headcount as hc
-from headcount.subject import Subject
-from headcount.tallies.arguments import Arguments, Frames
+from headcount.models.subject import Subject
+from headcount.survey.tallies.links import Arguments, Frames
 from headcount.text.corpus import read_corpus
-from headcount.text.joined import spaced
-from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word
+from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced
 
 
 def sentence(words: int, *predicates: tuple[int, dict[str, tuple[int, int]]]) -> Sentence:

@@ -10,10 +10,9 @@ import pytest
 from trees import sight
 
 from headcount import stats
-from headcount.tallies.choice_frame import ChoiceTest
-from headcount.tallies.coreference import Coreference
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.survey.tallies.choices import ChoiceTest
+from headcount.survey.tallies.coreference import Coreference
+from headcount.text.sentence import Sentence, Span, Word, spaced
 
 
 def passage(number: int) -> Sentence:

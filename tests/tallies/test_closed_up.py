@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from trees import tree, words_of
 
-from headcount.tallies.closed_up import closed_up, places_of
+from headcount.survey.tally import closed_up, places_of
 from headcount.text.words import Words, word_maps
 
 

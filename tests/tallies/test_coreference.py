@@ -12,10 +12,9 @@ from trees import sight, site
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.subject import Subject
-from headcount.tallies.coreference import Coreference
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.models.subject import Subject
+from headcount.survey.tallies.coreference import Coreference
+from headcount.text.sentence import Sentence, Span, Word, spaced
 
 
 def passage(text: str, *clusters: tuple[int, ...], doc: str | None = None) -> Sentence:

@@ -9,10 +9,14 @@ from sightings import Text, batch_of, draw_texts
 from tiny_subjects import encoder, translator
 
 from headcount.errors import UsageError
-from headcount.subject import Subject
-from headcount.tallies.divergence import Divergence, gram, minus_divergence
-from headcount.tallies.divergence_features import js_features
-from headcount.tallies.divergence_products import Products
+from headcount.models.subject import Subject
+from headcount.survey.tallies.divergence import (
+    Divergence,
+    Products,
+    gram,
+    js_features,
+    minus_divergence,
+)
 from headcount.wiring import Needs, tap
 
 

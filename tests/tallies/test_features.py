@@ -12,10 +12,9 @@ from trees import sight, site
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.tallies.feature import FEATURES, NEGATIONS, Feature
-from headcount.tallies.features import Features
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Word
+from headcount.survey.tallies.features import Features
+from headcount.survey.tally import FEATURES, NEGATIONS, Feature
+from headcount.text.sentence import Sentence, Word, spaced
 from headcount.wiring.sighting import Sighting
 
 BY_NAME = {feature.name: feature for feature in FEATURES}

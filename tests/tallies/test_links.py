@@ -7,9 +7,8 @@ import pytest
 from trees import sight, site
 
 from headcount.errors import UsageError
-from headcount.tallies.links import Links
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Word
+from headcount.survey.tallies.links import Links
+from headcount.text.sentence import Sentence, Word, spaced
 
 #  0 Ann  1 sings  2 and  3 Tom  4 hums
 TWO = spaced(

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.tallies.mentions import head_word, mentions_of
-from headcount.text.joined import spaced
-from headcount.text.sentence import Span, Word
+from headcount.survey.tallies.coreference import head_word, mentions_of
+from headcount.text.sentence import Span, Word, spaced
 
 
 @pytest.mark.parametrize(

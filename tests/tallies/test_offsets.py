@@ -10,8 +10,8 @@ from sightings import SEPARATOR, Text, batch_of, draw_texts, tally_up
 from tiny import INTERFACE
 
 from headcount.models.site import Site
-from headcount.subject import Subject
-from headcount.tallies.offsets import REACH, Offsets
+from headcount.models.subject import Subject
+from headcount.survey.tallies.offsets import REACH, Offsets
 from headcount.text.batch import ready_batch
 from headcount.wiring.sighting import look
 

@@ -8,7 +8,7 @@ import torch
 from trees import site
 
 from headcount import stats
-from headcount.tallies.paired_means import Compared, PairedMeans
+from headcount.survey.tallies.pairs import Compared, PairedMeans
 
 HEADS = 2
 

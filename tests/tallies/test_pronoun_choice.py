@@ -10,10 +10,9 @@ import pytest
 from trees import sight, site
 
 import headcount as hc
-from headcount.subject import Subject
-from headcount.tallies.pronoun_choice import PronounChoice
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.models.subject import Subject
+from headcount.survey.tallies.coreference import PronounChoice
+from headcount.text.sentence import Sentence, Span, Word, spaced
 
 #        0    1    2   3    4   5    6
 TEXT = "Ann Hill met Eve ; she left"

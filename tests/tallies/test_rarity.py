@@ -11,9 +11,13 @@ from tiny_subjects import encoder
 
 from headcount.errors import InputError, UsageError
 from headcount.models.site import Site
-from headcount.subject import Subject
-from headcount.tallies.frequencies import Frequencies, corpus_frequencies, frequencies_of
-from headcount.tallies.rarity import Rarity
+from headcount.models.subject import Subject
+from headcount.survey.tallies.rarity import (
+    Frequencies,
+    Rarity,
+    corpus_frequencies,
+    frequencies_of,
+)
 from headcount.text import encode
 from headcount.text.sentence import Sentence, Word
 from headcount.wiring import tap

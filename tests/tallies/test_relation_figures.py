@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 from headcount import stats
-from headcount.heads import Head
-from headcount.tallies.relation_counts import RelationCounts, Unit
-from headcount.tallies.relation_figures import RelationTest, in_selection
-from headcount.tallies.relation_frame import COLUMNS, relation_frame
+from headcount.records.heads import Head
+from headcount.survey.tallies.counts import RelationCounts, RelationTest, Unit, in_selection
+from headcount.survey.tallies.relations import COLUMNS, relation_frame
 
 QUICK = RelationTest(interval="student", support=20)
 

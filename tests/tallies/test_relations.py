@@ -9,11 +9,9 @@ import torch
 from trees import batch_of, side_of, sight, sighting_of, site, tree, words_of
 
 from headcount.errors import InputError, UsageError
-from headcount.run import FRAMES, Run
-from headcount.tallies.questions import DIRECTIONS
-from headcount.tallies.relation_counts import RelationCounts
-from headcount.tallies.relation_figures import RelationTest
-from headcount.tallies.relations import Relations
+from headcount.records.run import FRAMES, Run
+from headcount.survey.tallies.counts import RelationCounts, RelationTest
+from headcount.survey.tallies.relations import DIRECTIONS, Relations
 from headcount.text.words import Words
 
 CAT = tree("The/det/2 cat/nsubj/3 sat/root/0")

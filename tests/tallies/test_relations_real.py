@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from experiments.roles.best_heads import best_heads
-from headcount.subject import Subject
-from headcount.survey import survey
-from headcount.tallies.relation_figures import RelationTest
-from headcount.tallies.relations import Relations
+from headcount.models.subject import Subject
+from headcount.survey.survey import survey
+from headcount.survey.tallies.counts import RelationTest
+from headcount.survey.tallies.relations import Relations
 from headcount.text import Sentence, read_corpus
-from headcount.text.joined import spaced
+from headcount.text.sentence import spaced
 
 pytestmark = [pytest.mark.real, pytest.mark.data]
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from trees import batch_of, side_of, site, tree, words_of
 
-from headcount.tallies.rest_by_relation import RestByRelation
-from headcount.tallies.separator_row import SeparatorRow
+from headcount.survey.tallies.rest_by_relation import RestByRelation
+from headcount.survey.tallies.surface import SeparatorRow
+from headcount.text.batch import Side
 from headcount.text.sentence import Sentence
-from headcount.text.side import Side
 from headcount.wiring.sighting import Sighting, look
 
 

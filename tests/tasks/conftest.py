@@ -8,7 +8,7 @@ from tiny_subjects import translator
 from tiny_tokenizers import PAIRS
 
 from headcount import tasks
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 @pytest.fixture(scope="session")

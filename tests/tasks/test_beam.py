@@ -8,9 +8,9 @@ from tiny_subjects import translator
 from tiny_tokenizers import ENGLISH, GERMAN, PAIRS
 
 from headcount import tasks
-from headcount.subject import Subject
-from headcount.tasks import beam
-from headcount.tasks.beam import longest_output, translate
+from headcount.models.subject import Subject
+from headcount.tasks import translation as beam
+from headcount.tasks.translation import longest_output, translate
 from headcount.text.batch import Batch
 
 FAMILIES = ["marian", "t5", "bart", "mbart", "m2m100"]

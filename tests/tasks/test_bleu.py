@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import UsageError
-from headcount.tasks.bleu import COLUMNS, bleu_counts, bleu_metric, sentence_bleu
+from headcount.tasks.translation import COLUMNS, bleu_counts, bleu_metric, sentence_bleu
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", ".", ","]
 SENTENCES = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)

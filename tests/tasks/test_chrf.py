@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import StatsError
-from headcount.tasks.chrf import chrf, chrf_counts, chrf_metric
+from headcount.tasks.translation import chrf, chrf_counts, chrf_metric
 
 TEXTS = st.tuples(st.text("abc ü.", max_size=12), st.text("abc ü.", max_size=12))
 

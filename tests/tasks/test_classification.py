@@ -11,7 +11,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 GOLD = [0, 1, 1, 0, 1, 0, 0, 1, 1, 1]
 LABELLED = list(zip(ENGLISH, GOLD, strict=True))

@@ -5,13 +5,11 @@ import pytest
 
 from headcount.errors import StatsError, UsageError
 from headcount.stats import bootstrap_difference, holm, mcnemar, sign_flip_scores
-from headcount.tasks.bleu import bleu_metric
-from headcount.tasks.comparison import compare
-from headcount.tasks.confusion import ACCURACY, MATTHEWS, class_counts
-from headcount.tasks.correlation import SPEARMAN
-from headcount.tasks.metric import Metric
-from headcount.tasks.outcome import Outcome
-from headcount.tasks.token_loss import LOSS
+from headcount.tasks.classification import ACCURACY, MATTHEWS, class_counts
+from headcount.tasks.comparison import Metric, compare
+from headcount.tasks.regression import SPEARMAN
+from headcount.tasks.task import LOSS, Outcome
+from headcount.tasks.translation import bleu_metric
 
 
 def several(metric: Metric, make: object, systems: int = 3) -> list[Outcome]:

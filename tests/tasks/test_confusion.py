@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from headcount.tasks.confusion import ACCURACY, F1, MATTHEWS, class_counts
+from headcount.tasks.classification import ACCURACY, F1, MATTHEWS, class_counts
 
 PREDICTIONS = st.integers(2, 4).flatmap(
     lambda classes: st.tuples(

@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.tasks.correlation import PEARSON, SPEARMAN, pair_sums
+from headcount.tasks.regression import PEARSON, SPEARMAN, pair_sums
 
 NUMBERS = st.integers(-5, 5).map(lambda number: number / 2)
 

@@ -8,7 +8,7 @@ from tiny_subjects import encoder
 
 from headcount import tasks
 from headcount.errors import InputError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.wiring import valve
 
 TEXTS = ["a", "bb", "cccc", "dd", "e", "ff", "ggg"]

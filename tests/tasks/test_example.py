@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.tasks.example import (
-    Labelled,
-    content,
-    labelled,
-    pair,
-    read_each,
-    scored,
-    sentence,
-)
+from headcount.tasks.examples import Labelled, content, labelled, pair, read_each, scored, sentence
 from headcount.text.sentence import Pair, Sentence
 
 

@@ -7,7 +7,7 @@ from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.errors import ModelError
-from headcount.tasks.forward import forward, logits_of
+from headcount.tasks.task import forward, logits_of
 
 
 def test_nothing_is_cached_on_the_way() -> None:

@@ -8,7 +8,7 @@ from tiny_subjects import classifier
 
 from headcount import tasks
 from headcount.errors import InputError, UsageError
-from headcount.tasks.example import Labelled
+from headcount.tasks.examples import Labelled
 
 FILES = {
     "SST-2/dev.tsv": 'sentence\tlabel\na "fine film \t1\ndull .\t0\n',

@@ -4,7 +4,7 @@ import pytest
 from tiny_subjects import classifier
 
 from headcount.errors import InputError
-from headcount.tasks.labels import Classes, classes_of
+from headcount.tasks.classification import Classes, classes_of
 
 NAMED = Classes("mine", ("Negative", "Positive"))
 PLAIN = Classes("mine", ("LABEL_0", "LABEL_1", "LABEL_2"), ("entailment", "not_entailment"))

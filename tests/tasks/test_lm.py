@@ -8,7 +8,7 @@ from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 
 def alone(subject: Subject, text: str) -> tuple[float, int]:

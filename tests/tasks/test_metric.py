@@ -5,7 +5,7 @@ import pytest
 
 from headcount.errors import UsageError
 from headcount.stats import ratio
-from headcount.tasks.metric import Metric, choose_metric
+from headcount.tasks.comparison import Metric, choose_metric
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 2.0]])
 RATIO = Metric("share", ("hits", "all"), ratio)

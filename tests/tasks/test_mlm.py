@@ -9,8 +9,8 @@ from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.errors import ModelError, UsageError
-from headcount.subject import Subject
-from headcount.tasks.mlm import hide
+from headcount.models.subject import Subject
+from headcount.tasks.language import hide
 
 
 @pytest.fixture(scope="module")

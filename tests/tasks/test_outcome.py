@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from headcount.stats import bootstrap_interval, ratio
-from headcount.tasks.confusion import ACCURACY
-from headcount.tasks.correlation import SPEARMAN
-from headcount.tasks.outcome import Outcome
-from headcount.tasks.token_loss import LOSS
+from headcount.tasks.classification import ACCURACY
+from headcount.tasks.regression import SPEARMAN
+from headcount.tasks.task import LOSS, Outcome
 
 
 def losses(examples: int = 30, worse: float = 0.0) -> Outcome:

@@ -5,8 +5,8 @@ from tiny import TINY
 
 from headcount.errors import UsageError
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.tasks.own_output import own_output
+from headcount.models.subject import Subject
+from headcount.tasks.translation import own_output
 from headcount.text import Pair
 
 SENTENCES = ["Tom is here.", "I have never seen such a beautiful house.", "Thank you!"]
@@ -34,7 +34,7 @@ def test_a_model_that_does_not_translate_is_refused() -> None:
 def test_a_source_of_which_nothing_came_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     translator = load("translator", device="cpu")
     monkeypatch.setattr(
-        "headcount.tasks.own_output.translate",
+        "headcount.tasks.translation.translate",
         lambda subject, batch, beams: ["" if place == 1 else "Ja." for place in batch.index],
     )
     assert [pair.source for pair in own_output(translator, SENTENCES)] == SENTENCES[::2]

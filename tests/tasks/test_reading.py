@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import InputError
-from headcount.tasks.example import Labelled, labelled
-from headcount.tasks.reading import Columns, Found, read_labelled, read_pairs, read_texts
+from headcount.tasks.examples import (
+    Columns,
+    Found,
+    Labelled,
+    labelled,
+    read_labelled,
+    read_pairs,
+    read_texts,
+)
 from headcount.text.sentence import Pair
 
 

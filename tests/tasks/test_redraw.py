@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from headcount.stats import bootstrap_difference, bootstrap_interval
-from headcount.stats.resample import resample_weights
-from headcount.tasks.correlation import SPEARMAN
-from headcount.tasks.metric import Metric
-from headcount.tasks.redraw import redraw_difference, redraw_interval
+from headcount.stats.sample import resample_weights
+from headcount.tasks.comparison import Metric, redraw_difference, redraw_interval
+from headcount.tasks.regression import SPEARMAN
 
 #: A metric that a sum does give, computed the other way.
 MEAN = Metric(

@@ -9,7 +9,7 @@ from tiny_tokenizers import ENGLISH
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 GOLD = [0.5, 3.0, 1.0, 4.5, 2.0, 2.0, 5.0, 0.0, 1.5, 3.5]
 SCORED = list(zip(ENGLISH, GOLD, strict=True))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.tasks.sheet import Marks, Sheet
+from headcount.tasks.task import Marks, Sheet
 
 
 def test_batches_fill_it_in_any_order() -> None:

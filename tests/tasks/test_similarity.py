@@ -11,7 +11,7 @@ from torch.nn.functional import cosine_similarity
 
 from headcount import tasks
 from headcount.errors import InputError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 
 GOLD = [0.0, 5.0, 1.0, 4.0, 2.0, 2.5, 3.0, 0.5, 1.5, 4.5]
 ALIKE = [(*pair, gold) for pair, gold in zip(PAIRS, GOLD, strict=True)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import InputError
-from headcount.tasks.table_file import read_table, suffix_of
+from headcount.text.tables import read_table, suffix_of
 
 
 def write(path: Path, text: str) -> Path:

@@ -13,7 +13,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

@@ -7,7 +7,7 @@ from tiny_subjects import classifier, translator
 
 from headcount import tasks
 from headcount.errors import UsageError
-from headcount.tasks.texts import stacks_read, texts_of_task
+from headcount.importance.score import stacks_read, texts_of_task
 from headcount.text.sentence import texts_of
 
 ALIKE = tasks.similarity([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)], prefix="query: ")

@@ -3,14 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from headcount.tasks.token_loss import (
-    IGNORED,
-    LOSS,
-    PERPLEXITY,
-    label_counts,
-    loss_marks,
-    row_losses,
-)
+from headcount.tasks.task import IGNORED, LOSS, PERPLEXITY, label_counts, loss_marks, row_losses
 
 
 def test_losses_are_sums_of_log_probabilities() -> None:

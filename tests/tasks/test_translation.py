@@ -10,7 +10,7 @@ from tiny_tokenizers import ENGLISH, GERMAN, PAIRS
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.wiring import valve
 
 

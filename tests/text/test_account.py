@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from headcount.text.account import EncodeReport
+from headcount.text.spans import EncodeReport
 
 
 def test_nothing_to_say() -> None:

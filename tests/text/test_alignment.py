@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN
 
-from headcount.text.account import EncodeReport
-from headcount.text.alignment import Placed, count_words, pieces_of
-from headcount.text.rows import Row, shorten, windows
-from headcount.text.scribe import Scribe
-from headcount.text.sentence import Sentence, Word
-from headcount.text.splitting import split_words
+from headcount.text.sentence import Sentence, Word, split_words
+from headcount.text.spans import EncodeReport, Row, shorten, windows
+from headcount.text.tokenize import Scribe
+from headcount.text.words import Placed, count_words, pieces_of
 
 TELLING = [kind for kind in BUILDERS if kind not in ("python_wordpiece", "esm", "byt5")]
 

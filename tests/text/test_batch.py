@@ -8,7 +8,7 @@ from tiny_tokenizers import ENGLISH, marian, wordpiece
 from headcount.errors import InputError
 from headcount.text.batch import SIDES, ready_batch
 from headcount.text.encode import encode
-from headcount.text.intake import Intake
+from headcount.text.tokenize import Intake
 
 
 def test_who_asks_and_who_answers() -> None:

@@ -4,7 +4,7 @@ import pytest
 from corpus_files import file_of
 
 from headcount.errors import InputError
-from headcount.text.cells import comma_cells, tab_cells
+from headcount.text.lines import comma_cells, tab_cells
 
 
 def test_tabs_divide_and_quotes_are_characters() -> None:

@@ -6,10 +6,9 @@ import pytest
 from tiny_tokenizers import CHAT_TEMPLATE, chatty, gpt2
 
 from headcount.errors import InputError, UsageError
-from headcount.text.account import EncodeReport
-from headcount.text.chat import Frame, frame_of, must_have_template, render
 from headcount.text.encode import encode
-from headcount.text.scribe import Scribe
+from headcount.text.spans import EncodeReport
+from headcount.text.tokenize import Frame, Scribe, frame_of, must_have_template, render
 
 
 def marked(text: str, account: EncodeReport | None = None) -> list[str]:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from headcount.text.clusters import checked_clusters, inside
-from headcount.text.faults import Fault
-from headcount.text.sentence import Span
+from headcount.errors import Fault
+from headcount.text.sentence import Span, checked_clusters, inside
 
 
 def test_clusters_come_in_the_order_of_their_first_mentions() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from corpus_files import columns, file_of
 
-from headcount.text.conll import read_conll
+from headcount.errors import Fault
+from headcount.text.conllu import read_conll
 from headcount.text.corpus import read_corpus
-from headcount.text.faults import Fault
 from headcount.text.sentence import Sentence
 
 TEN = """\

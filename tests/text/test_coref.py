@@ -8,9 +8,9 @@ import pytest
 from corpus_files import records
 
 from headcount.bundle import sample
-from headcount.text.coref import read_coref
+from headcount.errors import Fault
+from headcount.text.coreference import read_coref
 from headcount.text.corpus import read_corpus
-from headcount.text.faults import Fault
 from headcount.text.sentence import Sentence, Span
 
 DOC: dict[str, Any] = {

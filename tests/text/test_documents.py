@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from headcount.text.documents import documents
+from headcount.text.coreference import documents
 from headcount.text.sentence import Sentence
 
 

@@ -24,7 +24,7 @@ from tiny_tokenizers import (
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.errors import InputError, UsageError
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text import Batch, Intake, Side, encode, intake_of, read_corpus
 
 ALL = ("enc", "dec", "cross")

@@ -12,7 +12,7 @@ from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, chatty, marian, wordpiece
 from headcount.bundle import sample
 from headcount.errors import InputError
 from headcount.models.load import load
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text import (
     Batch,
     Intake,
@@ -24,7 +24,7 @@ from headcount.text import (
     intake_of,
     read_corpus,
 )
-from headcount.text.splitting import split_words
+from headcount.text.sentence import split_words
 from headcount.text.words import word_maps
 from headcount.wiring import tap
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from headcount.bundle import sample
+from headcount.errors import Fault
+from headcount.text.coreference import entity_clusters
 from headcount.text.corpus import read_corpus
-from headcount.text.entities import entity_clusters
-from headcount.text.faults import Fault
-from headcount.text.joined import spaced
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.text.sentence import Sentence, Span, Word, spaced
 
 
 def sentence(*marks: str, header: str | None = None) -> Sentence:

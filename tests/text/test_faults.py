@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from headcount.text.faults import Fault, skipped_in_words, sound
+from headcount.errors import Fault, skipped_in_words, sound
 
 
 def number(text: str) -> int | None:

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import InputError
-from headcount.text.account import EncodeReport
-from headcount.text.fit import Example, Fit
-from headcount.text.rows import Row
+from headcount.text.batch import Example, Fit
+from headcount.text.spans import EncodeReport, Row
 
 
 def row(content: int) -> Row:

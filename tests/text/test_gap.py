@@ -7,8 +7,8 @@ import pytest
 from corpus_files import file_of
 
 from headcount.errors import InputError
+from headcount.text.coreference import HEADER, read_gap
 from headcount.text.corpus import read_corpus
-from headcount.text.gap import HEADER, read_gap
 from headcount.text.sentence import Sentence, Span
 
 TEXT = "Ann Lee phoned Bo's sister, but she was out."

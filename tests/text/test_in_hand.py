@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from headcount.errors import InputError
-from headcount.text.in_hand import read_in_hand
+from headcount.text.corpus import read_in_hand
 from headcount.text.sentence import Pair, Sentence, Word
 
 RAIN = Sentence("Rain fell.", (Word("Rain"), Word("fell"), Word(".")))

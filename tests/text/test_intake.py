@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from headcount.errors import ModelError
-from headcount.text.intake import Intake, intake_of, shift_of
+from headcount.text.tokenize import Intake, intake_of, shift_of
 
 PAD, EOS, CODE = 0, 2, 9
 LABELS = torch.tensor([[11, 12, 13, EOS, CODE], [14, EOS, CODE, -100, -100]])

@@ -1,7 +1,15 @@
 from __future__ import annotations
 
-from headcount.text.joined import joined, spaced
-from headcount.text.sentence import Argument, Multiword, Predicate, Sentence, Span, Word
+from headcount.text.sentence import (
+    Argument,
+    Multiword,
+    Predicate,
+    Sentence,
+    Span,
+    Word,
+    joined,
+    spaced,
+)
 
 ZUM = Sentence(
     "zum See",

@@ -7,7 +7,7 @@ import torch
 import transformers
 from tiny import TINY
 
-from headcount.text.limits import COUNTS_FROM_PADDING, position_limit
+from headcount.text.tokenize import COUNTS_FROM_PADDING, position_limit
 
 
 def config(name: str, **settings: object) -> transformers.PretrainedConfig:

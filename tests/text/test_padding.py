@@ -8,11 +8,9 @@ from tiny_tokenizers import gpt2, llama, marian, wordpiece
 from torch import Tensor
 
 from headcount.errors import ModelError
-from headcount.text.batch import Batch
-from headcount.text.fit import Example
-from headcount.text.intake import Intake
-from headcount.text.padding import Padder, positions
-from headcount.text.rows import Row
+from headcount.text.batch import Batch, Example, Padder, positions
+from headcount.text.spans import Row
+from headcount.text.tokenize import Intake
 
 
 def start_with_nine(labels: Tensor) -> Tensor:

@@ -3,10 +3,8 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import InputError
-from headcount.text.corpus import read_corpus
-from headcount.text.joined import spaced
-from headcount.text.parallel import side_by_side
-from headcount.text.sentence import Pair, Sentence, Word
+from headcount.text.corpus import read_corpus, side_by_side
+from headcount.text.sentence import Pair, Sentence, Word, spaced
 
 
 def numbered(number: str, *forms: str) -> Sentence:

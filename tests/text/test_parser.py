@@ -6,9 +6,8 @@ import pytest
 
 from headcount.errors import UsageError
 from headcount.text.corpus import read_corpus
-from headcount.text.parser import load_parser
-from headcount.text.sentence import Pair, Sentence
-from headcount.text.splitting import split_words
+from headcount.text.parsers import load_parser
+from headcount.text.sentence import Pair, Sentence, split_words
 
 
 def splitter(text: str) -> Sentence:

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UsageError
-from headcount.text.joined import spaced
-from headcount.text.passages import passages
-from headcount.text.sentence import Sentence, Span, Word
+from headcount.text.coreference import passages
+from headcount.text.sentence import Sentence, Span, Word, spaced
 
 TEXTS = ["Ann left .", "She ran home .", "Oh .", "Bo met her there , and she smiled ."]
 

@@ -6,10 +6,8 @@ import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, marian, python_wordpiece
 
 from headcount.errors import InputError
-from headcount.text.account import EncodeReport
-from headcount.text.places import gives_places, must_give_places
-from headcount.text.rows import Row
-from headcount.text.scribe import Scribe
+from headcount.text.spans import EncodeReport, Row, gives_places, must_give_places
+from headcount.text.tokenize import Scribe
 
 SILENT = ("python_wordpiece", "esm", "byt5")
 TELLING = [kind for kind in BUILDERS if kind not in SILENT]

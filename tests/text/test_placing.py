@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.text.placing import Form, divided, place
+from headcount.text.sentence import Form, divided, place
 
 WORDS = st.text(st.characters(blacklist_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=5)
 

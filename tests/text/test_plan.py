@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UsageError
-from headcount.text.intake import Intake
-from headcount.text.plan import fit_for, kind_of
+from headcount.text.encode import fit_for, kind_of
+from headcount.text.tokenize import Intake
 
 
 def test_kinds() -> None:

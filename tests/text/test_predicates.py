@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from corpus_files import records
 
+from headcount.errors import Fault
 from headcount.text.corpus import read_corpus
-from headcount.text.faults import Fault
 from headcount.text.predicates import read_predicates
 from headcount.text.sentence import Argument, Predicate, Sentence, Span
 

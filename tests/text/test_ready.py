@@ -9,7 +9,7 @@ import torch
 from transformers import BatchEncoding
 
 from headcount.errors import InputError
-from headcount.text.ready import Ready, is_ready
+from headcount.text.batch import Ready, is_ready
 
 IDS = torch.tensor([[5, 6, 7], [8, 9, 0]])
 REAL = torch.tensor([[1, 1, 1], [1, 1, 0]])

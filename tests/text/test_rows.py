@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import UsageError
-from headcount.text.rows import Row, content_length, shorten, windows
+from headcount.text.spans import Row, content_length, shorten, windows
 
 
 def row(lead: int, content: int, tail: int) -> Row:

@@ -6,10 +6,8 @@ import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, TRANSLATORS
 
 from headcount.errors import UsageError
-from headcount.text.account import EncodeReport
-from headcount.text.rows import Row
-from headcount.text.scribe import Scribe
-from headcount.text.specials import special_ids
+from headcount.text.spans import EncodeReport, Row, special_ids
+from headcount.text.tokenize import Scribe
 
 KINDS = sorted(BUILDERS)
 TRAPS = [

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from headcount.text.rows import Row
-from headcount.text.side import Side, bare_side, side_of, spread
-from headcount.text.vocabulary import Vocabulary
+from headcount.text.batch import Side, bare_side, side_of, spread
+from headcount.text.spans import Row
+from headcount.text.words import Vocabulary
 
 TOKENS = {0: "<pad>", 2: "<s>", 3: "</s>", 7: "rain", 8: ".", 9: "!", 10: "roof"}
 

@@ -7,8 +7,8 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.text.corpus import read_corpus
+from headcount.text.parsers import SpacyPipeline, installed_pipelines
 from headcount.text.sentence import Sentence
-from headcount.text.spacy_pipeline import SpacyPipeline, installed_pipelines
 
 
 class Morph:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 from tiny_tokenizers import BUILDERS
 
-from headcount.text.rows import Row
-from headcount.text.specials import lookalikes, separator_ids, special_ids, spelt_out
+from headcount.text.spans import Row, lookalikes, separator_ids, special_ids, spelt_out
 
 
 @pytest.mark.parametrize(

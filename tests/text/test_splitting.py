@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from headcount.text.splitting import split_words
+from headcount.text.sentence import split_words
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from headcount.text.faults import Fault
-from headcount.text.sentence import Word
-from headcount.text.tree import check_tree
+from headcount.errors import Fault
+from headcount.text.sentence import Word, check_tree
 
 
 def checked(heads: list[int | None]) -> Counter[str]:

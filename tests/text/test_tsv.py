@@ -9,7 +9,7 @@ import pytest
 from headcount.errors import InputError
 from headcount.text.lines import TextFile
 from headcount.text.sentence import Pair
-from headcount.text.tsv import read_pairs
+from headcount.text.tables import read_pairs
 
 
 def pairs(

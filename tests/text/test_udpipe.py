@@ -8,8 +8,8 @@ import pytest
 from headcount.bundle import sample
 from headcount.errors import InputError
 from headcount.text.corpus import read_corpus
+from headcount.text.parsers import load_udpipe
 from headcount.text.sentence import Multiword, Pair, Sentence
-from headcount.text.udpipe import load_udpipe
 
 #: The smallest networks that still learn something of sixty sentences in a few seconds.
 TOKENIZER = "epochs=1;dimension=16;batch_size=10"

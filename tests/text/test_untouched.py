@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, wordpiece
 
-from headcount.text.account import EncodeReport
-from headcount.text.scribe import Scribe
-from headcount.text.untouched import untouched
+from headcount.text.spans import EncodeReport, untouched
+from headcount.text.tokenize import Scribe
 
 
 def state(tokenizer: object) -> object:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny_tokenizers import BUILDERS, marian_two_vocabularies
 
-from headcount.text.vocabulary import Vocabulary, is_punctuation, is_stop, vocabulary_of
+from headcount.text.words import Vocabulary, is_punctuation, is_stop, vocabulary_of
 
 MARKS = [".", ",", ";", "!", "...", "»"]
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
+from headcount.text.batch import Side, bare_side
 from headcount.text.sentence import Sentence, Word
-from headcount.text.side import Side, bare_side
 from headcount.text.words import Words, with_specials, word_maps, word_maps_with_specials
 
 #: [CLS] a1 a2 . b [SEP], and a row of one word with padding; "." belongs to no word.

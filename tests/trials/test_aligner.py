@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.trials.aligner import Aligner, Ids
+from headcount.survey.trials.alignment import Aligner, Ids
 
 
 def made_pairs(count: int, seed: int = 0) -> tuple[list[Ids], list[set[tuple[int, int]]]]:

@@ -8,11 +8,17 @@ import pytest
 import torch
 from made import chances, pointing, scores, show, site_of
 
-from headcount.text.batch import Batch
-from headcount.text.side import Side
-from headcount.trials.aligner import Aligner, Links
-from headcount.trials.alignment import ALIGNMENT, Aligned, copies, diagonal, linked
-from headcount.trials.question import Finding
+from headcount.survey.trials.alignment import (
+    ALIGNMENT,
+    Aligned,
+    Aligner,
+    Links,
+    copies,
+    diagonal,
+    linked,
+)
+from headcount.survey.trials.trial import Finding
+from headcount.text.batch import Batch, Side
 
 SITE = site_of("cross", 2)
 

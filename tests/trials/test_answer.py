@@ -8,11 +8,17 @@ import torch
 from tiny import TINY
 
 from headcount import stats
-from headcount.columns import Column
 from headcount.errors import ModelError
-from headcount.subject import Subject
-from headcount.trials.answer import ANSWERS, MEASURES, answers, measure_of
-from headcount.trials.question import Finding, Findings
+from headcount.models.subject import Subject
+from headcount.records.columns import Column
+from headcount.survey.trials.trial import (
+    ANSWERS,
+    MEASURES,
+    Finding,
+    Findings,
+    answers,
+    measure_of,
+)
 
 SUBJECT = Subject(TINY["marian"](), name="tiny")
 SHARE = Column("share", range=(0, 1))

@@ -7,11 +7,13 @@ import torch
 from made import chances, rows_of, scores, show, site_of, uniform
 
 from headcount.models.site import Site
-from headcount.trials.at_offset import AtOffset
-from headcount.trials.duplicate import duplicate_question
-from headcount.trials.induction import induction_question
-from headcount.trials.layout import Layout
-from headcount.trials.previous import previous_question
+from headcount.survey.trials.repeats import (
+    AtOffset,
+    duplicate_question,
+    induction_question,
+    previous_question,
+)
+from headcount.survey.trials.trial import Layout
 from headcount.wiring.sighting import look
 
 LENGTH, BEFORE = 5, 1

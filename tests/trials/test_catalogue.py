@@ -10,17 +10,15 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.heads import Head
 from headcount.models.load import load
-from headcount.subject import Subject
-from headcount.survey import survey
-from headcount.table import HeadTable
-from headcount.trials.catalogue import run_trials, trials_for
-from headcount.trials.copying import Copying
-from headcount.trials.needle import Needle
-from headcount.trials.pairs import Pairs
-from headcount.trials.repeats import Repeats
-from headcount.trials.sink import Sink
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.survey.passes import run_trials, trials_for
+from headcount.survey.survey import survey
+from headcount.survey.trials.alignment import Pairs, Sink
+from headcount.survey.trials.needle import Needle
+from headcount.survey.trials.repeats import Copying, Repeats
 
 WRITER = tiny_subjects.writer("gpt2")
 TRANSLATOR = tiny_subjects.translator()

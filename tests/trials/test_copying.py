@@ -8,9 +8,8 @@ import torch
 from subjects import subject_of
 from tiny import TINY
 
-from headcount.subject import Subject
-from headcount.trials.copying import Copying
-from headcount.trials.repeats import Repeats
+from headcount.models.subject import Subject
+from headcount.survey.trials.repeats import Copying, Repeats
 from headcount.wiring import valve
 
 REPEATS = Repeats(length=6, examples=3, batch_size=2)

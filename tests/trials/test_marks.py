@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from made import site_of
 
-from headcount.trials.marks import Marks
+from headcount.survey.trials.trial import Marks
 
 SITE = site_of("dec", 2)
 

@@ -13,9 +13,15 @@ from tiny_tokenizers import ENGLISH
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.subject import Subject
-from headcount.trials.haystack import Haystack, haystacks, needles
-from headcount.trials.needle import Needle, Pointing, said_by
+from headcount.models.subject import Subject
+from headcount.survey.trials.needle import (
+    Haystack,
+    Needle,
+    Pointing,
+    haystacks,
+    needles,
+    said_by,
+)
 
 GPT2 = subject_of("gpt2", "gpt2")
 LLAMA = subject_of("llama", "llama", max_position_embeddings=1024)

@@ -13,9 +13,9 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import UsageError
-from headcount.subject import Subject
-from headcount.trials.answer import answers
-from headcount.trials.noop import NOOP_LAYERS, NoOp
+from headcount.models.subject import Subject
+from headcount.survey.trials.noop import NOOP_LAYERS, NoOp
+from headcount.survey.trials.trial import answers
 
 CASES = {
     "enc": (tiny_subjects.encoder(), ENGLISH),

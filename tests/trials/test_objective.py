@@ -11,9 +11,9 @@ from tiny_tokenizers import ENGLISH, PAIRS
 from torch.nn.functional import cosine_similarity
 
 from headcount.errors import UsageError
-from headcount.subject import Subject
-from headcount.tasks.similarity import embed
-from headcount.trials.objective import MaskedEmbedding, loss_per_target, objective_of
+from headcount.models.subject import Subject
+from headcount.survey.trials.noop import MaskedEmbedding, loss_per_target, objective_of
+from headcount.tasks.regression import embed
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import torch
 from subjects import subject_of
 from tiny import FIRST_WORD, TINY, VOCAB
 
-from headcount.subject import Subject
-from headcount.trials.plain_ids import plain_ids
-from headcount.trials.repeats import Repeats
+from headcount.models.subject import Subject
+from headcount.survey.trials.repeats import Repeats, plain_ids
 
 WITH_TOKENIZER = {
     "bert": subject_of("bert", "wordpiece"),

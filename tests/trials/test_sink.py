@@ -10,7 +10,7 @@ from subjects import subject_of
 from tiny_tokenizers import ENGLISH
 
 from headcount.errors import InputError
-from headcount.trials.sink import Resting, Sink, sink_frame
+from headcount.survey.trials.alignment import Resting, Sink, sink_frame
 
 SITE = site_of("dec", 3, causal=True)
 GPT2 = subject_of("gpt2", "gpt2")  # adds no token in front

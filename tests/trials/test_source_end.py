@@ -6,9 +6,8 @@ import pytest
 import torch
 from made import chances, scores, show, site_of
 
-from headcount.text.batch import Batch
-from headcount.text.side import Side, bare_side
-from headcount.trials.source_end import Ending, endings
+from headcount.survey.trials.alignment import Ending, endings
+from headcount.text.batch import Batch, Side, bare_side
 
 SITE = site_of("cross", 2)
 

@@ -8,15 +8,21 @@ from surgery import answer
 from tiny import INTERFACE, OUTSIDE, tiny_inputs
 
 from headcount.errors import UnknownHead, UnsupportedModel, UsageError
-from headcount.heads import Head
 from headcount.models.site import Site
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import Head
 from headcount.text.batch import ready_batch
-from headcount.wiring.ablate import ablated, chosen_heads, replaced
-from headcount.wiring.donors import donors_of
-from headcount.wiring.means import means_of
+from headcount.wiring.ablation import (
+    ablated,
+    check_uniform,
+    chosen_heads,
+    donors_of,
+    means_of,
+    replaced,
+    uniform,
+    uniform_weights,
+)
 from headcount.wiring.seam import Attended
-from headcount.wiring.uniform import check_uniform, uniform, uniform_weights
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

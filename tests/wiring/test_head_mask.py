@@ -8,10 +8,10 @@ from surgery import answer
 from tiny import TINY, tiny_inputs
 
 from headcount.errors import UsageError
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
 from headcount.wiring import valve
-from headcount.wiring.head_mask import head_mask
+from headcount.wiring.valves import head_mask
 
 
 def run(model: torch.nn.Module) -> torch.Tensor:

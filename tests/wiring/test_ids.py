@@ -7,8 +7,8 @@ import torch
 from tiny import TINY, tiny_inputs
 
 from headcount.errors import ModelError
-from headcount.subject import Subject
-from headcount.wiring.ids import check_ids
+from headcount.models.subject import Subject
+from headcount.wiring.sighting import check_ids
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "marian", "whisper", "vit", "xlnet"])

@@ -12,8 +12,8 @@ from tiny import INTERFACE, tiny_inputs
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.subject import Subject
-from headcount.wiring.outputs import backflow
+from headcount.models.subject import Subject
+from headcount.wiring.gradients import backflow
 
 
 def subject_of(family: str) -> Subject:

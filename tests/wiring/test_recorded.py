@@ -14,15 +14,14 @@ from tiny import OUTSIDE, TINY, tiny_inputs
 from torch import Tensor
 
 from headcount.errors import ModelError
-from headcount.models.entrance import entering
-from headcount.models.outside import family_of
-from headcount.models.own_maps import FIELDS, OwnMaps, own_maps
+from headcount.models.dummy_forward import FIELDS, OwnMaps, own_maps
+from headcount.models.outside import entering, family_of
 from headcount.models.site import Site
+from headcount.models.subject import Subject
 from headcount.models.switch import attention_configs
-from headcount.subject import Subject
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring import Needs, Sighting, tap
-from headcount.wiring.recorded import recorded_maps
+from headcount.wiring.taps import recorded_maps
 
 FAMILIES = sorted(OUTSIDE)
 

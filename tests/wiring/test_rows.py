@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from headcount.wiring import rows
+from headcount.wiring import sighting as rows
 
 
 def some_maps(batch: int = 2, heads: int = 3, queries: int = 5, keys: int = 5) -> Tensor:

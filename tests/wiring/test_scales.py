@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from headcount.errors import UnknownHead, UsageError
-from headcount.heads import Head
-from headcount.wiring.scales import read_scales
+from headcount.records.heads import Head
+from headcount.wiring.valves import read_scales
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1), Head("cross", 1, 0)]
 

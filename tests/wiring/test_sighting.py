@@ -7,9 +7,8 @@ import torch
 from sightings import batch_of, draw_texts
 
 from headcount.models.site import Site
-from headcount.text.side import Side
-from headcount.wiring.needs import Needs
-from headcount.wiring.sighting import look
+from headcount.text.batch import Side
+from headcount.wiring.sighting import Needs, look
 
 NEEDS = Needs(
     entropy=True,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from headcount.errors import ModelError
 from headcount.models.anatomy import Site
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring import Needs, Sighting, tap
 from headcount.wiring.seam import Attended

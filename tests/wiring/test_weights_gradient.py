@@ -12,9 +12,9 @@ from tiny import INTERFACE, TINY, tiny_inputs
 from torch import Tensor
 
 from headcount.errors import UnsupportedModel
-from headcount.subject import Subject
+from headcount.models.subject import Subject
 from headcount.wiring import seam
-from headcount.wiring.weights_gradient import weights_gradient
+from headcount.wiring.gradients import weights_gradient
 
 Cell = tuple[int, int, int, int]  # batch, head, query, key
 

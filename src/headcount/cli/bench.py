@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headcount.cli import options
-from headcount.cli.loading import loaded
+from headcount.cli.options import loaded
 from headcount.cli.output import output, print_json
 from headcount.errors import UsageError
 from headcount.models.find import find
 
 if TYPE_CHECKING:
-    from headcount.subject import Subject
+    from headcount.models.subject import Subject
 
-__all__ = ["bench"]
+
+# --- `headcount bench` --------------------------------------------------------------------------
 
 SHARE = 0.5
 
@@ -100,7 +104,7 @@ def numbers(words: str, option: str) -> list[int]:
 
 def _check(share: float, pairs: int, way: str, pruned: str | None) -> None:
     """Refuse what cannot be before any model is loaded."""
-    from headcount.pruning.bench_options import check_pairs, check_share, check_way_name
+    from headcount.pruning.speed import check_pairs, check_share, check_way_name
 
     check_pairs(pairs)
     check_way_name(way)
@@ -110,8 +114,8 @@ def _check(share: float, pairs: int, way: str, pruned: str | None) -> None:
 
 
 def _cut(subject: Subject, share: float) -> Subject:
-    from headcount.pruning.even import even_heads
     from headcount.pruning.remove import prune
+    from headcount.pruning.speed import even_heads
 
     return prune(subject, even_heads(subject, share))
 
@@ -125,8 +129,8 @@ def _compare(
     way: str,
     json: bool,
 ) -> None:
-    from headcount.cli.progress import bar
-    from headcount.pruning.latency import latency
+    from headcount.cli.output import bar
+    from headcount.pruning.speed import latency
 
     with bar("Timing", "cells") as update:
         report = latency(
@@ -146,8 +150,6 @@ def _compare(
 
 def _promises(json: bool) -> None:
     """What the benchmarks of the repository found, or where they are to be had."""
-    from headcount.cli.bench_results import read_results, told
-
     rows = read_results()
     if json:
         print_json({"promises": rows})
@@ -159,3 +161,82 @@ def _promises(json: bool) -> None:
             "repository, where `make bench` measures them. To time a model of yours, run "
             "headcount bench MODEL."
         )
+
+
+# --- The speed promises as far as they were measured --------------------------------------------
+
+Row = dict[str, Any]
+
+
+def read_results(folder: Path | None = None) -> list[Row]:
+    """Every ratio that has an aim, from the JSON files of the repository that one is in."""
+    place = folder or _found()
+    if place is None:
+        return []
+    return [
+        row
+        for path in sorted(place.glob("*.json"))
+        for row in _rows(path.stem, json.loads(path.read_text(encoding="utf8")))
+    ]
+
+
+def told(rows: list[Row]) -> str:
+    """The rows as lines of text."""
+    lines = [
+        "Ratios of times measured side by side: median of the rounds, and the middle half of them.",
+        "An aim is the most it may cost beside the plain work; 'at least', how often faster.",
+        "",
+    ]
+    for row in rows:
+        span = "" if row["low"] is None else f" [{row['low']:g}, {row['high']:g}]"
+        aim = f"aim {'at least ' if row['more'] == 'better' else ''}{row['aim']}"
+        aim += ", missed" if _missed(row) else ""
+        lines.append(f"{row['work']:28} {row['value']:8g}{span:22} {aim}  {row['what']}")
+    return "\n".join(lines)
+
+
+def _missed(row: Row) -> bool:
+    short = row["value"] < row["aim"]
+    return short if row["more"] == "better" else row["value"] > row["aim"]
+
+
+def _found() -> Path | None:
+    """The results here, or beside the package where it is run from its repository."""
+    for root in (Path.cwd(), Path(__file__).parents[3]):
+        if (root / "benchmarks" / "results").is_dir():
+            return root / "benchmarks" / "results"
+    return None
+
+
+def _rows(name: str, found: Any) -> Iterator[Row]:
+    """Walk through whatever a benchmark wrote: a ratio and an aim make a row."""
+    if isinstance(found, list):
+        for one in found:
+            yield from _rows(name, one)
+    elif isinstance(found, dict):
+        if "ratio" in found and "aim" in found:
+            yield from _aimed(name, found)
+        for key, value in found.items():
+            if isinstance(value, list | dict) and key not in ("ratio", "aim"):
+                yield from _rows(f"{name} {key}", value)
+
+
+def _aimed(name: str, found: Row) -> Iterator[Row]:
+    ratio, aim = found["ratio"], found["aim"]
+    if isinstance(aim, dict):
+        for key in aim:
+            yield _row(f"{name}, {key}", found, ratio[key], aim[key])
+    else:
+        yield _row(name, found, ratio, aim)
+
+
+def _row(name: str, found: Row, ratio: Row, aim: Any) -> Row:
+    return {
+        "work": name,
+        "what": found.get("what", ""),
+        "value": found.get("over_floor", ratio["median"]),
+        "low": None if "over_floor" in found else ratio["low"],
+        "high": None if "over_floor" in found else ratio["high"],
+        "aim": aim,
+        "more": found.get("more", ""),
+    }

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli import options, role_options, survey_options
-from headcount.cli.corpus import SAMPLE, named_corpus
-from headcount.cli.loading import loaded
-from headcount.cli.output import output, print_json, print_notes
-from headcount.cli.progress import bar, told
+from headcount.cli import options
+from headcount.cli import options as role_options
+from headcount.cli import survey as survey_options
+from headcount.cli.inputs import SAMPLE, named_corpus
+from headcount.cli.options import loaded
+from headcount.cli.output import bar, output, print_json, print_notes, told
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
-    from headcount.compare.changes import Changes
-    from headcount.subject import Subject
+    from headcount.compare.runs import Changes
+    from headcount.models.subject import Subject
     from headcount.text.corpus import Corpus
-
-__all__ = ["compare"]
 
 First = Annotated[
     str,
@@ -102,7 +101,7 @@ def compare(
             )
             for name in (first, second)
         )
-        from headcount.compare_models import compare as measure
+        from headcount.compare.compare import compare as measure
 
         if out is not None and not replace:
             _check_out(out, before)
@@ -165,7 +164,7 @@ def _corpus(
         raise UsageError("Both a text and --treebank were given; name one corpus to compare on.")
     if treebank == SAMPLE:
         return named_corpus(SAMPLE, None, format, limit, seed)
-    from headcount.stages.corpora import read_corpora
+    from headcount.survey.survey import read_corpora
 
     found = read_corpora(None, treebank=treebank, limit=limit, seed=seed).treebank
     assert found is not None
@@ -181,8 +180,8 @@ def _sample_for(subject: Subject, limit: int | None, seed: int | None) -> Corpus
 
 def _check_out(out: Path, subject: Subject) -> None:
     """Refuse a run directory of another model before the work."""
-    from headcount.run import Run
-    from headcount.table import HeadTable
+    from headcount.records.run import Run
+    from headcount.records.table import HeadTable
 
     about = {"weights": subject.weights_hash}
     with Run.open(out) as run:
@@ -190,7 +189,7 @@ def _check_out(out: Path, subject: Subject) -> None:
 
 
 def _print(found: Changes) -> None:
-    from headcount.compare.drawing import draw_columns, draw_grid, draw_layers, draw_roles
+    from headcount.compare.runs import draw_columns, draw_grid, draw_layers, draw_roles
 
     console = output()
     console.print(f"{found.before} and {found.after}: {len(found.heads)} heads", style="bold")

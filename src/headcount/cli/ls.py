@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headcount.cli import options
-from headcount.cli.loading import loaded
+from headcount.cli.options import loaded
 from headcount.cli.output import output, print_json, print_notes
 
 if TYPE_CHECKING:
-    from headcount.subject import Subject
-    from headcount.table import HeadTable
-
-__all__ = ["ls"]
+    from headcount.models.subject import Subject
+    from headcount.records.table import HeadTable
 
 
 def ls(
@@ -55,7 +53,7 @@ def ls(
 
 
 def _models(json: bool) -> None:
-    from headcount.models.at_hand import models_at_hand
+    from headcount.models.find import models_at_hand
 
     rows = models_at_hand()
     if json:
@@ -81,7 +79,7 @@ def _anatomy(subject: Subject, json: bool) -> None:
 
 
 def _run(path: Path, json: bool) -> None:
-    from headcount.run import Run
+    from headcount.records.run import Run
 
     run = Run.open(path, create=False)
     table = run.read_table() if run.has_table else None

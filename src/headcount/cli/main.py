@@ -21,8 +21,6 @@ from headcount.cli.show import show
 from headcount.cli.survey import survey
 from headcount.errors import HeadcountError
 
-__all__ = ["app", "run"]
-
 
 class _Verbs(TyperGroup):
     """The verbs; a user's mistake in one ends in one sentence and exit code 1 or 2."""
@@ -56,7 +54,7 @@ for verb in (report, survey, score, prune, probe, compare, show, serve, ls, benc
 
 def _version(asked: bool) -> None:
     if asked:
-        from headcount.provenance import version
+        from headcount.records.provenance import version
 
         typer.echo(f"headcount {version()}")
         raise typer.Exit

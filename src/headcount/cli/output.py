@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
-    from headcount.table import HeadTable
+    from headcount.records.heads import Head
+    from headcount.records.progress import Progress
+    from headcount.records.table import HeadTable
+    from headcount.report.chapters import Chapter
+    from headcount.report.story import Told
 
-__all__ = ["WORTH_SEEING", "output", "print_json", "print_notes", "print_table"]
+
+# --- Results on standard output: text for people, JSON for machines -----------------------------
 
 #: Columns that people see unless they choose, in the order in which a narrow terminal drops
 #: them, the last ones first; they stand in the order of the table.
@@ -43,7 +57,7 @@ def output() -> Console:
 
 def print_json(what: dict[str, Any]) -> None:
     """Print strict JSON."""
-    from headcount.exact_json import encode
+    from headcount.records.files import encode
 
     typer.echo(encode(what))
 
@@ -69,3 +83,240 @@ def print_notes(notes: Iterable[str]) -> None:
     console = output()
     for note in notes:
         console.print(Text.assemble(("Note: ", "yellow"), note))
+
+
+# --- Progress for people ------------------------------------------------------------------------
+
+
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Say what is going on while it goes on."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{escape(what)} ..."):
+        yield
+
+
+@contextmanager
+def bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with the time left; call it with what is done and the total."""
+    with bars(unit) as update:
+        yield lambda done, total: update(what, done, total)
+
+
+@contextmanager
+def bars(unit: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each kind of work, as it begins: call it with its name, what is done, the total."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    shown = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    begun: dict[str, TaskID] = {}
+
+    def update(what: str, done: int, total: int) -> None:
+        if what not in begun:
+            begun[what] = shown.add_task(what, total=None)
+        shown.update(begun[what], completed=done, total=total)
+
+    with shown:
+        yield update
+
+
+# --- A story as it is told ----------------------------------------------------------------------
+
+#: Columns of a title.
+_WIDTH = 50
+_SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", "yellow")}
+
+
+class StoryDisplay:
+    """Lines that stay, and one that moves; without a terminal only lines that stay."""
+
+    def __init__(self, title: str, expected: str = "", console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True, highlight=False, markup=False)
+        self.title, self.expected = title, expected
+        self.begun = monotonic()
+        self._reasons: set[str] = set()
+        self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> StoryDisplay:
+        self.console.print(Text(self.title, style="bold"), soft_wrap=True)
+        if self.expected:
+            self.console.print(Text(self.expected, style="dim"))
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.console.is_terminal:
+            self._live.update(Text(""))
+            self._live.stop()
+        if error is None:
+            self.console.print(Text(f"  all {_time(monotonic() - self.begun):>12}", style="dim"))
+
+    @contextmanager
+    def watch(self, chapter: Chapter) -> Iterator[Progress]:
+        """The line of a chapter that is being told."""
+        moving = _Moving(chapter.title)
+        self._live.update(moving)
+        yield moving.move
+        self._live.update(Text(""))
+
+    def ended(self, told: Told) -> None:
+        """The line of a chapter that was told, kept or left out."""
+        sign, style = _SIGNS[told.state]
+        last = {"done": _time(told.seconds), "kept": "in the run", "left out": "not measured"}
+        why = f"  {told.why}" if told.why not in ("", *self._reasons) else ""
+        self._reasons.add(told.why)
+        self.console.print(
+            Text.assemble(
+                (f"{sign} ", style),
+                f"{told.title:<{_WIDTH}} ",
+                (f"{last[told.state]:>12}", "" if told.state == "done" else "dim"),
+                (why, "dim"),
+            ),
+            soft_wrap=True,
+        )
+
+
+class _Moving:
+    """A spinner with the title, what is done, and the seconds so far."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.begun = title, monotonic()
+        self.done, self.total = 0, 0
+        self._spinner = Spinner("dots")
+
+    def move(self, done: int, total: int) -> None:
+        """Take in how far the work is."""
+        self.done, self.total = done, total
+
+    def __rich__(self) -> Table:
+        line = Table.grid(padding=(0, 1))
+        share = f"{100 * self.done / self.total:3.0f} %" if self.total else ""
+        spent = f"{_time(monotonic() - self.begun):>12}"
+        line.add_row(
+            self._spinner, Text(f"{self.title:<{_WIDTH}}"), Text(spent), Text(share, "dim")
+        )
+        return line
+
+
+def _time(seconds: float) -> str:
+    """Seconds as people read them.
+
+    >>> _time(7.25), _time(200)
+    ('7.2 s', '3 min 20 s')
+    """
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+# --- Scores of heads at a glance ----------------------------------------------------------------
+
+#: So many heads are shown at either end.
+ENDS = 5
+#: Above it, chance could have done it.
+LEVEL = 0.05
+
+
+def print_ranking(table: HeadTable, name: str) -> None:
+    """The first and the last heads by one score, and where the first tenth of them is."""
+    console, column = output(), table.column(name)
+    console.print(f"{column.title}. {column.meaning}")
+    console.print(_drawn(table, name))
+    for line in _lines(table, name):
+        console.print(line, style="dim")
+
+
+def _drawn(table: HeadTable, name: str) -> Table:
+    from rich.table import Table
+
+    order, drawn = _order(table, name), Table(box=None)
+    for heading, side in (("", "right"), ("head", "left"), (name, "right"), ("95%", "left")):
+        drawn.add_column(heading, justify=side)  # type: ignore[arg-type]
+    for place, head in enumerate(order):
+        if place < ENDS or place >= len(order) - ENDS:
+            drawn.add_row(str(place + 1), *_row(table, name, head, len(order) < len(table)))
+        elif place == ENDS:
+            drawn.add_row("...")
+    return drawn
+
+
+def _order(table: HeadTable, name: str) -> list[Head]:
+    """Heads from the first to the last; one for each layer where a layer has one value."""
+    order = table.rank(name)
+    layers = table.frame[name].groupby(level=["stack", "layer"]).nunique()
+    if layers.gt(1).any() or len(layers) == len(order):
+        return order
+    return list({(head.stack, head.layer): head for head in order}.values())
+
+
+def _row(table: HeadTable, name: str, head: Head, layer: bool) -> list[str]:
+    values, column = table.head(head), table.column(name)
+    low, high = (values.get(f"{name}_{end}") for end in ("low", "high"))
+    between = "" if low is None else f"[{column.show(low)}, {column.show(high)}]"
+    called = f"{head.stack}.{head.layer}" if layer else str(head)
+    return [called, column.show(values[name]), between]
+
+
+def _lines(table: HeadTable, name: str) -> Iterator[str]:
+    """What the ranking says about stacks, and about chance."""
+    order = table.rank(name)
+    if len(table.stacks) > 1 and len(order) >= 2 * ENDS:
+        top = order[: max(1, len(order) // 10)]
+        yield f"The first tenth, {len(top)} heads: {_by_stack(top, table)}."
+    if f"{name}_p_adjusted" in table.names:
+        yield from _significant(table, name)
+    if name in table.notes:
+        yield f"{table.column(name).title}: {table.notes[name]}."
+
+
+def _significant(table: HeadTable, name: str) -> Iterator[str]:
+    """How many heads matter, and how many stand in the way, beyond chance."""
+    p, cost = (table.numbers(column) for column in (f"{name}_p_adjusted", name))
+    sure = [head for head, chance in zip(table.heads, p, strict=True) if chance < LEVEL]
+    worse = {head for head, lost in zip(table.heads, cost, strict=True) if lost > 0}
+    for deed, heads in (
+        ("cost something", [head for head in sure if head in worse]),
+        ("are better gone", [head for head in sure if head not in worse]),
+    ):
+        where = f": {_by_stack(heads, table)}" if heads and len(table.stacks) > 1 else ""
+        yield f"{len(heads)} of {len(table)} {deed} (p < {LEVEL} after Holm){where}."
+
+
+def _by_stack(heads: Sequence[Head], table: HeadTable) -> str:
+    return ", ".join(f"{stack} {sum(h.stack == stack for h in heads)}" for stack in table.stacks)
+
+
+def print_agreement(frame: pd.DataFrame) -> None:
+    """Spearman's correlation of every pair of scores over all heads."""
+    rows: Any = frame[(frame["kind"] == "spearman") & (frame["stack"] == "all")]
+    for row in rows.itertuples():
+        told = row.note or f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
+        output().print(f"Rank agreement of {row.first} and {row.second}: {told}")

@@ -3,42 +3,302 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from headcount.cli import options
-from headcount.cli import probe_options as own
-from headcount.cli.corpus import SAMPLE
-from headcount.cli.loading import loaded
-from headcount.cli.output import output, print_json, print_notes
-from headcount.cli.probe_here import probe_here
-from headcount.cli.probe_output import print_arc, print_parse, print_probe, probe_json
-from headcount.cli.progress import bar, told
-from headcount.cli.role_options import WordRows
+from headcount.cli.inputs import SAMPLE
+from headcount.cli.options import WordRows, loaded, one_of, positive
+from headcount.cli.output import bar, output, print_json, print_notes, told
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
-    from headcount.probes.trained import Probe
+    import pandas as pd
+
+    from headcount.probing.parse import Parse, Probe
     from headcount.text.corpus import Corpus
 
-__all__ = ["probe"]
+
+# --- Options of `headcount probe` alone ---------------------------------------------------------
+
+_TRAINING = "Training"
+_ASKING = "Using a trained probe"
+
+Model = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model, as in `headcount survey`; or the folder of a trained probe (-o), by default "
+        "the newest here.",
+        show_default=False,
+    ),
+]
+Treebank = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Sentences with trees to learn from (.conllu, .conll); `sample` for the bundled ones.",
+        show_default=False,
+    ),
+]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Sentences with trees to test on; by default every fifth of the treebank.",
+        show_default=False,
+    ),
+]
+Words = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Vectors of words, as text (GloVe, word2vec) or .npz; `own` for the model's own input "
+        "embeddings. With them the weights of heads depend on the words.",
+        show_default=False,
+    ),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=one_of("attention", "words", "distances", "random-init", "right-branching"),
+        help="attention, words, or a baseline: distances, random-init, right-branching; by "
+        "default attention, and words where --words is given.",
+        show_default=False,
+    ),
+]
+Baselines = Annotated[
+    bool, typer.Option("--baselines", help="Train every kind, and put them side by side.")
+]
+Seeds = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        callback=positive,
+        help="Train so often, with seeds counting up; the first is kept.",
+        rich_help_panel=_TRAINING,
+    ),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--learning-rate", metavar="X", help="Adam's step.", rich_help_panel=_TRAINING,
+        show_default=False,
+    ),
+]  # fmt: skip
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        callback=positive,
+        help="Passes over the treebank.",
+        rich_help_panel=_TRAINING,
+        show_default=False,
+    ),
+]
+TrainBatch = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        callback=positive,
+        help="Sentences a training step.",
+        rich_help_panel=_TRAINING,
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="DIR", help="Run directory to write; made where there is none."
+    ),
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Start the run directory's table anew.")]
+ParseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="A sentence to parse.",
+        rich_help_panel=_ASKING,
+        show_default=False,
+    ),
+]
+Tree = Annotated[
+    bool,
+    typer.Option(
+        "--tree/--no-tree",
+        help="The best tree, or each word's best head by itself.",
+        rich_help_panel=_ASKING,
+    ),
+]
+Explain = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="DEP HEAD",
+        help="Which attention heads decided this arc of --parse; words or their numbers, or ROOT.",
+        rich_help_panel=_ASKING,
+        show_default=False,
+    ),
+]
+
+
+# --- A probe told to people ---------------------------------------------------------------------
+
+#: What each kind is, in words.
+MEANINGS = {
+    "right-branching": "every word hangs from the next",
+    "random-init": "attention of a random twin, and words",
+    "distances": "distances and words, no attention",
+    "attention": "attention of all heads",
+    "words": "attention of all heads, and words",
+}
+#: So many heads of an arc are shown.
+_SHOWN = 10
+
+
+def print_probe(probe: Probe) -> None:
+    """UAS of every kind, then the heads that the probe relies on."""
+    from headcount.cli.output import print_ranking
+    from headcount.probing.parse import summary
+
+    rows = []
+    found: Any = summary(probe.hits)
+    for row in found.itertuples():
+        seeds = f"{row.seed_low:.3f} to {row.seed_high:.3f}" if row.seeds > 1 else ""
+        known = row.low == row.low  # one sentence has no interval
+        uas, ends = f"{row.uas:.3f}", f"[{row.low:.3f}, {row.high:.3f}]" if known else ""
+        rows.append([row.probe, MEANINGS[row.probe], uas, ends, seeds])
+    _print(["probe", "what it sees", "UAS", "95%", "over seeds"], rows)
+    about = probe.provenance
+    test = about["test"]
+    output().print(
+        f"Trained on {_sentences(about['settings']['train'])} of {about['corpus']}, tested on "
+        f"{test['sentences']:,} ({test['corpus']}); punctuation left out.",
+        style="dim",
+    )
+    if probe.table is not None:
+        print_ranking(probe.table, "probe_weight")
+
+
+def _sentences(count: int) -> str:
+    """So many, in words."""
+    return "1 sentence" if count == 1 else f"{count:,} sentences"
+
+
+def print_parse(parse: Parse) -> None:
+    """A row a word."""
+    frame: Any = parse.frame
+    rows = [
+        [str(row.word), row.form, f"{row.head} {row.head_form}", f"{row.chance:.2f}"]
+        for row in frame.itertuples()
+    ]
+    _print(["", "word", "head", "chance"], rows)
+
+
+def print_arc(parse: Parse, arc: pd.DataFrame, dependent: str, head: str) -> None:
+    """The heads that spoke loudest for an arc, or against it."""
+    margin = arc["margin"].sum()
+    output().print(
+        f"{dependent} → {head}: all heads together put it {margin:+.2f} above the mean candidate."
+    )
+    shown: Any = arc.head(_SHOWN)
+    rows = [[row.head, f"{row.margin:+.3f}"] for row in shown.itertuples()]
+    _print(["head", "margin"], rows)
+
+
+def probe_json(
+    probe: Probe, trained: bool, parse: Parse | None, arc: pd.DataFrame | None
+) -> dict[str, Any]:
+    """All of it for machines."""
+    from headcount.probing.parse import summary
+    from headcount.records.files import to_strict
+
+    told: dict[str, Any] = {"kind": probe.kind, "model": probe.subject.name}
+    if trained:
+        told["results"] = to_strict(probe.results.to_dict("records"))
+        told["summary"] = to_strict(summary(probe.hits).to_dict("records"))
+        told["table"] = None if probe.table is None else probe.table.to_dict()
+        told["provenance"] = to_strict(probe.provenance)
+    if parse is not None:
+        told["parse"] = to_strict(parse.frame.to_dict("records"))
+    if arc is not None:
+        told["explained"] = to_strict(arc.to_dict("records"))
+    return told
+
+
+def _print(headings: list[str], rows: list[list[str]]) -> None:
+    from rich.table import Table
+
+    drawn = Table(box=None)
+    for heading in headings:
+        drawn.add_column(heading)
+    for row in rows:
+        drawn.add_row(*row)
+    output().print(drawn)
+
+
+# --- The probe that parses where none is named --------------------------------------------------
+
+
+def probe_here(loading: dict[str, Any]) -> tuple[Probe, str]:
+    """The probe of this folder, the newest of its folders', or a fresh one; and a word on it."""
+    from headcount.probing.parse import load
+
+    folder = _newest(Path())
+    if folder is None:
+        return _fresh(loading)
+    with told(f"Loading {folder}"):
+        found = load(folder, **loading)
+    return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
+
+
+def _newest(here: Path) -> Path | None:
+    from headcount.probing.parse import FILE, INSIDE, is_probe
+
+    if is_probe(here):
+        return here
+    folders = [place for place in here.iterdir() if place.is_dir() and is_probe(place)]
+
+    def age(place: Path) -> float:
+        inside = place / INSIDE / FILE
+        return (inside if inside.is_file() else place / FILE).stat().st_mtime
+
+    return max(folders, key=age, default=None)
+
+
+def _fresh(loading: dict[str, Any]) -> tuple[Probe, str]:
+    """A probe of the bundled translator, trained on the bundled sentences."""
+    from headcount.bundle import sample
+    from headcount.models.load import load
+    from headcount.probing.probe import probe
+
+    found = probe(load("translator", **loading), sample.path("sample.conllu"), telling=bar)
+    return found, (
+        "No trained probe lies here, so one of the bundled translator was trained on the bundled "
+        "sentences; for a better one: headcount probe MODEL --treebank FILE -o DIR."
+    )
+
+
+# --- `headcount probe` --------------------------------------------------------------------------
 
 
 def probe(
-    model: own.Model = None,
-    treebank: own.Treebank = None,
-    test: own.Test = None,
-    words: own.Words = None,
-    kind: own.Kind = None,
-    baselines: own.Baselines = False,
-    out: own.Out = None,
-    replace: own.Replace = False,
-    parse: own.Parse = None,
-    tree: own.Tree = True,
-    explain: own.Explain = None,
-    seeds: own.Seeds = 1,
-    learning_rate: own.Rate = None,
-    epochs: own.Epochs = None,
-    train_batch: own.TrainBatch = None,
+    model: Model = None,
+    treebank: Treebank = None,
+    test: Test = None,
+    words: Words = None,
+    kind: Kind = None,
+    baselines: Baselines = False,
+    out: Out = None,
+    replace: Replace = False,
+    parse: ParseOption = None,
+    tree: Tree = True,
+    explain: Explain = None,
+    seeds: Seeds = 1,
+    learning_rate: Rate = None,
+    epochs: Epochs = None,
+    train_batch: TrainBatch = None,
     word_rows: WordRows = None,
     convention: options.Convention = "headcount",
     limit: options.Limit = None,
@@ -72,7 +332,7 @@ def probe(
         with told("Reading the treebank"):
             corpora = _read(treebank, limit, seed), None if test is None else _read(test)
         subject = loaded(model, revision=revision, **loading)
-        from headcount.probe import probe as measure
+        from headcount.probing.probe import probe as measure
 
         found = measure(
             subject,
@@ -136,7 +396,7 @@ def _read(name: str, limit: int | None = None, seed: int | None = None) -> Corpu
 
 def _saved(folder: Path, loading: dict[str, Any]) -> Probe:
     """A probe from the disk, with its model."""
-    from headcount.probes.keep import is_probe, load
+    from headcount.probing.parse import is_probe, load
 
     if not is_probe(folder):
         raise UsageError(

@@ -12,16 +12,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from headcount.heads import Head
     from headcount.models.saving.save import Saved
-    from headcount.prune_place import Place
-    from headcount.prune_plan import Plan
-    from headcount.prune_run import Pruned
+    from headcount.models.subject import Subject
     from headcount.pruning.costs import Costs
-    from headcount.pruning.search import Found
-    from headcount.subject import Subject
-
-__all__ = ["tell"]
+    from headcount.pruning.place import Place
+    from headcount.pruning.plan import Found, Plan
+    from headcount.pruning.prune import Pruned
+    from headcount.records.heads import Head
 
 
 def tell(done: Pruned, subject: Subject, place: Place | None, *, json: bool) -> None:
@@ -48,7 +45,7 @@ def tell(done: Pruned, subject: Subject, place: Place | None, *, json: bool) -> 
 
 def _print_verdict(plan: Plan, found: Found) -> None:
     """The answer to the engineer's question, in a sentence."""
-    from headcount.pruning.points import points_in_words
+    from headcount.pruning.plan import points_in_words
 
     assert plan.goal.max_loss is not None
     metric = plan.sweep.baseline.name

@@ -2,42 +2,130 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headcount.cli import options
-from headcount.cli import score_options as own
-from headcount.cli.loading import loaded
-from headcount.cli.output import output, print_json, print_notes
-from headcount.cli.progress import bars
-from headcount.cli.task_option import Task, TaskFile, read_task
+from headcount.cli.inputs import TaskFile, TaskOption, read_task
+from headcount.cli.options import loaded, one_of
+from headcount.cli.output import bars, output, print_json, print_notes
 from headcount.errors import UsageError
-from headcount.head_sets import check_head_set, heads_named
+from headcount.records.heads import check_head_set, heads_named
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from headcount.models.subject import Subject
+    from headcount.records.table import HeadTable
 
-    from headcount.subject import Subject
-    from headcount.table import HeadTable
 
-__all__ = ["score"]
+# --- Options of `headcount score` that say how heads are scored ---------------------------------
+
+_HEADS = "Scoring every head"
+
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SCORES",
+        help="Score every head by gradient, ablation, relevance, or a column such as confidence; "
+        "several with commas between.",
+        rich_help_panel=_HEADS,
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Run directory to write; made where there is none, joined where there is one.",
+        rich_help_panel=_HEADS,
+    ),
+]
+Replace = Annotated[
+    bool,
+    typer.Option("--replace", help="Start the run directory's table anew.", rich_help_panel=_HEADS),
+]
+Per = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="gradient: absolute value per example, token or batch; relevance: per step or "
+        "sentence.",
+        rich_help_panel=_HEADS,
+    ),
+]
+Normalize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        callback=one_of("layer", "none"),
+        help="gradient: over the l2 norm of its layer (layer), or as it is (none).",
+        rich_help_panel=_HEADS,
+    ),
+]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODE",
+        help="ablation: what stands in a head's place: zero, mean, uniform or resample.",
+        rich_help_panel=_HEADS,
+    ),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="ablation: one head at a time (head), all but one of a layer (others), or whole "
+        "layers (layer).",
+        rich_help_panel=_HEADS,
+    ),
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHICH",
+        help="ablation: the teacher-forced loss, or the task's own metric (task).",
+        rich_help_panel=_HEADS,
+    ),
+]
+Rule = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="relevance: the rule of propagation, default, ding, z+ or alpha-beta.",
+        rich_help_panel=_HEADS,
+    ),
+]
+Shut = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HEADS",
+        help="Heads to shut, with commas between: enc.5.3, a layer (enc.5), a stack (cross) or a "
+        "range (enc.0-2); the difference is tested.",
+        show_default=False,
+    ),
+]
+
+
+# --- `headcount score` --------------------------------------------------------------------------
 
 
 def score(
     model: options.Model,
-    task: Task = None,
+    task: TaskOption = None,
     task_file: TaskFile = None,
-    shut: own.Shut = None,
-    by: own.By = None,
-    out: own.Out = None,
-    replace: own.Replace = False,
-    per: own.Per = None,
-    normalize: own.Normalize = None,
-    mode: own.Mode = None,
-    unit: own.Unit = None,
-    metric: own.Metric = None,
-    rule: own.Rule = None,
+    shut: Shut = None,
+    by: By = None,
+    out: Out = None,
+    replace: Replace = False,
+    per: Per = None,
+    normalize: Normalize = None,
+    mode: Mode = None,
+    unit: Unit = None,
+    metric: Metric = None,
+    rule: Rule = None,
     convention: options.Convention = "headcount",
     limit: options.Limit = None,
     seed: options.Seed = None,
@@ -72,7 +160,7 @@ def score(
         tokenizer=tokenizer,
     )
     if by is None:
-        from headcount.cli.evaluation import evaluate
+        from headcount.cli.inputs import evaluate
 
         heads = heads_named(shut or "", subject.heads) if shut else []
         evaluate(subject, examples, heads, batch_size=batch_size, limit=limit, seed=seed, json=json)
@@ -97,7 +185,7 @@ def _check(by: str | None, shut: str | None, out: Path | None, how: dict[str, An
             "Both --shut and --by were given; shut heads to see what they cost together, or "
             "score every head by itself."
         )
-    from headcount.importance.options import options_by_score, read_names
+    from headcount.importance.score import options_by_score, read_names
 
     options_by_score(read_names(by), how)
 
@@ -106,8 +194,8 @@ def _score_heads(
     subject: Subject, task: Any, by: str, out: Path | None, how: dict[str, Any], json: bool
 ) -> None:
     from headcount.importance.agreement import compared
-    from headcount.importance.options import column_of, read_names
-    from headcount.score import score as measure
+    from headcount.importance.score import column_of, read_names
+    from headcount.importance.score import score as measure
 
     names = read_names(by)
     with bars("examples") as progress:
@@ -154,7 +242,7 @@ def _say(sentence: str) -> None:
 
 
 def _print(table: HeadTable, columns: list[str], frame: Any) -> None:
-    from headcount.cli.ranking import print_agreement, print_ranking
+    from headcount.cli.output import print_agreement, print_ranking
 
     for name in columns:
         print_ranking(table, name)

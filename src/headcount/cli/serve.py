@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from headcount.cli import options
-from headcount.cli.loading import loaded
+from headcount.cli.options import loaded
 from headcount.errors import UsageError
-
-__all__ = ["serve"]
 
 
 def serve(
@@ -48,8 +46,8 @@ def serve(
     [dim]headcount serve smollm2 --port 8000 --open[/dim]
     """
     _check_installed()
-    from headcount.serve.running import address, taken_socket
-    from headcount.serve.running import run as answer
+    from headcount.report.serve import address, taken_socket
+    from headcount.report.serve import run as answer
 
     taken = taken_socket(port)
     subject = loaded(
@@ -61,9 +59,8 @@ def serve(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    from headcount.serve.app import app_of
-    from headcount.serve.guard import new_token
-    from headcount.stages.live import live_of
+    from headcount.report.live import live_of
+    from headcount.report.serve import app_of, new_token
 
     token = new_token()
     app = app_of(live_of(subject, run), token)

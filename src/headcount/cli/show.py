@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from headcount.cli import options
-from headcount.cli.loading import loaded
+from headcount.cli.options import loaded
 from headcount.cli.output import output, print_json
-from headcount.heads import parse_head
-
-__all__ = ["show"]
+from headcount.records.heads import parse_head
 
 
 def show(
@@ -60,7 +58,7 @@ def show(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    from headcount.show import show as look
+    from headcount.report.show import show as look
 
     view = look(subject, sentence, wanted, target=target, chat=chat, top=top)
     if json:

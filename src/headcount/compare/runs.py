@@ -2,18 +2,129 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from headcount.compare.changes import Changes
-from headcount.compare.role_changes import role_changes
 from headcount.errors import UsageError
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.columns import NA, STEPS, Column, heat_steps
+from headcount.records.heads import Head
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
 
-__all__ = ["compare_runs"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+# --- What changed between two models ------------------------------------------------------------
+
+
+@dataclass
+class Changes:
+    """How every head of one model differs from the head of the same name in another.
+
+    `heads` has, for each head: `cosine` (of the maps, 1 is no change), `js` (divergence a row in
+    nats, 0 is no change), and for each column of a survey how much more it is in the second model,
+    all with `_low` and `_high`, 95% over texts.
+    """
+
+    before: str
+    after: str
+    heads: pd.DataFrame
+    #: A row a layer, with a test; empty where two run directories were compared.
+    layers: pd.DataFrame
+    #: A row a role that a head has in either model; None where roles were not judged.
+    roles: pd.DataFrame | None = None
+    #: What the first model's heads do; goes into a run directory.
+    table: HeadTable | None = None
+    provenance: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of a survey that were compared."""
+        return [str(name) for name in self.heads if f"{name}_before" in self.heads]
+
+    @property
+    def names(self) -> list[Head]:
+        """The heads that were compared."""
+        return [Head(*row) for row in self.heads.index]
+
+    def largest(self, n: int = 10) -> pd.DataFrame:
+        """The heads that changed most: least cosine, or the largest change of any column."""
+        if "cosine" in self.heads and self.heads["cosine"].notna().any():
+            return self.heads.sort_values("cosine", kind="stable").head(n)
+        most = self.heads[self.columns].abs().max(axis=1)
+        return self.heads.loc[most.sort_values(ascending=False, kind="stable").index[:n]]
+
+    def sure(self) -> pd.DataFrame:
+        """For each column, in how many heads it rose and fell with an interval clear of 0."""
+        rows = []
+        for name in self.columns:
+            rose = int((self.heads[f"{name}_low"] > 0).sum())
+            fell = int((self.heads[f"{name}_high"] < 0).sum())
+            mean = float(np.nanmean(self.heads[name]))
+            rows.append({"column": name, "mean_change": mean, "rose": rose, "fell": fell})
+        return pd.DataFrame(rows, columns=["column", "mean_change", "rose", "fell"])
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write a run directory of the first model with `changes.parquet` beside its table."""
+        with Run.open(path) as run:
+            stage = run.stage("compare")
+            if self.table is not None:
+                run.write_table(self.table, replace=replace)
+            run.write_frame("changes", self.heads.reset_index())
+            if len(self.layers):
+                run.write_frame("layer_changes", self.layers)
+            if self.roles is not None:
+                run.write_frame("role_changes", self.roles)
+            settings = {"before": self.before, "after": self.after}
+            stage.finish(settings, self.provenance, notes=self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, ready for strict JSON."""
+        from headcount.records.files import to_strict
+
+        told = {
+            "before": self.before,
+            "after": self.after,
+            "heads": self.heads.reset_index().to_dict("records"),
+            "layers": self.layers.to_dict("records"),
+            "roles": None if self.roles is None else self.roles.to_dict("records"),
+            "notes": self.notes,
+            "provenance": self.provenance,
+        }
+        found: dict[str, Any] = to_strict(told)
+        return found
+
+
+# --- Roles that heads kept, lost and won --------------------------------------------------------
+
+_KEY = ["stack", "layer", "head", "role", "label"]
+
+
+def role_changes(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """A row for each role that a head has in one of two frames of verdicts, or in both.
+
+    >>> one = pd.DataFrame([("enc", 0, 1, "rare", "rarest token", 0.5)], columns=[*_KEY, "value"])
+    >>> role_changes(one, one[:0])[["head", "change"]].values.tolist()
+    [[1, 'lost']]
+    """
+    ours, theirs = (frame[[*_KEY, "value"]].drop_duplicates(_KEY) for frame in (before, after))
+    types = {"layer": "int64", "head": "int64"}
+    both = ours.astype(types).merge(
+        theirs.astype(types), on=_KEY, how="outer", suffixes=("_before", "_after"), indicator=True
+    )
+    words = {"both": "kept", "left_only": "lost", "right_only": "won"}
+    change = both.pop("_merge").astype(str).map(words)
+    return both.assign(change=change)
+
+
+# --- Two run directories ------------------------------------------------------------------------
 
 
 def compare_runs(first: str | Path, second: str | Path) -> Changes:
@@ -87,3 +198,92 @@ def _notes(first: HeadTable, second: HeadTable, common: int) -> list[str]:
     if lost:
         told.append(f"{lost} heads are in one run only and were left out.")
     return told
+
+
+# --- Changes for a terminal ---------------------------------------------------------------------
+
+
+def draw_grid(found: Changes, stack: str) -> Table:
+    """Cosine of each head, layer by head: the darker, the more it changed."""
+    from rich.table import Table
+    from rich.text import Text
+
+    cosine = found.heads["cosine"].xs(stack, level="stack").unstack("head")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column("layer", style="dim")
+    for head in cosine.columns:
+        table.add_column(str(head), justify="right")
+    # What changed most is darkest, so the shade is of 1 - cosine.
+    steps = heat_steps(Column("change", range=(0, None)), 1 - cosine.to_numpy().ravel())
+    shades = np.array(steps).reshape(cosine.shape)
+    for layer, values, row in zip(cosine.index, cosine.to_numpy(), shades, strict=True):
+        cells = [Text(_number(v), style=_shade(s)) for v, s in zip(values, row, strict=True)]
+        table.add_row(f"{stack}.{layer}", *cells)
+    return table
+
+
+def draw_layers(layers: pd.DataFrame) -> Table:
+    """Each layer's mean cosine and divergence, and whether it changed more than the others."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("layer", "cosine", "95%", "JS (nats a row)", "more than others", "p"):
+        table.add_column(title, justify="left" if title == "layer" else "right", no_wrap=True)
+    for row in layers.to_dict("records"):
+        table.add_row(*_layer_cells(row))
+    return table
+
+
+def _layer_cells(row: Mapping[Any, Any]) -> list[str]:
+    return [
+        f"{row['stack']}.{row['layer']}",
+        _number(row["cosine"]),
+        f"{_number(row['cosine_low'])}–{_number(row['cosine_high'])}",
+        _number(row["js"], 4),
+        NA if np.isnan(row["more"]) else f"{row['more']:+.3f}",
+        NA if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.2g}",
+    ]
+
+
+def draw_columns(found: Changes) -> Table:
+    """For each column its mean change, and in how many heads it rose or fell beyond doubt."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("column", "mean change", "rose", "fell", "most"):
+        table.add_column(title, justify="right" if title != "column" else "left", no_wrap=True)
+    for row in found.sure().to_dict("records"):
+        values = found.heads[row["column"]]
+        if values.abs().max() == 0:
+            continue
+        stack, layer, head = values.abs().idxmax()
+        most = f"{stack}.{layer}.{head} {values.loc[stack, layer, head]:+.3f}"
+        change = f"{row['mean_change']:+.3f}"
+        table.add_row(row["column"], change, str(row["rose"]), str(row["fell"]), most)
+    return table
+
+
+def draw_roles(roles: pd.DataFrame) -> Table:
+    """Roles that were lost or won; those that were kept are counted by the caller."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("head", "role", "label", "change", "before", "after"):
+        table.add_column(title, justify="right" if title in ("before", "after") else "left")
+    for row in roles[roles["change"] != "kept"].to_dict("records"):
+        head = f"{row['stack']}.{row['layer']}.{row['head']}"
+        figures = (_number(row["value_before"], 2), _number(row["value_after"], 2))
+        words = (head, row["role"], row["label"], row["change"], *figures)
+        table.add_row(*(Text(str(word)) for word in words))
+    return table
+
+
+def _number(value: float, digits: int = 3) -> str:
+    return NA if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _shade(step: int) -> str:
+    """A darker ground for a higher step."""
+    shades = ("", "on rgb(60,60,90)", "on rgb(50,80,150)", "on rgb(170,90,40)", "on rgb(190,40,40)")
+    return shades[step * len(shades) // (STEPS + 1)]

@@ -6,37 +6,153 @@ Michel et al., NeurIPS 2019, sections 3.2 and 3.3 (one head, all but one); Koval
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 
-from headcount.columns import Column
-from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.importance.best_single_heads import best_single_heads
-from headcount.importance.costs import costs_of
-from headcount.importance.interrupted import Interrupted
-from headcount.importance.origin import origin
-from headcount.journal import Journal
-from headcount.models.anatomy import Anatomy
-from headcount.progress import Progress
-from headcount.subject import Subject
-from headcount.sweeps import (
+from headcount.errors import StatsError, UsageError
+from headcount.importance.examples import Interrupted, origin
+from headcount.importance.sweep.interventions import (
     Intervention,
     Mode,
-    Sweep,
-    SweepInterrupted,
     others,
+    sets,
     single_heads,
-    sweep,
     whole_layers,
 )
-from headcount.sweeps.measure import Measured
-from headcount.table import HeadTable
+from headcount.importance.sweep.sweep import Measured, Sweep, SweepInterrupted, sweep
+from headcount.models.anatomy import Anatomy
+from headcount.models.subject import Subject
+from headcount.records.columns import Column
+from headcount.records.heads import Head
+from headcount.records.journal import Journal
+from headcount.records.progress import Progress
+from headcount.records.table import HeadTable
+from headcount.stats.corrections import benjamini_hochberg
+from headcount.stats.sample import Floats
 from headcount.tasks.task import Task
 
-__all__ = ["UNITS", "Unit", "ablation"]
+# --- What interventions cost --------------------------------------------------------------------
+
+
+class Costs(NamedTuple):
+    """One number an intervention; higher is worse, whatever the metric."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+    #: Holm: claims are made by this one.
+    p_adjusted: Floats
+    #: Benjamini and Hochberg: shown beside it.
+    p_bh: Floats
+    #: What a reader should know, e.g. why nothing was tested.
+    notes: tuple[str, ...]
+
+
+def costs_of(sweep: Sweep, *, seed: int = 0) -> Costs:
+    """Costs against the model as it is, on the same resamples.
+
+    Where examples are too few for a test of so many interventions, costs stand alone.
+    """
+    _check_baseline(sweep)
+    notes = _notes(sweep)
+    try:
+        found = sweep.losses(seed=seed)
+    except StatsError as error:
+        none = np.full(len(sweep), np.nan)
+        told = (*notes, f"not tested: {error}")
+        return Costs(np.array(sweep.costs()), none, none, none, none, none, told)
+    value, low, high, p, adjusted = found[:5]
+    return Costs(value, low, high, p, adjusted, benjamini_hochberg(p), notes)
+
+
+def _check_baseline(sweep: Sweep) -> None:
+    """Without a score of the model as it is, nothing can be said of its heads."""
+    if np.isnan(sweep.baseline.value):
+        reason = sweep.baseline.metric.reason(sweep.baseline.statistics)
+        raise StatsError(
+            f"The {sweep.baseline.name} of the model as it is cannot be told on {sweep.task.name}: "
+            f"{reason}; use another metric, such as metric='loss', or more examples."
+        )
+
+
+def _notes(sweep: Sweep) -> tuple[str, ...]:
+    notes = []
+    if not sweep.complete:
+        done = len(sweep.baseline)
+        notes.append(f"interrupted after {done:,} of {sweep.examples:,} examples")
+    if not any(sweep.costs()):
+        notes.append(
+            f"nothing that was ablated changes the {sweep.baseline.name} "
+            f"({sweep.baseline.value:.4g}), which may be too coarse or constant"
+        )
+    if any(np.isnan(sweep.costs())):
+        notes.append(f"NA where the {sweep.baseline.name} is undefined after the ablation")
+    return tuple(notes)
+
+
+# --- The best single head of every layer --------------------------------------------------------
+
+#: How the head was chosen: on the examples that it is judged by, or on a half that it is not.
+CHOSEN = ("same examples", "other half")
+
+
+def best_single_heads(found: Sweep, heads: Sequence[Head], *, seed: int = 0) -> pd.DataFrame:
+    """Two rows a layer, from a sweep over the `others` of these heads, corrected over layers.
+
+    The first row is the naive one: the best of many is better than it should be. In the second
+    the head is chosen on a random half of the examples and judged on the other.
+    """
+    parts = [_judged(_cheapest(found, heads), found, CHOSEN[0], seed)]
+    if len(found.baseline) > 1:
+        choosing, judging = _halves(found, seed)
+        parts.append(_judged(_cheapest(choosing, heads), judging, CHOSEN[1], seed))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _halves(found: Sweep, seed: int) -> tuple[Sweep, Sweep]:
+    count = len(found.baseline)
+    first = sorted(random.Random(seed).sample(range(count), count // 2))
+    rest = [number for number in range(count) if number not in set(first)]
+    return found.part(first), found.part(rest)
+
+
+def _cheapest(found: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
+    """Of every layer the head that costs least alone, and which intervention that is."""
+    costs = np.nan_to_num(np.array(found.costs()), nan=np.inf)
+    layers: dict[tuple[str, int], list[int]] = {}
+    for place, head in enumerate(heads):
+        layers.setdefault((head.stack, head.layer), []).append(place)
+    best = [min(places, key=costs.__getitem__) for places in layers.values()]
+    return {heads[place]: place for place in best}
+
+
+def _judged(best: dict[Head, int], judging: Sweep, chosen: str, seed: int) -> pd.DataFrame:
+    costs = costs_of(judging.some(list(best.values())), seed=seed)
+    rows = [_row(head, chosen, judging, costs, place) for place, head in enumerate(best)]
+    return pd.DataFrame(rows)
+
+
+def _row(head: Head, chosen: str, judging: Sweep, costs: Costs, place: int) -> dict[str, Any]:
+    return {
+        "stack": head.stack,
+        "layer": head.layer,
+        "head": head.index,
+        "chosen_on": chosen,
+        "n": len(judging.baseline),
+        "cost": float(costs.value[place]),
+        "low": float(costs.low[place]),
+        "high": float(costs.high[place]),
+        "p": float(costs.p[place]),
+        "p_adjusted": float(costs.p_adjusted[place]),
+    }
+
+
+# --- Ablation importance: how much worse a task goes without a head -----------------------------
 
 Unit = Literal["head", "others", "layer"]
 UNITS: tuple[str, ...] = get_args(Unit)
@@ -175,3 +291,42 @@ def _columns(unit: str, found: Sweep) -> list[Column]:
         for kind, how in corrected.items()
     ]
     return [cost, *tests]
+
+
+# --- Any sets of heads ablated, a row each ------------------------------------------------------
+
+
+def set_costs(
+    subject: Subject,
+    task: Task,
+    named: Mapping[str, str | Iterable[str | Head]],
+    *,
+    mode: Mode = "zero",
+    seed: int = 0,
+    **options: Any,
+) -> pd.DataFrame:
+    """What every set costs when its heads are ablated together, tested and corrected over sets.
+
+    `options` are those of `sweeps.sweep`: metric, batch_size, journal and so on. The frame has
+    set, heads (how many), value (of the metric), cost, low, high, p, p_adjusted and p_bh.
+    """
+    found = sweep(subject, task, sets(named, mode), seed=seed, **options)
+    return cost_frame(found, seed=seed)
+
+
+def cost_frame(found: Sweep, *, seed: int = 0) -> pd.DataFrame:
+    """One row for each intervention of a sweep."""
+    costs = costs_of(found, seed=seed)
+    return pd.DataFrame(
+        {
+            "set": [one.name for one in found.interventions],
+            "heads": [len(one.heads) for one in found.interventions],
+            "value": [outcome.value for outcome in found.outcomes],
+            "cost": costs.value,
+            "low": costs.low,
+            "high": costs.high,
+            "p": costs.p,
+            "p_adjusted": costs.p_adjusted,
+            "p_bh": costs.p_bh,
+        }
+    )

@@ -13,11 +13,9 @@ import pandas as pd
 
 from headcount import stats
 from headcount.errors import UsageError
-from headcount.stats.correlation import Kind
-from headcount.stats.results import Floats
-from headcount.table import HeadTable
-
-__all__ = ["GROUP", "agreement", "compared", "importance_columns"]
+from headcount.records.table import HeadTable
+from headcount.stats.agreement import Kind
+from headcount.stats.sample import Floats
 
 #: The question that scores answer, in the table's menus.
 GROUP = "How much it matters"
@@ -40,7 +38,7 @@ def agreement(
     Columns whose lower values rank first are turned round. Intervals come from resampled heads.
     The frame has first, second, stack, kind, value, low, high, heads and note.
 
-    >>> from headcount.heads import Head
+    >>> from headcount.records.heads import Head
     >>> heads = [Head("enc", 0, index) for index in range(4)]
     >>> table = HeadTable.of(heads, {"gradient": [1, 2, 3, 4], "ablation": [2, 1, 3, 4]})
     >>> found = agreement(table, kinds=["spearman"])

@@ -6,30 +6,204 @@ for all heads in one forward and backward a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from headcount.columns import Column
-from headcount.importance.by_batch import Arrays, by_batch
-from headcount.importance.example_sums import ExampleSums
-from headcount.importance.gradient_way import Normalize, Way, read_way
-from headcount.importance.interrupted import Interrupted
-from headcount.importance.origin import origin
-from headcount.importance.per_layer import over_layer_norm
-from headcount.importance.slopes import Per, slopes
-from headcount.importance.token_counts import michels_counts, token_counts
-from headcount.journal import Journal
-from headcount.models.memory import enough_memory
-from headcount.progress import Progress
-from headcount.subject import Subject
-from headcount.table import HeadTable
+from headcount.errors import ModelError, UsageError
+from headcount.importance.examples import (
+    Arrays,
+    ExampleSums,
+    Interrupted,
+    by_batch,
+    michels_counts,
+    origin,
+    over_layer_norm,
+    real_tokens,
+    token_counts,
+)
+from headcount.models.site import Site
+from headcount.models.subject import Subject, check_finite, enough_memory
+from headcount.records.columns import Column
+from headcount.records.journal import Journal
+from headcount.records.progress import Progress
+from headcount.records.table import HeadTable
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch
+from headcount.wiring.gradients import backflow
 
-__all__ = ["GRADIENT", "gradient"]
+# --- The slope of a task's loss in every head's scale, for one batch ----------------------------
+
+Measure = Callable[[Batch], Arrays]
+
+#: Where the absolute value is taken: of an example's slope, a token's, or a whole batch's.
+Per = Literal["example", "token", "batch"]
+
+
+@contextmanager
+def slopes(subject: Subject, task: Task, per: Per) -> Iterator[Measure]:
+    """Within the block, a function that gives ``slopes`` of a batch, ``[example, head]``.
+
+    Michel et al. 2019, equation 2, before the mean: one forward and backward a batch. The loss is
+    summed over the batch, so that an example's slope knows nothing of its neighbours. Per token
+    the absolute slopes of an example's positions are added up.
+
+    >>> from headcount import tasks
+    >>> from headcount.models.load import load
+    >>> translator = load("translator", device="cpu")
+    >>> task = tasks.translation([("Rain fell.", "Regen fiel.")], metric="loss")
+    >>> with slopes(translator, task, "example") as measure:
+    ...     measure(next(task.batches(translator)))["slopes"].shape
+    (1, 144)
+    """
+    heard = _Heard(per)
+    with backflow(subject, heard.receive) as flow:
+
+        def measure(batch: Batch) -> Arrays:
+            heard.start(batch)
+            losses = task.loss(subject, batch)
+            flow.backward(losses.sum())
+            _check_loss(subject, task, batch, losses.detach())
+            found = np.concatenate([heard.of(site) for site in subject.anatomy.sites], axis=1)
+            _check_slopes(subject, task, found)
+            return {"slopes": found}
+
+        yield measure
+
+
+class _Heard:
+    """What came back to each site from one batch."""
+
+    def __init__(self, per: Per) -> None:
+        self.per = per
+        self.batch = Batch({}, {}, [])
+        self.found: dict[Site, Tensor] = {}
+
+    def start(self, batch: Batch) -> None:
+        """Listen to another batch."""
+        self.batch, self.found = batch, {}
+
+    def receive(self, site: Site, output: Tensor, gradient: Tensor) -> None:
+        """Add what one call of a site has to say."""
+        weighed = _weighed(site, output, gradient, self.batch, self.per)
+        folded = _folded(weighed, len(self.batch))
+        self.found[site] = self.found[site] + folded if site in self.found else folded
+
+    def of(self, site: Site) -> np.ndarray:
+        """A site's slopes; exactly 0 where the loss does not depend on its heads at all."""
+        if site not in self.found:
+            return np.zeros((len(self.batch), site.heads), dtype=np.float32)
+        return self.found[site].cpu().numpy()
+
+
+def _weighed(site: Site, output: Tensor, gradient: Tensor, batch: Batch, per: Per) -> Tensor:
+    """Att · dL/dAtt, `[row, head]`: summed over dimensions, then over positions."""
+    kind = torch.promote_types(output.dtype, torch.float32)  # half precision would round the sums
+    each = (output * gradient).sum(-1, dtype=kind)
+    if per != "token":
+        return each.sum(1)
+    real = real_tokens(site.stack, batch).to(each.device)
+    return (each.abs() * real[:, :, None]).sum(1)
+
+
+def _folded(rows: Tensor, examples: int) -> Tensor:
+    """Rows of one example stand one below the other and add up: `[example, head]`."""
+    if rows.shape[0] % examples:
+        raise UsageError(
+            f"The model was called on {rows.shape[0]} rows for a batch of {examples} examples, so "
+            "no row can be told whose it is; call it on all examples at once, or use batch_size=1."
+        )
+    return rows.view(examples, -1, rows.shape[-1]).sum(1)
+
+
+def _check_loss(subject: Subject, task: Task, batch: Batch, losses: Tensor) -> None:
+    """Stop at a loss that is not a number, naming the weights to blame if any are."""
+    broken = (~torch.isfinite(losses)).nonzero()
+    if not len(broken):
+        return
+    check_finite(subject)
+    raise ModelError(
+        f"Example {batch.index[int(broken[0, 0])] + 1} of {task.name}: the loss of {subject.name} "
+        f"is {float(losses[broken[0, 0]])}, although all its weights are numbers; check the "
+        "example, or load the model with dtype='float32'."
+    )
+
+
+def _check_slopes(subject: Subject, task: Task, found: np.ndarray) -> None:
+    if not np.isfinite(found).all():
+        raise ModelError(
+            f"The gradient of {task.name} in the heads of {subject.name} is not a number, although "
+            f"its loss is; {str(subject.dtype).removeprefix('torch.')} may be too narrow: load the "
+            "model with dtype='float32'."
+        )
+
+
+# --- How a gradient score is taken --------------------------------------------------------------
+
+Normalize = Literal["layer", "none"]
+
+#: What each convention says of `per` and `normalize`.
+_DEFAULTS: dict[str, tuple[Per, Normalize]] = {
+    "headcount": ("example", "none"),
+    "paper": ("example", "layer"),
+    "code": ("token", "none"),
+}
+#: The tasks that Michel et al. published programs for, and the kind of model of each.
+_PROGRAMS = {"classification": "enc", "translation": "enc-dec"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A gradient score's settings, checked."""
+
+    per: Per
+    normalize: Normalize
+    convention: str
+    #: Whether a batch's loss is its mean, as in Michel et al.'s program for classifiers.
+    mean_loss: bool = False
+
+    @property
+    def code(self) -> bool:
+        """Whether the authors' programs are followed."""
+        return self.convention == "code"
+
+
+def read_way(
+    subject: Subject, task: Task, per: str | None, normalize: str | None, convention: str
+) -> Way:
+    """The settings, with the convention's own where nothing was said."""
+    if convention not in _DEFAULTS:
+        raise UsageError(f"There is no convention '{convention}'; choose headcount, paper or code.")
+    usual_per, usual_norm = _DEFAULTS[convention]
+    chosen: Any = per or usual_per
+    norm: Any = normalize or usual_norm
+    _check(chosen, "per", get_args(Per))
+    _check(norm, "normalize", get_args(Normalize))
+    if convention != "headcount" and chosen != usual_per:
+        raise UsageError(
+            f"per is '{chosen}', and the convention '{convention}' is per {usual_per}; leave per "
+            "out, or use the convention headcount."
+        )
+    if convention == "code" and _PROGRAMS.get(task.kind) != subject.kind:
+        raise UsageError(
+            f"Michel et al. published no program for tasks of the kind {task.kind} on a model with "
+            f"{subject.kind} heads; use the convention headcount or paper."
+        )
+    mean = convention == "code" and task.kind == "classification"
+    return Way(chosen, norm, convention, mean)
+
+
+def _check(value: str, name: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{name} is '{value}'; choose {', '.join(known[:-1])} or {known[-1]}.")
+
+
+# --- Gradient importance ------------------------------------------------------------------------
 
 GRADIENT = Column(
     "gradient",

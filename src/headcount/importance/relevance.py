@@ -6,33 +6,259 @@ what each head gave, as a share of its layer, then the mean over predictions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
 
-from headcount.columns import Column
-from headcount.errors import UsageError
-from headcount.importance.by_batch import Arrays, by_batch
-from headcount.importance.example_sums import ExampleSums
-from headcount.importance.head_shares import head_shares
-from headcount.importance.interrupted import Interrupted
-from headcount.importance.natural_task import natural_task
-from headcount.importance.origin import origin
-from headcount.importance.predictions import Explain, Per, check_per, explained, explaining
-from headcount.importance.relevance_flow import FlowSums, flow_arrays
-from headcount.journal import Journal
-from headcount.lrp.composite import rule_named
-from headcount.lrp.propagate import Tracing, traced
-from headcount.models.memory import enough_memory
-from headcount.progress import Progress
-from headcount.subject import Subject
-from headcount.table import HeadTable
-from headcount.tasks.task import Task
+from headcount.errors import ModelError, UsageError
+from headcount.importance.examples import Arrays, ExampleSums, Interrupted, by_batch, origin
+from headcount.importance.lrp.composite import rule_named
+from headcount.importance.lrp.propagate import Flow, Relevance, Tracing, Words, traced, words_read
+from headcount.importance.lrp.rule import Ledger
+from headcount.models.anatomy import Anatomy
+from headcount.models.subject import Subject, check_finite, enough_memory
+from headcount.records.columns import Column
+from headcount.records.heads import STACKS
+from headcount.records.journal import Journal
+from headcount.records.progress import Progress
+from headcount.records.table import HeadTable
+from headcount.tasks.glue import natural_task
+from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling
+from headcount.tasks.regression import Similarity, embed
+from headcount.tasks.task import IGNORED, HeadTask, Task, forward, labels_of, logits_of
+from headcount.tasks.translation import Translation
 from headcount.text.batch import Batch
-from headcount.wiring.ids import check_ids
+from headcount.wiring.sighting import check_ids
 
-__all__ = ["RELEVANCE", "relevance"]
+# --- What is explained --------------------------------------------------------------------------
+
+Per = Literal["step", "sentence"]
+
+#: What is explained, by the kind of task.
+EXPLAINED = {
+    "translation": "the top-1 logit of every target token, given the reference before it",
+    "lm": "the top-1 logit of every next token",
+    "mlm": "the top-1 logit of every hidden token",
+    "classification": "the logit of the class that the model chooses",
+    "regression": "the number that the model gives",
+    "similarity": "the cosine of the two embeddings, half to each text",
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where relevance starts in one forward.
+
+    `starts` is `[start, row, ...]` over an output `[row, ...]`; `counted` says which of them are
+    predictions, `[start, row]`. `rows` of one example lie side by side.
+    """
+
+    output: Tensor
+    starts: Tensor
+    counted: Tensor
+    ledger: Ledger
+    rows: int = 1
+
+    def together(self) -> Start:
+        """All predictions of a row in one start."""
+        whole = self.starts.sum(dim=0, keepdim=True)
+        return replace(self, starts=whole, counted=self.counted.any(dim=0, keepdim=True))
+
+
+#: Runs a batch under a tracing, and says where its relevance starts.
+Explain = Callable[[Tracing, Batch], Start]
+
+
+def check_per(per: str) -> Per:
+    """A word that says what one backward explains."""
+    for known in get_args(Per):
+        if per == known:
+            return known
+    raise UsageError(
+        f"per is '{per}'; choose step, one backward a prediction, or sentence, one backward from "
+        "the sum of a text's predictions."
+    )
+
+
+def explained(task: Task) -> str:
+    """What is explained in a task, in words."""
+    if task.kind not in EXPLAINED:
+        raise UsageError(
+            f"A {task.kind} task has no prediction that relevance could start from; give a task of "
+            f"the kinds {', '.join(EXPLAINED)}."
+        )
+    return EXPLAINED[task.kind]
+
+
+@contextmanager
+def explaining(subject: Subject, task: Task) -> Iterator[Explain]:
+    """How the predictions of a task are explained, within the block."""
+    if isinstance(task, Translation | LanguageModelling | MaskedLanguageModelling):
+        with words_read(subject) as words:
+            yield lambda tracing, batch: _words(tracing, batch, words)
+    elif isinstance(task, Similarity):
+        yield _cosines
+    elif isinstance(task, HeadTask):
+        yield lambda tracing, batch: _logits(tracing, batch, task)
+    else:
+        raise UsageError(explained(task))
+
+
+def _words(tracing: Tracing, batch: Batch, words: Words) -> Start:
+    """One start for each labelled place of a row."""
+
+    def run() -> Tensor:
+        logits = forward(tracing.subject, batch).logits
+        top = logits.argmax(dim=-1).gather(1, places)
+        return words.logits_at(places, top, tracing.rule, tracing.ledger)
+
+    labels = labels_of(batch, torch.empty(0, device=tracing.subject.device))
+    places, there = _places(labels != IGNORED)
+    output, ledger = tracing.forward(run, len(batch))
+    each = torch.eye(places.shape[1], dtype=output.dtype, device=output.device)[:, None]
+    return Start(output, each * there.to(output.dtype), there.T, ledger)
+
+
+def _places(predicted: Tensor) -> tuple[Tensor, Tensor]:
+    """The predicted places of each row one after another, `[row, place]`, and which are there.
+
+    >>> places, there = _places(torch.tensor([[False, True, True], [True, False, False]]))
+    >>> places.tolist(), there.tolist()
+    ([[1, 2], [0, 1]], [[True, True], [True, False]])
+    """
+    counts = predicted.sum(dim=1, keepdim=True)
+    order = predicted.long().argsort(dim=1, descending=True, stable=True)
+    there = torch.arange(int(counts.max()), device=counts.device) < counts
+    return order[:, : there.shape[1]], there
+
+
+def _logits(tracing: Tracing, batch: Batch, task: HeadTask) -> Start:
+    """One start a row: the class that is chosen, or the number."""
+    subject = tracing.subject
+    output, ledger = tracing.forward(
+        lambda: logits_of(subject, batch, axes=2, needs=task.needs), len(batch)
+    )
+    chosen = torch.nn.functional.one_hot(output.argmax(dim=1), output.shape[1])
+    return Start(output, chosen[None].to(output.dtype), _all(len(batch), output), ledger)
+
+
+def _cosines(tracing: Tracing, batch: Batch) -> Start:
+    """One start a pair: the terms of the cosine, half to each side."""
+    output, ledger = tracing.forward(lambda: embed(tracing.subject, batch), 2 * len(batch))
+    pairs = output.detach().unflatten(0, (-1, 2))
+    unit = pairs / pairs.norm(dim=-1, keepdim=True)
+    terms = (unit.prod(dim=1, keepdim=True) / 2).expand_as(pairs).flatten(0, 1)
+    return Start(output, terms[None], _all(2 * len(batch), output), ledger, rows=2)
+
+
+def _all(rows: int, beside: Tensor) -> Tensor:
+    return torch.ones(1, rows, dtype=torch.bool, device=beside.device)
+
+
+# --- How much relevance was kept on the way -----------------------------------------------------
+
+
+def flow_arrays(flow: Flow, start: Start) -> Arrays:
+    """Of all predictions of a batch, cut by cut: what came through, what biases kept, what is lost.
+
+    `flow` is `[cut, 3]`: two sums, and the largest loss of one prediction as a share of the |R|
+    that was sent; `places` is `[cut, 2]`, stack and layer; `sent` is the total of all starts.
+    """
+    counted = start.counted.double()
+    mass = start.starts.flatten(2).abs().sum(dim=2).double()
+    through, biases, sent = flow.through.double(), flow.biases.double(), flow.sent.double()
+    lost = (through + biases - sent[..., None]).abs() / mass.where(mass > 0, 1.0)[..., None]
+    summed = [(part * counted[..., None]).sum(dim=(0, 1)) for part in (through, biases)]
+    rows = torch.stack([*summed, (lost * counted[..., None]).amax(dim=(0, 1))], dim=-1)
+    places = [(STACKS.index(stack), layer) for stack, layer in flow.places]
+    return {
+        "flow": rows.cpu().numpy(),
+        "places": np.array(places),
+        "sent": (sent * counted).sum().cpu().numpy(),
+    }
+
+
+@dataclass
+class FlowSums:
+    """The flow of all batches so far."""
+
+    sums: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    sent: float = 0.0
+
+    def add(self, found: Arrays) -> None:
+        """Take in one batch."""
+        self.sent += float(found["sent"])
+        for (stack, layer), row in zip(found["places"].tolist(), found["flow"], strict=True):
+            place = (STACKS[stack], layer)
+            old = self.sums.get(place, np.zeros(3))
+            self.sums[place] = np.array([*(old + row)[:2], max(old[2], row[2])])
+
+    def frame(self) -> pd.DataFrame:
+        """A row a layer: what of the relevance sent reaches it, stays in biases, or is lost."""
+        rows = [
+            (*place, row[0] / self.sent, row[1] / self.sent, row[2])
+            for place, row in self.sums.items()
+        ]
+        return pd.DataFrame(rows, columns=["stack", "layer", "through", "biases", "worst_loss"])
+
+    def in_words(self, promise: str) -> str:
+        """One sentence on what was kept."""
+        frame = self.frame()
+        lowest = frame.iloc[0]
+        kept = f"a prediction loses at most {frame['worst_loss'].max():.1e} of it at any layer"
+        there = f"{lowest.through:.0%} reaches {lowest.stack}.{int(lowest.layer)}"
+        biases = f" and {lowest.biases:.0%} stays in biases" if abs(lowest.biases) >= 0.005 else ""
+        return f"Relevance ({promise}): {kept}; {there}{biases}."
+
+
+# --- Relevance of heads as shares of their layer, one prediction at a time ----------------------
+
+
+def head_shares(subject: Subject, relevance: Relevance, start: Start) -> Arrays:
+    """What every example of a batch adds: summed shares and their number, `[example, head]`.
+
+    A layer that no relevance reached in some prediction (a decoder that only starts) is not
+    counted there.
+    """
+    heads = relevance.heads.double().unflatten(1, (-1, start.rows)).sum(dim=2)
+    if not bool(heads.isfinite().all()):
+        check_finite(subject)
+        raise ModelError(
+            f"The relevance of the heads of {subject.name} is not a number, although all weights "
+            f"are; {str(subject.dtype).removeprefix('torch.')} may be too narrow: use --dtype "
+            "float32 (dtype='float32')."
+        )
+    counted = start.counted.unflatten(1, (-1, start.rows))[:, :, 0, None]
+    shares, reached = shares_of_layers(heads, subject.anatomy)
+    both = counted & reached
+    return {
+        "shares": _array((shares * both).sum(dim=0)),
+        "counts": _array(both.sum(dim=0)),
+    }
+
+
+def shares_of_layers(heads: Tensor, anatomy: Anatomy) -> tuple[Tensor, Tensor]:
+    """|R| of each head over the sum of |R| in its layer, `[..., head]`, and where that is not 0."""
+    shares, reached = torch.zeros_like(heads), torch.zeros_like(heads, dtype=torch.bool)
+    for span in anatomy.spans.values():
+        sizes = heads[..., span].abs()
+        total = sizes.sum(dim=-1, keepdim=True)
+        shares[..., span] = sizes / total.where(total > 0, 1.0)
+        reached[..., span] = total > 0
+    return shares, reached
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.double().cpu().numpy()
+
+
+# --- Relevance ----------------------------------------------------------------------------------
 
 RELEVANCE = Column(
     "relevance",

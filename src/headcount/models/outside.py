@@ -1,29 +1,186 @@
-"""Attention sites of families outside the interface, found by running the model once.
+"""Families that do not speak the attention interface: where their heads lie, one row each.
 
-The row of the family says where to listen. What is heard must agree with the maps that the
-model gives of the same forward, in number, shape and sum; a setting that changes what a map
-is, or a version of transformers that moved a module, ends in a refusal, not in wrong figures.
+A row names two things: the class of the module around one attention, and the path inside it
+of the output projection, whose input holds the heads side by side. All else (heads, head
+size, stack, causality) is learnt by running the model once on a few tokens.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
-from headcount.models.causal import looks_back_only
-from headcount.models.entrance import entering
-from headcount.models.families.outside import OUTSIDE, REFUSED, Family
-from headcount.models.own_maps import OwnMaps, own_maps
-from headcount.models.probe import core_of, explained, probe_inputs, quiet_arguments
-from headcount.models.rest import at_rest
-from headcount.models.site import Site
+from headcount.models.dummy_forward import (
+    OwnMaps,
+    core_of,
+    explained,
+    own_maps,
+    probe_inputs,
+    quiet_arguments,
+)
+from headcount.models.guards import at_rest
+from headcount.models.site import Site, looks_back_only
 
-__all__ = ["family_of", "outside_sites", "window_of"]
+# --- Families that do not speak the attention interface -----------------------------------------
+
+
+@dataclass(frozen=True)
+class Family:
+    """Where one family keeps its heads.
+
+    `attention` is the class of the attention module, `projection` the path inside it of the
+    output projection (or the name of the method that does the projection, with `method`).
+    `kv_heads` names the attribute of the attention that counts key heads, where these are
+    fewer, and `window` its buffer `[1, 1, query, key]` of the keys that a query may see, where
+    that differs by layer. With `time_first` the input of the projection is
+    `[query, batch, width]`. `needs` is a setting and the value it must have for the heads to
+    be reached soundly.
+    """
+
+    attention: str
+    projection: str
+    kv_heads: str = ""
+    window: str = ""
+    time_first: bool = False
+    method: bool = False
+    needs: tuple[str, Any] | None = None
+
+
+#: By `config.model_type`.
+OUTSIDE: dict[str, Family] = {
+    "big_bird": Family(
+        "BigBirdAttention", "output.dense", needs=("attention_type", "original_full")
+    ),
+    # With slow_but_exact the projection's weight is applied in slices, past the module.
+    "bloom": Family("BloomAttention", "dense", needs=("slow_but_exact", False)),
+    "codegen": Family("CodeGenAttention", "out_proj"),
+    # A talking head's map is a mixture of all heads' maps, and its rows do not sum to 1.
+    "deberta": Family("DebertaAttention", "output.dense", needs=("talking_head", False)),
+    "deberta-v2": Family("DebertaV2Attention", "output.dense"),
+    # With alibi the eager path, the only one that gives maps, adds the bias twice.
+    "falcon": Family("FalconAttention", "dense", kv_heads="num_kv_heads", needs=("alibi", False)),
+    "flaubert": Family("MultiHeadAttention", "out_lin"),
+    "fsmt": Family("Attention", "out_proj", time_first=True),
+    "gpt_neo": Family("GPTNeoSelfAttention", "out_proj", window="bias"),
+    "gpt_neox_japanese": Family("GPTNeoXJapaneseAttention", "dense"),
+    "gptj": Family("GPTJAttention", "out_proj"),
+    # Quantised activations travel with a scaling factor that a valve cannot change.
+    "ibert": Family("IBertAttention", "output.dense", needs=("quant_mode", False)),
+    "luke": Family("LukeAttention", "output.dense"),
+    "megatron-bert": Family("MegatronBertAttention", "output.dense"),
+    "mpnet": Family("MPNetSelfAttention", "o"),
+    "mpt": Family("MptAttention", "out_proj"),
+    "mvp": Family("MvpAttention", "out_proj", needs=("use_prompt", False)),
+    "openai-gpt": Family("Attention", "c_proj"),
+    "rembert": Family("RemBertAttention", "output.dense"),
+    "roformer": Family("RoFormerAttention", "output.dense"),
+    "xglm": Family("XGLMAttention", "out_proj"),
+    "xlm": Family("MultiHeadAttention", "out_lin"),
+    "xlnet": Family("XLNetRelativeAttention", "post_attention", time_first=True, method=True),
+}
+
+# They ask for "eager" or "sdpa" by name before they mask the keys that they did not choose: under
+# any other name, such as a tap's, all keys would be attended to, without a word.
+_CHOOSES_KEYS = "chooses some keys for each query by a rule that no tap can keep"
+
+#: Families whose attention is not one map `[query, key]` a head, and what it is instead.
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(("axk2", "deepseek_v32", "glm_moe_dsa", "hy_v4"), _CHOOSES_KEYS),
+    **dict.fromkeys(("minimax_m3_vl", "minimax_m3_vl_text"), _CHOOSES_KEYS),
+    **dict.fromkeys(("mistral_large4", "mistral_large4_text"), _CHOOSES_KEYS),
+    "canine": "attends within blocks of characters, then over a shortened sequence",
+    "convbert": "puts convolutions beside its heads, in the same input of the output projection",
+    "deepseek_v4": "attends to summaries of many tokens beside the tokens themselves",
+    "diffllama": "attends twice in each layer and takes the difference of pairs of heads",
+    "funnel": "shortens the sequence between its blocks, so that its maps do not show tokens",
+    "led": "attends within a band and to global tokens, and stores its maps by diagonals",
+    "lilt": "has a text half and a layout half of each head, and shows the map of one of them",
+    "longformer": "attends within a band and to global tokens, and stores its maps by diagonals",
+    "mra": "approximates attention at several resolutions and has no maps",
+    "nystromformer": "approximates attention through landmarks and has no maps of tokens",
+    "perceiver": "attends from latents, which are not tokens",
+    "prophetnet": "runs several streams of n-gram attention through each decoder head",
+    "reformer": "attends within chunks and buckets of hashes, and has no maps of all tokens",
+    "rwkv": "is a recurrence without attention maps",
+    "squeezebert": "shows the scores before the softmax in place of its maps",
+    "wavlm": "applies the weight of its output projection past the module, out of a valve's reach",
+    "yoso": "samples its attention by hashing and has no maps",
+}
+
+
+# --- Where heads enter the output projection ----------------------------------------------------
+
+#: Sees the attention module and what its heads gave, `[batch, query, head * dim]`; returns
+#: what the projection is to take in.
+Show = Callable[[nn.Module, Tensor], Tensor]
+
+
+@contextmanager
+def entering(attentions: Iterable[nn.Module], family: Family, show: Show) -> Iterator[None]:
+    """Within the block, `show` sees and replaces what enters each output projection.
+
+    >>> layer = nn.ModuleDict({"out": nn.Linear(2, 1, bias=False)})
+    >>> heads = __import__("torch").ones(1, 1, 2)
+    >>> with entering([layer], Family("ModuleDict", "out"), lambda module, heads: heads * 0):
+    ...     layer["out"](heads).item()
+    0.0
+    """
+    attach = _shadowed if family.method else _hooked
+    with ExitStack() as stack:
+        for attention in attentions:
+            stack.enter_context(attach(attention, family, show))
+        yield
+
+
+@contextmanager
+def _hooked(attention: nn.Module, family: Family, show: Show) -> Iterator[None]:
+    """Look at the input of the module that projects."""
+
+    def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (_shown(attention, args[0], family, show), *args[1:])
+
+    handle = attention.get_submodule(family.projection).register_forward_pre_hook(before)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _shadowed(attention: nn.Module, family: Family, show: Show) -> Iterator[None]:
+    """Look at the second argument `[query, batch, head, dim]` of the method that projects."""
+    name = family.projection
+    own = getattr(attention, name)
+    outer = vars(attention).get(name)
+
+    def shadow(residual: Tensor, heads: Tensor, *args: Any, **kwargs: Any) -> Any:
+        seen = _shown(attention, heads.flatten(2), family, show)
+        return own(residual, seen.view_as(heads), *args, **kwargs)
+
+    setattr(attention, name, shadow)
+    try:
+        yield
+    finally:
+        delattr(attention, name)
+        if outer is not None:
+            setattr(attention, name, outer)
+
+
+def _shown(attention: nn.Module, heads: Tensor, family: Family, show: Show) -> Tensor:
+    if not family.time_first:
+        return show(attention, heads)
+    return show(attention, heads.transpose(0, 1)).transpose(0, 1)
+
+
+# --- Attention sites of families outside the interface ------------------------------------------
 
 
 def outside_sites(model: nn.Module) -> list[Site]:
@@ -199,3 +356,24 @@ def _heard(family: Family, call: _Call, own: Tensor, side: str | None) -> Site:
         causal=causal,
         route="projection",
     )
+
+
+# --- Models with two towers, whose heads would share one name -----------------------------------
+
+#: Attribute names of the two towers, as CLIP and its kin write them.
+TOWERS = (
+    ("text_model", "vision_model"),
+    ("text_model", "audio_model"),
+    ("text_encoder", "vision_encoder"),
+)
+
+
+def refuse_two_towers(model: nn.Module) -> None:
+    """Raise if the model holds two encoders side by side (CLIP, SigLIP, CLAP ...)."""
+    for first, second in TOWERS:
+        towers = [getattr(model, name, None) for name in (first, second)]
+        if all(isinstance(tower, nn.Module) for tower in towers):
+            raise UnsupportedModel(
+                f"{type(model).__name__} has two towers whose heads would share their names; "
+                f"pass one of them: Subject(model.{first}, tokenizer) or Subject(model.{second})."
+            )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headcount.heads import Head
+import torch
+from torch import Tensor
 
-__all__ = ["Site"]
+from headcount.records.heads import Head
+
+# --- One place in a model where heads lie side by side ------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -42,3 +47,43 @@ class Site:
     def names(self) -> list[Head]:
         """The heads at this site."""
         return [Head(self.stack, self.layer, index) for index in self.indices]
+
+
+# --- Whether attention looks back only, told from its maps --------------------------------------
+
+
+def looks_back_only(maps: Tensor) -> bool:
+    """Whether no query of square maps `[.., query, key]` puts weight on a later key.
+
+    >>> looks_back_only(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    True
+    >>> looks_back_only(torch.tensor([[1.0]]))    # one token tells nothing
+    False
+    """
+    later = torch.ones(maps.shape[-2:], dtype=torch.bool, device=maps.device).triu(1)
+    return maps.shape[-2] > 1 and not bool(maps[..., later].any())
+
+
+# --- Which layer of its stack a module is -------------------------------------------------------
+
+
+def layer_numbers(modules: Sequence[str]) -> list[int]:
+    """A layer number for each attention module of a stack, given in the order they run.
+
+    The number in the names that differs from module to module, so that a model in which only
+    some layers attend keeps its own numbers; the order where names do not tell.
+
+    >>> layer_numbers(["layers.1.attn", "layers.3.attn"])
+    [1, 3]
+    >>> layer_numbers(["block.0.layer.1.attn", "block.1.layer.1.attn"])
+    [0, 1]
+    >>> layer_numbers(["shared.0.attn", "shared.0.attn"])
+    [0, 1]
+    """
+    rows = [[int(part) for part in re.findall(r"\d+", name)] for name in modules]
+    if len({len(row) for row in rows}) == 1:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        differing = [column for column in columns if len(set(column)) > 1]
+        if len(differing) == 1 and len(set(differing[0])) == len(modules):
+            return differing[0]
+    return list(range(len(modules)))

@@ -20,8 +20,6 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterf
 
 from headcount.errors import UnsupportedModel
 
-__all__ = ["attention_configs", "base_function", "register", "switched"]
-
 AttentionFunction = Callable[..., tuple[Any, Any]]
 
 Rename = Callable[[str], str]

@@ -12,11 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models.head_numbers import KEY
-from headcount.models.probe import core_of
-from headcount.subject import Subject
-
-__all__ = ["random_twin"]
+from headcount.models.anatomy import KEY
+from headcount.models.dummy_forward import core_of
+from headcount.models.subject import Subject
 
 _FLAG = "_is_hf_initialized"  # transformers' mark on what need not be drawn any more
 

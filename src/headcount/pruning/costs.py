@@ -6,22 +6,112 @@ count. They are counted where they happen, from the shapes that each matrix sees
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
+from headcount.errors import HeadcountError
 from headcount.models.anatomy import sites_of
-from headcount.models.quiet import quiet
-from headcount.models.rest import at_rest
-from headcount.pruning.parts import PARTS, Part, Parts, parts_of
-from headcount.pruning.trial_inputs import trial_inputs
-from headcount.subject import Subject
+from headcount.models.guards import at_rest, quiet
+from headcount.models.projections import row_of
+from headcount.models.site import Site
+from headcount.models.subject import Subject
+from headcount.pruning.remove import trial_inputs
 
-__all__ = ["Costs", "costs_of"]
+# --- The parts of a forward ---------------------------------------------------------------------
+
+Part = Literal["projections", "maps", "feed-forward", "ends"]
+PARTS: tuple[Part, ...] = ("projections", "maps", "feed-forward", "ends")
+
+#: Modules that multiply matrices.
+MATRICES = (nn.Linear, Conv1D, nn.Conv1d, nn.Conv2d)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Which module belongs to which part of a model.
+
+    `attention` has the module of every site, those included whose last head is dead; `inner` the
+    projections that such a module calls itself, `keys` and `output` those by whose rows the size
+    of a map shows.
+    """
+
+    matrices: dict[nn.Module, Part]
+    attention: dict[nn.Module, Site]
+    inner: frozenset[nn.Module]
+    keys: dict[nn.Module, nn.Module]
+    output: dict[nn.Module, nn.Module]
+
+
+def parts_of(subject: Subject) -> Parts:
+    """Sort the matrices of a model: by what its attention is made of, and where its layers lie.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> list(parts_of(Subject(BertModel(config))).matrices.values())
+    ['projections', 'projections', 'projections', 'projections', 'feed-forward', 'feed-forward',
+     'ends']
+    """
+    model, sites = subject.model, sites_of(subject.model)
+    projections: dict[nn.Module, nn.Module] = {}
+    keys: dict[nn.Module, nn.Module] = {}
+    output: dict[nn.Module, nn.Module] = {}
+    attention = {model.get_submodule(site.module): site for site in sites}
+    for module, site in attention.items():
+        own = dict(_projections(model, site))
+        projections |= dict.fromkeys(own.values(), module)
+        keys |= {own[name]: module for name in own if name == "keys"}
+        output |= {own[name]: module for name in own if name == "output"}
+    blocks = {_block(site.module) for site in sites}
+    matrices: dict[nn.Module, Part] = {
+        module: "projections" if module in projections else _outside(name, blocks)
+        for name, module in model.named_modules()
+        if isinstance(module, MATRICES)
+    }
+    inner = frozenset(one for one, owner in projections.items() if one in set(owner.modules()))
+    return Parts(matrices, attention, inner, keys, output)
+
+
+def _projections(model: nn.Module, site: Site) -> Iterator[tuple[str, nn.Module]]:
+    """The projections of a site; one of them gives the keys, one takes the heads' outputs."""
+    try:
+        row = row_of(model, site)
+    except HeadcountError:  # heads that cannot be removed still cost something
+        for name, module in model.get_submodule(site.module).named_modules():
+            if isinstance(module, MATRICES):
+                yield name, module
+        return
+    for number, (path, letters) in enumerate(row.parts):
+        yield "keys" if "k" in letters else f"part {number}", _at(model, site, path)
+    yield "output", _at(model, site, row.output)
+
+
+def _at(model: nn.Module, site: Site, path: str) -> nn.Module:
+    if path.startswith(".."):
+        return model.get_submodule(f"{site.module.rpartition('.')[0]}.{path[2:]}")
+    return model.get_submodule(f"{site.module}.{path}")
+
+
+def _block(path: str) -> str:
+    """The layer that a module is in: its name up to the first number."""
+    found = re.match(r"(?:.*?\.)?\d+(?=\.)", path)
+    return f"{found.group()}." if found else path
+
+
+def _outside(name: str, blocks: set[str]) -> Part:
+    return "feed-forward" if any(name.startswith(block) for block in blocks) else "ends"
+
+
+# --- What a model costs whatever the machine ----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -128,3 +218,102 @@ def _cache(subject: Subject) -> tuple[int, int]:
         if site.stack in kept:
             kept[site.stack] += 2 * site.kv_heads * site.head_dim * size
     return kept["dec"], kept["cross"]
+
+
+# --- Where the time of a forward goes -----------------------------------------------------------
+
+#: A moment, and how far two of them are apart in seconds, once the device has come to rest.
+Mark = Any
+Apart = Callable[[Mark, Mark], float]
+
+
+def part_times(
+    subjects: Sequence[Subject], inputs: dict[str, Any], rounds: int = 5
+) -> list[dict[str, float]]:
+    """Seconds of one forward of each model by part, timed in turns with hooks at the parts.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> inputs = {"input_ids": torch.ones(1, 4).long()}
+    >>> list(part_times([Subject(BertModel(config))], inputs)[0])
+    ['projections', 'maps', 'feed-forward', 'ends', 'rest']
+    """
+    parts = [parts_of(subject) for subject in subjects]
+    rows: list[list[dict[str, float]]] = [[] for _ in subjects]
+    for number in range(rounds + 1):
+        for place, subject in enumerate(subjects):
+            found = _one(subject, parts[place], inputs)
+            if number:  # the first one warms up
+                rows[place].append(found)
+    return [_medians(each) for each in rows]
+
+
+def _one(subject: Subject, parts: Parts, inputs: dict[str, Any]) -> dict[str, float]:
+    """The seconds of a single forward."""
+    mark, apart = _clock(subject.device)
+    taken: list[tuple[str, Mark, Mark]] = []
+    with ExitStack() as stack:
+        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(torch.inference_mode())
+        for module, name in _names(parts).items():
+            _watch(stack, module, name, mark, taken)
+        start = mark()
+        subject.model(**inputs)
+        end = mark()
+    if subject.device.type == "cuda":
+        torch.cuda.synchronize(subject.device)
+    return _shared_out(taken, apart(start, end), apart)
+
+
+def _medians(rows: list[dict[str, float]]) -> dict[str, float]:
+    return {part: statistics.median(row[part] for row in rows) for part in rows[0]}
+
+
+def _names(parts: Parts) -> dict[nn.Module, str]:
+    """What each watched module is counted under; a projection inside its attention is told so."""
+    names: dict[nn.Module, str] = dict.fromkeys(parts.attention, "attention")
+    for module, part in parts.matrices.items():
+        names[module] = f"inner {part}" if module in parts.inner else part
+    return names
+
+
+def _watch(
+    stack: ExitStack,
+    module: nn.Module,
+    name: str,
+    mark: Callable[[], Mark],
+    taken: list[tuple[str, Mark, Mark]],
+) -> None:
+    started: list[Mark] = []
+    enter = module.register_forward_pre_hook(lambda *_: started.append(mark()))
+    leave = module.register_forward_hook(lambda *_: taken.append((name, started.pop(), mark())))
+    stack.callback(enter.remove)
+    stack.callback(leave.remove)
+
+
+def _clock(device: torch.device) -> tuple[Callable[[], Mark], Apart]:
+    if device.type != "cuda":
+        return time.perf_counter, lambda start, end: float(end - start)
+
+    def mark() -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    return mark, lambda start, end: float(start.elapsed_time(end)) / 1e3
+
+
+def _shared_out(
+    taken: list[tuple[str, Mark, Mark]], total: float, apart: Apart
+) -> dict[str, float]:
+    """Seconds by part; an attention's own are those that its projections do not take."""
+    sums: dict[str, float] = {}
+    for name, start, end in taken:
+        sums[name] = sums.get(name, 0.0) + apart(start, end)
+    inner = sums.pop("inner projections", 0.0)
+    found: dict[str, float] = {part: sums.get(part, 0.0) for part in PARTS}
+    found["projections"] += inner
+    found["maps"] = max(0.0, sums.get("attention", 0.0) - inner)
+    found["rest"] = max(0.0, total - sum(found.values()))
+    return found

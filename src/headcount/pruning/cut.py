@@ -2,25 +2,149 @@
 
 from __future__ import annotations
 
+import inspect
+from collections import defaultdict
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from headcount.models.families.projections import COUNTS, GIVEN
-from headcount.models.fit import OwnConfig, Pick, put
-from headcount.models.head_numbers import KEY
-from headcount.models.probe import core_of
-from headcount.models.projections import Place, places_of, row_of
+from headcount.errors import UsageError
+from headcount.models.anatomy import KEY, Anatomy
+from headcount.models.dummy_forward import core_of
+from headcount.models.projections import COUNTS, GIVEN, Place, places_of, row_of
+from headcount.models.resize import OwnConfig, Pick, forget_bias, put
 from headcount.models.site import Site
-from headcount.pruning.keep import Keep
-from headcount.pruning.shared_bias import part_biases
+from headcount.records.heads import Head
 
-__all__ = ["Sizes", "cut"]
+# --- Which heads of each attention stay, and whether they can -----------------------------------
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What stays of one attention module: true or false a query head and a key head.
+
+    An attention that loses all its heads keeps one of each, dead: its weights are zero. So
+    a cache still counts its tokens, and the layer keeps its residual and its bias.
+    """
+
+    sites: tuple[Site, ...]
+    queries: Tensor
+    keys: Tensor
+    dead: bool = False
+
+
+def keeps(anatomy: Anatomy, going: Sequence[Head]) -> list[Keep]:
+    """What stays of every module that loses a head; raises for what cannot go alone."""
+    by_module: dict[str, list[Site]] = defaultdict(list)
+    for site in anatomy.sites:
+        by_module[site.module].append(site)
+    gone = set(going)
+    touched = [sites for sites in by_module.values() if gone & {h for s in sites for h in s.names}]
+    return [_keep(sites, gone) for sites in touched]
+
+
+def _keep(sites: list[Site], gone: set[Head]) -> Keep:
+    stay = [torch.tensor([head not in gone for head in site.names]) for site in sites]
+    if any(not torch.equal(stay[0], other) for other in stay[1:]):
+        raise UsageError(_shared(sites, stay))
+    return keep_at(tuple(sites), stay[0])
+
+
+def _shared(sites: list[Site], stay: list[Tensor]) -> str:
+    """Why heads of a shared module go together."""
+    everywhere = torch.stack(stay).all(0)
+    lacking = [
+        str(site.names[place])
+        for site, kept in zip(sites, stay, strict=True)
+        for place in (kept & ~everywhere).nonzero().flatten().tolist()
+    ]
+    return (
+        f"{sites[0].module} serves {len(sites)} layers with the same weights, so a head goes from "
+        f"all of them or from none; add {', '.join(lacking)}."
+    )
+
+
+def keep_at(sites: tuple[Site, ...], stay: Tensor) -> Keep:
+    """What stays of one module, given which of its query heads do."""
+    site = sites[0]
+    if not bool(stay.any()):
+        first = torch.arange(site.heads) == 0
+        return Keep(sites, first, torch.arange(site.kv_heads) == 0, dead=True)
+    counts = stay.view(site.kv_heads, -1).sum(1)
+    if len(set(counts[counts > 0].tolist())) > 1:
+        raise UsageError(_uneven(site, stay, counts))
+    return Keep(sites, stay, counts > 0)
+
+
+def _uneven(site: Site, stay: Tensor, counts: Tensor) -> str:
+    """Which groups are uneven, and what would work."""
+    size = site.heads // site.kv_heads
+    most = int(counts.max())
+    broken = [g for g in range(site.kv_heads) if 0 < int(counts[g]) < most]
+    groups = [site.names[g * size : (g + 1) * size] for g in broken]
+    there = [head for head, kept in zip(site.names, stay.tolist(), strict=True) if kept]
+    rest = [str(head) for group in groups for head in group if head in set(there)]
+    said = "; ".join(", ".join(map(str, group)) for group in groups)
+    return (
+        f"Heads of {site.stack}.{site.layer} cannot go alone: {size} query heads share the keys of "
+        f"a group, and the groups that stay must be equally large, but would have "
+        f"{', '.join(map(str, counts.tolist()))} heads. Remove the broken group whole ({said}: add "
+        f"{', '.join(rest)}), or as many heads from every group."
+    )
+
+
+# --- T5's position bias -------------------------------------------------------------------------
+
+_FLAG_SHARED_BIAS = "has_relative_attention_bias"
+_TABLE_SHARED_BIAS = "relative_attention_bias"
+
+
+def part_biases(model: nn.Module, keeps: Sequence[Keep], sites: Sequence[Site]) -> list[Site]:
+    """Give layers a bias of their own in stacks that will need it; these layers are returned."""
+    parted = []
+    for stack in dict.fromkeys(site.stack for site in sites):
+        own = [site for site in sites if site.stack == stack and _shares(model, site)]
+        if len(own) > 1 and len({_left(site, keeps) for site in own}) > 1:
+            _part(model, own)
+            parted += own
+    return parted
+
+
+def _shares(model: nn.Module, site: Site) -> bool:
+    """Whether a layer is handed the bias of another, or hands its own on."""
+    module = model.get_submodule(site.module)
+    handed = "position_bias" in inspect.signature(module.forward).parameters  # not in UMT5
+    own = forget_bias in module._forward_pre_hooks.values()
+    return handed and hasattr(module, _FLAG_SHARED_BIAS) and not own
+
+
+def _left(site: Site, keeps: Sequence[Keep]) -> tuple[Any, ...]:
+    """What stays of a layer, for comparison."""
+    for keep in keeps:
+        if site in keep.sites:
+            return (keep.dead, *keep.queries.tolist())
+    return (False, *[True] * site.heads)
+
+
+def _part(model: nn.Module, sites: Sequence[Site]) -> None:
+    modules: list[Any] = [model.get_submodule(site.module) for site in sites]
+    first = next((module for module in modules if getattr(module, _FLAG_SHARED_BIAS)), None)
+    for module in modules:
+        if first is not None and not getattr(module, _FLAG_SHARED_BIAS):
+            setattr(module, _TABLE_SHARED_BIAS, deepcopy(getattr(first, _TABLE_SHARED_BIAS)))
+            setattr(module, _FLAG_SHARED_BIAS, True)
+        module.register_forward_pre_hook(forget_bias, with_kwargs=True)
+
+
+# --- Cut heads out of a model's weights ---------------------------------------------------------
 
 _TABLE, _FLAG = "relative_attention_bias", "has_relative_attention_bias"
 
-#: What `headcount.models.fit.fit` reads, and what `config.headcount` holds.
+#: What `headcount.models.resize.fit` reads, and what `config.headcount` holds.
 Sizes = dict[str, Any]
 
 

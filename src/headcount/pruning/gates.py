@@ -6,19 +6,89 @@ does not depend on the input, drawn anew for every batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.pruning.concrete import is_open, p_open, test_gate, train_gate
-from headcount.subject import Subject
+from headcount.models.projections import output_of
+from headcount.models.subject import Subject
+from headcount.pruning.remove import prune
+from headcount.records.heads import Head
 from headcount.wiring.valves import valve
 
-__all__ = ["Gates", "check_convention", "gate_places", "gated"]
+# --- The hard-concrete distribution of a gate ---------------------------------------------------
+
+TEMPERATURE = 0.33
+STRETCH = (-0.1, 1.1)
+EPSILON = 1e-6
+
+
+def train_gate(log_a: Tensor, noise: Tensor, temperature: float = TEMPERATURE) -> Tensor:
+    """A sample of the gate; `noise` is uniform on (0, 1), and the gradient flows to `log_a`.
+
+    >>> train_gate(torch.zeros(3), torch.tensor([0.01, 0.5, 0.99]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    noise = noise.clamp(EPSILON, 1 - EPSILON)
+    logistic = noise.log() - (-noise).log1p()
+    return _stretched(torch.sigmoid((logistic + log_a) / temperature))
+
+
+def test_gate(log_a: Tensor) -> Tensor:
+    """The gate without noise and without temperature, as the authors' program tests it.
+
+    >>> test_gate(torch.tensor([-2.4, 0.0, 2.4]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return _stretched(torch.sigmoid(log_a))
+
+
+# pytest would collect a function of this name wherever it is imported.
+test_gate.__test__ = False  # type: ignore[attr-defined]
+
+
+def p_open(log_a: Tensor, temperature: float = TEMPERATURE) -> Tensor:
+    """The probability that the gate is not 0: what the L0 penalty sums (Voita et al., eq. 6).
+
+    >>> p_open(torch.zeros(1))
+    tensor([0.6881])
+    """
+    low, high = STRETCH
+    return torch.sigmoid(log_a - temperature * math.log(-low / high)).clamp(EPSILON, 1 - EPSILON)
+
+
+def p_one(log_a: Tensor, temperature: float = TEMPERATURE) -> Tensor:
+    """The probability that the gate is exactly 1.
+
+    >>> p_one(torch.zeros(1))
+    tensor([0.3119])
+    """
+    low, high = STRETCH
+    return torch.sigmoid(log_a - temperature * math.log((1 - low) / (high - 1)))
+
+
+def is_open(log_a: Tensor) -> Tensor:
+    """The gate as the paper tests it: 0 or 1, whichever is more likely; never in between.
+
+    >>> is_open(torch.tensor([-0.1, 0.1]))
+    tensor([False,  True])
+    """
+    return p_one(log_a) > 1 - p_open(log_a)
+
+
+def _stretched(share: Tensor) -> Tensor:
+    low, high = STRETCH
+    return (share * (high - low) + low).clamp(0, 1)
+
+
+# --- Gates: one learned valve a head, and a model that runs through them ------------------------
 
 _CONVENTIONS = ("headcount", "paper", "code")
 
@@ -187,3 +257,140 @@ def _first(heads: Sequence[Head], start: float | None, spread: float, seed: int)
 def _check_count(count: int, most: int) -> None:
     if not 0 <= count <= most:
         raise UsageError(f"{count} heads cannot be kept; give a number from 0 to {most}.")
+
+
+# --- What is minimised when gates learn ---------------------------------------------------------
+
+
+class Penalty(Protocol):
+    """Something added to the loss per token; `step` counts optimiser steps from 0."""
+
+    def __call__(self, gates: Gates, step: Tensor | int) -> Tensor:
+        """The price of the gates as they are."""
+
+
+@dataclass
+class Price:
+    """The paper's penalty: lambda for every head that is expected to stay.
+
+    `weight` is lambda, or a function that gives it for each step; `warmup` steps lead straight
+    from 0 to it. Under the convention "code" the sums of the attention modules are averaged, not
+    added, as the authors' program does: their `concrete_coef` is then lambda.
+    """
+
+    weight: float | Callable[[int], float]
+    warmup: int = 0
+    convention: str = "headcount"
+
+    def __post_init__(self) -> None:
+        """Refuse a convention that is none, and a price that would pay for open gates."""
+        check_convention(self.convention)
+        if not callable(self.weight) and not 0 <= self.weight < float("inf"):
+            raise UsageError(f"The price of an open gate is {self.weight:g}; it must be 0 or more.")
+
+    def __call__(self, gates: Gates, step: Tensor | int) -> Tensor:
+        """Lambda times the expected number of open gates."""
+        share = 1.0 if not self.warmup else _ramp(step, self.warmup, gates.log_a.device)
+        weight = self.weight(int(step)) if callable(self.weight) else self.weight
+        return weight * share * gates.expected() / self._modules(gates)
+
+    def _modules(self, gates: Gates) -> int:
+        if self.convention != "code":
+            return 1
+        return len({(head.stack, head.layer) for head in gates.heads})
+
+
+class Target(nn.Module):
+    """A price that drives the expected number of open gates down to a target and holds it.
+
+    The number wanted falls in a straight line from all gates to `count` over `steps` steps. The
+    price is a Lagrange multiplier: it rises while more gates are open than wanted and falls
+    when there are fewer (the gradient ascent of Wang et al. 2020, section 3.2), with a quadratic
+    term that keeps it from swinging. With `hard` the gates that are open at test time count,
+    not the expected number: gates that cannot decide do not count as a part of a head.
+    """
+
+    multiplier: Tensor
+
+    def __init__(
+        self,
+        count: float,
+        *,
+        steps: int,
+        rate: float = 1.0,
+        stiffness: float = 20.0,
+        hard: bool = False,
+    ) -> None:
+        super().__init__()
+        if count < 0 or steps < 1:
+            raise UsageError(
+                f"A target of {count} heads in {steps} steps cannot be; give 0 or more heads and "
+                "at least 1 step."
+            )
+        self.count, self.steps, self.rate, self.stiffness = count, steps, rate, stiffness
+        self.hard = hard
+        self.register_buffer("multiplier", torch.zeros(()))
+
+    def forward(self, gates: Gates, step: Tensor | int) -> Tensor:
+        """Multiplier times the excess share, and its square; moves the multiplier in training."""
+        total = len(gates.heads)
+        wanted = total + (self.count - total) * _ramp(step, self.steps, gates.log_a.device)
+        excess = (self._there(gates) - wanted) / total
+        if gates.training:
+            with torch.no_grad():
+                self.multiplier.add_(self.rate * excess)
+        return self.multiplier * excess + self.stiffness * excess.square()
+
+    def _there(self, gates: Gates) -> Tensor:
+        """How many heads stay; the gradient is that of the expected number either way."""
+        expected = gates.expected()
+        return expected + (gates.open().sum() - expected).detach() if self.hard else expected
+
+
+def _ramp(step: Tensor | int, steps: int, device: torch.device) -> Tensor:
+    """From 0 to 1 in so many steps."""
+    return (torch.as_tensor(step, device=device) / steps).clamp(0, 1)
+
+
+# --- Gates that ended between 0 and 1, multiplied into the weights ------------------------------
+
+
+def pruned_by(subject: Subject, gates: Gates, keep: int | None = None) -> Subject:
+    """The model without the closed heads, or with the `keep` most open gated ones.
+
+    The heads that stay give as much as their gates let through at test time.
+    """
+    gone = gates.closed(keep)
+    if len(gone) == len(subject.heads):
+        raise UsageError(
+            f"All {len(gone)} gates are closed, so that no head would be left; lower the price of "
+            "open gates (--lambda, penalty), or say how many heads to keep."
+        )
+    left = _between(gates, gone)
+    whole = _scaled(subject, left) if left else subject
+    return prune(whole, gone) if gone else whole
+
+
+def _between(gates: Gates, gone: list[Head]) -> dict[Head, float]:
+    """The gates of heads that stay and are not wholly open; none but in the convention "code"."""
+    if gates.convention != "code":
+        return {}
+    values = dict(zip(gates.heads, gates.tested().tolist(), strict=True))
+    away = set(gone)
+    return {head: value for head, value in values.items() if head not in away and value != 1}
+
+
+def _scaled(subject: Subject, scales: dict[Head, float]) -> Subject:
+    """A copy whose output projections hold the scales of the heads before them."""
+    model = deepcopy(subject.model)
+    done = set()
+    with torch.no_grad():
+        for site in subject.anatomy.sites:
+            place = output_of(model, site)
+            if place.name in done:
+                continue  # one module that serves several layers
+            done.add(place.name)
+            each = torch.tensor([scales.get(head, 1.0) for head in site.names])[place.owner]
+            weight = model.get_parameter(place.name)
+            weight.mul_((each if place.axis else each[:, None]).to(weight))
+    return replace(subject, model=model, notes=list(subject.notes))

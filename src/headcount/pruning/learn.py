@@ -14,21 +14,17 @@ from typing import Any, Unpack
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.head_sets import heads_named
-from headcount.heads import STACKS, Head, check_heads, parse_heads
-from headcount.progress import Progress
-from headcount.pruning.fold import pruned_by
-from headcount.pruning.gates import Gates
-from headcount.pruning.objective import Penalty, Price, Target
-from headcount.pruning.recipe import Options, recipe_of
-from headcount.pruning.session import Lesson, Session
-from headcount.pruning.trainable import Chosen
-from headcount.pruning.training import Row
-from headcount.pruning.units import units_of
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.models.twin import random_twin
+from headcount.pruning.gates import Gates, Penalty, Price, Target, pruned_by
+from headcount.pruning.order import units_of
+from headcount.pruning.recipe import Chosen, Options, recipe_of
+from headcount.pruning.remove import prune
+from headcount.pruning.training import Lesson, Row, Session
+from headcount.records.heads import STACKS, Head, check_heads, heads_named, parse_heads
+from headcount.records.progress import Progress
 
-__all__ = ["Learned", "gates_for", "learn_gates", "penalty_for"]
-
+# --- Learn which heads to keep: gates that close while the model trains -------------------------
 
 #: How far gates begin from `start`: no two cross the line together.
 SPREAD = 0.5
@@ -212,3 +208,83 @@ def _notes(gates: Gates, penalty: Penalty) -> list[str]:
         f"{there} gates are open where {penalty.count:g} were asked for; train for more steps, or "
         "with a higher gate_lr."
     ]
+
+
+# --- Heal what is left --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Healed:
+    """A model that was trained on, and how it went."""
+
+    subject: Subject
+    #: One row for every few steps: step, loss, price (0), lr.
+    log: pd.DataFrame
+
+    def __repr__(self) -> str:
+        return f"Healed({self.subject.name}: loss {self.log['loss'].iloc[-1]:.4g})"
+
+
+def heal(
+    small: Subject,
+    task: Lesson,
+    *,
+    teacher: Subject | None = None,
+    share: float = 0.7,
+    smoothing: float = 0.0,
+    train: Chosen = "all",
+    in_place: bool = False,
+    checkpoint: str | Path | None = None,
+    accelerator: Any = None,
+    log: Callable[[Row], None] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Healed:
+    """Train a pruned model on a task, with a `share` of the loss from the unpruned `teacher`.
+
+    `task` is what it learns from: never the part that the result is judged on (`task.split`
+    makes two). `options` are those of a `Recipe`: steps, lr, batch_size, warmup, decay, clip,
+    weight_decay, seed, mixed_precision. `train` says which weights learn, as in `learn_gates`.
+
+    A copy is trained and `small` left alone, unless `in_place`. With `checkpoint`, a folder,
+    training that was killed goes on there and ends with the same weights. A layer that lost all
+    its heads stays without.
+    """
+    session = Session(
+        kind="heal",
+        task=task,
+        recipe=recipe_of(options),
+        train=train,
+        teacher=teacher,
+        share=share,
+        smoothing=smoothing,
+        in_place=in_place,
+        checkpoint=checkpoint,
+        accelerator=accelerator,
+        log=log,
+        progress=progress,
+    )
+    return Healed(*session(small))
+
+
+# --- The same heads from scratch ----------------------------------------------------------------
+
+
+def scratch(subject: Subject, heads: str | Iterable[str | Head], *, seed: int = 0) -> Subject:
+    """The subject's shape with random weights and only these heads; `heal` trains it.
+
+    Weights are drawn for the whole model by its own initialisation, then the other heads are cut
+    out: each head that is left begins as it would in the whole model.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> scratch(Subject(BertModel(config), name="mine"), "enc.0.1-2").name
+    'random twin 0 of mine without 2 heads'
+    """
+    known = subject.heads
+    kept = heads_named(heads, known) if isinstance(heads, str) else parse_heads(heads)
+    check_heads(kept, known)
+    gone = [head for head in known if head not in set(kept)]
+    twin = random_twin(subject, seed=seed)
+    return prune(twin, gone) if gone else twin

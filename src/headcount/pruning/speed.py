@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 
-from headcount.pruning.costs import Costs
-from headcount.stats.median import median_interval
+from headcount.errors import UsageError
+from headcount.models.guards import at_rest, quiet
+from headcount.models.subject import Subject
+from headcount.pruning.costs import Costs, costs_of, part_times
+from headcount.pruning.remove import trial_inputs
+from headcount.records.heads import Head
+from headcount.stats.intervals import median_interval
 
-__all__ = ["Leak", "Speed", "speed_of"]
+# --- One measured pair of speeds ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -112,3 +121,374 @@ def _leak(costs: tuple[Costs, Costs], one: dict[str, float], other: dict[str, fl
         elsewhere=(sum(expected.values()) - ideal) / total,
         slower={part: (other[part] - expected[part]) / total for part in one},
     )
+
+
+# --- The speed report ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SpeedReport:
+    """Two models side by side (Michel et al. 2019, table 4); `print` shows it as a table."""
+
+    whole: str
+    small: str
+    #: Heads of each.
+    heads: tuple[int, int]
+    #: At the longest length, one row.
+    costs: tuple[Costs, Costs]
+    speeds: tuple[Speed, ...]
+    #: Device, dtype, threads, and how the forwards were run.
+    about: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain words and numbers."""
+        return {
+            "whole": self.whole,
+            "small": self.small,
+            "heads": list(self.heads),
+            "costs": [cost.to_json() for cost in self.costs],
+            "speeds": [speed.to_json() for speed in self.speeds],
+            "about": self.about,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"whole   {self.whole}"
+        yield f"pruned  {self.small}"
+        yield ", ".join(str(value) for value in self.about.values() if value)
+        yield ""
+        yield from self._costs()
+        yield ""
+        yield f"{'batch':>5} {'tokens':>6} {'whole/s':>10} {'pruned/s':>10}   gain [95%]" + (
+            f"{'limit':>20} {'reached':>8}"
+        )
+        for speed in self.speeds:
+            yield _row(speed)
+        told = [speed for speed in self.speeds if speed.leak is not None]
+        if told:
+            yield ""
+            yield from _where(max(told, key=lambda speed: speed.batch * speed.length))
+        for note in self.notes:
+            yield ""
+            yield note
+
+    def _costs(self) -> Iterator[str]:
+        one, other = self.costs
+        yield f"{'':24}{'whole':>16}{'pruned':>16}"
+        rows: list[tuple[str, float, float]] = [
+            ("heads", *self.heads),
+            ("parameters", one.parameters, other.parameters),
+            ("of attention", one.attention_parameters, other.attention_parameters),
+            (f"MFLOPs, {one.tokens} tokens", one.flops / 1e6, other.flops / 1e6),
+        ]
+        if one.kv_bytes:
+            rows.append(("cache, bytes a token", one.kv_bytes, other.kv_bytes))
+        if one.source_kv_bytes:
+            rows.append(("and a source token", one.source_kv_bytes, other.source_kv_bytes))
+        for name, before, after in rows:
+            yield f"{name:24}{before:16,.0f}{after:16,.0f}  {_percent(after / before - 1)}"
+
+
+def _row(speed: Speed) -> str:
+    one, other = speed.throughput
+    gain = f"{_percent(speed.gain)} [{_percent(speed.low)}, {_percent(speed.high)}]"
+    return (
+        f"{speed.batch:5} {speed.length:6} {one:10.1f} {other:10.1f}   {gain:24}"
+        f"{_percent(speed.limit):>6} {speed.reached:8.2f}"
+    )
+
+
+def _where(speed: Speed) -> Iterator[str]:
+    """Where the rest of the gain went, in a table and in words."""
+    leak = speed.leak
+    assert leak is not None
+    yield f"Where the time goes, batch {speed.batch}, {speed.length} tokens, in milliseconds"
+    yield f"{'':14}{'whole':>9}{'pruned':>9}{'share':>8}{'beyond its operations':>23}"
+    total = sum(speed.whole_parts.values())
+    for part, taken in speed.whole_parts.items():
+        yield (
+            f"{part:14}{1e3 * taken:9.2f}{1e3 * speed.small_parts[part]:9.2f}"
+            f"{100 * taken / total:7.0f}%{100 * leak.slower[part]:22.1f}%"
+        )
+    slower = sum(leak.slower.values())
+    yield (
+        f"Operations alone would save {100 * leak.limit:.1f}% of the time; {100 * leak.saved:.1f}% "
+        f"was saved. Of the difference, {100 * leak.elsewhere:.1f} points are time that holds no "
+        f"operations of the heads, and {100 * slower:.1f} points are parts that run slower than "
+        "their own operations say (below 0: faster)."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f}%"
+
+
+# --- Time two or more ways of doing the same work in turns --------------------------------------
+
+Work = Callable[[], object]
+
+
+def interleaved(ways: Mapping[str, Work], rounds: int, warm_up: int = 2) -> dict[str, list[float]]:
+    """Seconds of each way, round by round; every other round goes backwards.
+
+    >>> found = interleaved({"one": lambda: None, "two": lambda: None}, rounds=3)
+    >>> {name: len(seconds) for name, seconds in found.items()}
+    {'one': 3, 'two': 3}
+    """
+    for _ in range(warm_up):
+        for work in ways.values():
+            work()
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds):
+        names = list(ways) if number % 2 == 0 else list(ways)[::-1]
+        for name in names:
+            start = time.perf_counter()
+            ways[name]()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def waited(work: Work, device: torch.device) -> Work:
+    """The work with the device waited for: a GPU's queue is not its work."""
+    if device.type != "cuda":
+        return work
+
+    def done() -> None:
+        work()
+        torch.cuda.synchronize(device)
+
+    return done
+
+
+# --- What a timing may be asked for -------------------------------------------------------------
+
+Way = Literal["plain", "graph", "compile"]
+WAYS: tuple[Way, ...] = get_args(Way)
+
+#: Pairs below which the median has no interval at 95%.
+LEAST = 6
+
+
+def check_pairs(pairs: int) -> None:
+    """Refuse fewer pairs than an interval of the median needs.
+
+    >>> check_pairs(5)
+    Traceback (most recent call last):
+    headcount.errors.UsageError: 5 pairs give no interval; take 6 or more.
+    """
+    if pairs < LEAST:
+        raise UsageError(f"{pairs} pairs give no interval; take {LEAST} or more.")
+
+
+def check_way_name(way: str) -> None:
+    """Refuse a way of running that does not exist."""
+    if way not in WAYS:
+        raise UsageError(f"There is no way '{way}' to run a forward; choose {', '.join(WAYS)}.")
+
+
+def check_share(share: float) -> None:
+    """Refuse a share of heads that leaves none, or takes none."""
+    if not 0 < share < 1:
+        raise UsageError(f"The share of heads is {share:g}; give a number between 0 and 1.")
+
+
+# --- A forward made ready for the clock ---------------------------------------------------------
+
+
+def check_way(way: str, device: torch.device) -> None:
+    """Refuse a way that does not exist, or that the device does not know."""
+    check_way_name(way)
+    if way == "graph" and device.type != "cuda":
+        raise UsageError(
+            f"A forward is recorded as a CUDA graph, and the model lies on {device}; use --device "
+            "cuda, or the way plain or compile."
+        )
+
+
+def ready(subject: Subject, inputs: dict[str, Any], way: Way, repeats: int = 1) -> Work:
+    """A function without arguments that runs the forward, so many times over, to its end."""
+    once = {"plain": _plain, "graph": _graph, "compile": _compiled}[way](subject, inputs)
+
+    def work() -> None:
+        for _ in range(repeats):
+            once()
+
+    return waited(work, subject.device)
+
+
+def _plain(subject: Subject, inputs: dict[str, Any]) -> Work:
+    def forward() -> object:
+        with torch.inference_mode():
+            return subject.model(**inputs)
+
+    return forward
+
+
+def _compiled(subject: Subject, inputs: dict[str, Any]) -> Work:
+    model = torch.compile(subject.model, dynamic=False)
+
+    def forward() -> object:
+        with torch.no_grad():
+            return model(**inputs)
+
+    return forward
+
+
+def _graph(subject: Subject, inputs: dict[str, Any]) -> Work:
+    """Record one forward; replaying it costs no launch of single kernels."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side), torch.no_grad():
+        for _ in range(3):
+            subject.model(**inputs)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.no_grad():
+        subject.model(**inputs)
+    return graph.replay
+
+
+# --- Measured latency and throughput of a pruned model beside the whole one ---------------------
+
+BATCHES, LENGTHS, PAIRS = (1, 4, 16, 64), (32, 128, 512), 15
+#: Forwards that take less than this are repeated: a clock has its own grain.
+SECONDS = 0.005
+
+
+def latency(
+    whole: Subject,
+    small: Subject,
+    *,
+    batches: Sequence[int] = BATCHES,
+    lengths: Sequence[int] = LENGTHS,
+    pairs: int = PAIRS,
+    way: Way = "plain",
+    parts: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> SpeedReport:
+    """Time forwards of two models in turns: gains with intervals, limits, and what ate the rest.
+
+    `way` is "plain", "graph" (CUDA graphs) or "compile", for both models alike. `parts` times the
+    parts of a forward too, always plainly. Lengths that the model does not take are left out,
+    with a note.
+    """
+    _check(whole, small, pairs)
+    check_way(way, whole.device)
+    wanted, notes = _lengths(whole, lengths)
+    cells = [(batch, length) for length in wanted for batch in batches]
+    speeds = []
+    with ExitStack() as stack:
+        stack.enter_context(quiet())
+        for subject in (whole, small):
+            stack.enter_context(at_rest(subject.model))
+        for number, cell in enumerate(cells):
+            speeds.append(_measured(whole, small, *cell, pairs, way, parts))
+            if progress is not None:
+                progress(number + 1, len(cells))
+    longest = max(wanted)
+    return SpeedReport(
+        whole=whole.name,
+        small=small.name,
+        heads=(len(whole.heads), len(small.heads)),
+        costs=(costs_of(whole, longest), costs_of(small, longest)),
+        speeds=tuple(speeds),
+        about=_about(whole, pairs, way),
+        notes=notes,
+    )
+
+
+def _measured(
+    whole: Subject, small: Subject, batch: int, length: int, pairs: int, way: Way, parts: bool
+) -> Speed:
+    inputs = trial_inputs(whole, length, batch)
+    repeats = _repeats(ready(whole, inputs, "plain"))
+    ways = {
+        "whole": ready(whole, inputs, way, repeats),
+        "small": ready(small, inputs, way, repeats),
+    }
+    seconds = interleaved(ways, pairs)
+    one, other = ([taken / repeats for taken in seconds[name]] for name in ("whole", "small"))
+    costs = costs_of(whole, length, batch), costs_of(small, length, batch)
+    timed = part_times([whole, small], inputs) if parts else None
+    return speed_of((one, other), costs, timed)
+
+
+def _repeats(work: Callable[[], object]) -> int:
+    """How often a short forward is run for one sample."""
+    work()
+    start = time.perf_counter()
+    work()
+    taken = time.perf_counter() - start
+    return min(50, max(1, math.ceil(SECONDS / max(taken, 1e-6))))
+
+
+def _lengths(subject: Subject, lengths: Sequence[int]) -> tuple[list[int], tuple[str, ...]]:
+    """The lengths that the model takes, and a word on the others."""
+    taken, notes = [], []
+    for length in lengths:
+        try:
+            trial_inputs(subject, length, 1)
+            taken.append(length)
+        except UsageError as error:
+            notes.append(str(error))
+    if not taken:
+        raise UsageError(notes[0] if notes else "There is no length to measure; give one or more.")
+    return taken, tuple(notes)
+
+
+def _check(whole: Subject, small: Subject, pairs: int) -> None:
+    check_pairs(pairs)
+    for what, one, other in _shared(whole, small):
+        if one != other:
+            raise UsageError(
+                f"{whole.name} and {small.name} differ in {what} ({one} and {other}), so their "
+                "speeds cannot be compared; load both alike."
+            )
+
+
+def _shared(whole: Subject, small: Subject) -> Iterator[tuple[str, Any, Any]]:
+    yield "device", whole.device, small.device
+    yield "dtype", whole.dtype, small.dtype
+    yield "kind", whole.kind, small.kind
+
+
+def _about(subject: Subject, pairs: int, way: Way) -> dict[str, Any]:
+    device = subject.device
+    on_gpu = device.type == "cuda"
+    return {
+        "device": torch.cuda.get_device_name(device) if on_gpu else "CPU",
+        "dtype": str(subject.dtype).removeprefix("torch."),
+        "threads": "" if on_gpu else f"threads: {torch.get_num_threads()}",
+        "way": {"plain": "as it is", "graph": "CUDA graphs", "compile": "compiled"}[way],
+        "pairs": f"{pairs} pairs in turn",
+    }
+
+
+# --- As many heads from every layer -------------------------------------------------------------
+
+
+def even_heads(subject: Subject, share: float = 0.5) -> list[Head]:
+    """The last share of the heads of every layer, in whole groups that share keys and values.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> [str(head) for head in even_heads(Subject(BertModel(config)))]
+    ['enc.0.2', 'enc.0.3']
+    """
+    check_share(share)
+    going = []
+    for site in subject.anatomy.sites:
+        groups = round(site.kv_heads * share)
+        size = site.heads // site.kv_heads
+        going += site.names[len(site.names) - min(groups, site.kv_heads - 1) * size :]
+    if not going:
+        raise UsageError(
+            f"{subject.name} has no layer from which {share:.0%} of the heads can go; give a "
+            "larger share, or a model that was pruned."
+        )
+    return going

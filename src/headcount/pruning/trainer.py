@@ -16,16 +16,12 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.heads import Head
-from headcount.pruning.fold import pruned_by
-from headcount.pruning.gates import Gates, gate_places
+from headcount.models.subject import Subject
+from headcount.pruning.gates import Gates, Penalty, Target, gate_places, pruned_by
 from headcount.pruning.learn import gate_rate, gates_for, penalty_for
-from headcount.pruning.objective import Penalty, Target
 from headcount.pruning.training import number_of, settling
-from headcount.subject import Subject
+from headcount.records.heads import Head
 from headcount.wiring.valves import valve
-
-__all__ = ["Gating", "add_gates"]
 
 #: What the gates are called in the model while it trains, and in checkpoints.
 _PART = "headcount_gates"

@@ -6,23 +6,171 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from headcount.atomic import write_bytes
+import numpy as np
+
 from headcount.errors import RunError, UsageError
-from headcount.report.data import page_data, split_numbers
-from headcount.report.exhibit_part import map_blocks
-from headcount.report.look import role_css
-from headcount.report.packing import Fineness, deflated
-from headcount.report.safe_json import safe_json
-from headcount.report.source import Source, read_source
-from headcount.run import Run
-from headcount.table import HeadTable
+from headcount.records.files import write_bytes
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.report.parts.look import ramps, role_css
+from headcount.report.parts.numbers import (
+    Fineness,
+    Source,
+    column_part,
+    deflated,
+    measured_columns,
+    read_source,
+    safe_json,
+    text_columns,
+)
+from headcount.report.parts.scoreboard import agreement_part, compare_part, could_go, curve_part
+from headcount.report.parts.verdicts import (
+    exhibit_part,
+    kind_part,
+    map_blocks,
+    pair_part,
+    relation_part,
+    role_part,
+)
+from headcount.report.parts.wording import (
+    commands,
+    costly,
+    fact_part,
+    headline,
+    missing_part,
+    opening,
+    provenance_part,
+)
 
-__all__ = ["page_html", "script", "style", "write_page"]
+if TYPE_CHECKING:
+    pass
+
+
+# --- Everything the page shows, as one JSON value -----------------------------------------------
+
+#: What a column, and what the map of heads, holds in numbers, one for each head.
+_LISTS = ("u", "values", "lo", "hi", "p")
+_MAP_LISTS = ("x", "y", "near")
+
+_TITLES = {
+    "enc": "Encoder self-attention",
+    "dec": "Decoder self-attention",
+    "cross": "Decoder to encoder",
+}
+
+
+def page_data(
+    source: Source, other: Source | None = None, maps: Fineness = "fine"
+) -> dict[str, Any]:
+    """The parts of the page, each None or empty where the run does not hold it."""
+    data: dict[str, Any] = {
+        "model": source.model,
+        "stacks": _stacks(source),
+        "count": len(source.table),
+        "absent": _absent(source),
+        "kinds": kind_part(),
+        "roles": role_part(source),
+        "columns": column_part(source),
+        "words": text_columns(source),
+        "relations": relation_part(source),
+        "map": pair_part(source),
+        "agreement": agreement_part(source),
+        "curve": curve_part(source),
+        "exhibits": exhibit_part(source) if maps != "none" else [],
+        "compare": compare_part(source, other),
+        "examples": _examples(source),
+        "provenance": provenance_part(source),
+        "commands": commands(source),
+        "missing": missing_part(source),
+        "ramps": ramps(),
+    }
+    data |= {"costly": costly(data), "go": could_go(data["curve"])}
+    return data | {
+        "headline": headline(data),
+        "facts": fact_part(data),
+        "opening": opening(data),
+    }
+
+
+def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What stays readable in the page, and the long lists, one entry a head, that are packed.
+
+    >>> column = {"id": "self", "values": [1]}
+    >>> words, numbers = split_numbers({"columns": [column], "relations": None, "map": None})
+    >>> words["columns"], numbers["columns"]
+    ([{'id': 'self'}], [{'values': [1]}])
+    """
+    relations, places = data["relations"], data["map"]
+    numbers = {
+        "columns": [_some(column, _LISTS, True) for column in data["columns"]],
+        "relations": relations and relations["heads"],
+        "map": places and _some(places, _MAP_LISTS, True),
+        "roles": data.get("roles"),
+        "curve": data.get("curve"),
+    }
+    words = {key: part for key, part in data.items() if key not in ("roles", "curve")} | {
+        "columns": [_some(column, _LISTS, False) for column in data["columns"]],
+        "relations": relations and _some(relations, ("heads",), False),
+        "map": places and _some(places, _MAP_LISTS, False),
+    }
+    return words, numbers
+
+
+def _some(parts: dict[str, Any], keys: tuple[str, ...], wanted: bool) -> dict[str, Any]:
+    return {key: part for key, part in parts.items() if (key in keys) is wanted}
+
+
+def _stacks(source: Source) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": stack,
+            "title": _TITLES[stack],
+            "layers": layers,
+            "heads": heads,
+            "silent": _silent(source, stack),
+        }
+        for stack, layers, heads in source.shape
+    ]
+
+
+def _silent(source: Source, stack: str) -> str:
+    """The columns that say nothing of a stack, by the reason that the table gives."""
+    table, reasons = source.table, dict[str, list[str]]()
+    own = [head.stack == stack for head in table.heads]
+    for name in measured_columns(table):
+        if np.isnan(table.numbers(name)[own]).all():
+            why = re.search(rf"(?:^|; ){stack}: ([^;]*)", table.notes.get(name, ""))
+            reasons.setdefault(why[1] if why else "", []).append(table.column(name).title)
+    told = [f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items()]
+    return f"for {_TITLES[stack].lower()}: {'; '.join(told)}." if told else ""
+
+
+def _absent(source: Source) -> list[int]:
+    """The places of heads that the model no longer has."""
+    there = set(source.table.heads)
+    return [place for head, place in source.places.items() if head not in there]
+
+
+def _examples(source: Source) -> dict[str, Any]:
+    """On how many examples, and by which metric, each score was measured."""
+    found = {}
+    for name, origin in source.table.origins.items():
+        task, settings = origin.get("task") or {}, origin.get("settings") or {}
+        if task.get("examples"):
+            found[name] = {
+                "n": task["examples"],
+                "metric": settings.get("metric") or task.get("metric"),
+            }
+    return found
+
+
+# --- Write a run as one page --------------------------------------------------------------------
 
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
@@ -114,3 +262,94 @@ def _checked(path: Path) -> Path:
     if not path.parent.is_dir():
         raise RunError(f"There is no folder {path.parent} to write {path.name} in; make it first.")
     return path
+
+
+# --- `hc.report` --------------------------------------------------------------------------------
+
+#: Bytes of a page that a notebook may hold; above it, a notebook points to the file.
+INLINE = 5_000_000
+_HEIGHT = 900
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """A page that was written; shown inline by a notebook, opened by a browser."""
+
+    path: Path
+
+    def __repr__(self) -> str:
+        return f"Report('{self.path}', {self.bytes / 1e6:.2f} MB)"
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @property
+    def bytes(self) -> int:
+        """How large the file is."""
+        return self.path.stat().st_size
+
+    @property
+    def html(self) -> str:
+        """The whole page."""
+        return self.path.read_text(encoding="utf-8")
+
+    def open(self) -> bool:
+        """Show it in the browser; False where there is none."""
+        import webbrowser
+
+        return webbrowser.open(self.path.resolve().as_uri())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame that can reach nothing else; a large one as a path alone."""
+        if self.bytes > INLINE:
+            return _pointed(self)
+        return _framed(self)
+
+
+def report(
+    run_or_table: Run | HeadTable | str | Path,
+    path: str | Path = "report.html",
+    exhibits: bool = True,
+    maps: Fineness = "fine",
+    compare: Run | HeadTable | str | Path | None = None,
+) -> Report:
+    """Write a run directory, or a table, as one HTML file that needs nothing else.
+
+    What the run does not hold is shown as not measured. Without `exhibits` no text of the corpus
+    is in the page; `maps` is "fine", "coarse" (smaller) or "none"; `compare` is a second run of
+    the same architecture. The file is there whole, or not at all.
+
+    >>> import tempfile
+    >>> from headcount.records.heads import Head
+    >>> from headcount.records.table import HeadTable
+    >>> table = HeadTable.of([Head("enc", 0, 0), Head("enc", 0, 1)], {"confidence": [0.2, 0.9]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(report(table, Path(folder, "report.html")).path.name)
+    report.html
+    """
+    return Report(write_page(run_or_table, path, maps=maps, exhibits=exhibits, compare=compare))
+
+
+def _framed(page: Report) -> str:
+    """Inline: srcdoc, since some notebooks show no file; sandboxed, so that styles stay inside."""
+    told = f"This report is in {page.path}; trust the notebook to see it here."
+    return (
+        f'<iframe sandbox="allow-scripts allow-downloads" title="headcount report" width="100%" '
+        f'height="{_HEIGHT}" style="border:1px solid rgba(128,128,128,.4)" '
+        f'srcdoc="{escape(page.html, quote=True)}">{escape(told)}</iframe>'
+        f"<noscript>{escape(told)}</noscript>"
+    )
+
+
+def _pointed(page: Report) -> str:
+    return (
+        f"<p><b>{escape(_title(page.html))}</b><br>This report has {page.bytes / 1e6:.1f} MB, too "
+        f"much for a notebook; open <code>{escape(str(page.path))}</code> in a browser.</p>"
+    )
+
+
+def _title(html: str) -> str:
+    """The page's title, which is escaped there."""
+    from html import unescape
+
+    return unescape(html.partition("<title>")[2].partition("</title>")[0])

@@ -18,16 +18,23 @@ from headcount.stats.agreement import (
     sentence_agreement,
 )
 from headcount.stats.bootstrap import bootstrap_difference, bootstrap_interval
-from headcount.stats.corrections import adjust, benjamini_hochberg, holm
-from headcount.stats.detectable import detectable_effect
+from headcount.stats.corrections import (
+    adjust,
+    benjamini_hochberg,
+    check_resolution,
+    detectable_effect,
+    holm,
+)
 from headcount.stats.intervals import mean_interval, ratio_interval, wilson_interval
-from headcount.stats.mcnemar import mcnemar, minimum_detectable_difference
-from headcount.stats.ratio_test import ratio_test
-from headcount.stats.resolution import check_resolution
-from headcount.stats.results import Interval, PairedDifference, PairedTest
-from headcount.stats.signflip import sign_flip, sign_flip_scores
-from headcount.stats.statistic import Statistic, bleu, ratio
-from headcount.stats.whole_flips import sign_flip_counts
+from headcount.stats.paired import (
+    mcnemar,
+    minimum_detectable_difference,
+    ratio_test,
+    sign_flip,
+    sign_flip_counts,
+    sign_flip_scores,
+)
+from headcount.stats.sample import Interval, PairedDifference, PairedTest, Statistic, bleu, ratio
 
 __all__ = [
     "Agreement",

@@ -6,30 +6,38 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
-from headcount.stats.corrections import adjust
-from headcount.stats.inputs import (
+from headcount.errors import StatsError
+from headcount.stats.corrections import (
+    ALTERNATIVES,
+    Alternative,
+    Correction,
+    adjust,
+    check_resolution,
+    floor,
+)
+from headcount.stats.sample import (
+    DRAWS,
+    Contrast,
+    Floats,
+    Interval,
+    PairedDifference,
+    Sample,
+    Scored,
+    Statistic,
+    check_statistic,
+    ratio,
     read_choice,
     read_count,
     read_pair,
     read_seed,
     read_share,
     read_statistics,
+    replicates,
 )
-from headcount.stats.resample import DRAWS
-from headcount.stats.resolution import (
-    ALTERNATIVES,
-    Alternative,
-    Correction,
-    check_resolution,
-    floor,
-)
-from headcount.stats.results import Floats, Interval, PairedDifference
-from headcount.stats.sample import Contrast, Sample, Scored, replicates
-from headcount.stats.statistic import Statistic, check_statistic, ratio
 
-__all__ = ["Method", "bootstrap_difference", "bootstrap_interval", "quantiles"]
+# --- The bootstrap over sentences ---------------------------------------------------------------
 
 Method = Literal["percentile", "basic", "bca"]
 METHODS = ("percentile", "basic", "bca")
@@ -205,3 +213,29 @@ def _heads(contrast: Contrast, block: slice) -> Contrast:
 def _shaped(shape: tuple[int, ...], *arrays: Floats) -> list[Floats]:
     """The head axes as they came; plain numbers where there were none."""
     return [array.reshape(shape)[()] for array in arrays]
+
+
+# --- The jackknife over groups of sentences -----------------------------------------------------
+
+
+def jackknife_interval(
+    value: npt.ArrayLike, without: npt.ArrayLike, confidence: float = 0.95
+) -> Interval:
+    """A figure of all sentences, and its interval from the figures without each group.
+
+    `without` is `[group, ...]`. Delete-a-group jackknife (Tukey 1958; Kott 2001) with Student's
+    t. A difference between two models that read the same sentences is such a figure, so what
+    sentences do to both cancels.
+
+    >>> sample = np.array([3.0, 5.0, 4.0, 6.0])
+    >>> left = [np.delete(sample, place).mean() for place in range(4)]
+    >>> [round(float(number), 3) for number in jackknife_interval(sample.mean(), left)]
+    [4.5, 2.446, 6.554]
+    """
+    figure, left = np.asarray(value, np.float64), np.asarray(without, np.float64)
+    groups = len(left)
+    if groups < 2:
+        raise StatsError(f"There is {groups} group of sentences; a jackknife needs two or more.")
+    spread = ((left - left.mean(0)) ** 2).sum(0) * (groups - 1) / groups
+    half = np.sqrt(spread) * stdtrit(groups - 1, 0.5 + confidence / 2)
+    return Interval(figure, figure - half, figure + half)

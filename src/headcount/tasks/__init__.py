@@ -7,18 +7,13 @@
 """
 
 from headcount.tasks.classification import classification
-from headcount.tasks.comparison import Comparison, compare
+from headcount.tasks.comparison import Comparison, Metric, compare
 from headcount.tasks.custom import custom
-from headcount.tasks.example import Labelled
+from headcount.tasks.examples import Labelled
 from headcount.tasks.glue import glue
-from headcount.tasks.lm import lm
-from headcount.tasks.metric import Metric
-from headcount.tasks.mlm import mlm
-from headcount.tasks.outcome import Outcome
-from headcount.tasks.regression import regression
-from headcount.tasks.sheet import Marks, Sheet
-from headcount.tasks.similarity import similarity
-from headcount.tasks.task import Task
+from headcount.tasks.language import lm, mlm
+from headcount.tasks.regression import regression, similarity
+from headcount.tasks.task import Marks, Outcome, Sheet, Task
 from headcount.tasks.translation import translation
 
 __all__ = [

@@ -7,24 +7,146 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from headcount.errors import ModelError, UsageError
-from headcount.stats.results import Floats
-from headcount.subject import Subject
-from headcount.tasks.confusion import ACCURACY, F1, MATTHEWS, class_counts
-from headcount.tasks.example import labelled
-from headcount.tasks.head_task import HeadTask
-from headcount.tasks.labels import classes_of
-from headcount.tasks.metric import choose_metric
-from headcount.tasks.reading import Column, Columns, read_labelled
-from headcount.tasks.sheet import Marks
-from headcount.tasks.token_loss import MEAN_LOSS, labels_of
+from headcount.errors import InputError, ModelError, UsageError
+from headcount.models.subject import Subject
+from headcount.stats.sample import Floats, ratio
+from headcount.tasks.comparison import Metric, choose_metric
+from headcount.tasks.examples import Column, Columns, Label, labelled, read_labelled
+from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, labels_of
 from headcount.text.batch import Batch
 
-__all__ = ["Classification", "classification"]
+# --- Metrics of a classifier --------------------------------------------------------------------
+
+
+def class_counts(
+    predicted: npt.NDArray[np.int_], gold: npt.NDArray[np.int_], classes: int
+) -> Floats:
+    """Hits, predictions and gold labels by class, one row an example: ``[example, 3 * class]``.
+
+    >>> class_counts(np.array([1, 0]), np.array([1, 1]), 2)
+    array([[0., 1., 0., 1., 0., 1.],
+           [0., 0., 1., 0., 0., 1.]])
+    """
+    said, told = np.eye(classes)[predicted], np.eye(classes)[gold]
+    return np.concatenate([said * told, said, told], axis=1)
+
+
+def f1(sums: Floats) -> Floats:
+    """F1 of the second of two classes, or the mean F1 of three or more that occur.
+
+    >>> f1(np.array([0.0, 1, 1, 1, 0, 2])).round(3)
+    np.float64(0.667)
+    """
+    hits, said, told = _by_class(sums)
+    with np.errstate(invalid="ignore"):
+        each = 2 * hits / (said + told)
+    if hits.shape[-1] == 2:
+        return each[..., 1][()]
+    there = said + told > 0
+    with np.errstate(invalid="ignore"):
+        return (np.where(there, each, 0.0).sum(axis=-1) / there.sum(axis=-1))[()]
+
+
+def matthews(sums: Floats) -> Floats:
+    """Matthews' correlation for any number of classes; 0 where only one class is told or said.
+
+    Matthews 1975; Gorodkin 2004, equation 8, for more than two classes.
+
+    >>> matthews(class_counts(np.array([0, 1, 1, 0]), np.array([0, 1, 1, 1]), 2).sum(0)).round(3)
+    np.float64(0.577)
+    """
+    hits, said, told = _by_class(sums)
+    total = told.sum(axis=-1)
+    together = total * hits.sum(axis=-1) - (said * told).sum(axis=-1)
+    alone = (total**2 - (said**2).sum(axis=-1)) * (total**2 - (told**2).sum(axis=-1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(alone > 0, together / np.sqrt(alone), np.where(total > 0, 0.0, np.nan))[()]
+
+
+def _right(statistics: Floats) -> Floats:
+    """Whether each example is right: 1 or 0."""
+    return _by_class(statistics)[0].sum(axis=-1)
+
+
+def _by_class(sums: Floats) -> tuple[Floats, Floats, Floats]:
+    classes = sums.shape[-1] // 3
+    return sums[..., :classes], sums[..., classes : 2 * classes], sums[..., 2 * classes :]
+
+
+_COLUMNS = ("hits by class", "predictions by class", "gold labels by class")
+ACCURACY = Metric("accuracy", ("hits", "examples"), ratio, test="mcnemar")
+F1 = Metric(
+    "f1",
+    _COLUMNS,
+    f1,
+    each=_right,
+    reason=lambda statistics: "the positive class is neither told nor predicted",
+)
+MATTHEWS = Metric("matthews", _COLUMNS, matthews, each=_right)
+
+
+# --- Labels of a data set as classes of a model -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The classes of a model, and the names a task has for them.
+
+    >>> classes = Classes("mine", ("LABEL_0", "LABEL_1"), ("bad", "good"))
+    >>> classes.number("good", "Example 1"), classes.number("0", "Example 2")
+    (1, 0)
+    """
+
+    model: str
+    #: The model's own names, by id.
+    names: tuple[str, ...]
+    #: The task's names, in the order of the ids it takes them for.
+    told: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def number(self, label: Label, where: str) -> int:
+        """The class that a label means; the model's own names come first, then ids."""
+        name = str(label).strip()
+        for known in (self.names, tuple(map(str.lower, self.names))):
+            if name in known or name.lower() in known:
+                return known.index(name if name in known else name.lower())
+        for found in (_id(label), self.told.index(name) if name in self.told else None):
+            if found is not None and found < len(self.names):
+                return found
+        raise InputError(
+            f"{where} has the label '{label}', which is not a class of {self.model}: its classes "
+            f"are {self._listed()}; use these names or ids, or say labels= in the order of the ids."
+        )
+
+    def _listed(self) -> str:
+        shown = [f"{name} ({number})" for number, name in enumerate(self.names)]
+        return ", ".join(shown if len(shown) <= 12 else [*shown[:12], "..."])
+
+
+def classes_of(subject: Subject, told: Sequence[str]) -> Classes:
+    """The classes of a model with a classifier head."""
+    config = subject.inner.config
+    names = tuple(str(config.id2label.get(n, f"LABEL_{n}")) for n in range(config.num_labels))
+    return Classes(subject.name, names, tuple(told))
+
+
+def _id(label: Label) -> int | None:
+    """A label that is a whole number of 0 or more, however it is written."""
+    try:
+        number = float(label)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() and number >= 0 else None
+
+
+# --- Classification -----------------------------------------------------------------------------
 
 METRICS = {"accuracy": ACCURACY, "f1": F1, "matthews": MATTHEWS, "loss": MEAN_LOSS}
 

@@ -2,26 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from headcount.errors import UsageError
-from headcount.stats.bootstrap import bootstrap_difference
-from headcount.stats.mcnemar import mcnemar
-from headcount.stats.resample import DRAWS
-from headcount.stats.resolution import Correction
-from headcount.stats.results import Floats, PairedDifference, PairedTest
-from headcount.stats.signflip import sign_flip_scores
-from headcount.tasks.metric import Metric, Test
-from headcount.tasks.redraw import redraw_difference
+from headcount.stats.bootstrap import bootstrap_difference, quantiles
+from headcount.stats.corrections import Correction, adjust, check_resolution, floor
+from headcount.stats.paired import mcnemar, sign_flip_scores
+from headcount.stats.sample import (
+    DRAWS,
+    Floats,
+    Interval,
+    PairedDifference,
+    PairedTest,
+    Statistic,
+    read_count,
+    read_seed,
+    read_share,
+    read_statistics,
+    resample_weights,
+)
 
 if TYPE_CHECKING:
-    from headcount.tasks.outcome import Outcome
+    from headcount.tasks.task import Outcome
 
-__all__ = ["Comparison", "compare"]
 
+# --- A metric -----------------------------------------------------------------------------------
+
+#: Which paired test compares two outcomes.
+Test = Literal["bootstrap", "mcnemar", "sign-flip"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is counted for each example, and the number that comes of it.
+
+    >>> from headcount.stats import ratio
+    >>> accuracy = Metric("accuracy", columns=("hits", "examples"), statistic=ratio)
+    >>> accuracy.value(np.array([[1.0, 1.0], [0.0, 1.0]]))
+    0.5
+    """
+
+    name: str
+    #: What each column of the statistics holds.
+    columns: tuple[str, ...]
+    #: The metric of summed statistics ``[..., column]``; None where no sum gives it.
+    statistic: Statistic | None
+    higher_is_better: bool = True
+    test: Test = "bootstrap"
+    #: What one example scores, ``[example, column]`` to ``[example]``; by default the metric of it.
+    each: Statistic | None = None
+    #: The metric of examples drawn so many times each, ``[example, column]`` and
+    #: ``[draw, example]`` to ``[draw]``; only where no sum gives it.
+    drawn: Callable[[Floats, Floats], Floats] | None = None
+    #: Why the metric of some statistics is undefined, for a value of NaN.
+    reason: Callable[[Floats], str] = lambda statistics: "there was nothing to count"
+    #: How another program names exactly this metric, such as sacreBLEU's signature.
+    signature: str | None = None
+
+    def value(self, statistics: Floats) -> float:
+        """The metric over all examples, ``[example, column]``."""
+        if self.statistic is not None:
+            return float(self.statistic(statistics.sum(axis=0)))
+        return float(self.resample(statistics, np.ones((1, len(statistics))))[0])
+
+    def scores(self, statistics: Floats) -> Floats:
+        """What each example scores, ``[example]``."""
+        each = self.each or self.statistic
+        assert each is not None  # a metric that no sum gives says what one example scores
+        return np.asarray(each(statistics), dtype=np.float64)
+
+    def resample(self, statistics: Floats, weights: Floats) -> Floats:
+        """The metric with examples drawn so many times each, ``[draw, example]`` to ``[draw]``."""
+        if self.statistic is not None:
+            return np.asarray(self.statistic(weights @ statistics))
+        assert self.drawn is not None  # or there would be no way to compute the metric
+        return self.drawn(statistics, weights)
+
+
+M = TypeVar("M")
+
+
+def choose_metric(kind: str, name: str, known: Mapping[str, M]) -> M:
+    """A kind's metric by name.
+
+    >>> choose_metric("translation", "acuracy", {"bleu": 1, "chrf": 2, "loss": 3})
+    Traceback (most recent call last):
+    headcount.errors.UsageError: Tasks of the kind translation have no metric 'acuracy'; choose
+    bleu, chrf or loss.
+    """
+    if name not in known:
+        *most, last = known
+        raise UsageError(
+            f"Tasks of the kind {kind} have no metric '{name}'; choose {', '.join(most)} or {last}."
+        )
+    return known[name]
+
+
+# --- The bootstrap for metrics that no sum of statistics gives ----------------------------------
+
+
+def redraw_interval(
+    metric: Metric, statistics: Floats, draws: int, confidence: float, seed: int
+) -> Interval:
+    """A metric's percentile interval; draws in which it is undefined are left out."""
+    rows = read_statistics(statistics)
+    value = np.array([metric.value(rows)])
+    drawn = _drawn(metric, [rows], draws, seed)
+    low, high = _ends(value, drawn, confidence)
+    return Interval(value[0], low[0], high[0])
+
+
+def redraw_difference(
+    metric: Metric,
+    systems: Sequence[Floats],
+    baseline: Floats,
+    *,
+    draws: int,
+    confidence: float,
+    correction: Correction,
+    level: float,
+    seed: int,
+) -> PairedDifference:
+    """Paired differences from one baseline, each system on the same resamples: ``[system]``.
+
+    p as in `headcount.stats.bootstrap_difference`: the share of draws that lie as far from the
+    difference as the difference from 0.
+    """
+    value = np.array([metric.value(rows) for rows in systems]) - metric.value(baseline)
+    tests = int(np.count_nonzero(~np.isnan(value)))
+    check_resolution(
+        tests=max(tests, 1), draws=draws, sentences=len(baseline), level=level, method=correction
+    )
+    drawn = _drawn(metric, systems, draws, seed) - _drawn(metric, [baseline], draws, seed)
+    low, high = _ends(value, drawn, confidence)
+    nearer = np.abs(drawn - value) < np.abs(value) - 1e-12
+    p = (np.count_nonzero(~nearer, axis=0) + 1) / (len(drawn) + 1)
+    p = np.where(np.isnan(value), np.nan, np.maximum(p, floor(len(baseline), "two-sided")))
+    return PairedDifference(value, low, high, p, adjust(p, correction))
+
+
+def _drawn(metric: Metric, systems: Sequence[Floats], draws: int, seed: int) -> Floats:
+    """The metric of each system on each resample, ``[draw, system]``."""
+    draws, seed = read_count(draws, "draws"), read_seed(seed)
+    examples = len(systems[0])
+    chunks = [
+        [metric.resample(rows, weights) for rows in systems]
+        for weights in resample_weights(examples, draws, seed)
+    ]
+    return np.concatenate([np.stack(chunk, axis=1) for chunk in chunks])
+
+
+def _ends(value: Floats, drawn: Floats, confidence: float) -> tuple[Floats, Floats]:
+    tail = (1 - read_share(confidence, "confidence")) / 2
+    shares = np.repeat([[tail], [1 - tail]], len(value), axis=1)
+    ends = quantiles(np.sort(drawn, axis=0), shares)
+    low, high = np.where(np.isnan(value), np.nan, ends)
+    return low, high
+
+
+# --- Two outcomes of one task compared, or many with one baseline -------------------------------
 
 #: What may differ between two outcomes that are compared: how the model was made to speak.
 _FREE = {"beams", "max_new_tokens", "length_penalty", "data"}

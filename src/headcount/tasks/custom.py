@@ -11,14 +11,11 @@ import numpy as np
 from torch import Tensor
 
 from headcount.errors import InputError, UsageError
-from headcount.stats.statistic import ratio
-from headcount.subject import Subject
-from headcount.tasks.metric import Metric
-from headcount.tasks.sheet import Marks
-from headcount.tasks.task import Task
+from headcount.models.subject import Subject
+from headcount.stats.sample import ratio
+from headcount.tasks.comparison import Metric
+from headcount.tasks.task import Marks, Task
 from headcount.text.batch import Batch
-
-__all__ = ["Custom", "custom"]
 
 #: Takes the model and some examples; gives one number an example.
 Score = Callable[[Subject, list[Any]], Sequence[float]]

@@ -6,29 +6,176 @@ import hashlib
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.models.finite import check_finite
-from headcount.models.rest import at_rest
-from headcount.progress import Progress
-from headcount.subject import Subject
-from headcount.tasks.example import content, place
-from headcount.tasks.metric import Metric
-from headcount.tasks.outcome import Outcome
-from headcount.tasks.sheet import Marks, Sheet
+from headcount.models.guards import at_rest
+from headcount.models.subject import Subject, check_finite
+from headcount.records.progress import Progress
+from headcount.stats.bootstrap import bootstrap_interval
+from headcount.stats.sample import DRAWS, Floats, Interval, Statistic, ratio
+from headcount.tasks.comparison import Comparison, Metric, compare, redraw_interval
+from headcount.tasks.examples import Labelled, content, place
 from headcount.text.batch import Batch
 from headcount.text.corpus import Corpus
 from headcount.text.encode import Encoded, Long, encode
-from headcount.text.intake import intake_of
+from headcount.text.sentence import Item, Pair, Sentence
+from headcount.text.tokenize import intake_of
 
-__all__ = ["Task"]
+# --- The mark sheet -----------------------------------------------------------------------------
+
+
+class Marks(NamedTuple):
+    """What was counted in one batch, a row each, and what the model said."""
+
+    statistics: Floats
+    outputs: list[Any]
+
+
+class Sheet:
+    """Marks of all examples, filled batch by batch; windows of one example add up.
+
+    >>> sheet = Sheet(2)
+    >>> sheet.add([1, 1], Marks(np.array([[1.0, 2.0], [3.0, 4.0]]), []))
+    >>> sheet.statistics[1], sheet.missing
+    (array([4., 6.]), [0])
+    """
+
+    def __init__(self, examples: int) -> None:
+        self._examples = examples
+        self._statistics: Floats | None = None
+        self._outputs: dict[int, Any] = {}
+        self._seen: set[int] = set()
+
+    def add(self, index: Sequence[int], marks: Marks) -> None:
+        """Add a batch's marks to the examples they belong to."""
+        if self._statistics is None:
+            self._statistics = np.zeros((self._examples, marks.statistics.shape[1]))
+        np.add.at(self._statistics, list(index), marks.statistics)
+        self._outputs.update(zip(index, marks.outputs, strict=False))
+        self._seen.update(index)
+
+    @property
+    def done(self) -> int:
+        """How many examples have been seen."""
+        return len(self._seen)
+
+    @property
+    def missing(self) -> list[int]:
+        """Examples that no batch had."""
+        return [number for number in range(self._examples) if number not in self._seen]
+
+    @property
+    def statistics(self) -> Floats:
+        """All statistics, ``[example, column]``."""
+        assert self._statistics is not None  # a task has one example or more
+        return self._statistics
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What the model said to each example; empty where nothing was kept."""
+        return [self._outputs[number] for number in sorted(self._outputs)]
+
+
+# --- The outcome of a task ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome:
+    """What a model scored: one row of statistics an example, and everything that follows from it.
+
+    >>> import numpy as np
+    >>> from headcount.tasks.classification import ACCURACY
+    >>> outcome = Outcome(ACCURACY, np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]))
+    >>> outcome
+    Outcome(accuracy 0.75 over 4 examples)
+    >>> outcome.scores
+    array([1., 1., 0., 1.])
+    """
+
+    metric: Metric
+    #: Sufficient statistics, ``[example, column]``; `metric.columns` names them.
+    statistics: Floats
+    #: What the model said: translations, labels, numbers; empty for a loss.
+    outputs: Sequence[Any] = ()
+    #: What a reader should know, e.g. why the value is NaN, or how many examples were cut.
+    notes: tuple[str, ...] = ()
+    #: The task and the model, in plain words and numbers.
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.statistics)
+
+    def __repr__(self) -> str:
+        return f"Outcome({self.name} {self.value:.4g} over {len(self):,} examples)"
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether more of the metric is better."""
+        return self.metric.higher_is_better
+
+    @property
+    def signature(self) -> str | None:
+        """How sacreBLEU names exactly this metric; None for other metrics."""
+        return self.metric.signature
+
+    @property
+    def statistic(self) -> Statistic | None:
+        """The metric as a function of summed statistics; None for Spearman, which no sum gives."""
+        return self.metric.statistic
+
+    @cached_property
+    def value(self) -> float:
+        """The metric over all examples; NaN where it is undefined, with the reason in `notes`."""
+        return self.metric.value(self.statistics)
+
+    @cached_property
+    def scores(self) -> Floats:
+        """What each example scores, ``[example]``: loss a token, right or wrong, sentence BLEU."""
+        return self.metric.scores(self.statistics)
+
+    def resample(self, weights: Floats) -> Floats:
+        """The metric with examples drawn so many times each, ``[draw, example]`` to ``[draw]``."""
+        return self.metric.resample(self.statistics, weights)
+
+    def interval(self, *, draws: int = DRAWS, confidence: float = 0.95, seed: int = 0) -> Interval:
+        """The metric with its percentile interval, from resampled examples."""
+        if self.statistic is None:
+            return redraw_interval(self.metric, self.statistics, draws, confidence, seed)
+        return bootstrap_interval(
+            self.statistics, self.statistic, draws=draws, confidence=confidence, seed=seed
+        )
+
+    def against(
+        self,
+        other: Outcome,
+        *,
+        draws: int = DRAWS,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> Comparison:
+        """This outcome minus another of the same task: difference, interval and p value.
+
+        The test is McNemar's exact one for accuracy, sign flips for losses, and the paired
+        bootstrap for everything else; see `headcount.tasks.compare` for many outcomes at once.
+        """
+        many = compare([self], other, draws=draws, confidence=confidence, seed=seed)
+        return many.one(0)
+
+
+# --- A task: examples, a metric, and how a model is run on them ---------------------------------
 
 
 @dataclass(frozen=True)
@@ -237,3 +384,134 @@ class Task(ABC):
 
     def _place(self, number: int) -> str:
         return place(number, getattr(self.examples[number], "line", None))
+
+
+# --- The loss of predicted tokens ---------------------------------------------------------------
+
+#: The label of a place where nothing is to be predicted.
+IGNORED = -100
+
+
+def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The summed loss of each row, ``[row, token, word]`` and ``[row, token]`` to ``[row]``.
+
+    Summed, not averaged: then the gradient of one row does not depend on its neighbours.
+
+    >>> row_losses(torch.zeros(1, 3, 4), torch.tensor([[2, 0, IGNORED]])).exp().round()
+    tensor([16.])
+    """
+    flat = logits.float().flatten(0, 1)
+    losses = cross_entropy(flat, labels.flatten(), ignore_index=IGNORED, reduction="none")
+    return losses.view_as(labels).sum(dim=-1)
+
+
+def label_counts(labels: Tensor) -> Tensor:
+    """How many places of each row are to be predicted, ``[row]``."""
+    return (labels != IGNORED).sum(dim=-1)
+
+
+def labels_of(batch: Batch, like: Tensor) -> Tensor:
+    """A batch's labels, beside the logits."""
+    assert batch.labels is not None  # a task's own batches have labels
+    return batch.labels.to(like.device)
+
+
+def loss_marks(logits: Tensor, labels: Tensor) -> Marks:
+    """The summed loss and the number of labels of each row."""
+    both = torch.stack([row_losses(logits, labels), label_counts(labels).float()], dim=1)
+    return Marks(both.cpu().double().numpy(), [])
+
+
+def _perplexity(sums: Floats) -> Floats:
+    with np.errstate(over="ignore"):  # a broken model may well be infinitely perplexed
+        return np.exp(ratio(sums))
+
+
+#: Nats a token, over all tokens of all examples.
+LOSS = Metric("loss", ("loss", "tokens"), ratio, higher_is_better=False, test="sign-flip")
+PERPLEXITY = Metric(
+    "perplexity", ("loss", "tokens"), _perplexity, higher_is_better=False, test="sign-flip"
+)
+#: The mean loss of an example, where an example is one prediction.
+MEAN_LOSS = Metric("loss", ("loss", "examples"), ratio, higher_is_better=False, test="sign-flip")
+
+
+# --- One forward of the whole model -------------------------------------------------------------
+
+
+def forward(subject: Subject, batch: Batch, **options: Any) -> Any:
+    """The model's output for a batch, on the model's device; nothing is cached on the way."""
+    if intake_of(subject.model).accepts("use_cache"):
+        options["use_cache"] = False
+    return subject.model(**batch.to(subject.device).inputs, **options)
+
+
+def logits_of(subject: Subject, batch: Batch, *, axes: int, needs: str) -> Tensor:
+    """The logits of a batch, of so many axes; a model that gives others is refused."""
+    logits = getattr(forward(subject, batch), "logits", None)
+    if not isinstance(logits, Tensor) or logits.dim() != axes:
+        raise refuse(subject, needs)
+    return logits
+
+
+def refuse(subject: Subject, needs: str) -> ModelError:
+    """The error for a model of the wrong kind for a task."""
+    return ModelError(
+        f"{needs}, and {subject.name} is of the class {type(subject.inner).__name__}."
+    )
+
+
+# --- What tasks with a head on top share --------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class HeadTask(Task):
+    """Labelled texts for a model that gives one row of logits a text."""
+
+    #: What a model must have, in words.
+    needs: ClassVar[str]
+
+    @abstractmethod
+    def gold(self, batch: Batch, subject: Subject) -> Tensor:
+        """What is right for each example of a batch, ``[example]``."""
+
+    def check(self, subject: Subject) -> None:
+        """Raise unless the model gives one row of logits a text, and several in a batch."""
+        config = subject.inner.config
+        bare = subject.inner.base_model is subject.inner
+        if bare or subject.inner.get_output_embeddings() is not None:  # no head, or one for words
+            raise refuse(subject, self.needs)
+        if subject.kind == "dec" and config.pad_token_id is None:
+            raise ModelError(
+                f"{subject.name} has no padding token, so its head cannot find the last word of a "
+                "text; set model.config.pad_token_id, e.g. to the id of the end token."
+            )
+        if subject.kind == "enc-dec" and self.examples[0].second is not None:
+            raise UsageError(
+                f"A {self.kind} task on {subject.name}, an encoder-decoder, takes single texts, "
+                f"and {self.name} has pairs; join each pair into one text."
+            )
+
+    def encode(self, subject: Subject, batch_size: int) -> Encoded:
+        """Texts, or pairs of texts, longest first."""
+        stacks = ("enc",) if subject.kind == "enc-dec" else None
+        items = [_item(example) for example in self.examples]
+        return self.encoded(items, subject, batch_size, stacks=stacks)
+
+    def dress(self, batch: Batch, subject: Subject) -> Batch:
+        """The batch with what is right as its labels, ``[example]``."""
+        # The head of an encoder-decoder starts the decoder with the whole text by itself.
+        inputs = {
+            name: tensor for name, tensor in batch.inputs.items() if not name.startswith("decoder_")
+        }
+        return replace(batch, inputs=inputs, labels=self.gold(batch, subject))
+
+    def logits(self, subject: Subject, batch: Batch) -> Tensor:
+        """Logits, ``[example, class]``, in float32."""
+        return logits_of(subject, batch, axes=2, needs=self.needs).float()
+
+
+def _item(example: Labelled) -> Item:
+    if example.second is None:
+        return Sentence(example.text, line=example.line)
+    return Pair(example.text, example.second, example.line)

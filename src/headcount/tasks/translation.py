@@ -2,29 +2,291 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
+from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria
 
-from headcount.errors import UsageError
-from headcount.subject import Subject
-from headcount.tasks.beam import translate
-from headcount.tasks.bleu import bleu_counts, bleu_metric
-from headcount.tasks.chrf import chrf_counts, chrf_metric
-from headcount.tasks.forward import logits_of, refuse
-from headcount.tasks.metric import Metric, choose_metric
-from headcount.tasks.reading import Column, read_pairs
-from headcount.tasks.sheet import Marks
-from headcount.tasks.task import Task
-from headcount.tasks.token_loss import LOSS, labels_of, loss_marks, row_losses
+from headcount.errors import ModelError, StatsError, UsageError
+from headcount.models.guards import quiet
+from headcount.models.subject import Subject, check_finite
+from headcount.stats.sample import Floats, bleu
+from headcount.tasks.comparison import Metric, choose_metric
+from headcount.tasks.examples import Column, read_pairs
+from headcount.tasks.task import (
+    LOSS,
+    Marks,
+    Task,
+    labels_of,
+    logits_of,
+    loss_marks,
+    refuse,
+    row_losses,
+)
 from headcount.text.batch import Batch
-from headcount.text.encode import Encoded
+from headcount.text.corpus import read_corpus
+from headcount.text.encode import Encoded, encode
+from headcount.text.sentence import Pair, sentences_of, texts_of
+from headcount.text.tokenize import intake_of
 
-__all__ = ["Translation", "translation"]
+# --- Translations by batched beam search, the same in any batch ---------------------------------
+
+
+def translate(
+    subject: Subject,
+    batch: Batch,
+    *,
+    beams: int,
+    max_new_tokens: int | None = None,
+    length_penalty: float | None = None,
+) -> list[str]:
+    """The best translation of each source of a batch, as text without special tokens.
+
+    The decoder starts exactly as the reference does: start token, language code and all. Every
+    source has its own longest output, so that a translation never depends on its neighbours.
+    """
+    batch = batch.to(subject.device)
+    start = _start(batch)
+    limit = intake_of(subject.model, subject.tokenizer).target_limit
+    longest = longest_output(batch.sides["source"].real.sum(dim=1), max_new_tokens)
+    if limit is not None:
+        longest = longest.clamp(max=limit - start.shape[1])
+    settings = _settings(subject, start, beams, int(longest.max()), length_penalty)
+    watch = _Watch()
+    with quiet():
+        ids = subject.model.generate(
+            input_ids=batch.inputs["input_ids"],
+            attention_mask=batch.inputs["attention_mask"],
+            decoder_input_ids=start,
+            generation_config=settings,
+            stopping_criteria=[_OwnLength(longest, start.shape[1])],
+            logits_processor=LogitsProcessorList([watch]),
+        )
+    watch.check(subject)
+    return _texts(subject, ids)
+
+
+def longest_output(source_tokens: Tensor, asked: int | None) -> Tensor:
+    """How many tokens each translation may have: as asked, or twice its source and 16.
+
+    >>> longest_output(torch.tensor([3, 20]), None).tolist()
+    [22, 56]
+    """
+    if asked is not None:
+        return torch.full_like(source_tokens, asked)
+    return 2 * source_tokens + 16
+
+
+def _start(batch: Batch) -> Tensor:
+    """What every decoder input of a batch begins with: its leading special tokens."""
+    target = batch.sides["target"]
+    shared = (target.ids == target.ids[:1]) & target.special
+    return target.ids[:, : int(shared.all(dim=0).long().cumprod(dim=0).sum())]
+
+
+def _settings(
+    subject: Subject, start: Tensor, beams: int, longest: int, length_penalty: float | None
+) -> Any:
+    """The model's own generation settings, made deterministic."""
+    settings = copy.deepcopy(subject.inner.generation_config)
+    settings.update(
+        num_beams=beams,
+        do_sample=False,
+        num_return_sequences=1,
+        # One more than any may have: some models force an end at the last place, which would cut
+        # the longest translation of a batch short and no other.
+        max_new_tokens=longest + 1,
+        decoder_start_token_id=int(start[0, 0]),
+        return_dict_in_generate=False,
+        output_scores=False,
+        output_attentions=False,
+        output_hidden_states=False,
+        use_cache=True,
+    )
+    if length_penalty is not None:
+        settings.length_penalty = length_penalty
+    return settings
+
+
+class _OwnLength(StoppingCriteria):
+    """Ends each sentence at its own longest length, whatever the batch is."""
+
+    def __init__(self, longest: Tensor, start: int) -> None:
+        self._longest = longest
+        self._start = start
+
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
+        """Which rows (beams of one sentence lie side by side) are long enough."""
+        per_sentence = input_ids.shape[0] // len(self._longest)
+        longest = self._longest.repeat_interleave(per_sentence)
+        return longest <= input_ids.shape[1] - self._start
+
+
+class _Watch(LogitsProcessor):
+    """Remembers whether any score was not a number, without stopping for it."""
+
+    def __init__(self) -> None:
+        self._broken: Tensor | None = None
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """Look, and change nothing."""
+        found = scores.isnan().any()
+        self._broken = found if self._broken is None else self._broken | found
+        return scores
+
+    def check(self, subject: Subject) -> None:
+        """Raise if there was one, naming the weights to blame where there are any."""
+        if self._broken is None or not self._broken:
+            return
+        check_finite(subject)
+        raise ModelError(
+            f"{subject.name} scores next words with NaN, although all its weights are numbers; "
+            f"{subject.dtype} may be too small: load it with dtype='float32'."
+        )
+
+
+def _texts(subject: Subject, ids: Tensor) -> list[str]:
+    """Ids as the target side's tokenizer writes them."""
+    assert subject.tokenizer is not None  # or the sources could not have been encoded
+    told: list[str] = subject.tokenizer.batch_decode(
+        ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
+    return [text.strip() for text in told]
+
+
+# --- BLEU of translations -----------------------------------------------------------------------
+
+COLUMNS = (
+    "length",
+    "reference length",
+    *(f"{order}-gram matches" for order in range(1, 5)),
+    *(f"{order}-grams" for order in range(1, 5)),
+)
+
+
+def bleu_metric(tokenize: str | None = None) -> Metric:
+    """Corpus BLEU as sacreBLEU has it (Post 2018), with its signature.
+
+    >>> bleu_metric().signature
+    'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:...'
+    """
+    judge = _judge(tokenize, effective_order=False)
+    judge.corpus_score(["a"], [["a"]])  # the number of references is part of the signature
+    return Metric(
+        "bleu", COLUMNS, bleu, each=sentence_bleu, signature=judge.get_signature().format()
+    )
+
+
+def bleu_counts(hypothesis: str, reference: str, tokenize: str | None = None) -> list[float]:
+    """What BLEU counts in one translation, in the order that `headcount.stats.bleu` takes.
+
+    >>> bleu_counts("a b c", "a b d")
+    [3, 3, 2, 1, 0, 0, 3, 2, 1, 0]
+    """
+    score = _judge(tokenize, effective_order=True).sentence_score(hypothesis, [reference])
+    return [score.sys_len, score.ref_len, *score.counts, *score.totals]
+
+
+def sentence_bleu(counts: Floats) -> Floats:
+    """BLEU of each sentence alone, over the orders it is long enough for: ``[..., 10]``.
+
+    What sacreBLEU's sentence_bleu gives: zero matches smoothed (Chen & Cherry 2014, method 3).
+
+    >>> sentence_bleu(np.array(bleu_counts("a b c", "a b d"), dtype=float)).round(2)
+    np.float64(55.03)
+    """
+    length, reference = counts[..., 0], counts[..., 1]
+    matches, totals = counts[..., 2:6], counts[..., 6:10]
+    there = totals > 0
+    misses = np.cumsum((matches == 0) & there, axis=-1)
+    smoothed = np.where(matches == 0, 0.5**misses, matches)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.where(there, np.log(smoothed / totals), 0.0).sum(axis=-1)
+        score = 100 * np.exp(logs / there.sum(axis=-1) + np.minimum(0.0, 1 - reference / length))
+    return np.where(np.any(matches > 0, axis=-1), score, 0.0)[()]
+
+
+@lru_cache
+def _judge(tokenize: str | None, effective_order: bool) -> BLEU:
+    known = [name for name in BLEU.TOKENIZERS if name != "none"]
+    if tokenize is not None and tokenize not in BLEU.TOKENIZERS:
+        raise UsageError(
+            f"sacreBLEU has no tokenizer '{tokenize}'; choose one of {', '.join(known)}, or leave "
+            "tokenize out for 13a."
+        )
+    return BLEU(tokenize=tokenize, effective_order=effective_order)
+
+
+# --- chrF of translations from counts of character n-grams, sentence by sentence ----------------
+
+#: Character n-grams of length 1 to 6.
+ORDERS = 6
+_RECALL = 2.0  # recall weighs twice as much as precision
+
+
+def chrf_metric() -> Metric:
+    """chrF2 as sacreBLEU has it, with its signature.
+
+    >>> chrf_metric().signature
+    'nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:...'
+    """
+    judge = CHRF()
+    judge.corpus_score(["a"], [["a"]])
+    names = ("{}-grams", "reference {}-grams", "{}-gram matches")
+    columns = tuple(name.format(n) for n in range(1, ORDERS + 1) for name in names)
+    return Metric("chrf", columns, chrf, signature=judge.get_signature().format())
+
+
+def chrf_counts(hypothesis: str, reference: str) -> list[float]:
+    """For each order: n-grams of the output, of the reference, and their matches; spaces left out.
+
+    Popović 2015, section 2.
+
+    >>> chrf_counts("abc", "ab d")[:6]
+    [3, 3, 2, 2, 2, 1]
+    """
+    ours, theirs = "".join(hypothesis.split()), "".join(reference.split())
+    counts: list[float] = []
+    for order in range(1, ORDERS + 1):
+        mine, yours = _ngrams(ours, order), _ngrams(theirs, order)
+        # An order that the reference is too short for is no mistake of the output.
+        counts += [mine.total() if yours else 0, yours.total(), (mine & yours).total()]
+    return counts
+
+
+def chrf(sums: Floats) -> Floats:
+    """chrF2, 0 to 100, of summed counts ``[..., 18]``.
+
+    The F-score of mean precision and mean recall, over the orders that both sides have.
+
+    >>> chrf(np.array(chrf_counts("abc", "ab d"), dtype=float)).round(2)
+    np.float64(38.89)
+    """
+    if sums.shape[-1] != 3 * ORDERS:
+        raise StatsError(f"chrF is made of {3 * ORDERS} statistics, not of {sums.shape[-1]}.")
+    ours, theirs, matches = (sums[..., place::3] for place in range(3))
+    there = (ours > 0) & (theirs > 0)
+    orders = np.maximum(there.sum(axis=-1), 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = np.where(there, matches / ours, 0.0).sum(axis=-1) / orders
+        recall = np.where(there, matches / theirs, 0.0).sum(axis=-1) / orders
+        score = 100 * (1 + _RECALL**2) * precision * recall / (_RECALL**2 * precision + recall)
+    return np.where(precision + recall > 0, score, 0.0)[()]
+
+
+def _ngrams(text: str, order: int) -> Counter[str]:
+    return Counter(text[start : start + order] for start in range(len(text) - order + 1))
+
+
+# --- Translation --------------------------------------------------------------------------------
 
 _NEEDS = (
     "translation needs an encoder-decoder with a language-modelling head, such as MarianMTModel or "
@@ -126,3 +388,49 @@ def translation(
     return Translation(
         found.examples, chosen, found.name, beams, max_new_tokens, length_penalty, tokenize
     )
+
+
+# --- A translator's own translations in place of the references ---------------------------------
+
+
+def own_output(
+    subject: Subject,
+    corpus: Any,
+    *,
+    beams: int = 4,
+    batch_size: int = 16,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Pair]:
+    """Each source with what the model makes of it, in the corpus' order.
+
+    Sources of which nothing came, or that have no token, are left out: compare the lengths.
+
+    Targets that the corpus has are not looked at; words of the sources are kept. A survey of these
+    pairs shows the decoder's and the cross heads as they are at work, not on somebody else's words.
+    """
+    if "cross" not in subject.anatomy.stacks or not subject.inner.can_generate():
+        raise UsageError(
+            f"{subject.name} is a {type(subject.inner).__name__}, which translates nothing; "
+            "its own output can be had of encoder-decoders with a language-modelling head."
+        )
+    items = list(read_corpus(corpus))
+    sources = [texts_of(item)[0] for item in items]
+    # Targets only say how the decoder starts, so the sources themselves will do.
+    batches = encode(
+        [Pair(source, source) for source in sources],
+        subject.tokenizer,
+        stacks=subject.anatomy.stacks,
+        intake=intake_of(subject.model, subject.tokenizer),
+        batch_size=batch_size,
+    )
+    told: dict[int, str] = {}
+    for batch in batches:
+        with torch.no_grad():
+            told.update(zip(batch.index, translate(subject, batch, beams=beams), strict=True))
+        if progress is not None:
+            progress(len(told), len(sources))
+    return [
+        Pair(source, told[place], annotated=(sentences_of(items[place])[0], None))
+        for place, source in enumerate(sources)
+        if told.get(place)
+    ]

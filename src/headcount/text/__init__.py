@@ -1,14 +1,9 @@
 """Text: corpora are read, and strings become batches."""
 
-from headcount.text.account import EncodeReport
-from headcount.text.batch import SIDES, Batch, ready_batch
-from headcount.text.corpus import Corpus, read_corpus
+from headcount.errors import skipped_in_words
+from headcount.text.batch import SIDES, Batch, Side, positions, ready_batch
+from headcount.text.corpus import Corpus, read_corpus, side_by_side
 from headcount.text.encode import Encoded, encode
-from headcount.text.faults import skipped_in_words
-from headcount.text.intake import Intake, intake_of, shift_of
-from headcount.text.limits import position_limit
-from headcount.text.padding import positions
-from headcount.text.parallel import side_by_side
 from headcount.text.sentence import (
     Argument,
     Item,
@@ -21,9 +16,16 @@ from headcount.text.sentence import (
     sentences_of,
     texts_of,
 )
-from headcount.text.side import Side
-from headcount.text.vocabulary import is_punctuation, is_stop
-from headcount.text.words import Words, with_specials, word_maps, word_maps_with_specials
+from headcount.text.spans import EncodeReport
+from headcount.text.tokenize import Intake, intake_of, position_limit, shift_of
+from headcount.text.words import (
+    Words,
+    is_punctuation,
+    is_stop,
+    with_specials,
+    word_maps,
+    word_maps_with_specials,
+)
 
 __all__ = [
     "SIDES",

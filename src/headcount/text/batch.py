@@ -2,16 +2,216 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from headcount.errors import InputError
-from headcount.text.side import Side, bare_side
+from headcount.errors import InputError, ModelError
+from headcount.text.spans import EncodeReport, Row, content_length, separator_ids, shorten, windows
+from headcount.text.tokenize import Intake, Shift
+from headcount.text.words import Placed, Vocabulary, Words, vocabulary_of, words_of
 
-__all__ = ["SIDES", "Batch", "ready_batch"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+# --- Rows made to fit the model: windows, truncation, and what is skipped -----------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One row of a batch to be: the input, and for an encoder-decoder the labels."""
+
+    index: int
+    row: Row
+    labels: Row | None = None
+    window: int = 0
+    #: The words of the input and of the labels, where they are known.
+    words: Placed | None = None
+    label_words: Placed | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """The input and, where there are any, the labels."""
+        return [self.row] if self.labels is None else [self.row, self.labels]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Gives the rows of an item that the model can take: none, one, or several windows."""
+
+    limit: int | None
+    label_limit: int | None
+    #: What happens to a sentence that is too long: "window", "truncate" or "error".
+    long: str
+    #: Whether an item is two texts; then a long one is truncated, for windows would tear it.
+    paired: bool
+
+    def __call__(self, example: Example, name: str, report: EncodeReport) -> list[Example]:
+        """The example's rows, with every change counted; `name` is the item's in an error."""
+        lengths = [content_length(row) for row in example.rows]
+        if min(lengths) == 0:
+            report.empty += 1
+            return []
+        report.single += lengths[0] == 1
+        if not self._over(example.row, self.limit) and not self._over(
+            example.labels, self.label_limit
+        ):
+            return [example]
+        return self._fitted(example, name, report)
+
+    def _fitted(self, example: Example, name: str, report: EncodeReport) -> list[Example]:
+        if self.long == "error":
+            raise self._too_long(example, name)
+        if self.long == "truncate" or self.paired:
+            report.truncated += 1
+            return [self._truncated(example)]
+        assert self.limit is not None  # or the row would not be over it
+        pieces = windows(example.row, self.limit)
+        report.windowed += 1
+        report.windows += len(pieces)
+        return [replace(example, row=piece, window=number) for number, piece in enumerate(pieces)]
+
+    def _truncated(self, example: Example) -> Example:
+        return replace(
+            example,
+            row=self._short(example.row, self.limit),
+            labels=example.labels and self._short(example.labels, self.label_limit),
+        )
+
+    def _short(self, row: Row, limit: int | None) -> Row:
+        return shorten(row, limit) if limit is not None and self._over(row, limit) else row
+
+    def _over(self, row: Row | None, limit: int | None) -> bool:
+        return row is not None and limit is not None and len(row.ids) > limit
+
+    def _too_long(self, example: Example, name: str) -> InputError:
+        row, limit = example.row, self.limit
+        if not self._over(row, limit):
+            assert example.labels is not None  # or nothing would be too long
+            row, limit = example.labels, self.label_limit
+        return InputError(
+            f"{name} has {len(row.ids)} tokens and the model takes {limit}; shorten it, or use "
+            "long='window' or long='truncate' (--long)."
+        )
+
+
+# --- One text side of a batch: padded ids, and what stands at each place ------------------------
+
+
+@dataclass(frozen=True)
+class Side:
+    """One text side of a batch; every tensor is ``[batch, token]``, padding included.
+
+    A place is `special` when the tokenizer put it there (or when it starts a decoder), whatever
+    the text says; `separator` marks the special places that end a text, never the first one.
+    """
+
+    #: Token ids.
+    ids: Tensor
+    #: True where there is a token, False on padding.
+    real: Tensor
+    special: Tensor
+    separator: Tensor
+    #: True where a token of the text is all Unicode punctuation.
+    punctuation: Tensor
+    #: True where it is exactly a full stop or a comma.
+    stops: Tensor
+    #: Tokens as the tokenizer writes them, padding left out.
+    tokens: list[list[str]]
+    #: False when nothing is known of the tokens, as for ready inputs: a share of such a side's
+    #: separators or punctuation is not 0 but unknown.
+    annotated: bool = True
+    #: The words of an annotated corpus; None for plain text.
+    words: Words | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def to(self, device: torch.device | str) -> Side:
+        """The same side on a device."""
+        names = ("ids", "real", "special", "separator", "punctuation", "stops")
+        moved = {name: getattr(self, name).to(device, non_blocking=True) for name in names}
+        return replace(self, **moved, words=self.words and self.words.to(device))
+
+
+def side_of(
+    rows: Sequence[Row],
+    vocabulary: Vocabulary,
+    *,
+    separators: tuple[int, ...],
+    pad_id: int,
+    left: bool = False,
+    words: Sequence[Placed | None] | None = None,
+) -> Side:
+    """Pad rows into a side and look every token up; `words` belong to an annotated corpus.
+
+    >>> side = side_of([Row([2, 7, 3], [1, 0, 1]), Row([2, 3], [1, 1])],
+    ...     Vocabulary(lambda ids: [str(number) for number in ids], "".join),
+    ...     separators=(3,), pad_id=0)
+    >>> side.ids.tolist(), side.separator.tolist()
+    ([[2, 7, 3], [2, 3, 0]], [[False, False, True], [False, True, False]])
+    """
+    lengths = np.array([len(row.ids) for row in rows], dtype=np.int64)
+    ids = _flat([row.ids for row in rows])
+    special = _flat([row.special for row in rows]) > 0
+    first = np.zeros(len(ids), dtype=bool)
+    first[np.cumsum(lengths) - lengths] = True
+    punctuation, stops = vocabulary.flags(ids)
+    real = _real(lengths, left)
+
+    def padded(values: NDArray[np.bool_]) -> Tensor:
+        return spread(values, real, False)
+
+    return Side(
+        ids=spread(ids, real, pad_id),
+        real=torch.from_numpy(real),
+        special=padded(special),
+        separator=padded(special & np.isin(ids, separators) & ~first),
+        punctuation=padded(punctuation & ~special),
+        stops=padded(stops & ~special),
+        tokens=[vocabulary.tokens(row.ids) for row in rows],
+        words=None if words is None else words_of(rows, words, real),
+    )
+
+
+def bare_side(ids: Tensor, real: Tensor) -> Side:
+    """A side of which only ids and padding are known, so it has no tokens to show.
+
+    >>> bare_side(torch.tensor([[5, 6]]), torch.tensor([[True, True]])).annotated
+    False
+    """
+    nothing = torch.zeros_like(real)
+    tokens: list[list[str]] = [[] for _ in range(real.shape[0])]
+    return Side(ids, real, nothing, nothing, nothing, nothing, tokens, annotated=False)
+
+
+def spread(values: NDArray[np.generic], real: NDArray[np.bool_], fill: int | bool) -> Tensor:
+    """Values one after another, put in the real places of a padded tensor."""
+    room = np.full(real.shape, fill, dtype=values.dtype)
+    room[real] = values
+    return torch.from_numpy(room)
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+
+
+def _real(lengths: NDArray[np.int64], left: bool) -> NDArray[np.bool_]:
+    places = np.arange(lengths.max(initial=0))
+    if left:
+        return places >= lengths.max(initial=0) - lengths[:, None]
+    return places < lengths[:, None]
+
+
+# --- A batch ------------------------------------------------------------------------------------
 
 #: Whose tokens ask and whose are looked at, by stack.
 SIDES = {"enc": ("source", "source"), "dec": ("target", "target"), "cross": ("target", "source")}
@@ -109,3 +309,193 @@ def _numbers(ids: Tensor, real: Tensor) -> list[list[str]]:
         [str(number) for number, there in zip(numbers, places, strict=True) if there]
         for numbers, places in rows
     ]
+
+
+# --- Examples padded into a batch, by hand ------------------------------------------------------
+
+_IGNORED = -100
+
+
+class Padder:
+    """Makes batches for one model from one tokenizer's rows."""
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        intake: Intake,
+        *,
+        left: bool = False,
+        words: bool = False,
+    ) -> None:
+        self._intake = intake
+        self._left = left
+        self._words = words
+        self._separators = separator_ids(tokenizer)
+        self._pad_id = _pad_id(tokenizer, intake)
+        self._source = vocabulary_of(tokenizer)
+        self._target = vocabulary_of(tokenizer, target=True)
+
+    def batch(self, examples: Sequence[Example], side: str) -> Batch:
+        """The batch of some examples, whose rows are the source or the target side."""
+        rows = [example.row for example in examples]
+        sides = {side: self._side(rows, self._source, [each.words for each in examples])}
+        inputs = self._inputs(rows, sides[side])
+        labels = [example.labels for example in examples if example.labels is not None]
+        told = None
+        if labels:
+            sides["target"], told = self._decoder(labels, [each.label_words for each in examples])
+            inputs["decoder_input_ids"] = sides["target"].ids
+            inputs["decoder_attention_mask"] = sides["target"].real.long()
+        elif self._intake.shift is not None:
+            # The decoder must get something even where only the encoder is looked at.
+            inputs["decoder_input_ids"] = self._intake.shift(_first_tokens(rows))
+        return Batch(
+            inputs=inputs,
+            sides=sides,
+            index=[example.index for example in examples],
+            window=[example.window for example in examples],
+            labels=told,
+        )
+
+    def _side(
+        self, rows: Sequence[Row], vocabulary: Vocabulary, words: Sequence[Placed | None]
+    ) -> Side:
+        return side_of(
+            rows,
+            vocabulary,
+            separators=self._separators,
+            pad_id=self._pad_id,
+            left=self._left,
+            words=words if self._words else None,
+        )
+
+    def _inputs(self, rows: Sequence[Row], side: Side) -> dict[str, Tensor]:
+        inputs = {"input_ids": side.ids, "attention_mask": side.real.long()}
+        if rows[0].types is not None and self._intake.accepts("token_type_ids"):
+            types = np.fromiter(chain.from_iterable(row.types or () for row in rows), np.int64)
+            inputs["token_type_ids"] = spread(types, side.real.numpy(), 0)
+        if self._left and self._intake.needs_positions:
+            inputs["position_ids"] = positions(side.real)
+        return inputs
+
+    def _decoder(
+        self, labels: Sequence[Row], words: Sequence[Placed | None]
+    ) -> tuple[Side, Tensor]:
+        """The decoder's side, and its labels in the same places."""
+        assert self._intake.shift is not None  # only an encoder-decoder has labels
+        started = _started(labels, self._intake.shift)
+        side = self._side(started, self._target, words)
+        ids = np.fromiter(chain.from_iterable(row.ids for row in labels), np.int64)
+        return side, spread(ids, side.real.numpy(), _IGNORED)
+
+
+def positions(real: Tensor) -> Tensor:
+    """Positions of the real tokens counted from 0, on whichever side the padding stands.
+
+    >>> positions(torch.tensor([[False, True, True], [True, True, True]])).tolist()
+    [[0, 0, 1], [0, 1, 2]]
+    """
+    return (real.long().cumsum(dim=1) - 1).clamp(min=0)
+
+
+def _started(labels: Sequence[Row], shift: Shift) -> list[Row]:
+    """Labels as the decoder reads them: started by the model's own rule, and no longer.
+
+    A shifted row is as long as its labels; what the shift leaves behind that is padding.
+    """
+    width = max(len(row.ids) for row in labels)
+    padded = torch.tensor([[*row.ids, *[_IGNORED] * (width - len(row.ids))] for row in labels])
+    shifted = shift(padded).tolist()
+    return [_start(row, ids[: len(row.ids)]) for row, ids in zip(labels, shifted, strict=True)]
+
+
+def _start(labels: Row, ids: list[int]) -> Row:
+    if ids[1:] != list(labels.ids[:-1]):
+        raise ModelError(
+            "The model's own decoder input is not its labels moved by one place, so it is not "
+            "known which token stands where; pass ready inputs instead."
+        )
+    places = None if labels.places is None else [None, *labels.places[:-1]]
+    return Row(ids, [1, *labels.special[:-1]], places=places)
+
+
+def _first_tokens(rows: Sequence[Row]) -> Tensor:
+    return torch.tensor([row.ids[:1] for row in rows])
+
+
+def _pad_id(tokenizer: PreTrainedTokenizerBase, intake: Intake) -> int:
+    """An id to pad with; any will do under the attention mask, but some models look at it."""
+    for number in (intake.pad_id, tokenizer.pad_token_id, tokenizer.eos_token_id):
+        if number is not None and number >= 0:
+            return int(number)
+    return 0
+
+
+# --- Inputs that the caller prepared ------------------------------------------------------------
+
+
+def is_ready(corpus: Any) -> TypeGuard[Mapping[str, Any] | Sequence[Mapping[str, Any]]]:
+    """Whether a corpus is model inputs rather than text: a mapping, or a list of them.
+
+    >>> is_ready([{"input_ids": None}]), is_ready(["Rain fell."])
+    (True, False)
+    """
+    if isinstance(corpus, list | tuple):
+        return bool(corpus) and isinstance(corpus[0], Mapping)
+    return isinstance(corpus, Mapping)
+
+
+class Ready:
+    """Batches of ready inputs, one mapping of tensors each, for a model that has these stacks.
+
+    >>> import torch
+    >>> ready = Ready({"input_ids": torch.tensor([[5, 6], [7, 8]])}, {"enc"})
+    >>> len(ready), [batch.index for batch in ready], ready.report.tokens["source"]
+    (2, [[0, 1]], 4)
+    """
+
+    name = "ready inputs"
+
+    def __init__(
+        self, inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]], stacks: Collection[str]
+    ) -> None:
+        self._inputs = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        self._stacks = stacks
+        self.skipped: dict[str, int] = {}
+        self.report = EncodeReport()
+        for number, each in enumerate(self._inputs, start=1):
+            _check(each, number)
+
+    def __len__(self) -> int:
+        return sum(len(next(iter(each.values()))) for each in self._inputs)
+
+    def __iter__(self) -> Iterator[Batch]:
+        self.report = report = EncodeReport()
+        for each in self._inputs:
+            batch = ready_batch(each, self._stacks, report.rows)
+            report.sentences += len(batch)
+            report.rows += len(batch)
+            for name, side in batch.sides.items():
+                report.tokens[name] += int(side.real.sum())
+            yield batch
+
+    @property
+    def hash(self) -> str:
+        """The sha256 of all inputs, with their names, types and shapes."""
+        digest = hashlib.sha256()
+        for each in self._inputs:
+            for name, tensor in sorted(each.items()):
+                digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+                digest.update(tensor.detach().cpu().double().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def _check(inputs: Any, number: int) -> None:
+    if not isinstance(inputs, Mapping) or not inputs:
+        raise InputError(f"Ready input {number} is not a mapping of tensors, or an empty one.")
+    for name, value in inputs.items():
+        if not isinstance(value, Tensor) or value.dim() == 0:
+            raise InputError(
+                f"'{name}' of ready input {number} is a {type(value).__name__}; give tensors whose "
+                "first axis is the batch (return_tensors='pt')."
+            )

@@ -3,22 +3,228 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError, UsageError
-from headcount.text.in_hand import read_in_hand
-from headcount.text.lines import format_of, text_file
-from headcount.text.parser import Parser, load_parser, parsed, parser_name
-from headcount.text.readers import How, Reader, kept, reader_for
-from headcount.text.sentence import Item, Pair, sentences_of, texts_of
-from headcount.text.tsv import Columns
+from headcount.text import coreference as coref
+from headcount.text import coreference as gap
+from headcount.text import predicates
+from headcount.text.conllu import read_conll, read_conllu
+from headcount.text.coreference import PASSAGE, entity_passages
+from headcount.text.lines import TextFile, format_of, text_file
+from headcount.text.parsers import Parser, load_parser, parsed, parser_name
+from headcount.text.sentence import Form, Item, Pair, Sentence, place, sentences_of, texts_of
+from headcount.text.tables import Columns, read_pairs
 
-__all__ = ["Corpus", "read_corpus"]
+# --- Which reader a corpus file needs -----------------------------------------------------------
+
+#: One pass over a corpus; what it leaves out goes into the counter, by reason.
+Reader = Callable[[Counter[str]], Iterator[Item]]
+
+
+@dataclass(frozen=True)
+class How:
+    """How a file is to be read, where its format leaves a choice."""
+
+    #: Source and target of a pair file, by number or name.
+    columns: Columns = (0, 1)
+    #: Whether a pair file's first line names its columns; None: in .csv and for named columns.
+    header: bool | None = None
+    #: Words of a passage: documents with coreference instead of sentences.
+    passage: int | None = None
+    #: The comment of a treebank that holds the translation: pairs instead of sentences.
+    translation: str | None = None
+    #: The treebank of the documents that a coreference file marks.
+    trees: Iterable[Sentence] | None = None
+    #: Whether a faulty sentence is refused instead of skipped.
+    strict: bool = False
+
+
+def reader_for(file: TextFile, format: str, how: How) -> Reader:
+    """The reader of a file whose format is known, or shows in its first line."""
+    format = _told_apart(file, format)
+    if how.translation is not None and format not in ("conllu", "conll"):
+        raise UsageError(f"{file.name} is {format}; only a treebank's comments hold translations.")
+    if format == "txt":
+        return lambda skipped: _plain(file, skipped)
+    if format in ("tsv", "csv"):
+        return _pairs(file, how, commas=format == "csv")
+    return kept(_annotated(file, format, how))
+
+
+def kept(reader: Reader) -> Reader:
+    """Read once, then from memory: treebanks are small and slow to read."""
+    memory: list[Item] = []
+    left_out: Counter[str] = Counter()
+
+    def again(skipped: Counter[str]) -> Iterator[Item]:
+        if not memory:
+            left_out.clear()
+            # Filled in one go, so that a pass broken off never leaves half a treebank behind.
+            memory.extend(list(reader(left_out)))
+        skipped.update(left_out)
+        yield from memory
+
+    return again
+
+
+def _annotated(file: TextFile, format: str, how: How) -> Reader:
+    strict, most = how.strict, how.passage or PASSAGE
+    if format == "gap":
+        return lambda skipped: gap.read_gap(file, skipped, strict=strict)
+    if format == "predicates":
+        return lambda skipped: predicates.read_predicates(file, skipped, strict=strict)
+    if format == "coref":
+        return lambda skipped: coref.read_coref(
+            file, skipped, passage=most, trees=how.trees, strict=strict
+        )
+    read = read_conll if format == "conll" else read_conllu
+    if how.passage is not None:
+        return lambda skipped: entity_passages(
+            read(file, skipped, strict=strict), skipped, passage=most, strict=strict
+        )
+    if how.translation is not None:
+        return lambda skipped: _translated(
+            read(file, skipped, strict=strict), how.translation or "", file.name
+        )
+    return lambda skipped: read(file, skipped, strict=strict)
+
+
+def _pairs(file: TextFile, how: How, commas: bool) -> Reader:
+    header = commas if how.header is None else how.header
+    return lambda skipped: read_pairs(file, skipped, how.columns, header=header, commas=commas)
+
+
+def _plain(file: TextFile, skipped: Counter[str]) -> Iterator[Sentence]:
+    for number, line in file.lines():
+        if line.strip():
+            yield Sentence(line, line=number)
+        else:
+            skipped["blank lines"] += 1
+
+
+def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Iterator[Pair]:
+    for sentence in sentences:
+        found = sentence.comments.get(comment, "")
+        if not found.strip():
+            others = ", ".join(key for key in sentence.comments if key.startswith("text_"))
+            raise InputError(
+                f"{name}, the sentence from line {sentence.line}, has no comment '{comment}'; "
+                f"translations stand in comments such as {others or '# text_de = ...'}."
+            )
+        yield Pair(sentence.text, found, sentence.line, (sentence, None))
+
+
+def _told_apart(file: TextFile, format: str) -> str:
+    """The format, told by the first line where a suffix stands for several."""
+    if format == "jsonl":
+        return _kind_of_records(file)
+    if format == "tsv" and set(gap.HEADER) <= set(_first_line(file).split("\t")):
+        return "gap"
+    return format
+
+
+def _kind_of_records(file: TextFile) -> str:
+    try:
+        found: Any = json.loads(_first_line(file) or "{}")
+    except json.JSONDecodeError:
+        found = {}
+    keys = list(found) if isinstance(found, dict) else []
+    for format, needed in (("coref", coref.KEYS), ("predicates", predicates.KEYS)):
+        if set(needed) <= set(keys):
+            return format
+    raise InputError(
+        f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
+        f"have {' and '.join(coref.KEYS)} (coreference) or {' and '.join(predicates.KEYS)} "
+        "(predicates); say which they should be with --format (format=)."
+    )
+
+
+def _first_line(file: TextFile) -> str:
+    return next((line for _, line in file.lines() if line.strip()), "")
+
+
+# --- Texts in hand ------------------------------------------------------------------------------
+
+
+def read_in_hand(items: Sequence[Any], skipped: Counter[str]) -> Iterator[Item]:
+    """The items as sentences or pairs; blank texts are counted.
+
+    A pair is two strings, two `Sentence`s, or one of each. Words without a place in their text
+    are looked up there.
+
+    >>> list(read_in_hand([("Rain.", "Regen.")], Counter()))
+    [Pair(source='Rain.', target='Regen.', line=1, annotated=(None, None))]
+    """
+    for number, item in enumerate(items, start=1):
+        found = _item(item, number)
+        if all(text.strip() for text in texts_of(found)):
+            yield found
+        elif isinstance(found, Pair):
+            side = "target" if found.source.strip() else "source"
+            raise InputError(f"Pair {number} of the texts in hand has no {side}.")
+        else:
+            skipped["blank lines"] += 1
+
+
+def _item(item: Any, number: int) -> Item:
+    if isinstance(item, Pair):
+        first, second = (_placed(each, number) for each in item.annotated)
+        return replace(item, annotated=(first, second))
+    if isinstance(item, Sentence | str):
+        return _sentence(item, number)
+    if isinstance(item, tuple | list) and all(isinstance(part, str | Sentence) for part in item):
+        if len(item) == 2:
+            return _pair(item, number)
+        raise InputError(
+            f"Item {number} of the texts in hand has {len(item)} parts; a pair has two."
+        )
+    raise InputError(
+        f"Item {number} of the texts in hand is a {type(item).__name__}; a corpus holds strings, "
+        "pairs of strings, or Sentences."
+    )
+
+
+def _sentence(item: Sentence | str, number: int) -> Sentence:
+    if isinstance(item, str):
+        return Sentence(item, line=number)
+    found = _placed(item, number)
+    assert found is not None  # only nothing gives nothing
+    return found
+
+
+def _pair(parts: Sequence[Sentence | str], number: int) -> Pair:
+    first, second = (_sentence(part, number) for part in parts)
+    annotated = (first if first.words else None, second if second.words else None)
+    return Pair(first.text, second.text, number, annotated)
+
+
+def _placed(sentence: Sentence | None, number: int) -> Sentence | None:
+    """The sentence with a place for every word, found in its text where none was given."""
+    if sentence is None or all(word.start is not None for word in sentence.words or ()):
+        return sentence
+    words = sentence.words or ()
+    lost: Counter[str] = Counter()
+    _, places = place([Form(word.form) for word in words], sentence.text, lost)
+    if lost:
+        raise InputError(
+            f"Item {number} of the texts in hand has words that do not make up its text, "
+            f"'{sentence.text}'; give each word its start and end."
+        )
+    found = zip(words, places, strict=True)
+    return replace(
+        sentence, words=tuple(replace(word, start=start, end=end) for word, (start, end) in found)
+    )
+
+
+# --- A corpus -----------------------------------------------------------------------------------
 
 
 class Corpus:
@@ -183,3 +389,44 @@ def _check_limit(count: int) -> None:
 def _why(skipped: Counter[str]) -> str:
     reasons = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
     return f" ({reasons} skipped)" if reasons else ""
+
+
+# --- Two corpora side by side, as pairs: a treebank and its translation -------------------------
+
+
+def side_by_side(sources: Corpus, targets: Corpus) -> Corpus:
+    """Pairs of the corpora's sentences, in order, each side with the words it has.
+
+    >>> from headcount.text.corpus import read_corpus
+    >>> found = side_by_side(read_corpus(["Rain.", "Go!"]), read_corpus(["Regen.", "Geh!"]))
+    >>> [pair.target for pair in found]
+    ['Regen.', 'Geh!']
+    """
+    for corpus in (sources, targets):
+        if corpus.paired:
+            raise InputError(f"{corpus.name} holds pairs already; give sentences.")
+    if len(sources) != len(targets):
+        raise InputError(
+            f"{sources.name} has {len(sources)} sentences and {targets.name} has {len(targets)}; "
+            "side by side they must have the same number."
+        )
+
+    def pairs(skipped: Counter[str]) -> Iterator[Pair]:
+        skipped.update(sources.skipped + targets.skipped)
+        for source, target in zip(sources, targets, strict=True):
+            assert isinstance(source, Sentence) and isinstance(target, Sentence)  # noqa: PT018
+            _check_ids(source, target)
+            annotated = (*sentences_of(source), *sentences_of(target))
+            yield Pair(source.text, target.text, source.line, (annotated[0], annotated[1]))
+
+    return Corpus(pairs, f"{sources.name} beside {targets.name}")
+
+
+def _check_ids(source: Sentence, target: Sentence) -> None:
+    """Refuse sentences that say themselves that they are not each other's translation."""
+    first, second = (each.comments.get("sent_id") for each in (source, target))
+    if first is not None and second is not None and first != second:
+        raise InputError(
+            f"The sentences {first} and {second} stand side by side; the corpora must have the "
+            "same sentences in the same order."
+        )

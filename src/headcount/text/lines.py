@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import difflib
 import gzip
 import io
+import json
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
-from headcount.errors import InputError
+from headcount.errors import Fault, InputError
 
-__all__ = ["FORMATS", "PACKINGS", "TextFile", "format_of", "text_file"]
+# --- A text file as numbered lines --------------------------------------------------------------
 
 #: What a corpus file can be, by suffix.
 FORMATS = {
@@ -171,3 +174,83 @@ def _nearest(path: Path) -> str:
     if " " in path.name:
         return "; to use a text itself, pass it in a list: [text]"
     return f" in {path.parent.resolve().name or path.parent}"
+
+
+# --- Lines as cells -----------------------------------------------------------------------------
+
+#: A row's line in the file, and its cells.
+Cells = tuple[int, list[str]]
+
+
+def tab_cells(file: TextFile) -> Iterator[Cells]:
+    """The cells of every line, blank ones included.
+
+    >>> import io
+    >>> list(tab_cells(TextFile("x.tsv", lambda: io.BytesIO(b'a\\tb "c"'))))
+    [(1, ['a', 'b "c"'])]
+    """
+    for number, line in file.lines():
+        yield number, line.split("\t")
+
+
+def comma_cells(file: TextFile) -> Iterator[Cells]:
+    """The cells of every row; a quoted cell may hold commas and line ends.
+
+    >>> import io
+    >>> list(comma_cells(TextFile("x.csv", lambda: io.BytesIO(b'a,"b, c"'))))
+    [(1, ['a', 'b, c'])]
+    """
+    reader = csv.reader((line + "\n" for _, line in file.lines()), strict=True)
+    last = 0
+    try:
+        for cells in reader:
+            number, last = last + 1, reader.line_num
+            yield number, cells
+    except csv.Error as error:
+        raise InputError(f"{file.name}, line {last + 1} is not proper CSV: {error}.") from error
+
+
+# --- JSON lines as records: an object a line ----------------------------------------------------
+
+#: A line's number and text.
+Line = tuple[int, str]
+
+
+def lines(file: TextFile, skipped: Counter[str]) -> Iterator[Line]:
+    """The lines of a file; blank ones are counted."""
+    for number, line in file.lines():
+        if line.strip():
+            yield number, line
+        else:
+            skipped["blank lines"] += 1
+
+
+def record(line: Line, name: str, keys: Sequence[str], what: str) -> dict[str, Any]:
+    """The object that a line holds, with these keys at least; `what` says what it should be.
+
+    >>> record((3, '{"sents": []}'), "x.jsonl", ["sents"], "a document")
+    {'sents': []}
+    """
+    number, text = line
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Fault(
+            f"{name}, line {number} is not JSON: {error.msg} at character {error.pos + 1}.",
+            "lines that are not JSON",
+        ) from error
+    missing = [key for key in keys if not isinstance(found, dict) or key not in found]
+    if missing:
+        raise Fault(
+            f"{name}, line {number} has no {' and no '.join(missing)}; {what} has "
+            f"{', '.join(keys)}.",
+            f"lines without {' and '.join(keys)}",
+        )
+    assert isinstance(found, dict)  # or a key would be missing
+    return found
+
+
+def need(holds: bool, where: str, said: str, reason: str) -> None:
+    """Refuse a record of which something does not hold."""
+    if not holds:
+        raise Fault(f"{where} {said}.", reason)

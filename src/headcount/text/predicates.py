@@ -6,14 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from headcount.text.faults import sound
-from headcount.text.joined import spaced
-from headcount.text.lines import TextFile
-from headcount.text.records import Line, lines, need, record
-from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word
-from headcount.text.tree import check_tree
-
-__all__ = ["KEYS", "read_predicates"]
+from headcount.errors import sound
+from headcount.text.lines import Line, TextFile, lines, need, record
+from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, check_tree, spaced
 
 #: What a line must have; ``upos``, ``head``, ``deprel`` and ``sent_id`` may be there too.
 KEYS = ("tokens", "preds")

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
-__all__ = [
-    "Argument",
-    "Item",
-    "Multiword",
-    "Pair",
-    "Predicate",
-    "Sentence",
-    "Span",
-    "Word",
-    "sentences_of",
-    "texts_of",
-]
+from headcount.errors import Fault
+
+# --- What a corpus is made of -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +153,315 @@ def _reaches_root(number: int, heads: list[int | None]) -> bool:
         if here == 0:
             return True
     return False
+
+
+# --- Dependency trees checked -------------------------------------------------------------------
+
+
+def check_tree(words: Sequence[Word], where: str, skipped: Counter[str]) -> None:
+    """Refuse heads that make no tree; words without a head are counted, none at all is no fault.
+
+    >>> check_tree([Word("Go", head=2), Word("on", head=1)], "Sentence 1", Counter())
+    Traceback (most recent call last):
+        ...
+    headcount.errors.Fault: Sentence 1 has a cycle: word 1 ('Go') hangs from itself ...
+    """
+    heads = [word.head for word in words]
+    given = [head for head in heads if head is not None]
+    if not given:
+        return
+    _check_range(words, where)
+    _check_cycles(words, heads, where)
+    _check_roots(given, len(heads), where)
+    if len(given) < len(heads):
+        skipped["words without a head"] += len(heads) - len(given)
+
+
+def _check_range(words: Sequence[Word], where: str) -> None:
+    for number, word in enumerate(words, start=1):
+        if word.head is not None and not 0 <= word.head <= len(words):
+            raise Fault(
+                f"{where} has a head out of range: word {number} ('{word.form}') hangs from "
+                f"{word.head}, and there are {len(words)} words.",
+                "sentences with a head out of range",
+            )
+
+
+def _check_roots(given: list[int], count: int, where: str) -> None:
+    roots = given.count(0)
+    if roots > 1:
+        raise Fault(
+            f"{where} has {roots} roots; a tree has one word with head 0.",
+            "sentences with several roots",
+        )
+    if not roots and len(given) == count:
+        raise Fault(
+            f"{where} has no root; a tree has one word with head 0.", "sentences without a root"
+        )
+
+
+def _check_cycles(words: Sequence[Word], heads: Sequence[int | None], where: str) -> None:
+    for number, word in enumerate(words, start=1):
+        if _circles(number, heads):
+            raise Fault(
+                f"{where} has a cycle: word {number} ('{word.form}') hangs from itself by way of "
+                "its heads.",
+                "sentences with a cycle",
+            )
+
+
+def _circles(number: int, heads: Sequence[int | None]) -> bool:
+    """Whether climbing from a word comes back to it."""
+    here = heads[number - 1]
+    for _ in heads:
+        if not here or here == number:
+            break
+        here = heads[here - 1]
+    return here == number
+
+
+# --- Clusters of mentions, checked against the words they are to point at -----------------------
+
+#: The mentions of each entity.
+Clusters = tuple[tuple[Span, ...], ...]
+
+
+def checked_clusters(
+    clusters: Iterable[Iterable[Any]],
+    words: int,
+    where: str,
+    skipped: Counter[str],
+    strict: bool = False,
+) -> Clusters:
+    """The clusters in the order of their first mentions, without mentions that cannot be.
+
+    A mention outside the text is skipped and counted, and so is one that stands in two clusters,
+    after the first, or twice in one. Mentions may nest, and cross.
+
+    >>> checked_clusters([[[3, 4], [0, 1]], [[0, 1], [2, 2], [7, 9]]], 5, "Text 1", Counter())
+    ((Span(first=0, last=1), Span(first=3, last=4)), (Span(first=2, last=2),))
+    """
+    seen: dict[Span, int] = {}
+    for number, cluster in enumerate(clusters):
+        for mention in cluster:
+            fault = _fault(mention, number, words, seen, where)
+            if fault is None:
+                seen[Span(*mention)] = number
+            elif strict:
+                raise fault
+            else:
+                skipped[fault.reason] += 1
+    return _ordered(seen)
+
+
+def inside(clusters: Clusters, start: int, count: int) -> Clusters:
+    """The mentions that lie within `count` words from `start`, counted from there.
+
+    >>> inside(((Span(0, 1), Span(6, 7)),), 5, 5)
+    ((Span(first=1, last=2),),)
+    """
+    kept = (
+        tuple(
+            Span(span.first - start, span.last - start)
+            for span in cluster
+            if start <= span.first and span.last < start + count
+        )
+        for cluster in clusters
+    )
+    return tuple(cluster for cluster in kept if cluster)
+
+
+def _fault(
+    mention: Any, cluster: int, words: int, seen: dict[Span, int], where: str
+) -> Fault | None:
+    if not _is_span(mention) or not 0 <= mention[0] <= mention[1] < words:
+        return Fault(
+            f"{where} has the mention {mention}; a mention is [first, last], two of its {words} "
+            "words counted from 0.",
+            "mentions outside the text",
+        )
+    found = seen.get(Span(*mention))
+    if found is None:
+        return None
+    if found == cluster:
+        return Fault(f"{where} has the mention {mention} twice.", "mentions given twice")
+    return Fault(
+        f"{where} has the mention {mention} in two clusters; a mention means one thing.",
+        "mentions in two clusters",
+    )
+
+
+def _is_span(mention: Any) -> bool:
+    pair = isinstance(mention, Sequence) and len(mention) == 2
+    return pair and all(type(place) is int for place in mention)
+
+
+def _ordered(seen: dict[Span, int]) -> Clusters:
+    found: dict[int, list[Span]] = {}
+    for span, number in sorted(seen.items()):
+        found.setdefault(number, []).append(span)
+    return tuple(tuple(spans) for spans in found.values())
+
+
+# --- Sentences put together: words into a text, and several texts into one ----------------------
+
+
+def spaced(
+    words: Iterable[Word],
+    *,
+    predicates: tuple[Predicate, ...] = (),
+    comments: Mapping[str, str] | None = None,
+    line: int | None = None,
+) -> Sentence:
+    """A sentence of words with a space between each two, for data that has no text.
+
+    >>> sentence = spaced([Word("Rain"), Word("fell"), Word(".")])
+    >>> sentence.text, [(word.start, word.end) for word in sentence.words]
+    ('Rain fell .', [(0, 4), (5, 9), (10, 11)])
+    """
+    placed, here = [], 0
+    for word in words:
+        placed.append(replace(word, start=here, end=here + len(word.form)))
+        here += len(word.form) + 1
+    text = " ".join(word.form for word in placed)
+    found = Sentence(text, tuple(placed), line=line, predicates=predicates)
+    return found if comments is None else replace(found, comments=comments)
+
+
+def joined(*sentences: Sentence) -> Sentence:
+    """Sentences as one text with spaces between; words and characters count on.
+
+    Each keeps its own root, so the whole has several. Comments are the first one's.
+
+    >>> both = joined(spaced([Word("Rain", head=0)]), spaced([Word("Go", head=0)]))
+    >>> both.text, [(word.form, word.start) for word in both.words]
+    ('Rain Go', [('Rain', 0), ('Go', 5)])
+    """
+    words: list[Word] = []
+    multiwords: list[Multiword] = []
+    clusters: list[tuple[Span, ...]] = []
+    predicates: list[Predicate] = []
+    letters = 0
+    for each in sentences:
+        before = len(words)
+        multiwords += [_later(multiword, before) for multiword in each.multiwords]
+        clusters += [tuple(_on(span, before) for span in cluster) for cluster in each.clusters]
+        predicates += [_shifted(predicate, before) for predicate in each.predicates]
+        words += [_moved(word, before, letters) for word in each.words or ()]
+        letters += len(each.text) + 1
+    return Sentence(
+        text=" ".join(each.text for each in sentences),
+        words=tuple(words),
+        multiwords=tuple(multiwords),
+        comments=sentences[0].comments,
+        line=sentences[0].line,
+        clusters=tuple(clusters),
+        predicates=tuple(predicates),
+    )
+
+
+def _moved(word: Word, words: int, letters: int) -> Word:
+    if not letters:
+        return word
+    return replace(
+        word,
+        head=word.head and word.head + words,
+        start=None if word.start is None else word.start + letters,
+        end=None if word.end is None else word.end + letters,
+    )
+
+
+def _later(multiword: Multiword, words: int) -> Multiword:
+    return replace(multiword, first=multiword.first + words, last=multiword.last + words)
+
+
+def _on(span: Span, words: int) -> Span:
+    return Span(span.first + words, span.last + words)
+
+
+def _shifted(predicate: Predicate, words: int) -> Predicate:
+    arguments = tuple(Argument(each.label, _on(each.span, words)) for each in predicate.arguments)
+    return replace(predicate, word=predicate.word + words, arguments=arguments)
+
+
+# --- Words of a plain text, where no treebank and no parser says what they are ------------------
+
+# Letters and digits that stand together are a word, and so is every other sign.
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def split_words(text: str) -> tuple[Word, ...]:
+    """The words of a text, each with its place: runs of letters and digits, and single signs.
+
+    >>> [(word.form, word.start) for word in split_words("Ann's cat.")]
+    [('Ann', 0), ("'", 3), ('s', 4), ('cat', 6), ('.', 9)]
+    """
+    return tuple(
+        Word(found[0], start=found.start(), end=found.end()) for found in _WORD.finditer(text)
+    )
+
+
+# --- Where words stand in a text that is known, or put together from them -----------------------
+
+
+class Form(NamedTuple):
+    """Something written: a word or a multiword token, and whether a space follows."""
+
+    text: str
+    spaced: bool = True
+
+
+def place(
+    forms: Sequence[Form], text: str | None, skipped: Counter[str]
+) -> tuple[str, list[tuple[int, int]]]:
+    """The text and where each form stands in it.
+
+    Where the text disagrees with the forms, the forms win: places must be true.
+
+    >>> place([Form("Go", spaced=False), Form("!")], "Go !", Counter())
+    ('Go !', [(0, 2), (3, 4)])
+    >>> place([Form("Go", spaced=False), Form("!")], "Stop!", Counter())
+    ('Go!', [(0, 2), (2, 3)])
+    """
+    if text is not None:
+        found = _find(forms, text)
+        if found is not None:
+            return text, found
+        skipped["text comments that disagree with the words"] += 1
+    return _joined(forms)
+
+
+def _joined(forms: Sequence[Form]) -> tuple[str, list[tuple[int, int]]]:
+    places, here = [], 0
+    for form in forms:
+        places.append((here, here + len(form.text)))
+        here += len(form.text) + form.spaced
+    text = "".join(form.text + " " * form.spaced for form in forms)
+    last = places[-1][1] if places else 0
+    return text[:last], places
+
+
+def _find(forms: Sequence[Form], text: str) -> list[tuple[int, int]] | None:
+    """Where each form stands, with only white space between; None if that fails."""
+    places, here = [], 0
+    for form in forms:
+        while here < len(text) and text[here].isspace():
+            here += 1
+        if not text.startswith(form.text, here):
+            return None
+        places.append((here, here + len(form.text)))
+        here += len(form.text)
+    return None if text[here:].strip() else places
+
+
+def divided(form: str, place: tuple[int, int], parts: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the words of a multiword token stand: divided if they spell it, else all of it each.
+
+    >>> divided("don't", (3, 8), ["do", "n't"]), divided("zum", (0, 3), ["zu", "dem"])
+    ([(3, 5), (5, 8)], [(0, 3), (0, 3)])
+    """
+    start, end = place
+    if "".join(parts) != form or end - start != len(form):
+        return [place] * len(parts)
+    ends = list(accumulate(map(len, parts), initial=start))
+    return list(pairwise(ends))

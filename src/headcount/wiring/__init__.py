@@ -1,7 +1,6 @@
 """Wiring: the only room that hangs anything on a live model; a tap reads, a valve scales."""
 
-from headcount.wiring.needs import Needs
-from headcount.wiring.sighting import Sighting
+from headcount.wiring.sighting import Needs, Sighting
 from headcount.wiring.taps import Watch, tap
 from headcount.wiring.valves import Valve, valve
 

@@ -9,7 +9,7 @@ by side here just before the output projection.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,13 +18,17 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
+from headcount.models.dummy_forward import alone
+from headcount.models.outside import entering, family_of
 from headcount.models.site import Site
+from headcount.models.subject import Subject
 from headcount.models.switch import base_function, register, switched
 
 if TYPE_CHECKING:
     from headcount.models.anatomy import Anatomy
 
-__all__ = ["Attended", "Part", "attached", "shown"]
+
+# --- The seam -----------------------------------------------------------------------------------
 
 PREFIX = "headcount-"
 
@@ -163,3 +167,56 @@ def _to_eager(name: str) -> str:
 def _registered(base: str) -> str:
     register(PREFIX + base, attend, mask_like=base)
     return PREFIX + base
+
+
+# --- Families outside the interface -------------------------------------------------------------
+
+
+@contextmanager
+def scaled_projections(
+    model: nn.Module, anatomy: Anatomy, multiply: Callable[[nn.Module, Tensor], Tensor]
+) -> Iterator[None]:
+    """Scale heads of sites whose route is `projection`, for this block.
+
+    `multiply(module, heads)` takes the module of the site and what its heads gave,
+    `[batch, query, head, dim]`, and returns as much. Nothing is hung on other models.
+    """
+    sites = [site for site in anatomy.sites if site.route == "projection"]
+    family = family_of(model) if sites else None
+    if family is None:
+        yield
+        return
+    heads = {model.get_submodule(site.module): site.heads for site in sites}
+
+    def scale(attention: nn.Module, packed: Tensor) -> Tensor:
+        apart = packed.unflatten(-1, (heads[attention], -1))
+        return multiply(attention, apart).flatten(-2)
+
+    with entering(heads, family, scale):
+        yield
+
+
+# --- Listen: see what the heads of every site give, and leave it alone --------------------------
+
+#: Gets a site and what happened there; `output` is `[row, query, head, dim]`.
+Hear = Callable[[Site, Attended], None]
+
+
+@contextmanager
+def listening(subject: Subject, hear: Hear) -> Iterator[None]:
+    """Within the block, `hear` is shown every site of every forward of the model."""
+    turns = Turns(subject.model, subject.anatomy)
+
+    def part(module: nn.Module, attended: Attended) -> Tensor:
+        hear(turns.next(module), attended)
+        return attended.output
+
+    def entering(module: nn.Module, heads: Tensor) -> Tensor:
+        return part(module, Attended(heads, None, None))
+
+    with ExitStack() as stack:
+        stack.enter_context(alone(subject.model))
+        stack.enter_context(turns.counted(subject.model))
+        stack.enter_context(attached(subject.model, subject.anatomy, part))
+        stack.enter_context(scaled_projections(subject.model, subject.anatomy, entering))
+        yield

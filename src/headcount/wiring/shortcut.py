@@ -7,23 +7,504 @@ ablations share a forward, one below the other. Same numbers as a run of their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, update_wrapper
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+from transformers.pytorch_utils import Conv1D
 
+from headcount.models.guards import at_rest
 from headcount.models.site import Site
-from headcount.subject import Subject
-from headcount.wiring.ablate import Ablation, Instead, hung, zero
-from headcount.wiring.course import Course
-from headcount.wiring.recorded_run import RecordedRun
-from headcount.wiring.seam import Attended
-from headcount.wiring.stand_ins import Aim, StandIns
-from headcount.wiring.takeover import taken_over
+from headcount.models.subject import Subject
+from headcount.text.batch import Batch
+from headcount.wiring.ablation import Ablation, Instead, hung, replaced, zero
+from headcount.wiring.seam import Attended, listening
 
-__all__ = ["Shortcut"]
+# --- The course of a forward --------------------------------------------------------------------
+
+
+class NoShortcut(Exception):
+    """Why a model's forward cannot be cut short."""
+
+
+@dataclass
+class Passage:
+    """How a forward passes one site."""
+
+    site: Site
+    #: The entry of the model's list of layers that the site lies in, and its n-th call.
+    block: nn.Module
+    step: int
+    attention: nn.Module
+    #: The module that takes in the heads and nothing else.
+    projection: nn.Module | None = None
+    #: Whether what the projection gives is what the attention gives.
+    inside: bool = False
+    #: Whether the attention can be passed over when what it gives is known.
+    skippable: bool = False
+
+
+@dataclass
+class Course:
+    """Every passage in the order of a forward, and what the two halves of a translator share."""
+
+    passages: dict[Site, Passage] = field(default_factory=dict)
+    #: Blocks in the order they are called; a block that serves several layers is there as often.
+    steps: list[nn.Module] = field(default_factory=list)
+    encoder: nn.Module | None = None
+    #: Projections of the encoder's output, the same for every change in the decoder.
+    crossing: list[nn.Module] = field(default_factory=list)
+
+    @cached_property
+    def order(self) -> dict[Site, int]:
+        """When a forward comes to each site."""
+        return {site: place for place, site in enumerate(self.passages)}
+
+
+def course_of(subject: Subject, batch: Batch) -> Course:
+    """Watch one forward of a batch; raises `NoShortcut` where it cannot be followed."""
+    watch = _Watch(subject)
+    with at_rest(subject.model), torch.no_grad(), watch.hooked():
+        subject.model(**batch.to(subject.device).inputs)
+    missing = [site for site in subject.anatomy.sites if site not in watch.course.passages]
+    if missing:
+        raise NoShortcut(f"{missing[0].stack}.{missing[0].layer} was not passed")
+    return watch.course
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """The output itself, or the first of several."""
+    first = output[0] if isinstance(output, tuple | list) and output else output
+    return first if isinstance(first, Tensor) else None
+
+
+class _Watch:
+    """Notes where a forward goes."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.course = Course()
+        self._blocks = {site: _block_of(subject.model, site) for site in subject.anatomy.sites}
+        self._heads: tuple[Passage, Tensor] | None = None
+        self._projected: dict[Site, Tensor] = {}
+        self._encoded: Tensor | None = None
+        if "cross" in subject.anatomy.stacks:
+            self.course.encoder = subject.inner.get_encoder()
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for block in set(self._blocks.values()):
+                hook = block.register_forward_pre_hook(self._enters)
+                stack.callback(hook.remove)
+                for module in block.modules():
+                    hook = module.register_forward_pre_hook(self._takes, with_kwargs=True)
+                    stack.callback(hook.remove)
+                    stack.callback(module.register_forward_hook(self._gave).remove)
+            if self.course.encoder is not None:
+                hook = self.course.encoder.register_forward_hook(self._has_encoded)
+                stack.callback(hook.remove)
+            stack.enter_context(listening(self.subject, self._hear))
+            yield
+
+    def _enters(self, block: nn.Module, _: Any) -> None:
+        self.course.steps.append(block)
+
+    def _hear(self, site: Site, attended: Attended) -> None:
+        attention = self.subject.model.get_submodule(site.module)
+        block, step = self._blocks[site], len(self.course.steps) - 1
+        if step < 0 or self.course.steps[step] is not block:
+            raise NoShortcut(f"{site.stack}.{site.layer} does not run within its own layer")
+        passage = Passage(site, block, step, attention)
+        self.course.passages[site] = passage
+        self._heads = (passage, attended.output) if site.route == "interface" else None
+
+    def _takes(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        taken = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
+        if isinstance(module, nn.Linear) and taken and taken[0] is self._encoded:
+            self.course.crossing.append(module)
+        if self._heads is None or len(taken) != 1 or self._heads[0].projection is not None:
+            return
+        passage, heads = self._heads
+        if taken[0].data_ptr() == heads.data_ptr() and taken[0].numel() == heads.numel():
+            passage.projection = module
+
+    def _gave(self, module: nn.Module, _: Any, output: Any) -> None:
+        if self._heads is None:
+            return
+        passage = self._heads[0]
+        if module is passage.projection and isinstance(output, Tensor):
+            self._projected[passage.site] = output
+            passage.skippable = all(part is not module for part in passage.attention.modules())
+        elif module is passage.attention and passage.site in self._projected:
+            passage.inside = not passage.skippable
+            passage.skippable |= _same(first_tensor(output), self._projected[passage.site])
+
+    def _has_encoded(self, module: nn.Module, _: Any, output: Any) -> None:
+        self._encoded = first_tensor(output.to_tuple() if hasattr(output, "to_tuple") else output)
+
+
+def _same(one: Tensor | None, other: Tensor) -> bool:
+    return one is not None and one.data_ptr() == other.data_ptr() and one.shape == other.shape
+
+
+def _block_of(model: nn.Module, site: Site) -> nn.Module:
+    """The layer that a site lies in: the entry of the outermost list of modules."""
+    parts = site.module.split(".")
+    for count in range(1, len(parts)):
+        if isinstance(model.get_submodule(".".join(parts[:count])), nn.ModuleList):
+            return model.get_submodule(".".join(parts[: count + 1]))
+    raise NoShortcut(f"{site.module} lies in no list of layers")
+
+
+# --- Put another function in the place of a module's forward ------------------------------------
+
+Forward = Callable[..., Any]
+#: Makes the new forward from the old one.
+Take = Callable[[Forward], Forward]
+
+_NAME = "forward"
+
+
+@contextmanager
+def taken_over(forwards: Mapping[nn.Module, Take]) -> Iterator[None]:
+    """Within the block each module runs the forward that its `Take` makes from its own.
+
+    >>> layer = nn.Identity()
+    >>> with taken_over({layer: lambda own: lambda x: own(x) + 1}):
+    ...     layer(1)
+    2
+    >>> layer(1)
+    1
+    """
+    with ExitStack() as stack:
+        for module, take in forwards.items():
+            stack.callback(_put_back, module, vars(module).get(_NAME))
+            own = getattr(module, _NAME)
+            # Wrapped, since transformers reads from a forward's signature what it takes.
+            setattr(module, _NAME, update_wrapper(take(own), own))
+        yield
+
+
+def _put_back(module: nn.Module, before: Forward | None) -> None:
+    """An attribute of the module's own (an offloading hook) comes back; else the class's method."""
+    vars(module).pop(_NAME, None)
+    if before is not None:
+        setattr(module, _NAME, before)
+
+
+# --- What a whole run gave on the way, kept as long as its batch is worked on -------------------
+
+
+class RecordedRun:
+    """Outputs of one run by block, attention and projection; copies of them for several rows."""
+
+    def __init__(self, instead: Instead) -> None:
+        self.instead = instead
+        self.rows = 0
+        self.encoder: Any = None
+        self._blocks: dict[int, Any] = {}
+        self._attentions: dict[Site, Any] = {}
+        self._projections: dict[Site, Tensor] = {}
+        self._heads: dict[Site, Tensor] = {}
+        #: What would stand in the place of the heads; nothing for zero.
+        self._instead: dict[Site, Tensor] = {}
+        self._encoded: dict[int, Any] = {}
+        self._crossed: dict[tuple[nn.Module, int], Tensor] = {}
+        self._seals: list[tuple[Tensor, int]] = []
+
+    @property
+    def intact(self) -> bool:
+        """Whether the model has left alone what it gave: some work in place."""
+        return all(tensor._version == version for tensor, version in self._seals)
+
+    def keep_block(self, step: int, output: Any) -> None:
+        """Keep what a block gave."""
+        self._blocks[step] = output
+        self._seal(output)
+
+    def keep_attention(self, site: Site, output: Any) -> None:
+        """Keep what an attention module gave."""
+        self._attentions[site] = output
+        self._seal(output)
+
+    def keep_projection(self, site: Site, output: Tensor) -> None:
+        """Keep what an output projection gave."""
+        self._projections[site] = output
+        self._seal(output)
+
+    def _seal(self, output: Any) -> None:
+        tensors = [part for part in tree_leaves(output) if isinstance(part, Tensor)]
+        self._seals += [(tensor, tensor._version) for tensor in tensors]
+
+    def hear(self, site: Site, attended: Attended) -> None:
+        """Keep what the heads of a site gave, and what would stand in their place."""
+        self.rows = attended.output.shape[0]
+        self._heads[site] = attended.output
+        self._seal(attended.output)
+        if self.instead is not zero:
+            self._instead[site] = self.instead(site, attended)
+
+    def block(self, step: int, copies: int) -> Any:
+        """What a block gave."""
+        return copied(self._blocks[step], self.rows, copies)
+
+    def attention(self, site: Site, copies: int) -> Any:
+        """What an attention module gave."""
+        return copied(self._attentions[site], self.rows, copies)
+
+    def encoded(self, copies: int) -> Any:
+        """What the encoder gave; always the same object for as many copies."""
+        if copies not in self._encoded:
+            self._encoded[copies] = copied(self.encoder, self.rows, copies)
+        return self._encoded[copies]
+
+    def crossed(self, module: nn.Module, copies: int, compute: Callable[[], Tensor]) -> Tensor:
+        """A projection of the encoder's output, computed once."""
+        key = (module, copies)
+        if key not in self._crossed:
+            self._crossed[key] = compute()
+        return self._crossed[key]
+
+    def projected_without(
+        self, passage: Passage, chosen: Tensor, project: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """What the projection gives when heads are ablated, `[ablation, head]`, one below another.
+
+        One head's share is taken from the sum where the projection is a plain matrix; in all
+        other cases the projection runs again.
+        """
+        site = passage.site
+        matrix = _matrix(passage.projection)
+        if matrix is not None and bool((chosen.sum(dim=1) == 1).all()):
+            return self._less_one(site, chosen.int().argmax(dim=1).tolist(), matrix)
+        heads = copied(self._heads[site], self.rows, len(chosen))
+        instead = self._instead.get(site)
+        other = heads.new_zeros(()) if instead is None else copied(instead, self.rows, len(chosen))
+        rows = chosen.repeat_interleave(self.rows, dim=0)
+        return project(replaced(heads, rows, other).flatten(-2))
+
+    def _less_one(self, site: Site, heads: list[int], matrix: Tensor) -> Tensor:
+        whole = self._projections[site]
+        made = whole.new_empty((len(heads), *whole.shape))
+        for place, head in enumerate(heads):
+            share = self._heads[site][:, :, head]
+            if site in self._instead:
+                other = self._instead[site]
+                share = share - (other[..., head, :] if other.dim() > 1 else other)
+            columns = slice(head * share.shape[-1], (head + 1) * share.shape[-1])
+            torch.addmm(
+                whole.flatten(0, -2),
+                share.flatten(0, -2),
+                matrix[columns],
+                alpha=-1,
+                out=made[place].flatten(0, -2),
+            )
+        return made.flatten(0, 1)
+
+
+def copied(output: Any, rows: int, copies: int) -> Any:
+    """An output for as many copies of a batch, one below the other; the same object for one."""
+    if copies == 1:
+        return output
+
+    def copy(part: Any) -> Any:
+        if not isinstance(part, Tensor) or part.dim() < 2 or part.shape[0] != rows:
+            return part
+        return part.unsqueeze(0).expand(copies, *part.shape).flatten(0, 1)
+
+    return tree_map(copy, output)
+
+
+def _matrix(projection: nn.Module | None) -> Tensor | None:
+    """The weight of a plain matrix, `[in, out]`; nothing for anything else, such as an adapter."""
+    if type(projection) is nn.Linear:
+        return projection.weight.t()
+    if isinstance(projection, Conv1D) and type(projection) is Conv1D:
+        weight: Tensor = projection.weight
+        return weight
+    return None
+
+
+# --- What runs in the place of a model's forwards while a short cut is taken --------------------
+
+
+@dataclass
+class Aim:
+    """Where a run begins anew, and which heads are ablated."""
+
+    passage: Passage
+    #: True for every head that is ablated, `[ablation, head]`.
+    chosen: Tensor
+    #: What the projection is to give, once its attention was passed over.
+    waiting: Tensor | None = None
+
+    @property
+    def copies(self) -> int:
+        """How many ablations share the forward."""
+        return len(self.chosen)
+
+
+class StandIns:
+    """Forwards of blocks, attentions, projections and the encoder that know the whole run.
+
+    Neither recording nor with an aim they do what the model's own forwards do.
+    """
+
+    def __init__(self, course: Course, spans: Mapping[Site, slice]) -> None:
+        self.course = course
+        self.kept = RecordedRun(zero)
+        self.aim: Aim | None = None
+        self.is_recording = False
+        self._spans = spans
+        self._here: Site | None = None
+        self._own: dict[nn.Module, Forward] = {}
+        self._calls: dict[nn.Module, int] = defaultdict(int)
+        self._sites: dict[nn.Module, list[Site]] = defaultdict(list)
+        self._steps: dict[nn.Module, list[int]] = defaultdict(list)
+        for site, passage in course.passages.items():
+            self._sites[passage.attention].append(site)
+        for number, block in enumerate(course.steps):
+            self._steps[block].append(number)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Within the block runs are kept."""
+        self._calls.clear()
+        self.is_recording = True
+        try:
+            yield
+        finally:
+            self.is_recording, self._here = False, None
+
+    @contextmanager
+    def aiming(self, aim: Aim) -> Iterator[None]:
+        """Within the block runs begin at the aim."""
+        self._calls.clear()
+        self.aim = aim
+        try:
+            yield
+        finally:
+            self.aim, self._here = None, None
+
+    def next(self, module: nn.Module) -> Site:
+        """The site of the attention call that is under way."""
+        if self._here is None:
+            raise NoShortcut(f"{type(module).__name__} attended where it was not watched")
+        return self._here
+
+    def forwards(self) -> dict[nn.Module, Take]:
+        """What to put in the place of which forward."""
+        course = self.course
+        takes = {block: self._take(block, self._block) for block in course.steps}
+        for passage in course.passages.values():
+            takes[passage.attention] = self._take(passage.attention, self._attention)
+            if passage.skippable and passage.projection is not None:
+                takes[passage.projection] = self._take(passage.projection, self._projection)
+        takes |= {module: self._take(module, self._crossing) for module in course.crossing}
+        if course.encoder is not None:
+            takes[course.encoder] = self._take(course.encoder, self._encoder)
+        return takes
+
+    def _take(self, module: nn.Module, stand_in: Callable[..., Any]) -> Take:
+        def take(own: Forward) -> Forward:
+            self._own[module] = own
+
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                if self.is_recording or self.aim is not None:
+                    return stand_in(module, *args, **kwargs)
+                return own(*args, **kwargs)
+
+            return forward
+
+        return take
+
+    # --- one for each kind of module ------------------------------------------------------------
+
+    def _encoder(self, encoder: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if self.aim is not None and self.aim.passage.site.stack != "enc":
+            return self.kept.encoded(self.aim.copies)
+        output = self._own[encoder](*args, **kwargs)
+        if self.is_recording:
+            self.kept.encoder = output
+        return output
+
+    def _crossing(self, module: nn.Module, states: Tensor) -> Tensor:
+        """A projection of the encoder's output: the very same output is projected once."""
+        copies = 1 if self.aim is None else self.aim.copies
+        if self.kept.encoder is None or states is not self.kept.encoded(copies)[0]:
+            return self._own[module](states)
+        return self.kept.crossed(module, copies, lambda: self._own[module](states))
+
+    def _block(self, block: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        step = self._turn(block, self._steps)
+        if self.aim is not None and step < self.aim.passage.step:
+            self._pass_by(step)
+            last = step == self.aim.passage.step - 1
+            return self.kept.block(step, self.aim.copies if last else 1)
+        output = self._own[block](*args, **kwargs)
+        if self.is_recording:
+            self.kept.keep_block(step, output)
+        return output
+
+    def _attention(self, attention: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        site = self._turn(attention, self._sites)
+        passage = self.course.passages[site]
+        if self.aim is not None and passage.step == self.aim.passage.step:
+            if site == self.aim.passage.site and passage.skippable:
+                return self._without_running(passage, self.aim)
+            if self.course.order[site] < self.course.order[self.aim.passage.site]:
+                return self.kept.attention(site, self.aim.copies)
+        self._here = site
+        output = self._own[attention](*args, **kwargs)
+        if self.is_recording:
+            self.kept.keep_attention(site, output)
+        return output
+
+    def _without_running(self, passage: Passage, aim: Aim) -> Any:
+        """What an attention gives when some of its heads are ablated."""
+        assert passage.projection is not None  # or it could not be passed over
+        chosen = aim.chosen[:, self._spans[passage.site]]
+        made = self.kept.projected_without(passage, chosen, self._own[passage.projection])
+        output = self.kept.attention(passage.site, aim.copies)
+        if not passage.inside:
+            aim.waiting = made
+            return output
+        return made if isinstance(output, Tensor) else (made, *output[1:])
+
+    def _projection(self, projection: nn.Module, heads: Tensor) -> Tensor:
+        if self.aim is not None and self.aim.waiting is not None:
+            made, self.aim.waiting = self.aim.waiting, None
+            return made
+        output: Tensor = self._own[projection](heads)
+        if self.is_recording and self._here is not None:
+            self.kept.keep_projection(self._here, output)
+        return output
+
+    # --- which call is which --------------------------------------------------------------------
+
+    def _turn(self, module: nn.Module, turns: Mapping[nn.Module, list[Any]]) -> Any:
+        """What this call of a module is, when it is called several times in a forward."""
+        count = self._calls[module]
+        self._calls[module] += 1
+        if count >= len(turns[module]):
+            raise NoShortcut(f"{type(module).__name__} was called once more than it was watched")
+        return turns[module][count]
+
+    def _pass_by(self, step: int) -> None:
+        """Count the attention calls of a block that does not run."""
+        for passage in self.course.passages.values():
+            if passage.step == step:
+                self._calls[passage.attention] += 1
+
+
+# --- A short cut through a forward --------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -88,3 +569,52 @@ class _Live(Ablation):
         if self._stand_ins.is_recording:
             self._stand_ins.kept.hear(self._stand_ins.next(module), attended)
         return attended.output
+
+
+# --- An encoder that runs once ------------------------------------------------------------------
+
+
+class EncoderOnce:
+    """Reads a batch once and hands out what came of it; within `opened()` only."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._encoder = subject.inner.get_encoder()
+        self._read: Any = None
+        self._rows = 0
+        self._copies = 0
+
+    @contextmanager
+    def opened(self) -> Iterator[EncoderOnce]:
+        """Stand in for the encoder for this block."""
+        try:
+            with taken_over({self._encoder: self._take}):
+                yield self
+        finally:
+            self._read = None
+
+    def read(self, inputs: Mapping[str, Tensor]) -> None:
+        """Run the encoder as `generate` does, and keep what it gives."""
+        ids, real = inputs["input_ids"], inputs["attention_mask"]
+        self._rows = len(ids)
+        self._read = self._encoder(input_ids=ids, attention_mask=real, return_dict=True)
+
+    def reuse(self, run: Callable[[], T], copies: int) -> T:
+        """Run on so many copies of the batch that was read, one below the other."""
+        self._copies = copies
+        try:
+            return run()
+        finally:
+            self._copies = 0
+
+    def _take(self, own: Forward) -> Forward:
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            if not self._copies:
+                return own(*args, **kwargs)
+            return _anew(copied(self._read, self._rows, self._copies))
+
+        return forward
+
+
+def _anew(output: Any) -> Any:
+    """The same tensors in a new container: beam search multiplies rows within the one it gets."""
+    return tree_map(lambda part: part, output)

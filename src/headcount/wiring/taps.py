@@ -4,24 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.heads import STACKS
-from headcount.models.alone import alone
-from headcount.models.probe import quiet_arguments
+from headcount.models.dummy_forward import alone, own_maps, quiet_arguments
+from headcount.models.outside import window_of
 from headcount.models.site import Site
-from headcount.subject import Subject
+from headcount.models.subject import Subject
+from headcount.records.heads import STACKS
 from headcount.text.batch import Batch
-from headcount.wiring.ids import check_ids
-from headcount.wiring.needs import Needs
-from headcount.wiring.recorded import recorded_maps
 from headcount.wiring.seam import Attended, Turns, attached
-from headcount.wiring.sighting import Sighting, look
+from headcount.wiring.sighting import Needs, Sighting, check_ids, look
 
-__all__ = ["Watch", "tap"]
+# --- Maps from the model's own `output_attentions` ----------------------------------------------
+
+
+def recorded_maps(
+    subject: Subject, batch: Batch, arguments: dict[str, Any]
+) -> Iterator[tuple[Site, Tensor, Tensor | None]]:
+    """Run the batch; yield the maps `[batch, head, query, key]` that the seam cannot see.
+
+    Beside each map comes the attention mask, where it is more than padding and causality.
+    The maps of all layers are held until the forward ends, since these families hand them
+    over together; each is let go as soon as the next one is asked for.
+    """
+    sites = [site for site in subject.anatomy.sites if site.route == "projection"]
+    if not sites:
+        subject.model(**batch.inputs, **arguments)
+        return
+    found = own_maps(subject.model, batch.inputs | arguments)
+    stacks = {site.stack for site in sites}
+    waiting = {
+        stack: found.of(stack, sum(site.stack == stack for site in sites)) for stack in stacks
+    }
+    del found
+    for site in sites:
+        maps = waiting[site.stack].pop(0)
+        _check_shape(subject, site, maps, batch)
+        yield site, maps, window_of(subject.model, site, maps)
+
+
+def _check_shape(subject: Subject, site: Site, maps: Tensor, batch: Batch) -> None:
+    query, key = batch.query(site.stack), batch.key(site.stack)
+    wanted = [maps.shape[0], site.heads, *maps.shape[2:]]
+    if query is not None:
+        wanted[0], wanted[2] = query.real.shape
+    if key is not None:
+        wanted[3] = key.real.shape[1]
+    if list(maps.shape) != wanted:
+        raise ModelError(
+            f"{type(subject.model).__name__} gave an attention map of shape {list(maps.shape)} at "
+            f"{site.stack}.{site.layer}, not {wanted} as [batch, head, query, key]."
+        )
+
+
+# --- Read heads ---------------------------------------------------------------------------------
 
 Receiver = Callable[[Sighting], None]
 

@@ -6,21 +6,175 @@ Voita et al.'s gate g_i (ACL 2019, eq. 4); zero is an ablation; its gradient is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models.alone import alone
+from headcount.models.anatomy import heads_left, sites_of
+from headcount.models.dummy_forward import alone, core_of
 from headcount.models.site import Site
-from headcount.subject import Subject
-from headcount.wiring.projection import scaled_projections
-from headcount.wiring.replay import Replay
-from headcount.wiring.scales import ScalesLike, read_scales
-from headcount.wiring.seam import Attended, Turns, attached
+from headcount.models.subject import Subject
+from headcount.records.heads import Head, check_heads, parse_head
+from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
 
-__all__ = ["Valve", "valve"]
+# --- The numbers a valve multiplies heads by ----------------------------------------------------
+
+ScalesLike = Mapping[str, Any] | Mapping[Head, Any] | Tensor
+
+
+def read_scales(scales: ScalesLike, heads: list[Head]) -> Tensor:
+    """One scale a head, `[head]`, or one a head and example, `[batch, head]`.
+
+    >>> heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
+    >>> read_scales({"enc.0.1": 0.0}, heads)
+    tensor([1., 0.])
+    """
+    if isinstance(scales, Tensor):
+        return _check_shape(scales, len(heads))
+    if not isinstance(scales, Mapping):
+        raise UsageError(
+            f"Scales are a mapping such as {{'enc.0.3': 0.0}} or a tensor [head] or [batch, head], "
+            f"not a {type(scales).__name__}."
+        )
+    named = {parse_head(name): _number(name, value) for name, value in scales.items()}
+    check_heads(named, heads)
+    return _stack(named, heads)
+
+
+def _number(head: object, value: Any) -> Tensor:
+    """One head's scale, or scales, as a tensor."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError(
+            f"The scale of {head} is {value!r}; give a number, or one a sentence of the batch."
+        ) from None
+
+
+def _stack(named: dict[Head, Tensor], heads: list[Head]) -> Tensor:
+    """Columns in the order of the heads; gradients flow to the values that were given."""
+    for head, value in named.items():
+        if value.dim() > 1 or not value.numel():
+            raise UsageError(
+                f"The scale of {head} has shape {tuple(value.shape)}; give one number, "
+                "or one a sentence of the batch."
+            )
+    _check_examples({head: len(value) for head, value in named.items() if value.dim()})
+    device = next((value.device for value in named.values()), torch.device("cpu"))
+    one = torch.ones((), device=device)
+    columns = [named[head].to(device) if head in named else one for head in heads]
+    columns = [column if column.is_floating_point() else column.float() for column in columns]
+    return torch.stack(torch.broadcast_tensors(*columns), dim=-1)
+
+
+def _check_examples(counts: dict[Head, int]) -> None:
+    """Heads with a scale for each example must have as many."""
+    (first, count), *others = counts.items() or [(None, 0)]
+    for head, other in others:
+        if other != count:
+            raise UsageError(
+                f"{first} has scales for {count} examples and {head} for {other}; give as many as "
+                "the batch has."
+            )
+
+
+def _check_shape(scales: Tensor, count: int) -> Tensor:
+    if scales.dim() not in (1, 2) or scales.shape[-1] != count or not len(scales):
+        raise UsageError(
+            f"A tensor of scales has shape [{count}] or [batch, {count}] for this model's {count} "
+            f"heads, not {tuple(scales.shape)}."
+        )
+    return scales if scales.is_floating_point() else scales.float()
+
+
+# --- Gradient checkpointing: a recompute must see what its own forward saw ----------------------
+
+T = TypeVar("T")
+
+_FUNCTION = "_gradient_checkpointing_func"
+
+
+@dataclass
+class _Segment(Generic[T]):
+    notes: list[T] = field(default_factory=list)
+    done: bool = False
+
+
+class Replay(Generic[T]):
+    """Notes taken during checkpointed segments and replayed when they are recomputed."""
+
+    def __init__(self) -> None:
+        self._open = False
+        self._segment: _Segment[T] | None = None
+        self._pending: Iterator[T] | None = None
+
+    def note(self, make: Callable[[], T]) -> T:
+        """What to use for this attention call: new in a forward, as before in a recompute."""
+        if self._pending is not None:
+            return next(self._pending)
+        made = make()
+        if self._segment is not None:
+            self._segment.notes.append(made)
+        return made
+
+    @contextmanager
+    def watching(self, model: nn.Module) -> Iterator[None]:
+        """Follow every checkpointed segment of the model for this block."""
+        before = [
+            (module, vars(module)[_FUNCTION])
+            for module in model.modules()
+            if _FUNCTION in vars(module)
+        ]
+        self._open = True
+        try:
+            for module, function in before:
+                setattr(module, _FUNCTION, self._followed(function))
+            yield
+        finally:
+            self._open = False
+            for module, function in before:
+                setattr(module, _FUNCTION, function)
+
+    def _followed(self, checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+        def follow(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            segment: _Segment[T] = _Segment()
+
+            def run(*inner: Any, **named: Any) -> Any:
+                with self._playing(segment):
+                    return function(*inner, **named)
+
+            return checkpoint(run, *args, **kwargs)
+
+        return follow
+
+    @contextmanager
+    def _playing(self, segment: _Segment[T]) -> Iterator[None]:
+        outer = self._segment, self._pending
+        if segment.done:
+            self._check_open()
+            self._segment, self._pending = None, iter(segment.notes)
+        else:
+            self._segment, self._pending = segment, None
+        try:
+            yield
+        finally:
+            segment.done = True
+            self._segment, self._pending = outer
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise UsageError(
+                "The valve was closed before backward(), and gradient checkpointing needs it again "
+                "to recompute the forward; call backward() inside the `with valve(...)` block."
+            )
+
+
+# --- Scale heads --------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -73,3 +227,97 @@ class Valve:
                 f"{rows} rows; give as many as the batch has, or one scale a head."
             )
         return scale.repeat_interleave(rows // examples, dim=0)[:, None, :, None]
+
+
+# --- `head_mask` of transformers 4, which transformers 5 took away ------------------------------
+
+#: A tensor, anything that makes one, or one by layer; None leaves all heads alone.
+Mask = Tensor | Sequence[Any] | None
+
+
+@contextmanager
+def head_mask(model: Any, mask: Mask | Mapping[str, Mask]) -> Iterator[None]:
+    """Within the block heads are multiplied as `head_mask=` did in transformers 4.
+
+    `mask` is `[head]`, for all layers alike, or `[layer, head]`: 1 leaves a head, 0 shuts it, and
+    None, also for one layer of a list, leaves all. For an encoder-decoder it is one by stack: `enc`
+    was called head_mask, `dec` decoder_head_mask and `cross` cross_attn_head_mask. Gradients flow
+    to it.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> model, ids = BertModel(config).eval(), torch.tensor([[1, 2, 3]])
+    >>> with head_mask(model, torch.tensor([1.0, 1.0, 0.0, 1.0])):
+    ...     shut = model(ids).last_hidden_state
+    >>> torch.equal(shut, model(ids).last_hidden_state)
+    False
+    """
+    subject = model if isinstance(model, Subject) else Subject(model)
+    rows = {stack: _rows(subject, stack, one) for stack, one in _by_stack(subject, mask).items()}
+    scales = [_at(site, rows.get(site.stack)) for site in subject.anatomy.sites]
+    with valve(subject, torch.cat([one.to(subject.device) for one in scales])):
+        yield
+
+
+def _by_stack(subject: Subject, mask: Mask | Mapping[str, Mask]) -> dict[str, Mask]:
+    """The masks that are there, by stack."""
+    stacks = subject.anatomy.stacks
+    if mask is None:
+        return {}
+    if isinstance(mask, Mapping):
+        for stack in mask.keys() - set(stacks):
+            raise UsageError(f"{subject.name} has no stack '{stack}'; it has {', '.join(stacks)}.")
+        return {stack: one for stack, one in mask.items() if one is not None}
+    if len(stacks) > 1:
+        raise UsageError(
+            f"{subject.name} has the stacks {', '.join(stacks)}; give a head mask for each that is "
+            f"meant, e.g. head_mask(model, {{'{stacks[0]}': mask}})."
+        )
+    return {stacks[0]: mask}
+
+
+def _rows(subject: Subject, stack: str, mask: Any) -> list[Tensor | None]:
+    """A row for every layer, those included that have no head left."""
+    sites = [site for site in sites_of(subject.model) if site.stack == stack]
+    layers, born = 1 + max(site.layer for site in sites), _born(subject, stack)
+    rows, shape = _read(mask, layers)
+    more = heads_left(core_of(subject.model).config) is not None  # the last ones may be gone
+    right = [row is None or _fits(row, born, more) for row in rows]
+    if len(rows) != layers or not all(right):
+        raise UsageError(
+            f"A head mask is [head] or [layer, head], here {layers} layers of {born} heads, "
+            f"not {shape}."
+        )
+    return rows
+
+
+def _fits(row: Tensor, heads: int, more: bool) -> bool:
+    return row.dim() == 1 and (len(row) == heads or (more and len(row) > heads))
+
+
+def _read(mask: Any, layers: int) -> tuple[list[Tensor | None], list[int]]:
+    """The rows of a mask, and its shape for whoever must tell that it is wrong."""
+    if isinstance(mask, list | tuple) and any(one is None for one in mask):
+        return [None if one is None else torch.as_tensor(one).squeeze() for one in mask], [
+            len(mask)
+        ]
+    if isinstance(mask, list | tuple) and all(torch.is_tensor(one) for one in mask):
+        mask = torch.stack([one.squeeze() for one in mask])
+    found = torch.as_tensor(mask)
+    if found.dim() == 5 and found.numel() == found.shape[0] * found.shape[2]:
+        found = found.flatten(1)  # [layer, 1, head, 1, 1], as the models' own code had it
+    return list(found) if found.dim() == 2 else [found] * layers, list(found.shape)
+
+
+def _born(subject: Subject, stack: str) -> int:
+    """How many heads a layer was born with, as far as those that are left tell."""
+    return 1 + max(head.index for head in subject.heads if head.stack == stack)
+
+
+def _at(site: Site, rows: list[Tensor | None] | None) -> Tensor:
+    """The scales of one site, by the numbers its heads were born with."""
+    row = None if rows is None else rows[site.layer]
+    if row is None:
+        return torch.ones(site.heads)
+    return row[list(site.indices)].to(torch.get_default_dtype())

@@ -14,9 +14,9 @@ from tiny import TINY, tiny_inputs
 from tiny_subjects import encoder
 
 from headcount.errors import ModelError
-from headcount.models.saving.onnx_file import write_onnx
+from headcount.models.saving.exports import write_onnx
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
 
 
 def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:

@@ -16,14 +16,14 @@ from tiny import GROUPED, TINY, row, tiny_inputs
 from tiny_subjects import encoder
 
 from headcount.errors import ModelError, UsageError
-from headcount.models.head_numbers import MAP
+from headcount.models.anatomy import MAP
 from headcount.models.load import load
 from headcount.models.saving import save as saving
-from headcount.models.saving.fresh_check import Job, check_fresh
+from headcount.models.saving.fresh_process import Job, check_fresh
 from headcount.models.saving.routes import routes_for
 from headcount.models.saving.save import draft_of, written
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
 
 BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
 WIDE = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 4}

@@ -12,9 +12,9 @@ from tiny import GROUPED, TINY, row, tiny_inputs
 
 from headcount.errors import UsageError
 from headcount.models.saving import save as saving
-from headcount.models.saving.zeros import filled_with_zeros
+from headcount.models.saving.exports import filled_with_zeros
+from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.subject import Subject
 
 BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
 CASES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from headcount.errors import UsageError
 
-__all__ = ["FILES", "Passage", "pairs", "passages", "path", "sentences"]
+# --- The sample as Python -----------------------------------------------------------------------
 
 #: The first is the source; the others follow from it (see derive.py).
 FILES = ("sample.conllu", "sample.txt", "sample.en-de.tsv", "coref.jsonl")
@@ -118,3 +119,34 @@ def _mentions(rows: list[list[str]]) -> Iterator[tuple[str, Span]]:
             if alone or not starts:
                 name, first = opened.pop()
                 yield name, (first, place)
+
+
+# --- The files that follow from ``sample.conllu`` -----------------------------------------------
+
+
+def derived() -> dict[str, str]:
+    """What each of the other files must hold, by name.
+
+    >>> derived()["sample.txt"].count("\\n") == len(sentences())
+    True
+    """
+    return {
+        "sample.txt": _lines(sentences()),
+        "sample.en-de.tsv": _lines(["\t".join(pair) for pair in pairs()]),
+        "coref.jsonl": _lines([_json(passage) for passage in passages()]),
+    }
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(line + "\n" for line in lines)
+
+
+def _json(passage: Passage) -> str:
+    """One document a line: ``doc``, ``sents``, ``clusters`` of ``[first, last]``."""
+    record = {"doc": passage.doc, "sents": passage.sents, "clusters": passage.clusters}
+    return json.dumps(record, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    for name, text in derived().items():
+        path(name).write_text(text, encoding="utf8", newline="\n")

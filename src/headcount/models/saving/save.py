@@ -6,6 +6,7 @@ there before is still there.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import secrets
@@ -19,19 +20,84 @@ from typing import Any
 import transformers
 from safetensors import SafetensorError
 
-from headcount.atomic import reason, sync_folder
-from headcount.errors import ModelError, UsageError
-from headcount.models.head_numbers import MAP, heads_left
-from headcount.models.quiet import quiet
-from headcount.models.saving.companions import copy_companions
-from headcount.models.saving.fresh_check import Job, apart_of, check_fresh, room_of
-from headcount.models.saving.onnx_file import ONNX, write_onnx
-from headcount.models.saving.remote_code import code_for
-from headcount.models.saving.routes import CODE, Route, per_layer_counts, routes_for
-from headcount.models.saving.zeros import filled_with_zeros
-from headcount.subject import Subject
+from headcount.errors import HeadcountError, ModelError, UsageError
+from headcount.models import resize as fit
+from headcount.models.anatomy import MAP, heads_left
+from headcount.models.find import find
+from headcount.models.guards import quiet
+from headcount.models.saving.exports import ONNX, filled_with_zeros, write_onnx
+from headcount.models.saving.fresh_process import Job, apart_of, check_fresh, room_of
+from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
+from headcount.models.subject import Subject
+from headcount.records.files import reason, sync_folder
 
-__all__ = ["EXPORTS", "Saved", "draft_of", "put_in_place", "save", "written"]
+# --- Files beside a model that other programs read ----------------------------------------------
+
+#: Of sentence-transformers, then of models of images and sound.
+FILES = (
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+)
+FOLDERS = ("1_Pooling", "2_Normalize", "2_Dense", "3_Normalize")
+
+
+def copy_companions(subject: Subject, folder: Path) -> None:
+    """Copy what lies beside the model that a subject came from, where that is a folder."""
+    beside = _home(subject)
+    if beside is None:
+        return
+    for name in FILES:
+        if (beside / name).is_file() and not (folder / name).exists():
+            shutil.copy(beside / name, folder / name)
+    for name in FOLDERS:
+        if (beside / name).is_dir():
+            shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
+        elif (beside / "modules.json").is_file() and name in (beside / "modules.json").read_text():
+            (folder / name).mkdir(exist_ok=True)  # a module without settings has an empty folder
+
+
+def _home(subject: Subject) -> Path | None:
+    if subject.source == "in hand":
+        return None
+    try:
+        found = find(subject.source)
+    except HeadcountError:
+        return None
+    return found.folder if found.kind == "folder" else None
+
+
+# --- The file of code that a saved model brings where no config can say its sizes ---------------
+
+_CLASS = '''
+class Pruned{name}(transformers.{name}):
+    """{name} without some of its heads; config.headcount says which."""
+
+    def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(config, *args, **kwargs)
+        fit(self, config.headcount)
+'''
+
+
+def code_for(model: Any) -> str:
+    """The text of the file.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> "class PrunedBertModel(transformers.BertModel):" in code_for(BertModel(config))
+    True
+    """
+    text = inspect.getsource(fit).replace(
+        "import torch\n", "import torch\nimport transformers\n", 1
+    )
+    names = dict.fromkeys(name.removeprefix("Pruned") for name in code_classes(model).values())
+    return text + "".join(f"\n{_CLASS.format(name=name)}" for name in names)
+
+
+# --- Save a subject so that others load it ------------------------------------------------------
 
 _ZEROS = "it has its old size, with zeros in the place of removed heads"
 

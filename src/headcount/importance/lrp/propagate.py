@@ -1,0 +1,420 @@
+"""From one output of a model back to its heads: a forward that remembers, a backward by a rule."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import UnsupportedModel
+from headcount.importance.lrp.rule import Attending, Cut, Ledger, Rule, step
+from headcount.importance.lrp.trace import Tracer, carries, met
+from headcount.models.anatomy import Anatomy
+from headcount.models.dummy_forward import alone
+from headcount.models.guards import at_rest
+from headcount.models.site import Site
+from headcount.models.subject import Subject
+from headcount.models.switch import base_function, register, switched
+from headcount.wiring.seam import Attended, Turns, shown
+
+if TYPE_CHECKING:
+    pass
+
+
+# --- Attention under a rule ---------------------------------------------------------------------
+
+_NAME = "headcount-relevance"
+
+#: The open blocks, by the id of each attention module.
+_OPEN: dict[int, tuple[Tracing, Turns]] = {}
+
+
+@contextmanager
+def attended_by(subject: Subject, tracing: Tracing) -> Iterator[None]:
+    """Within the block every attention of the model is a step of the tracing."""
+    turns = Turns(subject.model, subject.anatomy)
+    modules = [subject.model.get_submodule(site.module) for site in subject.anatomy.sites]
+    register(_NAME, attend, mask_like="eager")
+    with turns.counted(subject.model), switched(subject.model, lambda _: _NAME):
+        try:
+            _OPEN.update({id(module): (tracing, turns) for module in modules})
+            yield
+        finally:
+            for module in modules:
+                _OPEN.pop(id(module), None)
+
+
+def attend(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **kwargs: Any
+) -> tuple[Tensor, Tensor]:
+    """Attention as the family's eager function has it; a step where a forward is traced."""
+    bare = [tensor.detach() for tensor in (query, key, value)]
+    output, weights = base_function(module, "eager")(module, *bare, attention_mask, **kwargs)
+    tracing, turns = _OPEN[id(module)]
+    site, tracer = turns.next(module), tracing.tracer
+    if tracer is None or not carries([query, key, value]):
+        return output, weights
+    _check(module, kwargs, tracing)
+    scale = kwargs.get("scaling")
+    scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    call = Attending(bare[0], bare[1], bare[2], weights, output.transpose(1, 2), scale)
+    tracer.close_fans()
+    counter = tracer.ledger.heads[site] = tracer.ledger.counter(output, site.heads)
+    carried = [t for t in (query, key, value) if carries(t)]
+    heads = step(output, [*carried, counter], _share(tracer, call, (query, key, value)))
+    return shown(module, Attended(heads, weights, attention_mask, value)), weights
+
+
+def _share(tracer: Tracer, call: Attending, inputs: Sequence[Tensor]) -> Any:
+    wanted = [carries(tensor) for tensor in inputs]
+
+    def share(told: Tensor) -> Sequence[Tensor | None]:
+        parts = tracer.rule.attention(call, told.transpose(1, 2))
+        found = [part for part, carried in zip(parts, wanted, strict=True) if carried]
+        return *found, told.sum(dim=(1, 3), dtype=torch.promote_types(told.dtype, torch.float32))
+
+    return share
+
+
+def _check(module: nn.Module, kwargs: dict[str, Any], tracing: Tracing) -> None:
+    """A softcap bends the scores, which only rules that leave them alone can pass over."""
+    if kwargs.get("softcap") is not None and tracing.rule.name != "default":
+        raise UnsupportedModel(
+            f"{type(module).__name__} caps its attention scores, which the relevance rule "
+            f"'{tracing.rule.name}' does not cover; use the rule 'default'."
+        )
+
+
+# --- The layers of a model as cuts --------------------------------------------------------------
+
+_LAYER = re.compile(r"(.*?\.\d+|\d+)(\.|$)")
+
+
+def layer_of(module: str) -> str:
+    """The path of the layer around an attention module.
+
+    >>> layer_of("encoder.block.0.layer.1.EncDecAttention")
+    'encoder.block.0'
+    """
+    found = _LAYER.match(module)
+    return found[1] if found is not None else module
+
+
+class Entrances:
+    """Stands at every layer's entrance during forwards, with the ledger of the present one."""
+
+    def __init__(self, model: nn.Module, anatomy: Anatomy) -> None:
+        self._sites: dict[str, list[Site]] = {}
+        for site in sorted(anatomy.sites, key=lambda site: (site.call, site.layer)):
+            if site.stack != "cross":
+                self._sites.setdefault(layer_of(site.module), []).append(site)
+        self._modules = {path: model.get_submodule(path) for path in self._sites}
+        self._calls: Counter[str] = Counter()
+        self.ledger: Ledger | None = None
+
+    def begin(self, ledger: Ledger | None) -> None:
+        """Start a forward with its ledger, or end one."""
+        self.ledger = ledger
+        self._calls.clear()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Hang a hook before every layer, for this block."""
+        with ExitStack() as stack:
+            for path, module in self._modules.items():
+                handle = module.register_forward_pre_hook(self._hook(path), with_kwargs=True)
+                stack.callback(handle.remove)
+            yield
+
+    def _hook(self, path: str) -> Any:
+        def enter(module: nn.Module, args: Any, kwargs: Any) -> Any:
+            if self.ledger is None:
+                return None
+            site = self._sites[path][self._calls[path] % len(self._sites[path])]
+            self._calls[path] += 1
+            return _entered(self.ledger, site, module, args, kwargs)
+
+        return enter
+
+
+def _entered(
+    ledger: Ledger, site: Site, module: nn.Module, args: Any, kwargs: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The layer's arguments, with a counter on each that carries relevance."""
+    hidden = args[0] if args else kwargs.get("hidden_states")
+    if not isinstance(hidden, Tensor) or not hidden.is_floating_point():
+        raise UnsupportedModel(
+            f"{type(module).__name__} does not take its hidden state first, so relevance has no "
+            "place to end; use another score, e.g. gradient."
+        )
+    if not hidden.requires_grad:  # the first layer of its stack
+        hidden = hidden.detach().requires_grad_()
+    hidden, through = ledger.metered(hidden)
+    cut = Cut(site.stack, site.layer, through, [])
+    rest = [_beside(cut, ledger, value) for value in args[1:]]
+    named = {
+        name: _beside(cut, ledger, value)
+        for name, value in kwargs.items()
+        if args or name != "hidden_states"
+    }
+    ledger.enter(cut, hidden)
+    return ((hidden, *rest), named) if args else ((), {"hidden_states": hidden, **named})
+
+
+def _beside(cut: Cut, ledger: Ledger, value: Any) -> Any:
+    if not isinstance(value, Tensor) or not carries(value):
+        return value
+    metered, counter = ledger.metered(value)
+    cut.beside.append(counter)
+    return metered
+
+
+# --- The layer that scores words, read at single places -----------------------------------------
+
+
+class Words:
+    """What entered the layer that scores words, in the last forward."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.layer: nn.Module = _output_layer(subject)
+        self._shift: Tensor | None = getattr(subject.inner, "final_logits_bias", None)
+        self._name = subject.name
+        self._hidden: Tensor | None = None
+
+    def catch(self, _: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Keep what enters, and let the layer run on a copy that carries nothing."""
+        if carries(args[0]):
+            self._hidden = args[0]
+        return (args[0].detach(), *args[1:])
+
+    def logits_at(self, places: Tensor, words: Tensor, rule: Rule, ledger: Ledger) -> Tensor:
+        """The logits of given words at given places, `[row, place]` each, as a step."""
+        if self._hidden is None:
+            raise UnsupportedModel(
+                f"The words of {self._name} are not scored by its output embeddings, so relevance "
+                "has no place to start; use another score, e.g. gradient."
+            )
+        rows = torch.arange(len(places), device=places.device)[:, None]
+        x, row, bias = self._hidden[rows, places], self._weights(words), self._bias(words)
+        self._hidden = None
+        inputs = x.detach()
+        value = (inputs * row).sum(dim=-1)
+        value = value if bias is None else value + bias
+
+        def share(told: Tensor) -> Sequence[Tensor | None]:
+            found, kept = rule.pick(inputs, row, bias, value, told)
+            return found, None if kept is None else ledger.by_row(kept)
+
+        return step(value, [x, ledger.biases[-1]], share)
+
+    def _weights(self, words: Tensor) -> Tensor:
+        weight: Any = self.layer.weight
+        return weight.detach()[words]
+
+    def _bias(self, words: Tensor) -> Tensor | None:
+        own: Any = getattr(self.layer, "bias", None)
+        parts = [part.detach().flatten()[words] for part in (own, self._shift) if part is not None]
+        return sum(parts[1:], parts[0]) if parts else None
+
+
+@contextmanager
+def words_read(subject: Subject) -> Iterator[Words]:
+    """Within the block, forwards leave what entered the layer that scores words."""
+    words = Words(subject)
+    handle = words.layer.register_forward_pre_hook(words.catch)
+    try:
+        yield words
+    finally:
+        handle.remove()
+
+
+def _output_layer(subject: Subject) -> nn.Module:
+    layer = subject.inner.get_output_embeddings()
+    if not isinstance(layer, nn.Linear):
+        raise UnsupportedModel(
+            f"{subject.name} ({type(subject.inner).__name__}) has no linear layer that scores "
+            "words, so there is no top-1 logit to explain; give a task that it has a head for."
+        )
+    return layer
+
+
+# --- How much relevance was kept ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Relevance at every cut, in the order of the forward.
+
+    `sent` is `[start, row]`, the total of the start; `through` and `biases` are
+    `[start, row, cut]`: what came through the cut, and what biases above it kept.
+    """
+
+    places: list[tuple[str, int]]
+    sent: Tensor
+    through: Tensor
+    biases: Tensor
+
+
+def flow_of(ledger: Ledger, found: list[Tensor], sent: Tensor) -> Flow:
+    """Read the counters of cuts and biases, in the order in which the ledger has them."""
+    counts = iter(found)
+    through, beside = [], []
+    for cut in ledger.cuts:
+        through.append(next(counts))
+        beside.append(sum((next(counts) for _ in cut.beside), torch.zeros_like(through[-1])))
+    biases = list(counts)
+    return Flow(
+        [(cut.stack, cut.layer) for cut in ledger.cuts],
+        sent,
+        torch.stack(_crossing(ledger, through, beside), dim=-1),
+        torch.stack(_later(biases), dim=-1),
+    )
+
+
+def _crossing(ledger: Ledger, through: list[Tensor], beside: list[Tensor]) -> list[Tensor]:
+    """All relevance through each cut."""
+    decoders = [place for place, cut in enumerate(ledger.cuts) if cut.stack == "dec"]
+    both = decoders and len(decoders) < len(ledger.cuts)
+    rest = through[decoders[0]] if both else torch.zeros_like(through[0])
+    later = _later(beside)
+    return [
+        through[place] + (later[place] if cut.stack == "dec" else rest)
+        for place, cut in enumerate(ledger.cuts)
+    ]
+
+
+def _later(counts: list[Tensor]) -> list[Tensor]:
+    """Sums of each entry and all that follow it."""
+    sums = [torch.zeros_like(counts[0])]
+    for count in reversed(counts):
+        sums.append(sums[-1] + count)
+    return sums[:0:-1]
+
+
+# --- From one output of a model back to its heads -----------------------------------------------
+
+T = TypeVar("T")
+
+# So many numbers of a hidden state, over all starts of one backward; layers inside are wider.
+_ROOM = 1 << 22
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """What came back from one or more starts; rows are those of the forward.
+
+    `heads` is `[start, row, head]`, in the order of the subject's heads; `flow` says what
+    reached each layer's entrance.
+    """
+
+    heads: Tensor
+    flow: Flow
+
+
+@contextmanager
+def traced(subject: Subject, rule: Rule) -> Iterator[Tracing]:
+    """Within the block forwards can be traced; the model is exactly as before on any exit."""
+    _check_route(subject)
+    tracing = Tracing(subject, rule)
+    with ExitStack() as stack:
+        stack.enter_context(alone(subject.model))
+        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(_frozen(subject.model))
+        stack.enter_context(met(subject.model, rule))
+        stack.enter_context(tracing.entrances.watched())
+        stack.enter_context(attended_by(subject, tracing))
+        yield tracing
+
+
+class Tracing:
+    """An open block of `traced`."""
+
+    def __init__(self, subject: Subject, rule: Rule) -> None:
+        self.subject = subject
+        self.rule = rule
+        self.entrances = Entrances(subject.model, subject.anatomy)
+        self.tracer: Tracer | None = None
+
+    def forward(self, run: Callable[[], T], rows: int) -> tuple[T, Ledger]:
+        """Run something that calls the model once on so many rows, and remember how."""
+        ledger = Ledger(rows)
+        self.entrances.begin(ledger)
+        self.tracer = Tracer(self.rule, ledger, self.subject.name)
+        try:
+            with torch.inference_mode(False), torch.enable_grad(), self.tracer:
+                return run(), ledger
+        finally:
+            self.tracer = None
+            self.entrances.begin(None)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The counters of the forward under way."""
+        assert self.tracer is not None  # asked for within `forward` only
+        return self.tracer.ledger
+
+    def back(self, output: Tensor, starts: Tensor, ledger: Ledger) -> Relevance:
+        """Send each of the starts `[start, *output]` back to the heads.
+
+        Where the rule settles totals, what counts of a start is its absolute value.
+        """
+        starts = starts.abs() if self.rule.settles else starts
+        counters = [*ledger.heads.values(), *_flow_counters(ledger)]
+        found = _gradients(output, counters, starts, _ROOM // max(1, ledger.size) or 1)
+        heads = dict(zip(ledger.heads, found, strict=False))
+        by_site = [heads[site] for site in self.subject.anatomy.sites]
+        flow = flow_of(ledger, found[len(heads) :], starts.flatten(2).sum(dim=2))
+        return Relevance(torch.cat(by_site, dim=-1), flow)
+
+
+def _gradients(output: Tensor, inputs: list[Tensor], starts: Tensor, at_once: int) -> list[Tensor]:
+    """What arrives at each input from each start, `[start, *input]`."""
+    found: list[list[Tensor]] = []
+    for first in range(0, len(starts), at_once):
+        some = starts[first : first + at_once]
+        last = first + at_once >= len(starts)
+        found.append(_batched(output, inputs, some, keep=not last))
+    return [torch.cat(parts) for parts in zip(*found, strict=True)]
+
+
+def _batched(output: Tensor, inputs: list[Tensor], starts: Tensor, keep: bool) -> list[Tensor]:
+    def back(start: Tensor) -> tuple[Tensor, ...]:
+        return torch.autograd.grad(
+            output, inputs, start, retain_graph=keep, allow_unused=True, materialize_grads=True
+        )
+
+    if len(starts) == 1:  # spares the vectorised backward, whose bookkeeping costs
+        return [gradient[None] for gradient in back(starts[0])]
+    return list(torch.func.vmap(back)(starts))
+
+
+def _flow_counters(ledger: Ledger) -> list[Tensor]:
+    cuts = [counter for cut in ledger.cuts for counter in (cut.through, *cut.beside)]
+    return [*cuts, *ledger.biases]
+
+
+@contextmanager
+def _frozen(model: nn.Module) -> Iterator[None]:
+    """Within the block no weight asks for a gradient, so that whatever does carries relevance."""
+    asking = [weight for weight in model.parameters() if weight.requires_grad]
+    try:
+        for weight in asking:
+            weight.requires_grad_(False)
+        yield
+    finally:
+        for weight in asking:
+            weight.requires_grad_(True)
+
+
+def _check_route(subject: Subject) -> None:
+    if any(site.route != "interface" for site in subject.anatomy.sites):
+        raise UnsupportedModel(
+            f"{subject.name} ({type(subject.inner).__name__}) does not speak transformers' "
+            "attention interface, and relevance needs it; use another score, e.g. gradient."
+        )

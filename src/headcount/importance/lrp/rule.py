@@ -1,0 +1,349 @@
+"""How relevance goes through a network: what every rule must answer, one method a kind of step.
+
+Every tensor has the example as its first axis. A step returns the relevance of its inputs; where
+a bias keeps a share, that comes second, in the shape of the output.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from headcount.models.site import Site
+
+# --- Small things that every rule needs ---------------------------------------------------------
+
+#: So small that no activation of a trained model is near it.
+TINY = 1e-9
+
+
+def over(relevance: Tensor, total: Tensor, eps: float = TINY) -> Tensor:
+    """Relevance divided by a sum that may be zero: `eps` of the sum's own sign is added.
+
+    >>> over(torch.tensor([1.0, 1.0]), torch.tensor([0.5, -0.25]))
+    tensor([ 2., -4.])
+    """
+    return relevance / (total + torch.copysign(total.new_tensor(eps), total))
+
+
+def per_example(tensor: Tensor) -> Tensor:
+    """Summed over all axes but the first, which is kept so that it still broadcasts.
+
+    >>> per_example(torch.ones(2, 3, 4)).shape
+    torch.Size([2, 1, 1])
+    """
+    return tensor.sum(dim=tuple(range(1, tensor.dim())), keepdim=True)
+
+
+def summed_to(tensor: Tensor, shape: torch.Size) -> Tensor:
+    """Summed over the axes along which something of this shape was repeated.
+
+    >>> summed_to(torch.ones(2, 3), torch.Size([1])).tolist()
+    [6.0]
+    """
+    extra = tensor.dim() - len(shape)
+    stretched = [
+        extra + axis for axis, size in enumerate(shape) if size == 1 != tensor.shape[extra + axis]
+    ]
+    axes = [*range(extra), *stretched]
+    return tensor.sum(dim=axes, keepdim=True).reshape(shape) if axes else tensor
+
+
+def repeated(tensor: Tensor, heads: int) -> Tensor:
+    """Keys or values `[..., key head, key, dim]` once for every query head that reads them."""
+    return tensor.repeat_interleave(heads // tensor.shape[-3], dim=-3)
+
+
+def grouped(tensor: Tensor, heads: int) -> Tensor:
+    """The reverse for relevance: summed over the query heads that read the same key head."""
+    apart = tensor.reshape(*tensor.shape[:-3], heads, -1, *tensor.shape[-2:])
+    return apart.sum(dim=-3)
+
+
+# --- The default rules --------------------------------------------------------------------------
+
+
+def epsilon_dense(
+    x: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor, output: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Relevance of the inputs of y = x W + b, and what the bias keeps, `[..., out]`.
+
+    R_i = x_i sum_j W_ij R_j / y_j; `weight` is `[in, out]`.
+
+    >>> import torch
+    >>> x, ones = torch.tensor([1.0, 3.0]), torch.ones(2, 1)
+    >>> epsilon_dense(x, ones, torch.tensor([4.0]), torch.tensor([8.0]))
+    (tensor([1., 3.]), tensor([4.]))
+    """
+    if output is None:
+        output = x @ weight if bias is None else x @ weight + bias
+    share = over(relevance, output)
+    return x * (share @ weight.mT), None if bias is None else share * bias
+
+
+def epsilon_add(a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+    """Relevance of the two sides of a sum, in proportion."""
+    share = over(relevance, a + b)
+    return a * share, b * share
+
+
+def epsilon_product(relevance: Tensor) -> tuple[Tensor, Tensor]:
+    """Relevance of the two sides of a product: half each (gradient times input, shared)."""
+    half = relevance / 2
+    return half, half
+
+
+def epsilon_layer_norm(
+    x: Tensor,
+    gain: Tensor | None,
+    bias: Tensor | None,
+    relevance: Tensor,
+    *,
+    norm_eps: float,
+    output: Tensor,
+) -> tuple[Tensor, Tensor | None]:
+    """Relevance through a layer norm whose width is constant, and what the bias keeps.
+
+    y = (x - mean x) gain / width + bias is then a dense layer. Through a root-mean-square norm
+    the same thought gives R_x = R_y.
+    """
+    width = (x.var(dim=-1, keepdim=True, correction=0) + norm_eps).sqrt()
+    share = over(relevance, output)
+    slope = share / width if gain is None else share * (gain / width)
+    inputs = x * (slope - slope.mean(dim=-1, keepdim=True))
+    return inputs, None if bias is None else share * bias
+
+
+def epsilon_attention(
+    value: Tensor, weights: Tensor, relevance: Tensor, output: Tensor | None = None
+) -> Tensor:
+    """Relevance of the values `[..., key head, key, dim]` under constant attention weights."""
+    heads = weights.shape[-3]
+    v = repeated(value, heads)
+    share = over(relevance, weights @ v if output is None else output)
+    return grouped(v * (weights.mT @ share), value.shape[-3])
+
+
+# --- How relevance goes through a network -------------------------------------------------------
+
+WithBias = tuple[Tensor, Tensor | None]
+
+
+@dataclass(frozen=True)
+class Attending:
+    """One call of softmax(q k) v, `[row, head, token, dim]`; keys and values as the module has."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    #: `[row, head, query, key]`, masks and biases included.
+    weights: Tensor
+    output: Tensor
+    scale: float
+
+
+class Rule(ABC):
+    """One way to share relevance; activations always pass it on.
+
+    What is not abstract here is what most rules do: constants get nothing, norms pass relevance
+    on, both sides of a product get half.
+    """
+
+    name: ClassVar[str]
+    #: Whether relevance is made positive (or of kept |R|) and scaled to its total at every step.
+    settles: ClassVar[bool] = False
+    #: What of a start's relevance the rule promises to find again at every cut.
+    promise: ClassVar[str]
+
+    @abstractmethod
+    def dense(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor
+    ) -> WithBias:
+        """Through y = x W + b, `weight` `[in, out]`."""
+
+    @abstractmethod
+    def pick(
+        self, x: Tensor, row: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor
+    ) -> WithBias:
+        """Through one output of a dense layer at each place: y = sum(x * row) + b."""
+
+    @abstractmethod
+    def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        """Through a + b."""
+
+    @abstractmethod
+    def pool(self, x: Tensor, axes: Sequence[int], relevance: Tensor) -> Tensor:
+        """Through the sum over some axes, kept as axes of one."""
+
+    @abstractmethod
+    def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
+        """Through softmax(q k) v, to q, k and v."""
+
+    def shift(self, x: Tensor, constant: Tensor | float, relevance: Tensor) -> WithBias:
+        """Through x + constant, which is no neuron."""
+        return relevance, None
+
+    def product(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        """Through a * b."""
+        return epsilon_product(relevance)
+
+    def layer_norm(
+        self,
+        x: Tensor,
+        gain: Tensor,
+        bias: Tensor | None,
+        norm_eps: float,
+        output: Tensor,
+        relevance: Tensor,
+    ) -> WithBias:
+        """Through a layer norm over the last axis."""
+        return relevance, None
+
+    def rms_norm(self, x: Tensor, gain: Tensor, relevance: Tensor) -> Tensor:
+        """Through a root-mean-square norm over the last axis."""
+        return relevance
+
+    def settle(self, flow: Tensor, total: Tensor) -> Tensor:
+        """What dense layers sent to one input together, made relevance of this total `[row]`."""
+        return flow
+
+
+# --- A product of one matrix a row with a vector a row, or with many at once --------------------
+
+
+def contracted(matrices: Tensor, vectors: Tensor) -> Tensor:
+    """`[row, in, out]` times `[row, out]` is `[row, in]`.
+
+    Under `vmap` over many vectors the matrices, which are large, are read once and not copied.
+
+    >>> contracted(torch.ones(2, 1, 3), torch.ones(2, 3))
+    tensor([[3.],
+            [3.]])
+    """
+    made: Tensor = _Contraction.apply(matrices, vectors)
+    return made
+
+
+class _Contraction(torch.autograd.Function):
+    @staticmethod
+    def forward(matrices: Tensor, vectors: Tensor) -> Tensor:
+        return (matrices @ vectors[..., None]).squeeze(-1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Relevance is never differentiated again."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, matrices: Tensor, vectors: Tensor) -> tuple[Tensor, int]:
+        if in_dims[0] is not None:
+            raise NotImplementedError("the matrices of a contraction are shared by all starts")
+        columns = vectors.movedim(in_dims[1], -1)  # [row, out, start]
+        return matrices @ columns, 2
+
+
+# --- A step of the network with a rule of its own -----------------------------------------------
+
+#: Relevance of a step's output to the relevance of each of its inputs, in their order.
+Share = Callable[[Tensor], Sequence[Tensor | None]]
+
+
+def step(value: Tensor, inputs: Sequence[Tensor], share: Share) -> Tensor:
+    """The value, as the output of a step with these inputs.
+
+    >>> x = torch.tensor([1.0, 3.0], requires_grad=True)
+    >>> y = step(x.detach() ** 2, [x], lambda relevance: [relevance / 2])
+    >>> y.backward(torch.tensor([1.0, 1.0]))
+    >>> x.grad
+    tensor([0.5000, 0.5000])
+    """
+    made: Tensor = _Step.apply(share, value.detach(), *inputs)
+    return made
+
+
+def fan(x: Tensor, rows: int, settle: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """The tensor for several steps that are settled as one, and a place for their totals `[row]`.
+
+    What the steps send back is added up, and so is what they put into the place; then
+    `settle(flow, total)` makes relevance of it.
+    """
+    made: tuple[Tensor, Tensor] = _Fan.apply(x, rows, settle)
+    return made
+
+
+class _Step(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, share: Share, value: Tensor, *inputs: Tensor) -> Tensor:
+        ctx.share = share
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> Any:
+        return None, None, *ctx.share(relevance)
+
+
+class _Fan(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, rows: int, settle: Any) -> tuple[Tensor, Tensor]:
+        ctx.settle = settle
+        return x.view_as(x), x.new_zeros(rows)
+
+    @staticmethod
+    def backward(ctx: Any, flow: Tensor, total: Tensor) -> Any:
+        return ctx.settle(flow, total), None, None
+
+
+# --- Where relevance is counted during one pass -------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The entrance of one layer: a place where everything below can be counted.
+
+    `through` counts the relevance of the hidden state, `beside` that of other inputs on the
+    same level (an encoder's output that enters a decoder's layer).
+    """
+
+    stack: str
+    layer: int
+    through: Tensor
+    beside: list[Tensor]
+
+
+@dataclass
+class Ledger:
+    """The counters of one forward of so many rows."""
+
+    rows: int
+    heads: dict[Site, Tensor] = field(default_factory=dict)
+    cuts: list[Cut] = field(default_factory=list)
+    #: What biases kept between one layer's entrance and the next, `[row]`.
+    biases: list[Tensor] = field(default_factory=list)
+    #: How many numbers the largest hidden state holds.
+    size: int = 0
+
+    def counter(self, like: Tensor, *more: int) -> Tensor:
+        """A fresh counter `[row, ...]` beside a tensor."""
+        kind = torch.promote_types(like.dtype, torch.float32)
+        return torch.zeros(self.rows, *more, dtype=kind, device=like.device, requires_grad=True)
+
+    def metered(self, tensor: Tensor) -> tuple[Tensor, Tensor]:
+        """The tensor, and a counter of the relevance that comes back through it."""
+        counter = self.counter(tensor)
+        return step(tensor, [tensor, counter], lambda told: (told, self.by_row(told))), counter
+
+    def enter(self, cut: Cut, like: Tensor) -> None:
+        """Begin a layer: what biases keep from here on is counted apart."""
+        self.cuts.append(cut)
+        self.size = max(self.size, like.numel())
+        self.biases.append(self.counter(like))
+
+    def by_row(self, relevance: Tensor) -> Tensor:
+        """Summed over everything but the rows, which may have been flattened with the tokens."""
+        return relevance.reshape(self.rows, -1).sum(
+            dim=1, dtype=torch.promote_types(relevance.dtype, torch.float32)
+        )

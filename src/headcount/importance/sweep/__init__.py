@@ -1,0 +1,31 @@
+"""Sweeps: one task evaluated with many sets of heads ablated, fast, journaled, tested.
+
+>>> from headcount.records.heads import Head
+>>> from headcount.importance.sweep.interventions import Intervention
+>>> Intervention([Head("enc", 0, 3)], "uniform").name
+'enc.0.3 uniform'
+"""
+
+from headcount.importance.sweep.interventions import (
+    MODES,
+    Intervention,
+    Mode,
+    others,
+    sets,
+    single_heads,
+    whole_layers,
+)
+from headcount.importance.sweep.sweep import Sweep, SweepInterrupted, sweep
+
+__all__ = [
+    "MODES",
+    "Intervention",
+    "Mode",
+    "Sweep",
+    "SweepInterrupted",
+    "others",
+    "sets",
+    "single_heads",
+    "sweep",
+    "whole_layers",
+]

@@ -1,0 +1,490 @@
+"""The sweep: a task under many interventions, batch by batch, each finished unit on the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+
+from headcount.errors import InputError, UsageError
+from headcount.importance.sweep.interventions import Intervention, Mode, check_interventions
+from headcount.importance.sweep.ways import Group, LongWay, ShortWay, choose_way, prepared
+from headcount.models.guards import at_rest
+from headcount.models.subject import Subject, enough_memory
+from headcount.records.journal import Journal, Ledger
+from headcount.records.progress import Progress
+from headcount.records.provenance import hash_strings
+from headcount.stats.sample import Floats
+from headcount.tasks.comparison import Comparison, compare
+from headcount.tasks.custom import Custom
+from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling
+from headcount.tasks.task import LOSS, MEAN_LOSS, Marks, Outcome, Sheet, Task
+from headcount.tasks.translation import Translation
+from headcount.text.batch import Batch
+from headcount.text.encode import Encoded
+from headcount.wiring.ablation import Instead
+
+# --- The examples of a sweep: encoded once, run many times --------------------------------------
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A task's batches with their labels, and what a reader should know of them."""
+
+    batches: list[Batch]
+    notes: list[str]
+
+    @property
+    def order(self) -> list[int]:
+        """In which order batches are run: mixed, always alike.
+
+        Tasks put the longest examples first; mixed, what is done when a sweep is broken off is a
+        fair sample, and the time left can be told.
+        """
+        numbers = list(range(len(self.batches)))
+        random.Random(0).shuffle(numbers)
+        return numbers
+
+
+def encoded(task: Task, subject: Subject, batch_size: int) -> Examples:
+    """Encode all examples; those in which no token is found are told before anything runs."""
+    if not len(task):
+        raise InputError(f"The task {task.name} has no examples; give one or more.")
+    task.check(subject)
+    source = task.encode(subject, batch_size)
+    batches = [task.dress(batch, subject) for batch in source]
+    seen = {number for batch in batches for number in batch.index}
+    for number in range(len(task)):
+        if number not in seen:
+            raise task.no_token(number, subject)
+    notes = source.report.sentences_in_words() if isinstance(source, Encoded) else []
+    return Examples(batches, notes)
+
+
+# --- From units to outcomes ---------------------------------------------------------------------
+
+
+def done_examples(batches: Sequence[Batch], finished: Sequence[int]) -> list[int]:
+    """The examples of which every window is in a finished batch."""
+    wanted = Counter(number for batch in batches for number in batch.index)
+    found = Counter(number for place in finished for number in batches[place].index)
+    return sorted(number for number in wanted if found[number] == wanted[number])
+
+
+def outcome_of(
+    task: Task,
+    subject: Subject,
+    batches: Sequence[Batch],
+    counted: Mapping[int, Floats],
+    numbers: Sequence[int],
+    notes: Sequence[str],
+) -> Outcome:
+    """The outcome on some examples, from what was counted in each batch, `[row, column]`.
+
+    `task` is the task on those examples.
+    """
+    place = {number: place for place, number in enumerate(numbers)}
+    sheet = Sheet(len(numbers))
+    for number in sorted(counted):
+        rows = [row for row, one in enumerate(batches[number].index) if one in place]
+        index = [place[batches[number].index[row]] for row in rows]
+        if rows:
+            sheet.add(index, Marks(counted[number][rows], []))
+    return task.outcome(sheet, subject, notes)
+
+
+# --- What a sweep found -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep:
+    """The outcomes of a sweep, all on the same examples."""
+
+    #: What was measured, on the examples that were done.
+    task: Task
+    interventions: tuple[Intervention, ...]
+    baseline: Outcome
+    #: One for each intervention, in their order.
+    outcomes: tuple[Outcome, ...]
+    #: How many examples the task has; more than were done where the sweep was broken off.
+    examples: int
+    #: Whether only what changes was run again, or everything.
+    fast: bool
+    #: What a reader should know, e.g. why the long way was taken.
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def __repr__(self) -> str:
+        return (
+            f"Sweep({len(self)} interventions, {self.baseline.name} over {len(self.baseline):,} "
+            f"of {self.examples:,} examples)"
+        )
+
+    @property
+    def complete(self) -> bool:
+        """Whether all examples were done."""
+        return len(self.baseline) == self.examples
+
+    def outcome(self, name: str) -> Outcome:
+        """The outcome of an intervention by its name."""
+        names = [one.name for one in self.interventions]
+        return self.outcomes[names.index(name)]
+
+    def losses(self, **options: Any) -> Comparison:
+        """What each intervention costs, tested against the model as it is and corrected together.
+
+        Higher is worse whatever the metric is: more loss, less accuracy. See `tasks.compare`.
+        """
+        found = compare(self.outcomes, self.baseline, **options)
+        if not self.baseline.higher_is_better:
+            return found
+        return found._replace(value=-found.value, low=-found.high, high=-found.low)
+
+    def costs(self) -> list[float]:
+        """The same differences without any test."""
+        sign = -1 if self.baseline.higher_is_better else 1
+        return [sign * (one.value - self.baseline.value) for one in self.outcomes]
+
+    def some(self, places: Sequence[int]) -> Sweep:
+        """Some of the interventions, by their places."""
+        return replace(
+            self,
+            interventions=tuple(self.interventions[place] for place in places),
+            outcomes=tuple(self.outcomes[place] for place in places),
+        )
+
+    def part(self, numbers: Sequence[int]) -> Sweep:
+        """The same on some of its examples: choose by one half, judge by the other."""
+        task = self.task.part(numbers)
+
+        def cut(outcome: Outcome) -> Outcome:
+            about = {**outcome.provenance, "task": task.describe()}
+            return replace(outcome, statistics=outcome.statistics[list(numbers)], provenance=about)
+
+        return replace(
+            self,
+            task=task,
+            baseline=cut(self.baseline),
+            outcomes=tuple(map(cut, self.outcomes)),
+            examples=len(numbers),
+        )
+
+
+# --- How long a sweep will take, said before it begins ------------------------------------------
+
+
+def forecast(seconds: float, examples: int, total: int, interventions: int) -> str:
+    """One sentence, from the time that some of the examples took.
+
+    >>> forecast(6.0, examples=16, total=500, interventions=144)
+    '145 evaluations of 500 examples, about 7 h 33 min.'
+    """
+    whole = seconds / examples * total * (interventions + 1)
+    return f"{interventions + 1} evaluations of {total:,} examples, about {in_words(whole)}."
+
+
+def in_words(seconds: float) -> str:
+    """A duration as people say it.
+
+    >>> in_words(7.2), in_words(200), in_words(90000)
+    ('7 s', '3 min', '25 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest and hours < 24 else f"{hours} h"
+
+
+# --- Ctrl-C in the middle of a sweep: what was measured so far goes along -----------------------
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """The user broke a sweep off; `sweep` holds every intervention on the examples done so far."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__()
+        self.sweep = sweep
+
+
+# --- A sweep at work: what is not in the ledger yet is run, batch by batch ----------------------
+
+WHOLE = "whole"
+
+
+@dataclass
+class Job:
+    """Everything a sweep needs, and what it has counted: by name and batch, `[row, column]`."""
+
+    subject: Subject
+    task: Task
+    interventions: Sequence[Intervention]
+    examples: Examples
+    way: LongWay
+    ledger: Ledger
+    instead: Mapping[Mode, Callable[[int], Instead]]
+    notes: list[str]
+    _counted: dict[str, dict[int, Floats]] = field(default_factory=dict)
+    _finished: list[int] = field(default_factory=list)
+    _done: int = 0
+    _progress: Progress | None = None
+    _announce: Callable[[str], None] | None = None
+
+    def run(
+        self, progress: Progress | None = None, announce: Callable[[str], None] | None = None
+    ) -> Sweep:
+        """All batches; after Ctrl-C what there is goes along with `SweepInterrupted`."""
+        self._progress, self._announce = progress, announce
+        try:
+            for number in self.examples.order:
+                self._batch(number)
+                self._finished.append(number)
+        except KeyboardInterrupt:
+            if not done_examples(self.examples.batches, self._finished):
+                raise
+            raise SweepInterrupted(self.result()) from None
+        return self.result()
+
+    def result(self) -> Sweep:
+        """What was found on all examples that are done."""
+        batches = self.examples.batches
+        numbers = done_examples(batches, self._finished)
+        task = self.task if len(numbers) == len(self.task) else self.task.part(numbers)
+
+        def outcome(name: str, notes: Sequence[str] = ()) -> Outcome:
+            counted = {number: self._counted[name][number] for number in self._finished}
+            return outcome_of(task, self.subject, batches, counted, numbers, notes)
+
+        return Sweep(
+            task=task,
+            interventions=tuple(self.interventions),
+            baseline=outcome(WHOLE, self.examples.notes),
+            outcomes=tuple(outcome(one.name) for one in self.interventions),
+            examples=len(self.task),
+            fast=isinstance(self.way, ShortWay),
+            notes=(*self.examples.notes, *self.notes),
+        )
+
+    def _batch(self, number: int) -> None:
+        """Everything on one batch that is not there yet."""
+        batch, ledger = self.examples.batches[number], self.ledger
+        open_one = _Open(self, number)
+        whole = ledger.get(_unit(number, WHOLE), lambda: self._timed(open_one.whole, len(batch)))
+        self._count(WHOLE, number, whole[0])
+        for mode, members in self._by_mode().items():
+            for group in self.way.groups(members, batch):
+                run = partial(open_one.without, mode, group)
+                found = ledger.get(_unit(number, f"{mode} {group.name}"), run)
+                for one, counted in zip(group.members, found, strict=True):
+                    self._count(one.name, number, counted)
+        for one in self.interventions:
+            if not one.heads:
+                self._count(one.name, number, whole[0])
+
+    def _by_mode(self) -> dict[Mode, list[Intervention]]:
+        """Interventions that ablate anything, by their mode."""
+        by_mode: dict[Mode, list[Intervention]] = {}
+        for one in self.interventions:
+            if one.heads:
+                by_mode.setdefault(one.mode, []).append(one)
+        return by_mode
+
+    def _count(self, name: str, number: int, counted: Floats) -> None:
+        self._counted.setdefault(name, {})[number] = counted
+        if self._progress is not None:
+            self._done += len(self.examples.batches[number])
+            each = sum(map(len, self.examples.batches))
+            self._progress(self._done, each * (len(self.interventions) + 1))
+
+    def _timed(self, run: Callable[[], Floats], examples: int) -> Floats:
+        """The first whole run, on the clock where everything must be run as often."""
+        if self._announce is None or isinstance(self.way, ShortWay):
+            return run()
+        announce, self._announce = self._announce, None
+        begun = time.perf_counter()
+        counted = run()
+        seconds = time.perf_counter() - begun
+        announce(forecast(seconds, examples, len(self.task), len(self.interventions)))
+        return counted
+
+
+class _Open:
+    """A batch that is being worked on: what stands in for heads, and whose whole run is kept."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        self._job = job
+        self._number = number
+        self._batch = job.examples.batches[number]
+        self._instead: dict[Mode, Instead] = {}
+        self._kept: Mode | None = None
+
+    def whole(self) -> Floats:
+        """The model as it is, `[1, row, column]`; kept for the first mode."""
+        mode = next(iter(self._job.instead))
+        self._kept = mode
+        return self._job.way.whole(self._batch, self._of(mode))[None]
+
+    def without(self, mode: Mode, group: Group) -> Floats:
+        """The interventions of a group, `[intervention, row, column]`."""
+        if self._kept != mode:
+            self._job.way.prepare(self._batch, self._of(mode))
+            self._kept = mode
+        return self._job.way.without(group, self._batch, self._of(mode))
+
+    def _of(self, mode: Mode) -> Instead:
+        if mode not in self._instead:
+            self._instead[mode] = self._job.instead[mode](self._number)
+        return self._instead[mode]
+
+
+def _unit(number: int, what: str) -> str:
+    return f"batch {number} {what}"
+
+
+# --- What must be equal for the units of an old sweep to count in a new one ---------------------
+
+
+def fingerprint(
+    subject: Subject,
+    task: Task,
+    interventions: Sequence[Intervention],
+    batches: Sequence[Batch],
+    reference: Task | None,
+) -> dict[str, Any]:
+    """Model, data and interventions, by names that an error can use."""
+    about = task.describe()
+    heads = [f"{one.name}: {one.mode} {','.join(map(str, one.heads))}" for one in interventions]
+    return {
+        "weights": subject.weights_hash,
+        "device": subject.device.type,
+        "data": about.pop("hash"),
+        **{f"task {key}": value for key, value in about.items() if key != "data"},
+        "mode": ", ".join(dict.fromkeys(one.mode for one in interventions)),
+        "first intervention": interventions[0].name,
+        "interventions": f"{len(heads)} ({hash_strings(heads)})",
+        "reference": None if reference is None else reference.hash,
+        "tokens": _fingerprint_tokens(batches),
+    }
+
+
+def _fingerprint_tokens(batches: Sequence[Batch]) -> str:
+    """A hash of what the model is given: another tokenizer gives other tokens."""
+    digest = hashlib.sha256()
+    for batch in batches:
+        for name, tensor in sorted(batch.inputs.items()):
+            digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+# --- What a sweep measures: the task's loss, or the task's own metric ---------------------------
+
+#: "loss" is teacher-forced; "task" is the metric that the task has.
+Measured = Literal["loss", "task"]
+
+_OF_TOKENS = (Translation, LanguageModelling, MaskedLanguageModelling)
+
+
+def measured(task: Task, metric: Measured | None = None) -> Task:
+    """The task with the metric of a sweep: by default its loss, where it has one.
+
+    >>> from headcount.tasks import translation
+    >>> measured(translation([("Rain fell.", "Regen fiel.")]))
+    Translation('examples in hand', 1 examples, loss)
+    """
+    if metric not in (None, "loss", "task"):
+        raise UsageError(f"The metric of a sweep is 'loss' or 'task', not {metric!r}.")
+    if metric == "task" or task.metric.name == "loss":
+        return task
+    if isinstance(task, Custom):
+        return _custom(task, metric)
+    return replace(task, metric=LOSS if isinstance(task, _OF_TOKENS) else MEAN_LOSS)
+
+
+def _custom(task: Custom, metric: Measured | None) -> Task:
+    """A custom task's losses as its scores; without losses, the scores that it has."""
+    losses = task.losses
+    if losses is None:
+        if metric is None:
+            return task
+        raise UsageError(
+            "This custom task has no loss; give custom(..., loss=function), or measure its own "
+            "score with metric='task'."
+        )
+
+    def loss(subject: Subject, examples: list[Any]) -> Sequence[float]:
+        return [float(number) for number in losses(subject, examples)]
+
+    return replace(task, metric=MEAN_LOSS, score=loss)
+
+
+# --- The sweep ----------------------------------------------------------------------------------
+
+
+def sweep(
+    subject: Subject,
+    task: Task,
+    interventions: Sequence[Intervention],
+    *,
+    metric: Measured | None = None,
+    batch_size: int = 16,
+    reference: Task | None = None,
+    seed: int = 0,
+    journal: Journal | None = None,
+    name: str = "sweep",
+    fast: bool = True,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> Sweep:
+    """Evaluate a task under every intervention; nothing of the model is changed.
+
+    `metric` is "loss" (teacher-forced, the default where the task has a loss) or "task" for the
+    task's own. `batch_size` is the number of examples of one forward, all interventions that
+    share it together. `reference` are the texts for the mode mean (the task's own by default),
+    `seed` chooses donors for the mode resample.
+
+    With a `journal` every finished unit is on the disk at once, under `name`: the same call goes
+    on where the last one ended, another one is refused. Ctrl-C raises `SweepInterrupted` with
+    what was done. With `fast=False` every intervention is a whole run. `announce` is told how
+    long it will take, where everything must be run.
+    """
+    task = measured(task, metric)
+    check_interventions(interventions, subject.heads)
+    examples = encoded(task, subject, batch_size)
+    shortest = min(range(len(examples.batches)), key=lambda n: _tokens(examples.batches[n]))
+    with ExitStack() as stack:
+        stack.enter_context(enough_memory(subject))
+        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(torch.no_grad())
+        instead = {
+            mode: prepared(mode, subject, task, examples.batches, reference, seed)
+            for mode in dict.fromkeys(one.mode for one in interventions)
+        }
+        trial = examples.batches[shortest], next(iter(instead.values()))(shortest)
+        way, why = stack.enter_context(
+            choose_way(subject, task, *trial, rows=batch_size, fast=fast)
+        )
+        ledger = Ledger(journal, name)
+        if journal is not None:
+            settings = {"batch_size": batch_size, "seed": seed, "way": way.name}
+            about = fingerprint(subject, task, interventions, examples.batches, reference)
+            ledger.begin(settings | about)
+        job = Job(subject, task, interventions, examples, way, ledger, instead, why)
+        return job.run(progress, announce)
+
+
+def _tokens(batch: Batch) -> int:
+    """How long the rows of a batch are."""
+    return max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)

@@ -1,0 +1,360 @@
+"""Two ways to run a task with heads ablated: everything anew, or only what changes.
+
+Both work on one batch at a time and give what the metric counts, `[intervention, row, column]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount.errors import ModelError, UsageError
+from headcount.importance.sweep.interventions import Exchange, Intervention, Mode, picked, repeated
+from headcount.models.site import Site
+from headcount.models.subject import Subject
+from headcount.stats.sample import Floats
+from headcount.tasks.custom import Custom
+from headcount.tasks.task import Task
+from headcount.text.batch import Batch
+from headcount.wiring.ablation import (
+    Instead,
+    ablated,
+    check_uniform,
+    chosen_heads,
+    donors_of,
+    means_of,
+    uniform,
+    zero,
+)
+from headcount.wiring.shortcut import Course, EncoderOnce, NoShortcut, Shortcut, course_of
+
+# --- The short way is taken only where it gives what the long way gives -------------------------
+
+#: The largest difference, as a share of the largest answer.
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 5e-5}
+HALF = 3e-2
+
+
+def verify(
+    subject: Subject, task: Task, batch: Batch, course: Course, shortcut: Shortcut, instead: Instead
+) -> None:
+    """Raise `NoShortcut` unless both ways agree on two examples, at the ends of every stack.
+
+    Two ablations share a forward; what the whole run kept must stay untouched by it.
+    """
+    few = picked(batch, range(min(2, len(batch))))
+    whole = shortcut.whole(lambda: task.answer(subject, few), instead)
+    for site in _ends(course):
+        chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
+        span = subject.anatomy.spans[site]
+        chosen[0, span.start] = chosen[1, span.stop - 1] = True
+        both = shortcut.again(lambda: task.answer(subject, repeated(few, 2)), site, chosen)
+        for place, one in enumerate(chosen):
+            with ablated(subject, one, instead):
+                alone = task.answer(subject, few)
+            _compare(both.chunk(2)[place], alone, whole, site)
+    if not shortcut.intact:
+        raise NoShortcut("it changes in place what its layers gave")
+
+
+def _ends(course: Course) -> list[Site]:
+    """The first and the last site of each stack."""
+    stacks: dict[str, list[Site]] = {}
+    for site in course.passages:
+        stacks.setdefault(site.stack, []).append(site)
+    return [site for sites in stacks.values() for site in dict.fromkeys((sites[0], sites[-1]))]
+
+
+def _compare(short: Tensor, long: Tensor, whole: Tensor, site: Site) -> None:
+    gap = (short - long).abs().max()
+    room = TOLERANCE.get(long.dtype, HALF) * max(1.0, float(whole.abs().max()))
+    if not gap <= room:
+        raise NoShortcut(
+            f"at {site.stack}.{site.layer} the short way differs from the long one by {gap:.2g}"
+        )
+
+
+# --- Two ways to run a task with heads ablated --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Group:
+    """Interventions that are run on a batch in one go, and journaled together."""
+
+    name: str
+    members: tuple[Intervention, ...]
+    #: The first site that any of them touches, where that matters.
+    site: Site | None = None
+
+
+class LongWay:
+    """Every ablation is a whole run; small batches are shared by several."""
+
+    name = "long"
+
+    def __init__(self, subject: Subject, task: Task, rows: int) -> None:
+        self.subject = subject
+        self.task = task
+        #: How many examples a forward may have, all ablations together.
+        self._rows = rows
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """As many as fit into one run; a task of the caller's own runs the model itself."""
+        size = 1 if isinstance(self.task, Custom) else max(1, self._rows // len(batch))
+        return [
+            Group(interventions[start].name, tuple(interventions[start : start + size]))
+            for start in range(0, len(interventions), size)
+        ]
+
+    def whole(self, batch: Batch, instead: Instead) -> Floats:
+        """One plain evaluation."""
+        return marked(self.task, self.subject, batch, 1)[0]
+
+    def prepare(self, batch: Batch, instead: Instead) -> None:
+        """Nothing is needed for a run of its own."""
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Nothing hangs on the model between runs."""
+        yield
+
+    def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
+        """One evaluation of as many copies of the batch as there are ablations."""
+        chosen = _chosen(group.members, self.subject)
+        copies = repeated(batch, len(chosen))
+        by_row = chosen[0] if len(chosen) == 1 else _by_row(chosen, copies)
+        with ablated(self.subject, by_row, instead):
+            return marked(self.task, self.subject, copies, len(chosen), group.members)
+
+
+class ShortWay(LongWay):
+    """Only what comes after the first ablated head runs again; see `wiring.shortcut`."""
+
+    name = "short"
+
+    def __init__(
+        self, subject: Subject, task: Task, rows: int, course: Course, shortcut: Shortcut
+    ) -> None:
+        super().__init__(subject, task, rows)
+        self._course = course
+        self._shortcut = shortcut
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """By the first site that they touch."""
+        by_site: dict[Site, list[Intervention]] = {}
+        for one in interventions:
+            sites = [self.subject.anatomy.site(head.stack, head.layer) for head in one.heads]
+            by_site.setdefault(min(sites, key=self._course.order.__getitem__), []).append(one)
+        return [
+            Group(f"{site.stack}.{site.layer}", tuple(members), site)
+            for site, members in by_site.items()
+        ]
+
+    def whole(self, batch: Batch, instead: Instead) -> Floats:
+        """One plain evaluation, of which everything is kept that the others need."""
+        return self._shortcut.whole(partial(super().whole, batch, instead), instead)
+
+    def prepare(self, batch: Batch, instead: Instead) -> None:
+        """The same for another stand-in."""
+        self.whole(batch, instead)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Within the block the model can be cut short."""
+        with self._shortcut.opened():
+            yield
+
+    def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
+        """As many forwards from the site on as it takes."""
+        assert group.site is not None
+        size = max(1, self._rows // len(batch))
+        return np.concatenate(
+            [
+                self._some(group.members[start : start + size], batch, group.site)
+                for start in range(0, len(group.members), size)
+            ]
+        )
+
+    def _some(self, members: tuple[Intervention, ...], batch: Batch, site: Site) -> Floats:
+        copies = repeated(batch, len(members))
+
+        def run() -> Floats:
+            return marked(self.task, self.subject, copies, len(members), members)
+
+        return self._shortcut.again(run, site, _chosen(members, self.subject))
+
+
+class SpokenWay(LongWay):
+    """For models that speak step by step: whole runs, but for the encoder where it is untouched."""
+
+    name = "spoken"
+
+    def __init__(self, subject: Subject, task: Task, rows: int) -> None:
+        super().__init__(subject, task, rows)
+        self._encoder = EncoderOnce(subject)
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """Those that touch the encoder and those that do not, apart."""
+        touching = [one for one in interventions if _touches_encoder(one)]
+        others = [one for one in interventions if not _touches_encoder(one)]
+        return [*super().groups(touching, batch), *super().groups(others, batch)]
+
+    def whole(self, batch: Batch, instead: Instead) -> Floats:
+        """One plain evaluation, after the encoder has run."""
+        self.prepare(batch, instead)
+        return self._encoder.reuse(partial(super().whole, batch, instead), copies=1)
+
+    def prepare(self, batch: Batch, instead: Instead) -> None:
+        """Run the encoder; what it gives is the same for every stand-in."""
+        self._encoder.read(batch.to(self.subject.device).inputs)
+
+    def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
+        """Whole runs, or runs of the decoder alone."""
+        if _touches_encoder(group.members[0]):
+            return super().without(group, batch, instead)
+        run = partial(super().without, group, batch, instead)
+        return self._encoder.reuse(run, copies=len(group.members))
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Within the block the encoder's output is at hand."""
+        with self._encoder.opened():
+            yield
+
+
+def marked(
+    task: Task,
+    subject: Subject,
+    batch: Batch,
+    copies: int,
+    members: Sequence[Intervention] = (),
+) -> Floats:
+    """What the metric counts in the model's answers, `[copy, row, column]`."""
+    marks = task.mark(task.answer(subject, batch), batch)
+    try:
+        task.check_numbers(marks, batch, subject)
+    except ModelError as error:
+        if not members:
+            raise
+        names = ", ".join(one.name for one in members)
+        raise ModelError(f"With heads ablated ({names}): {error}") from error
+    return marks.statistics.reshape(copies, -1, marks.statistics.shape[1])
+
+
+def _chosen(members: Sequence[Intervention], subject: Subject) -> Tensor:
+    """True for every head that an intervention ablates, `[intervention, head]`."""
+    return torch.stack([chosen_heads(one.heads, subject.heads) for one in members])
+
+
+def _by_row(chosen: Tensor, copies: Batch) -> Tensor:
+    rows = len(next(iter(copies.inputs.values())))
+    return chosen.repeat_interleave(rows // len(chosen), dim=0)
+
+
+def _touches_encoder(one: Intervention) -> bool:
+    return any(head.stack == "enc" for head in one.heads)
+
+
+# --- Which way a sweep goes ---------------------------------------------------------------------
+
+#: The way, and why it is not the short one.
+Chosen = tuple[LongWay, list[str]]
+
+
+@contextmanager
+def choose_way(
+    subject: Subject, task: Task, trial: Batch, instead: Instead, *, rows: int, fast: bool
+) -> Iterator[Chosen]:
+    """Within the block the way is open; a batch to try it on must be given, and its stand-in.
+
+    Where a model speaks step by step, or a task runs the model itself, everything is run.
+    """
+    way, notes = _way(subject, task, trial, instead, rows, fast)
+    with way.opened():
+        yield way, notes
+
+
+def _way(
+    subject: Subject, task: Task, trial: Batch, instead: Instead, rows: int, fast: bool
+) -> Chosen:
+    if not fast or isinstance(task, Custom):
+        return LongWay(subject, task, rows), []
+    if task.generates:
+        return SpokenWay(subject, task, rows), []
+    short, why = _tried(subject, task, trial, instead, rows)
+    if short is not None:
+        return short, []
+    note = f"Every ablation ran the whole of {subject.name}: {why}."
+    return LongWay(subject, task, rows), [note]
+
+
+def _tried(
+    subject: Subject, task: Task, trial: Batch, instead: Instead, rows: int
+) -> tuple[ShortWay | None, str]:
+    """The short way, where it gives what the long way gives; else why it does not."""
+    try:
+        course = course_of(subject, trial)
+        shortcut = Shortcut(subject, course)
+        with shortcut.opened():
+            verify(subject, task, trial, course, shortcut, instead)
+    except NoShortcut as why:
+        return None, str(why)
+    except Exception as error:  # whatever a family's own code says to rows that it did not expect
+        told = str(error).splitlines()[0] if str(error) else "no message"
+        return None, f"cut short it breaks ({type(error).__name__}: {told})"
+    return ShortWay(subject, task, rows, course, shortcut), ""
+
+
+# --- Modes of ablation --------------------------------------------------------------------------
+
+
+def prepared(
+    mode: Mode,
+    subject: Subject,
+    task: Task,
+    batches: Sequence[Batch],
+    reference: Task | None,
+    seed: int,
+) -> Callable[[int], Instead]:
+    """What stands in the place of heads, by the number of the batch that is run.
+
+    Means are taken over the reference, or over the batches; donors come from the batches.
+    """
+    if mode == "zero":
+        return lambda number: zero
+    if mode == "uniform":
+        check_uniform(subject)
+        return lambda number: uniform
+    if mode == "mean":
+        means = means_of(subject, _reference(subject, task, batches, reference))
+        return lambda number: means
+    _check_donors(task)
+    exchange = Exchange(batches, seed)
+    return lambda number: donors_of(subject, batches[number], exchange.lent(number))
+
+
+def _reference(
+    subject: Subject, task: Task, batches: Sequence[Batch], reference: Task | None
+) -> Iterable[Batch]:
+    """The texts that means are taken over."""
+    if isinstance(reference or task, Custom):
+        raise UsageError(
+            "The mode mean takes means over texts, and a custom task has none that headcount can "
+            "encode; give reference=, another task with texts."
+        )
+    return batches if reference is None else reference.batches(subject)
+
+
+def _check_donors(task: Task) -> None:
+    """Donors lend position by position, so the model must run on known positions."""
+    if isinstance(task, Custom) or task.generates:
+        raise UsageError(
+            "The mode resample needs runs whose positions are known: take metric='loss' of a task "
+            f"with texts, not the {task.metric.name} of {task.name}."
+        )

@@ -1,0 +1,181 @@
+"""One thread at a time: what hangs on a model reads and scales every forward, whoever calls it."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headcount.errors import UnsupportedModel, UsageError
+from headcount.models.resize import bare
+from headcount.models.switch import switched
+
+# --- Small inputs that make any model run once --------------------------------------------------
+
+#: Source and target lengths differ, so that a cross-attention site shows by its shape.
+SOURCE_LENGTH, TARGET_LENGTH = 5, 4
+
+
+def core_of(model: nn.Module) -> PreTrainedModel:
+    """The bare model inside task heads and adapters: where all attention happens."""
+    unwrap: Any = getattr(model, "get_base_model", None)
+    inner = unwrap() if unwrap is not None else model
+    core = bare(inner) if hasattr(inner, "base_model") else inner
+    return core if isinstance(core, PreTrainedModel) else inner
+
+
+def probe_inputs(core: PreTrainedModel) -> dict[str, Tensor]:
+    """Inputs for one tiny forward of a text, image or audio model."""
+    names = set(inspect.signature(core.forward).parameters)
+    inputs = _main_input(core, names)
+    if "decoder_input_ids" in names and getattr(core.config, "is_encoder_decoder", False):
+        inputs["decoder_input_ids"] = _ids(core, TARGET_LENGTH)
+    return {name: value.to(core.device) for name, value in inputs.items()}
+
+
+def quiet_arguments(model: nn.Module) -> dict[str, Any]:
+    """Arguments that spare a forward what nobody reads: the cache, and most of the logits."""
+    names = set(inspect.signature(model.forward).parameters)
+    wanted = {"use_cache": False, "logits_to_keep": 1}
+    return {name: value for name, value in wanted.items() if name in names}
+
+
+@contextmanager
+def explained(core: PreTrainedModel) -> Iterator[None]:
+    """Within the block, a forward that fails says that the heads could not be found."""
+    try:
+        yield
+    except UnsupportedModel:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else "no message"
+        raise UnsupportedModel(
+            f"{type(core).__name__} could not be run on a small input to find its heads "
+            f"({type(error).__name__}: {reason}); "
+            "pass the part of the model that takes token ids or pixels alone."
+        ) from error
+
+
+def _main_input(core: PreTrainedModel, names: set[str]) -> dict[str, Tensor]:
+    main = core.main_input_name
+    if main == "pixel_values" and "input_ids" not in names:
+        return {main: _pixels(core)}
+    if main == "input_features":
+        return {main: _features(core)}
+    if main == "input_values" and "input_ids" not in names:
+        return {main: torch.zeros(1, 16000, dtype=core.dtype)}
+    return {"input_ids": _ids(core, SOURCE_LENGTH)}
+
+
+def _ids(core: PreTrainedModel, length: int) -> Tensor:
+    """Ordinary token ids: within the vocabulary, none of them padding."""
+    config = core.config.get_text_config()
+    size = int(getattr(config, "vocab_size", 0) or 32)
+    pad = getattr(config, "pad_token_id", None)
+    usable = [i for i in range(min(size, 64)) if i != pad][-length:]
+    return torch.tensor([(usable * length)[:length]])
+
+
+def _pixels(core: PreTrainedModel) -> Tensor:
+    config: Any = core.config
+    size = config.image_size
+    height, width = (size, size) if isinstance(size, int) else tuple(size)
+    return torch.zeros(1, getattr(config, "num_channels", 3), height, width, dtype=core.dtype)
+
+
+def _features(core: PreTrainedModel) -> Tensor:
+    """Log-mel frames: the encoder's convolution halves their number (Whisper)."""
+    config: Any = core.config
+    frames = 2 * getattr(config, "max_source_positions", 64)
+    return torch.zeros(1, getattr(config, "num_mel_bins", 80), frames, dtype=core.dtype)
+
+
+# --- A model's own attention maps, from the older `output_attentions` path ----------------------
+
+#: The output field of each stack of an encoder-decoder; other models have `attentions` alone.
+FIELDS = {"enc": "encoder_attentions", "dec": "decoder_attentions", "cross": "cross_attentions"}
+
+_INSTALLED = "_output_capturing_hooks_installed"
+
+
+class OwnMaps:
+    """What a forward gave: its first output, and the maps of each stack, layer by layer."""
+
+    def __init__(self, model: nn.Module, outputs: Any) -> None:
+        self.first: Tensor = outputs[0]
+        self._core = core_of(model)
+        self._outputs = outputs
+
+    def of(self, stack: str, layers: int) -> list[Tensor]:
+        """The maps of a stack, `[batch, head, query, key]` each; all of them, or an error."""
+        field = FIELDS[stack] if self._core.config.is_encoder_decoder else "attentions"
+        found = getattr(self._outputs, field, None) or ()
+        maps = [each for each in found if isinstance(each, Tensor) and each.dim() == 4]
+        if len(maps) != layers or len(found) != layers:
+            raise UnsupportedModel(
+                f"{type(self._core).__name__} gave {len(maps)} attention maps in `{field}` where "
+                f"{layers} attention layers ran; load it with attn_implementation='eager'."
+            )
+        return maps
+
+
+def own_maps(model: nn.Module, inputs: Mapping[str, Any]) -> OwnMaps:
+    """Run the model on its eager path and keep its maps; the model is as before afterwards.
+
+    Falcon, asked for its maps under `sdpa`, adds a true/false mask to its scores and answers
+    without a word: so every config says `eager` for the call.
+    """
+    with switched(model, lambda _: "eager"), _hooks_as_before(model):
+        return OwnMaps(model, model(**inputs, output_attentions=True, return_dict=True))
+
+
+@contextmanager
+def _hooks_as_before(model: nn.Module) -> Iterator[None]:
+    """Take off the hooks that transformers hangs on some families when maps are asked for."""
+    before = {module: set(module._forward_hooks) for module in model.modules()}
+    marked = {module for module in before if _INSTALLED in vars(module)}
+    try:
+        yield
+    finally:
+        for module, kept in before.items():
+            for hook in set(module._forward_hooks) - kept:
+                del module._forward_hooks[hook]
+            if module not in marked and _INSTALLED in vars(module):
+                delattr(module, _INSTALLED)
+
+
+# --- One thread at a time -----------------------------------------------------------------------
+
+#: The threads that have something open on a model, one entry for each block, by the model's id.
+_HOLDERS: dict[int, list[int]] = {}
+_guard = threading.Lock()
+
+
+@contextmanager
+def alone(model: nn.Module) -> Iterator[None]:
+    """Keep other threads from opening a tap or valve on this model, for this block.
+
+    Their forwards would be counted in here, and their exit would take the seam away.
+    """
+    core, me = core_of(model), threading.get_ident()
+    with _guard:
+        holders = _HOLDERS.setdefault(id(core), [])
+        if any(holder != me for holder in holders):
+            raise UsageError(
+                f"{type(core).__name__} is being read or scaled in another thread; wait until that "
+                "has ended, or give each thread a copy of the model."
+            )
+        holders.append(me)
+    try:
+        yield
+    finally:
+        with _guard:
+            holders.remove(me)
+            if not holders:
+                _HOLDERS.pop(id(core), None)

@@ -1,0 +1,119 @@
+"""Prove that a saved model loads: another process loads it and says the same on a small input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from headcount.errors import ModelError
+from headcount.models.dummy_forward import core_of, probe_inputs, quiet_arguments
+from headcount.models.guards import at_rest, quiet
+from headcount.models.saving.routes import Route, best_auto_class
+from headcount.models.subject import Subject
+
+_PROGRAM = Path(__file__).with_name("fresh_load.py")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A saved folder, and what is needed to compare it with the model that was saved."""
+
+    folder: Path
+    subject: Subject
+    route: Route
+
+    @property
+    def loader(self) -> str:
+        """The class to load with: an auto class where one gives the model's class."""
+        auto = best_auto_class(self.route.config.model_type, self.route.architecture)
+        return auto or self.route.architecture
+
+    def described(self, tensors: Path) -> dict[str, Any]:
+        """What the other process is told; inputs and output go into a file."""
+        arguments = quiet_arguments(self.subject.model)
+        inputs = small_inputs(self.subject)
+        output = said_by(self.subject, inputs | arguments)
+        save_file({name: value.contiguous() for name, value in inputs.items()} | output, tensors)
+        return {
+            "folder": str(self.folder),
+            "loader": self.loader,
+            "code": self.route.code,
+            "device": str(self.subject.device),
+            "dtype": str(self.subject.dtype).removeprefix("torch."),
+            "tensors": str(tensors),
+            "arguments": arguments,
+            "heads": [str(head) for head in self.subject.heads],
+        }
+
+
+def small_inputs(subject: Subject) -> dict[str, torch.Tensor]:
+    """A few tokens, or drawn pixels or sound."""
+    inputs = probe_inputs(core_of(subject.model))
+    dice = torch.Generator().manual_seed(0)
+    for name, value in inputs.items():
+        if value.is_floating_point():
+            inputs[name] = torch.randn(value.shape, generator=dice).to(value)
+    return inputs
+
+
+def said_by(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """What the model gives, in evaluation mode."""
+    with quiet(), at_rest(subject.model), torch.no_grad():
+        return {"output": subject.model(**inputs)[0].contiguous()}
+
+
+def apart_of(subject: Subject, other: Subject) -> float:
+    """How far apart two models are on a small input, of the largest number that comes out."""
+    inputs = small_inputs(subject)
+    one, two = (said_by(each, inputs)["output"].double() for each in (subject, other))
+    return float((one - two).abs().max() / one.abs().max().clamp_min(1e-30))
+
+
+def room_of(dtype: torch.dtype) -> float:
+    """How far apart two runs of the same weights may be, of the largest number that comes out."""
+    return 1e-5 if dtype in (torch.float32, torch.float64) else 2e-2
+
+
+def check_fresh(jobs: Sequence[Job]) -> list[float]:
+    """How far apart each model is when it is loaded again; raises where one is not the same."""
+    with tempfile.TemporaryDirectory() as scratch:
+        described = [
+            job.described(Path(scratch, f"{number}.safetensors")) for number, job in enumerate(jobs)
+        ]
+        told = _ask(described, Path(scratch))
+    return [_read(job, one) for job, one in zip(jobs, told, strict=True)]
+
+
+def _ask(described: list[dict[str, Any]], scratch: Path) -> list[dict[str, Any]]:
+    """Start the program; code that models bring is kept in a folder that goes away."""
+    jobs = scratch / "jobs.json"
+    jobs.write_text(json.dumps(described), encoding="utf8")
+    alone = os.environ | {"HF_MODULES_CACHE": str(scratch / "modules"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-P", str(_PROGRAM), str(jobs)]
+    done = subprocess.run(command, capture_output=True, text=True, env=alone)
+    if done.returncode != 0 or not done.stdout.strip():
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ModelError(f"The program that loads a saved model again failed: {last}")
+    told: list[dict[str, Any]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return told
+
+
+def _read(job: Job, told: dict[str, Any]) -> float:
+    if "error" in told:
+        raise ModelError(f"The saved model could not be loaded again: {told['error']}")
+    apart = max(told["plain"], told["own"])
+    if not apart <= room_of(job.subject.dtype):
+        raise ModelError(
+            f"The saved model says something else when it is loaded again ({apart:.1e} apart)."
+        )
+    return apart

@@ -1,0 +1,282 @@
+"""Subject: a model with its tokenizer and name, the thing that every measurement is made on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
+from headcount.records.heads import Head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from headcount.models.anatomy import Anatomy
+    from headcount.models.saving.save import Saved
+
+
+# --- Subject ------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class Subject:
+    """A model under study; `hc.load` makes one from a name, this class from objects in hand.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> Subject(BertModel(config), name="mine")
+    Subject(mine: BertModel, 2 layers x 4 heads enc, float32 on cpu)
+    """
+
+    #: A ``PreTrainedModel``, or the peft wrapper around one.
+    model: Any
+    #: ``None`` where no text is read.
+    tokenizer: PreTrainedTokenizerBase | None = None
+    #: What the user calls it; the class of the model when nothing was said.
+    name: str = ""
+    #: The folder, file, package or hub id it came from, as the user gave it.
+    source: str = "in hand"
+    #: The commit on the hub, where there is one.
+    revision: str | None = None
+    #: What a reader of the figures should know, e.g. a head that was not in the checkpoint.
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        _check_model(self.model)
+        _check_tokenizer(self.tokenizer)
+        self.name = self.name or type(self.inner).__name__
+
+    @property
+    def inner(self) -> Any:
+        """The ``PreTrainedModel`` itself, without the wrapper of an adapter."""
+        return self.model.get_base_model() if _is_wrapped(self.model) else self.model
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        """Where the heads are; raises `UnsupportedModel` when they cannot be reached."""
+        from headcount.models.anatomy import anatomy_of
+
+        try:
+            return anatomy_of(self.model)
+        except UnsupportedModel:
+            check_finite(self)  # a broken weight is the better reason
+            raise
+
+    @property
+    def heads(self) -> list[Head]:
+        """Every head, in the order enc, dec, cross, then layer, then index."""
+        return list(self.anatomy.heads)
+
+    @property
+    def kind(self) -> str:
+        """``enc``, ``dec`` or ``enc-dec``."""
+        return "-".join(stack for stack in self.anatomy.stacks if stack != "cross")
+
+    @property
+    def device(self) -> torch.device:
+        """Where the first weight lies."""
+        return next(self.model.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the first floating weight."""
+        return self.inner.dtype
+
+    @cached_property
+    def weights_hash(self) -> str:
+        """The sha256 of all weights, in the order of their names, with type and shape.
+
+        The same on any device. Kept once computed: a model trained further is a new Subject.
+        """
+        digest = hashlib.sha256()
+        for name, value in sorted(self.model.state_dict().items()):
+            for tensor in _tensors_of(value):
+                digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+                digest.update(_bytes_of(tensor))
+        return digest.hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """What a run keeps about its model."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "revision": self.revision,
+            "class": type(self.inner).__name__,
+            "adapter": type(self.model).__name__ if _is_wrapped(self.model) else None,
+            "tokenizer": type(self.tokenizer).__name__ if self.tokenizer is not None else None,
+            "parameters": sum(weight.numel() for weight in self.model.parameters()),
+            "dtype": _plain(self.dtype),
+            "device": str(self.device),
+            "weights_hash": self.weights_hash,
+            "notes": list(self.notes),
+        }
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        export: str | None = None,
+    ) -> Saved:
+        """Save the model so that it loads again, also in other programs, and prove that it does.
+
+        What comes back says which way was taken, why, and how the folder is loaded. With
+        `export="zeros"` removed heads are zeros in a model of the old size, with `"onnx"` the
+        folder holds an ONNX file.
+        """
+        from headcount.models.saving.save import save
+
+        return save(self, folder, force=force, export=export)
+
+    def __repr__(self) -> str:
+        where = f"{_plain(self.dtype)} on {self.device}"
+        return f"Subject({self.name}: {type(self.inner).__name__}, {self._shape()}, {where})"
+
+    def _shape(self) -> str:
+        """Layers and heads of each stack, in words; never raises."""
+        try:
+            anatomy = self.anatomy
+        except HeadcountError:
+            return "no heads to reach"
+        counts = {
+            stack: [site.heads for site in anatomy.sites if site.stack == stack]
+            for stack in anatomy.stacks
+        }
+        return ", ".join(
+            f"{len(heads)} layers x {_span(heads)} heads {stack}" for stack, heads in counts.items()
+        )
+
+
+def _check_model(model: Any) -> None:
+    """Raise unless it is a transformers model, bare or in a peft wrapper."""
+    from transformers import PreTrainedModel
+
+    inner = model.get_base_model() if _is_wrapped(model) else model
+    if not isinstance(inner, PreTrainedModel):
+        hint = "; hc.load takes a name or path" if isinstance(model, str) else ""
+        raise UsageError(
+            f"Subject takes a transformers PreTrainedModel or a PeftModel, "
+            f"not {_article(model)}{hint}."
+        )
+    _check_weights(inner)
+
+
+def _check_weights(model: Any) -> None:
+    """Raise where weights were put aside (offloaded) or never read."""
+    away = next((name for name, weight in model.named_parameters() if weight.is_meta), None)
+    if away is not None:
+        raise UsageError(
+            f"The weight {away} of this {type(model).__name__} is not in memory (device 'meta'): "
+            "it is offloaded or was never loaded; load the model whole, on one device or several."
+        )
+
+
+def _check_tokenizer(tokenizer: object) -> None:
+    """Raise unless it is a tokenizer or nothing."""
+    from transformers import PreTrainedTokenizerBase
+
+    if tokenizer is not None and not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise UsageError(
+            f"Subject takes a transformers tokenizer or None, not {_article(tokenizer)}; "
+            "for a processor pass its .tokenizer."
+        )
+
+
+def _article(thing: object) -> str:
+    """A thing's type, as a message names it."""
+    return f"'{thing}'" if isinstance(thing, str) else f"an object of {type(thing).__name__}"
+
+
+def _is_wrapped(model: object) -> bool:
+    """Whether a model is a peft wrapper; peft itself need not be there."""
+    return callable(getattr(model, "get_base_model", None))
+
+
+def _tensors_of(value: Any) -> list[torch.Tensor]:
+    """The tensors of one entry of a state dict; a quantised layer packs weight and bias in one."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    parts = value if isinstance(value, tuple) else ()
+    return [tensor for part in parts for tensor in _tensors_of(part)]
+
+
+def _bytes_of(tensor: torch.Tensor) -> Any:
+    """A tensor's bytes, whatever its type and device."""
+    import torch
+
+    plain = tensor.int_repr() if tensor.is_quantized else tensor
+    flat = plain.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy()
+
+
+def _span(counts: list[int]) -> str:
+    """``12``, or ``3-12`` where layers differ."""
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _plain(dtype: torch.dtype) -> str:
+    """``float32`` rather than ``torch.float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+# --- A batch that does not fit into the device's memory, told in one sentence -------------------
+
+
+@contextmanager
+def enough_memory(subject: Subject, smaller: str = "--batch-size (batch_size=)") -> Iterator[None]:
+    """Within the block, running out of memory names what to make smaller."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            f"{subject.device} has not enough memory for a batch of {subject.name}; use a smaller "
+            f"{smaller}."
+        ) from error
+
+
+# --- Tell which weight is broken when a model answers with NaN ----------------------------------
+
+
+def check_finite(subject: Subject) -> None:
+    """Raise `ModelError` that names the first weight holding NaN or infinity, if there is one.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> model = BertModel(config)
+    >>> _ = model.pooler.dense.bias.data.fill_(float("nan"))
+    >>> check_finite(Subject(model, name="mine"))
+    Traceback (most recent call last):
+    headcount.errors.ModelError: The weight pooler.dense.bias of mine holds 16 values of 16 that ...
+    """
+    for name, weight in subject.model.state_dict().items():
+        if not isinstance(weight, torch.Tensor) or not weight.is_floating_point():
+            continue  # quantised layers keep packed weights here, which cannot hold NaN
+        broken = int((~torch.isfinite(weight.float())).sum())
+        if broken:
+            raise ModelError(
+                f"The weight {name} of {subject.name} holds {broken} values of {weight.numel()} "
+                "that are NaN or infinite; the checkpoint is broken, or its dtype too narrow: "
+                "try dtype float32, or fetch it again."
+            )
+
+
+def refuse_nan(subject: Subject, where: str) -> NoReturn:
+    """Raise for attention that is not a number, naming the weight to blame where there is one."""
+    check_finite(subject)
+    raise ModelError(
+        f"The attention at {where} of {subject.name} is not a number, although all weights are; "
+        f"{str(subject.dtype).removeprefix('torch.')} may be too narrow: use --dtype float32 "
+        "(dtype='float32')."
+    )

@@ -1,0 +1,496 @@
+"""Examples side by side, padded: what a probe scores at once."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from headcount.errors import InputError, UsageError
+from headcount.models.subject import Subject, enough_memory, refuse_nan
+from headcount.probing.vectors import WordVectors
+from headcount.records.heads import Head
+from headcount.records.progress import Progress
+from headcount.text.batch import Batch, Side
+from headcount.text.corpus import Corpus
+from headcount.text.encode import encode
+from headcount.text.sentence import Sentence, Word, sentences_of
+from headcount.text.tokenize import intake_of
+from headcount.text.words import Rows, Words, word_maps
+from headcount.wiring.sighting import Needs, Sighting
+from headcount.wiring.taps import tap
+
+# --- How a probe is trained: by headcount's choice, or as Clark et al. did ----------------------
+
+#: The probes, and the baselines that are probes of something less; the best is expected last.
+KINDS = ("right-branching", "random-init", "distances", "attention", "words")
+#: Kinds that look words up.
+WITH_WORDS = ("random-init", "distances", "words")
+#: Kinds that look at maps.
+WITH_MAPS = ("random-init", "attention", "words")
+_CONVENTIONS = ("headcount", "paper", "code")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Training with Adam: mini-batches in random order, the learning rate falling to 0 at the end.
+
+    `paper` and `code` train as the authors: one sentence a step, in the order of the treebank,
+    one epoch, a learning rate of 0.002. The loss is the mean over a batch's sentences of the sum
+    over their words, so a rate means the same for every batch size.
+    """
+
+    convention: str = "headcount"
+    #: How the rows of a word's pieces become one.
+    rows: Rows = "mean"
+    rate: float = 0.01
+    epochs: int = 5
+    #: Sentences a step.
+    batch: int = 16
+    #: Maps are kept in half precision, so that a treebank's fit in memory.
+    dtype: torch.dtype = torch.float16
+
+    @property
+    def as_authors(self) -> bool:
+        """Whether sentences come one at a time, in their order."""
+        return self.convention != "headcount"
+
+    @property
+    def shifted(self) -> bool:
+        """Whether words stand one candidate off, as in the authors' program."""
+        return self.convention == "code"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain words and numbers."""
+        return {**asdict(self), "dtype": str(self.dtype).removeprefix("torch.")}
+
+
+def settings_for(convention: str = "headcount", kind: str = "attention", **given: Any) -> Settings:
+    """The settings of a convention, with what was given in place of theirs.
+
+    >>> settings_for("code").batch, settings_for("code", epochs=2).epochs
+    (1, 2)
+    """
+    if convention not in _CONVENTIONS:
+        raise UsageError(
+            f"There is no convention '{convention}'; choose {', '.join(_CONVENTIONS)}."
+        )
+    usual = Settings(rate=_RATES.get(kind, 0.01))
+    if convention != "headcount":
+        rows: Rows = "first" if convention == "code" else "mean"
+        usual = Settings(convention, rows, 0.002, 1, 1, torch.float32)
+    return _checked(replace(usual, **{k: v for k, v in given.items() if v is not None}))
+
+
+#: Learning rates that did best on the development part of UD English EWT, by kind.
+_RATES = {"attention": 0.1, "words": 0.01, "random-init": 0.3, "distances": 0.01}
+
+
+def check_kind(kind: str) -> None:
+    """Refuse what is no probe."""
+    if kind not in KINDS:
+        raise UsageError(f"There is no probe '{kind}'; choose {', '.join(KINDS)}.")
+
+
+def _checked(settings: Settings) -> Settings:
+    for name in ("rate", "epochs", "batch"):
+        value = getattr(settings, name)
+        if value <= 0:
+            raise UsageError(f"The probe's {name} is {value}; it must be above 0.")
+    return settings
+
+
+# --- Room for the maps of a whole treebank ------------------------------------------------------
+
+#: So many bytes are held in memory; more go to a file that the system pages in and out.
+IN_MEMORY = 4 * 2**30
+
+
+class Room:
+    """Numbers of a known total, handed out in blocks of any shape.
+
+    >>> room = Room(10, torch.float16)
+    >>> room.block(2, 3).shape, room.block(4).shape
+    (torch.Size([2, 3]), torch.Size([4]))
+    """
+
+    def __init__(self, size: int, dtype: torch.dtype, in_memory: int = IN_MEMORY) -> None:
+        self._taken = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if size * dtype.itemsize <= in_memory:
+            self._flat = torch.empty(size, dtype=dtype)
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="headcount-maps-")
+        file = str(Path(self._folder.name, "maps"))
+        self._flat = torch.from_file(file, shared=True, size=size, dtype=dtype)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether it is a file."""
+        return self._folder is not None
+
+    def block(self, *shape: int) -> Tensor:
+        """The next block."""
+        begin, self._taken = self._taken, self._taken + prod(shape)
+        return self._flat[begin : self._taken].view(shape)
+
+
+# --- The layout of a probe's maps ---------------------------------------------------------------
+
+#: Places before the first word.
+START, END, EXTRA = 0, 1, 2
+
+
+def placed(side: Side) -> Words:
+    """Start, end and the words of a side, as words; `word_maps` makes a probe's maps of them."""
+    if side.words is None:
+        raise InputError(
+            "The words of this treebank cannot be found among the tokens: this tokenizer does not "
+            "tell where its tokens stand; use its fast version."
+        )
+    start, end = _ends(side, side.words.pieces.any(1))
+    pieces = torch.cat([start[:, None], end[:, None], side.words.pieces], dim=1)
+    return Words(pieces, pieces.any(-1), side.words.sentences)
+
+
+def _ends(side: Side, of_words: Tensor) -> tuple[Tensor, Tensor]:
+    """Bool ``[batch, token]`` each: the tokens that stand for ROOT."""
+    special = side.special & side.real
+    before = ~(of_words.cumsum(1) > 0)
+    behind = ~(of_words.flip(1).cumsum(1).flip(1) > 0)
+    start = _first(special & before)
+    end = _first((special & behind).flip(1)).flip(1)
+    bare = ~(start.any(1) | end.any(1))
+    return start | (_first(side.real) & bare[:, None]), end
+
+
+def _first(where: Tensor) -> Tensor:
+    """Only the first True of each row."""
+    return where & (where.cumsum(1) == 1)
+
+
+# --- A sentence as a probe sees it --------------------------------------------------------------
+
+#: The head of a word that the treebank says nothing of.
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class Example:
+    """One sentence of n words; candidates are ROOT, 0, and the words from 1 to n."""
+
+    #: Which item of the corpus.
+    index: int
+    forms: tuple[str, ...]
+    #: Gold heads ``[n]``: 0 for the root, `UNKNOWN` where there is none.
+    heads: Tensor
+    #: Bool ``[n]``: counts for the UAS.
+    scored: Tensor
+    #: Rows ``[n]`` of the table of vectors; 0 where a word has none.
+    words: Tensor
+    #: ``[head, 2 + n, 2 + n]``: start, end, then the words; None where no map is looked at.
+    maps: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+
+def gold_heads(sentence: Sentence) -> Tensor:
+    """The heads that the treebank gives, one a word.
+
+    >>> gold_heads(Sentence("Go on", (Word("Go", head=0), Word("on", head=7)))).tolist()
+    [0, -1]
+    """
+    words = sentence.words or ()
+    return torch.tensor([_head(word, len(words)) for word in words], dtype=torch.long)
+
+
+def is_scored(words: Iterable[Word], heads: Tensor) -> Tensor:
+    """Whether a word counts: it has a head, and is no punctuation; the root does count."""
+    marks = [(word.deprel or "").split(":")[0] == "punct" for word in words]
+    return (heads != UNKNOWN) & ~torch.tensor(marks, dtype=torch.bool)
+
+
+def _head(word: Word, words: int) -> int:
+    return UNKNOWN if word.head is None or not 0 <= word.head <= words else word.head
+
+
+# --- A treebank becomes examples ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Examples in the order of the corpus, and what was left out."""
+
+    name: str
+    hash: str
+    examples: list[Example]
+    #: Sentences too long for the model.
+    cut: int = 0
+    #: Sentences of which no word has a head.
+    bare: int = 0
+    #: The room of the maps lives as long as this.
+    room: Room | None = field(default=None, repr=False)
+
+    @property
+    def words(self) -> int:
+        """All words."""
+        return sum(len(example) for example in self.examples)
+
+    @property
+    def known(self) -> int:
+        """Words that have a vector."""
+        return sum(int((example.words > 0).sum()) for example in self.examples)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was left out, in words."""
+        told = {"too long for the model": self.cut, "without a head": self.bare}
+        return [
+            f"{count} sentences of {self.name} were {why} and left out."
+            for why, count in told.items()
+            if count
+        ]
+
+
+def probed_stack(subject: Subject) -> str:
+    """The stack whose heads are probed: the one that reads a sentence by itself."""
+    return "enc" if "enc" in subject.anatomy.stacks else "dec"
+
+
+def probed_heads(subject: Subject) -> list[Head]:
+    """The heads of that stack, in the order of the maps."""
+    stack = probed_stack(subject)
+    return [head for head in subject.heads if head.stack == stack]
+
+
+def gather(
+    subject: Subject,
+    corpus: Corpus,
+    settings: Settings,
+    *,
+    vectors: WordVectors | None = None,
+    maps: bool = True,
+    trees: bool = True,
+    batch_size: int = 16,
+    progress: Progress | None = None,
+) -> Gathered:
+    """Read a corpus; without `maps` the model is not run, without `trees` heads may be missing."""
+    _check(corpus)
+    stack = probed_stack(subject)
+    encoded = encode(
+        corpus,
+        subject.tokenizer,
+        stacks={stack},
+        intake=intake_of(subject.model, subject.tokenizer),
+        batch_size=batch_size,
+        words=True,
+    )
+    work = _Gathering(
+        subject, settings, vectors, _room(subject, corpus, settings) if maps else None
+    )
+    with ExitStack() as open_:
+        open_.enter_context(enough_memory(subject))
+        watch = (
+            open_.enter_context(tap(subject, Needs(maps=True), stacks=[stack])) if maps else None
+        )
+        for batch in encoded:
+            work.add(batch, stack)
+            if watch is not None:
+                watch(batch, receive=work.see)
+            if progress is not None:
+                progress(len(work.found), len(corpus))
+    return work.finish(corpus, trees)
+
+
+class _Gathering:
+    """Examples under way."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        settings: Settings,
+        vectors: WordVectors | None,
+        room: Room | None,
+    ) -> None:
+        self.subject, self.settings, self.vectors, self.room = subject, settings, vectors, room
+        self.found: dict[int, Example] = {}
+        self.cut: set[int] = set()
+        self._spots = {head: spot for spot, head in enumerate(probed_heads(subject))}
+        self._rows: list[Example | None] = []
+        self._layout: Words | None = None
+
+    def add(self, batch: Batch, stack: str) -> None:
+        """The sentences of a batch; their maps are still to be seen."""
+        side = batch.query(stack)
+        assert side is not None
+        self._layout = placed(side)
+        self._rows = []
+        for row, (index, window) in enumerate(zip(batch.index, batch.window, strict=True)):
+            sentence = self._layout.sentences[row]
+            if window:
+                self.cut.add(index)
+            if window or sentence is None:
+                self._rows.append(None)
+                continue
+            example = self._example(index, sentence, side.ids[row], self._layout.pieces[row])
+            self.found[index] = example
+            self._rows.append(example)
+
+    def see(self, sighting: Sighting) -> None:
+        """The maps of one site."""
+        assert sighting.maps is not None
+        assert self._layout is not None
+        words = self._layout.to(sighting.maps.device)
+        maps = word_maps(sighting.maps, words, words, rows=self.settings.rows)
+        if bool(torch.isnan(maps.sum())):
+            refuse_nan(self.subject, f"{sighting.site.stack}.{sighting.site.layer}")
+        spots = [self._spots[head] for head in sighting.site.names]
+        kept = maps.to("cpu", self.settings.dtype)
+        for row, example in zip(kept, self._rows, strict=True):
+            if example is not None and example.maps is not None:
+                size = EXTRA + len(example)
+                example.maps[spots] = row[:, :size, :size]
+
+    def finish(self, corpus: Corpus, trees: bool) -> Gathered:
+        """What there is to train on."""
+        whole = [self.found[index] for index in sorted(self.found) if index not in self.cut]
+        kept = [one for one in whole if not trees or bool((one.heads != UNKNOWN).any())]
+        if not whole:
+            raise InputError(
+                f"No sentence of {corpus.name} fits into {self.subject.name} as a whole; give "
+                "shorter ones."
+            )
+        if not kept:
+            raise InputError(
+                f"{corpus.name} has no trees: no word has a HEAD; give a treebank (.conllu)."
+            )
+        bare = len(whole) - len(kept)
+        return Gathered(corpus.name, corpus.hash, kept, len(self.cut), bare, self.room)
+
+    def _example(self, index: int, sentence: Sentence, ids: Tensor, pieces: Tensor) -> Example:
+        words = sentence.words or ()
+        heads = gold_heads(sentence)
+        rows = [0] * len(words)
+        if self.vectors is not None:
+            own = pieces[EXTRA:]
+            rows = [
+                self.vectors.row(word.form, ids[own[place]].tolist())
+                for place, word in enumerate(words)
+            ]
+        size = EXTRA + len(words)
+        return Example(
+            index,
+            tuple(word.form for word in words),
+            heads,
+            is_scored(words, heads),
+            torch.tensor(rows, dtype=torch.long),
+            None if self.room is None else self.room.block(len(self._spots), size, size),
+        )
+
+
+def _room(subject: Subject, corpus: Corpus, settings: Settings) -> Room:
+    """As much as the maps of all sentences take."""
+    cells = sum((EXTRA + size) ** 2 for size in _sizes(corpus))
+    return Room(cells * len(probed_heads(subject)), settings.dtype)
+
+
+def _sizes(corpus: Corpus) -> Sequence[int]:
+    found = (sentence for item in corpus for sentence in sentences_of(item))
+    return [len(sentence.words or ()) for sentence in found if sentence is not None]
+
+
+def _check(corpus: Corpus) -> None:
+    if corpus.paired:
+        raise UsageError(
+            f"{corpus.name} holds pairs, and a probe reads one sentence at a time; give a treebank."
+        )
+    if not corpus.annotated:
+        raise InputError(
+            f"{corpus.name} has no words and no trees, only text; give a treebank (.conllu)."
+        )
+
+
+# --- Examples side by side, padded: what a probe scores at once ---------------------------------
+
+#: So many batches are drawn together and sorted by length: little padding, and still at random.
+_POOL = 32
+
+
+@dataclass(frozen=True)
+class ProbeBatch:
+    """Padded examples; n is the most words that one of them has."""
+
+    #: Gold heads ``[batch, n]``, `UNKNOWN` on padding.
+    heads: Tensor
+    #: Bool ``[batch, n]``.
+    scored: Tensor
+    #: Rows of the table of vectors ``[batch, n]``, 0 on padding.
+    words: Tensor
+    #: Numbers of words ``[batch]``.
+    sizes: Tensor
+    #: ``[batch, head, 2 + n, 2 + n]`` in float32, 0 on padding.
+    maps: Tensor | None
+
+    @property
+    def candidates(self) -> Tensor:
+        """Bool ``[batch, 1 + n]``: ROOT and the words that are there."""
+        places = torch.arange(self.heads.shape[1] + 1, device=self.sizes.device)
+        return places <= self.sizes[:, None]
+
+
+def batch_of(examples: Sequence[Example], device: torch.device | str = "cpu") -> ProbeBatch:
+    """Pad examples to one size and put them on a device."""
+    most = max(len(example) for example in examples)
+
+    def padded(name: str, fill: float) -> Tensor:
+        rows = [getattr(one, name) for one in examples]
+        return torch.stack([pad(row, (0, most - len(row)), value=fill) for row in rows]).to(device)
+
+    return ProbeBatch(
+        heads=padded("heads", UNKNOWN),
+        scored=padded("scored", False),
+        words=padded("words", 0),
+        sizes=torch.tensor([len(one) for one in examples], device=device),
+        maps=_maps(examples, most, device),
+    )
+
+
+def in_order(examples: Sequence[Example], size: int) -> Iterator[Sequence[Example]]:
+    """Examples as they come, so many at a time."""
+    return (examples[begin : begin + size] for begin in range(0, len(examples), size))
+
+
+def shuffled(examples: Sequence[Example], size: int, seed: int) -> Iterator[Sequence[Example]]:
+    """Examples in random order, those of like length together."""
+    draw = random.Random(seed)
+    order = draw.sample(list(examples), len(examples))
+    groups = [
+        group
+        for pool in in_order(order, size * _POOL)
+        for group in in_order(sorted(pool, key=len), size)
+    ]
+    draw.shuffle(groups)
+    return iter(groups)
+
+
+def _maps(examples: Sequence[Example], most: int, device: torch.device | str) -> Tensor | None:
+    first = examples[0].maps
+    if first is None:
+        return None
+    width = most + first.shape[-1] - len(examples[0])
+    room = torch.zeros(len(examples), len(first), width, width, dtype=first.dtype)
+    for row, example in zip(room, examples, strict=True):
+        assert example.maps is not None
+        size = example.maps.shape[-1]
+        row[:, :size, :size] = example.maps
+    return room.to(device).float()

@@ -1,0 +1,535 @@
+"""A sentence parsed by a probe: its words' heads, and which attention heads decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from headcount.errors import ModelError, RunError, UsageError
+from headcount.models.load import load as load_model
+from headcount.models.subject import Subject
+from headcount.models.twin import random_twin
+from headcount.probing.data import (
+    KINDS,
+    UNKNOWN,
+    WITH_MAPS,
+    Example,
+    Settings,
+    batch_of,
+    gather,
+    in_order,
+    probed_heads,
+)
+from headcount.probing.fitting import allowed
+from headcount.probing.scorers import Scorer, fresh
+from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors
+from headcount.records.columns import Column
+from headcount.records.files import decode, encode, to_strict, write_bytes
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+from headcount.stats.bootstrap import bootstrap_interval
+from headcount.stats.intervals import mean_interval
+from headcount.stats.sample import Interval, ratio
+from headcount.text.corpus import read_corpus
+from headcount.text.parsers import plain_sentence
+from headcount.text.sentence import Sentence
+
+# --- The best tree ------------------------------------------------------------------------------
+
+Scores = NDArray[np.float64]
+
+
+def best_tree(scores: Scores) -> list[int]:
+    """The heads, one a word, of the highest sum; ``scores[word, candidate]``, candidate 0 is ROOT.
+
+    >>> best_tree(np.array([[1.0, 0.0, 9.0], [0.5, 9.0, 0.0]]))
+    [0, 1]
+    """
+    words = len(scores)
+    square = np.full((words + 1, words + 1), -np.inf)
+    square[1:] = scores
+    np.fill_diagonal(square, -np.inf)
+    free = _heads(square)
+    if int((free[1:] == 0).sum()) == 1:
+        return free[1:].tolist()
+    tried = [_heads(_only_root(square, word)) for word in range(1, words + 1)]
+    sums = [square[np.arange(1, words + 1), heads[1:]].sum() for heads in tried]
+    return tried[int(np.argmax(sums))][1:].tolist()
+
+
+def _only_root(square: Scores, word: int) -> Scores:
+    """Scores under which ROOT has this word alone."""
+    found = square.copy()
+    found[:, 0] = -np.inf
+    found[word, 0] = square[word, 0]
+    found[word, 1:] = -np.inf
+    return found
+
+
+def _heads(square: Scores) -> NDArray[np.int64]:
+    """The best heads of nodes 1 and up; node 0 is the root, ``square[node, head]``."""
+    heads = square.argmax(1)
+    heads[0] = 0
+    circle = _circle(heads)
+    return heads if circle is None else _broken(square, heads, circle)
+
+
+def _circle(heads: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """The nodes of a circle, if there is one."""
+    seen = np.zeros(len(heads), dtype=int)
+    for start in range(1, len(heads)):
+        node = start
+        while node and not seen[node]:
+            seen[node] = start
+            node = int(heads[node])
+        if node and seen[node] == start:
+            found = [node]
+            while int(heads[found[-1]]) != node:
+                found.append(int(heads[found[-1]]))
+            return np.array(found)
+    return None
+
+
+def _broken(
+    square: Scores, heads: NDArray[np.int64], circle: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Treat the circle as one node, find the best tree, and open the circle where it is entered."""
+    rest = np.setdiff1d(np.arange(len(heads)), circle)  # 0 stays first
+    gain = square[circle] - square[circle, heads[circle]][:, None]
+    small = np.full((len(rest) + 1, len(rest) + 1), -np.inf)
+    small[:-1, :-1] = square[np.ix_(rest, rest)]
+    entered, left = gain[:, rest].argmax(0), square[np.ix_(rest, circle)].argmax(1)
+    small[-1, :-1] = gain[:, rest].max(0)
+    small[:-1, -1] = square[np.ix_(rest, circle)].max(1)
+    small[0] = -np.inf
+    inner = _heads(small)
+    found = heads.copy()
+    for place, node in enumerate(rest[1:], start=1):
+        to = inner[place]
+        found[node] = circle[left[place]] if to == len(rest) else rest[to]
+    door = inner[len(rest)]
+    found[circle[entered[door]]] = rest[door]
+    return found
+
+
+# --- A sentence parsed by a probe ---------------------------------------------------------------
+
+ROOT = "ROOT"
+
+
+@dataclass(frozen=True)
+class Parse:
+    """Words and their heads; 0 is ROOT, words count from 1."""
+
+    forms: tuple[str, ...]
+    heads: list[int]
+    #: ``[word, candidate]``: what the probe gives each candidate, summing to 1 for a word.
+    chances: NDArray[np.float64]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row a word: form, head, the head's form, and how likely the probe finds it."""
+        names = (ROOT, *self.forms)
+        return pd.DataFrame(
+            {
+                "word": range(1, len(self.forms) + 1),
+                "form": self.forms,
+                "head": self.heads,
+                "head_form": [names[head] for head in self.heads],
+                "chance": [row[head] for row, head in zip(self.chances, self.heads, strict=True)],
+            }
+        )
+
+
+@torch.no_grad()
+def parsed(scorer: Scorer, example: Example, tree: bool = True) -> Parse:
+    """The best tree, or with ``tree=False`` each word's best candidate by itself."""
+    batch = batch_of([example], next(scorer.parameters()).device)
+    scores = scorer(batch)[0].double().cpu()
+    chances = scores.softmax(-1).numpy()
+    heads = best_tree(np.log(chances + 1e-300)) if tree else chances.argmax(1).tolist()
+    return Parse(example.forms, heads, chances)
+
+
+@torch.no_grad()
+def explained(
+    scorer: Scorer, heads: list[Head], example: Example, dependent: str, head: str
+) -> pd.DataFrame:
+    """Each attention head's say in one arc, the weightiest first.
+
+    `part` is what it adds to the arc's score; `margin` that part less its mean over all
+    candidates of the dependent: what all candidates get alike decides nothing.
+    """
+    word, candidate = _place(dependent, example.forms) - 1, _place(head, example.forms, root=True)
+    if word < 0:
+        raise UsageError("ROOT has no head; name a word, e.g. --explain the cat.")
+    batch = batch_of([example], next(scorer.parameters()).device)
+    parts = scorer.contributions(batch)[0, :, word].double().cpu().numpy()
+    frame = pd.DataFrame(
+        {
+            "head": [str(one) for one in heads],
+            "part": parts[:, candidate],
+            "margin": parts[:, candidate] - parts.mean(1),
+        }
+    )
+    order = frame["margin"].abs().sort_values(ascending=False, kind="stable").index
+    return frame.loc[order].reset_index(drop=True)
+
+
+def _place(name: str, forms: tuple[str, ...], root: bool = False) -> int:
+    """A word by its number from 1, or by its form; the first where several are alike."""
+    if root and name in (ROOT, "0"):
+        return 0
+    if name.isdigit() and 1 <= int(name) <= len(forms) and name not in forms:
+        return int(name)
+    lowered = [form.lower() for form in forms]
+    if name.lower() not in lowered:
+        also = f" or {ROOT}" if root else ""
+        raise UsageError(
+            f"'{name}' is not a word of this sentence; choose among {', '.join(forms)}{also}, or a "
+            f"number from 1 to {len(forms)}."
+        )
+    return lowered.index(name.lower()) + 1
+
+
+# --- How good a probe is ------------------------------------------------------------------------
+
+#: The head that each word of each example is given.
+Choose = Callable[[Sequence[Example]], list[NDArray[np.int64]]]
+_AT_ONCE_MEASURE = 32
+
+
+def choice_of(scorer: Scorer) -> Choose:
+    """Every word takes the candidate of the highest score, whether or not that makes a tree."""
+
+    @torch.no_grad()
+    def choose(examples: Sequence[Example]) -> list[NDArray[np.int64]]:
+        device = next(scorer.parameters()).device
+        found: list[NDArray[np.int64]] = []
+        for group in in_order(examples, _AT_ONCE_MEASURE):
+            batch = batch_of(group, device)
+            best = allowed(scorer(batch), batch).argmax(-1).cpu().numpy()
+            found += [row[: len(one)] for row, one in zip(best, group, strict=True)]
+        return found
+
+    return choose
+
+
+def right_branching(convention: str) -> Choose:
+    """Every word hangs from the next. The last hangs from ROOT; for the authors, from itself."""
+
+    def choose(examples: Sequence[Example]) -> list[NDArray[np.int64]]:
+        found = [np.arange(2, len(example) + 2) for example in examples]
+        for heads in found:
+            heads[-1] = 0 if convention == "headcount" else len(heads)
+        return found
+
+    return choose
+
+
+def hits(choose: Choose, examples: Sequence[Example]) -> NDArray[np.int64]:
+    """``[sentence, 2]``: words whose head was found, and words that count."""
+    rows = []
+    for example, heads in zip(examples, choose(examples), strict=True):
+        right = (example.heads.numpy() == heads) & example.scored.numpy()
+        rows.append((right.sum(), example.scored.sum().item()))
+    return np.array(rows, dtype=np.int64)
+
+
+def uas(found: NDArray[np.int64]) -> Interval:
+    """The share, with an interval from resampled sentences; several seeds may be averaged first."""
+    if len(found) > 1:
+        return bootstrap_interval(found)
+    unknown = np.array(np.nan)
+    return Interval(ratio(found.sum(0, dtype=float)), unknown, unknown)
+
+
+# --- A trained probe ----------------------------------------------------------------------------
+
+
+@dataclass(repr=False)
+class Probe:
+    """What `hc.probe` gives; `hc.Probe.load` brings a saved one back."""
+
+    subject: Subject
+    kind: str
+    settings: Settings
+    #: None for right-branching, which learns nothing.
+    scorer: Scorer | None = None
+    vectors: WordVectors | None = None
+    #: A row a probe and seed: probe, model, uas, low, high, seed, n, ...
+    results: pd.DataFrame = field(default_factory=pd.DataFrame)
+    #: The column `probe_weight`; None where no attention is looked at.
+    table: HeadTable | None = None
+    #: Hits and words that count ``[sentence, 2]`` by kind and seed, to compare probes by.
+    hits: dict[tuple[str, int], NDArray[np.int64]] = field(default_factory=dict)
+    #: Where it comes from.
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Probe({self.kind} of {self.subject.name}, UAS {self.uas:.3f})"
+
+    @property
+    def uas(self) -> float:
+        """The share of words of the test sentences whose head was found, punctuation left out."""
+        return float(self.results.loc[self.results["probe"] == self.kind, "uas"].mean())
+
+    def parse(self, text: str | Sentence, tree: bool = True) -> Parse:
+        """The heads of a sentence's words: the best tree, or each word's best candidate."""
+        example = self._example(text)
+        if self.scorer is None:
+            heads = right_branching(self.settings.convention)([example])[0]
+            return Parse(example.forms, heads.tolist(), np.eye(len(example) + 1)[heads])
+        return parsed(self.scorer, example, tree)
+
+    def explain(self, text: str | Sentence, dependent: str, head: str) -> pd.DataFrame:
+        """Which attention heads decided an arc; words by form, or by number from 1."""
+        if self.kind not in WITH_MAPS or self.scorer is None:
+            raise UsageError(
+                f"The probe '{self.kind}' looks at no attention, so no head decides its arcs; "
+                "train the kind attention or words."
+            )
+        return explained(
+            self.scorer, probed_heads(self.subject), self._example(text), dependent, head
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write probe.safetensors and probe.json; no pickle."""
+        save_probe(self, Path(folder))
+
+    @staticmethod
+    def load(folder: str | Path, subject: Subject | None = None, **how: Any) -> Probe:
+        """Read a saved probe; without a subject the model that it was trained on is loaded."""
+        return load(Path(folder), subject, **how)
+
+    def _example(self, text: str | Sentence) -> Example:
+        sentence = plain_sentence(text) if isinstance(text, str) else text
+        found = gather(
+            self.subject,
+            read_corpus([sentence]),
+            self.settings,
+            vectors=self.vectors,
+            maps=self.kind in WITH_MAPS,
+            trees=False,
+        )
+        if self.vectors is not None and self.scorer is not None:
+            # Words that are new may have got rows of their own.
+            device = next(self.scorer.parameters()).device
+            self.scorer.vectors = self.vectors.table().to(device)
+        return found.examples[0]
+
+
+# --- A probe on the disk: its weights as safetensors, all else as JSON --------------------------
+
+FILE, WEIGHTS = "probe.json", "probe.safetensors"
+SCHEMA = 1
+#: Where a run directory keeps its probe.
+INSIDE = "probe"
+
+
+def is_probe(folder: Path) -> bool:
+    """Whether a folder holds a probe, by itself or as a run directory."""
+    return any((place / FILE).is_file() for place in (folder, folder / INSIDE))
+
+
+def save_probe(probe: Probe, folder: Path) -> None:
+    """Write a probe; vectors from a file go along, so that it can parse without it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors: dict[str, torch.Tensor] = {}
+    if probe.scorer is not None:
+        state = probe.scorer.named_parameters()
+        tensors = {name: weight.detach().cpu().contiguous() for name, weight in state}
+    if isinstance(probe.vectors, FileVectors):
+        tensors["vectors"] = torch.from_numpy(np.ascontiguousarray(probe.vectors.values))
+    write_bytes(folder / WEIGHTS, save(tensors))
+    write_bytes(folder / FILE, (encode(_about(probe)) + "\n").encode())
+
+
+def _about(probe: Probe) -> dict[str, Any]:
+    vectors = probe.vectors
+    subject = probe.provenance["subject"]
+    return {
+        "schema": SCHEMA,
+        "kind": probe.kind,
+        "settings": probe.settings.to_dict(),
+        "model": {name: subject[name] for name in ("source", "revision", "weights_hash")},
+        "heads": [str(head) for head in probed_heads(probe.subject)],
+        "vectors": None if vectors is None else vectors.name,
+        "vocabulary": vectors.words if isinstance(vectors, FileVectors) else [],
+        "results": to_strict(probe.results.to_dict("records")),
+        "provenance": probe.provenance,
+    }
+
+
+def load(folder: Path, subject: Subject | None = None, **how: Any) -> Probe:
+    """Read a probe, and load its model where none is given (`how` goes to `hc.load`)."""
+    place = folder if (folder / FILE).is_file() else folder / INSIDE
+    about, tensors = _read(place)
+    model = about["model"]
+    if subject is None:
+        subject = load_model(model["source"], revision=model["revision"], **how)
+    if subject.weights_hash != model["weights_hash"]:
+        raise ModelError(
+            f"{folder} was trained on other weights ({model['weights_hash'][:12]}) than "
+            f"{subject.name} has ({subject.weights_hash[:12]}); give the model it was trained on."
+        )
+    seed = about["provenance"]["seed"]
+    if about["kind"] == "random-init":
+        subject = random_twin(subject, seed=seed, keep_embeddings=True)
+    settings = about["settings"]
+    settings["dtype"] = getattr(torch, settings["dtype"])
+    probe = Probe(subject, about["kind"], Settings(**settings), provenance=about["provenance"])
+    probe.vectors = _vectors(about, tensors, subject)
+    probe.results = pd.DataFrame(about["results"])
+    if about["kind"] != "right-branching":
+        table = None if probe.vectors is None else probe.vectors.table()
+        heads = len(about["heads"])
+        probe.scorer = fresh(probe.kind, heads, table, shifted=probe.settings.shifted)
+        probe.scorer.begin({name: value for name, value in tensors.items() if name != "vectors"})
+        probe.scorer.requires_grad_(False).to(subject.device)
+    return probe
+
+
+def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    try:
+        about = decode((place / FILE).read_text(encoding="utf8"))
+        tensors = load_file(place / WEIGHTS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise RunError(
+            f"{place} holds no probe that can be read ({error}); train one: "
+            f"headcount probe MODEL --treebank FILE -o {place}."
+        ) from error
+    if about["schema"] > SCHEMA:
+        raise RunError(
+            f"{place} was written with schema {about['schema']}; this headcount reads up to "
+            f"{SCHEMA}: upgrade headcount."
+        )
+    return about, tensors
+
+
+def _vectors(
+    about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Subject
+) -> WordVectors | None:
+    if about["vectors"] is None:
+        return None
+    if "vectors" in tensors:
+        return FileVectors(about["vocabulary"], tensors["vectors"].numpy(), about["vectors"])
+    assert about["vectors"] == OWN
+    return OwnVectors(subject)
+
+
+# --- Which heads a probe relies on --------------------------------------------------------------
+
+PROBE_WEIGHT = Column(
+    "probe_weight",
+    title="Probe weight",
+    meaning="What this head adds to the score of a gold arc in a probe of all heads together, "
+    "above what it adds to the mean candidate of the same word; they add up to the probe's margin.",
+    paper="Clark et al. 2019, section 5",
+    direction="higher",
+    more="relied on more",
+    group="What it does",
+    format=".3f",
+    diverging=True,
+)
+_AT_ONCE = 8
+
+
+def reliance(
+    scorer: Scorer,
+    examples: Sequence[Example],
+    probed: Sequence[Head],
+    heads: Sequence[Head],
+    **about: Any,
+) -> HeadTable:
+    """The column `probe_weight` of a table of `heads`, with intervals over sentences.
+
+    Softmax takes no notice of what all candidates of a word get alike, so only the margin over
+    their mean counts. Heads of other stacks than the probed one are NA.
+    """
+    sums = np.array([row for group in in_order(examples, _AT_ONCE) for row in _sums(scorer, group)])
+    found = bootstrap_interval(sums) if len(sums) > 1 else _of_one(sums[0])
+    spots = {head: spot for spot, head in enumerate(probed)}
+    values, low, high = (
+        [float(part[spots[head]]) if head in spots else np.nan for head in heads] for part in found
+    )
+    name, notes = PROBE_WEIGHT.name, {}
+    if len(spots) < len(heads):
+        others = sorted({head.stack for head in heads} - {head.stack for head in probed})
+        notes[name] = "; ".join(
+            f"{stack}: a probe reads {probed[0].stack} alone" for stack in others
+        )
+    return HeadTable.of(
+        list(heads), {name: values}, [PROBE_WEIGHT], low={name: low}, high={name: high},
+        notes=notes, **about,
+    )  # fmt: skip
+
+
+def _of_one(sums: np.ndarray) -> tuple[np.ndarray, ...]:
+    """One sentence has values, and no interval."""
+    unknown = np.full(len(sums), np.nan)
+    return ratio(sums), unknown, unknown
+
+
+@torch.no_grad()
+def _sums(scorer: Scorer, examples: Sequence[Example]) -> list[np.ndarray]:
+    """``[head, 2]`` of each sentence: the sum of margins on gold arcs, and their number."""
+    batch = batch_of(examples, next(scorer.parameters()).device)
+    parts = scorer.contributions(batch).double()
+    there = batch.candidates[:, None, None].double()
+    mean = (parts * there).sum(-1) / there.sum(-1)
+    gold = batch.heads.clamp(min=0)[:, None, :, None].expand(-1, parts.shape[1], -1, 1)
+    known = (batch.heads != UNKNOWN)[:, None]
+    margins = ((parts.gather(-1, gold)[..., 0] - mean) * known).sum(-1)
+    return list(torch.stack([margins, known.sum(-1).expand_as(margins)], dim=-1).cpu().numpy())
+
+
+# --- Probes side by side ------------------------------------------------------------------------
+
+Hits = Mapping[tuple[str, int], NDArray[np.int64]]
+
+
+def result_row(kind: str, seed: int, found: NDArray[np.int64], **about: Any) -> dict[str, Any]:
+    """One row of the frame `probes`."""
+    value, low, high = uas(found)
+    return {
+        "probe": kind,
+        "uas": float(value),
+        "low": float(low),
+        "high": float(high),
+        "seed": seed,
+        "n": int(found[:, 1].sum()),
+        "sentences": len(found),
+        **about,
+    }
+
+
+def summary(hits: Hits) -> pd.DataFrame:
+    """A row a probe, the expected best last.
+
+    `low` and `high`: the bootstrap over sentences of the mean over seeds; `seed_low` and
+    `seed_high`: Student's interval over seeds, NaN with one seed.
+
+    >>> one, two = np.array([[1, 2], [2, 2]]), np.array([[2, 2], [2, 2]])
+    >>> summary({("attention", 0): one, ("attention", 1): two})["uas"].tolist()
+    [0.875]
+    """
+    rows = []
+    for kind in (one for one in KINDS if any(one == name for name, _ in hits)):
+        found = [each for (name, _), each in hits.items() if name == kind]
+        value, low, high = uas(np.mean(found, axis=0))
+        each = np.array([one[:, 0].sum() / max(one[:, 1].sum(), 1) for one in found])
+        _, seed_low, seed_high = mean_interval(each.sum(), each @ each, len(each), bounds=(0, 1))
+        ends = {"low": low, "high": high, "seed_low": seed_low, "seed_high": seed_high}
+        numbers = {name: float(end) for name, end in {"uas": value, **ends}.items()}
+        rows.append({"probe": kind, **numbers, "seeds": len(found), "n": int(found[0][:, 1].sum())})
+    return pd.DataFrame(rows)

@@ -1,0 +1,336 @@
+"""The probe: how much syntax all heads of a model carry together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from headcount.errors import InputError, UsageError
+from headcount.models.subject import Subject
+from headcount.models.twin import random_twin
+from headcount.probing.data import (
+    KINDS,
+    WITH_MAPS,
+    WITH_WORDS,
+    Gathered,
+    Settings,
+    check_kind,
+    gather,
+    probed_heads,
+    settings_for,
+)
+from headcount.probing.fitting import train
+from headcount.probing.parse import (
+    INSIDE,
+    Probe,
+    choice_of,
+    hits,
+    reliance,
+    result_row,
+    right_branching,
+)
+from headcount.probing.scorers import Scorer, fresh
+from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
+from headcount.records import provenance
+from headcount.records.progress import Progress
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.survey.passes import Telling
+from headcount.text.corpus import Corpus, read_corpus
+from headcount.text.words import Rows
+
+#: Of the treebank's sentences, each of this number is kept to test on where no test is given.
+_HELD_OUT = 5
+
+
+def probe(
+    subject: Subject,
+    treebank: Any,
+    *,
+    test: Any = None,
+    words: str | Path | WordVectors | None = None,
+    kind: str | None = None,
+    baselines: bool | Sequence[str] = False,
+    seed: int = 0,
+    seeds: int = 1,
+    convention: str = "headcount",
+    word_rows: Rows | None = None,
+    rate: float | None = None,
+    epochs: int | None = None,
+    train_batch: int | None = None,
+    batch_size: int = 16,
+    limit: int | None = None,
+    initial: Mapping[str, Any] | None = None,
+    run: Run | str | Path | None = None,
+    replace: bool = False,
+    telling: Telling | None = None,
+) -> Probe:
+    """Train a probe of a model's heads on a treebank, and test it (Clark et al. 2019, section 5).
+
+    `kind` is "attention" (a weight for each head and direction), "words" (weights that depend on
+    the two words), or a baseline: "distances" (words and their places, no attention),
+    "random-init" (as "words", on a twin whose weights are random but for its embeddings) or
+    "right-branching". `words` are vectors: a file (text or .npz), or "own" for the model's own
+    input embeddings; given, the kind is "words" unless said otherwise. `baselines` trains all
+    kinds beside it, or those named. `test` is another treebank; without it, every fifth sentence
+    is kept to test on.
+
+    Training draws from `seed`; `seeds` trains that many times, counting up, and keeps the first.
+    `convention="paper"` trains as the authors did, "code" with their program's shift of words.
+    `rate`, `epochs` and `train_batch` change the training, `batch_size` only the speed of reading;
+    `limit` takes the first sentences of the treebank, or pass a `read_corpus(..., limit, seed)`.
+    `initial` are weights to begin with. With a `run` directory, the results join what is there,
+    and the probe is saved in it.
+
+    >>> import headcount as hc
+    >>> from headcount.bundle import sample
+    >>> found = probe(hc.load("translator", device="cpu"), sample.path("sample.conllu"), limit=40)
+    >>> found.kind, found.results["probe"].tolist(), found.table.names
+    ('attention', ['attention'], ['probe_weight'])
+    """
+    _check_call(subject, seeds)
+    kind = kind or ("attention" if words is None else "words")
+    asked = _kinds(kind, baselines)
+    if any(one in WITH_WORDS for one in asked):
+        words = words or OWN
+    given = {"rows": word_rows, "rate": rate, "epochs": epochs, "batch": train_batch}
+    settings = {one: settings_for(convention, one, **given) for one in asked}
+    work = _Work(
+        subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
+        batch_size, initial or {}, telling or _silently, kind,
+    )  # fmt: skip
+    with _opened(run) as kept:
+        if kept is not None:
+            _check_run(kept, subject, replace)
+        stage = None if kept is None else kept.stage("probe")
+        found = work.done()
+        if kept is not None and stage is not None:
+            _write(kept, found, replace)
+            stage.finish(found.provenance["settings"], found.provenance)
+    return found
+
+
+@dataclass
+class _Work:
+    """Probes under way."""
+
+    subject: Subject
+    train: Corpus
+    test: Corpus
+    words: str | Path | WordVectors | None
+    settings: Mapping[str, Settings]
+    seeds: Sequence[int]
+    batch_size: int
+    initial: Mapping[str, Any]
+    telling: Telling
+    kind: str
+    hits: dict[tuple[str, int], Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    def done(self) -> Probe:
+        """All kinds and seeds; the one that was asked for comes back."""
+        own = [kind for kind in self.settings if kind != "random-init"]
+        found = self._on(self.subject, own, self.seeds) if own else None
+        for seed in self.seeds if "random-init" in self.settings else ():
+            twin = random_twin(self.subject, seed=seed, keep_embeddings=True)
+            other = self._on(twin, ["random-init"], [seed])
+            if found is None and other is not None:
+                found = other
+        assert found is not None
+        rows = [
+            result_row(kind, seed, counts, model=self.subject.name, **self._told())
+            for (kind, seed), counts in self.hits.items()
+        ]
+        found.results, found.hits = pd.DataFrame(rows), self.hits
+        found.provenance = self._provenance(found)
+        if found.table is not None:
+            found.table.provenance = found.provenance
+        return found
+
+    def _on(self, subject: Subject, kinds: Sequence[str], seeds: Sequence[int]) -> Probe | None:
+        """Kinds that read the same model: it runs once over each treebank."""
+        vectors = self._vectors(subject)
+        first = self.settings[kinds[0]]
+        maps = any(kind in WITH_MAPS for kind in kinds)
+        of = "" if subject is self.subject else f" for the {subject.name.split(' of ')[0]}"
+        read = []
+        for corpus in (self.train, self.test):
+            with self.telling(f"Reading {Path(corpus.name).name}{of}", "sentences") as progress:
+                read.append(
+                    gather(
+                        subject, corpus, first, vectors=vectors, maps=maps,
+                        batch_size=self.batch_size, progress=progress,
+                    )
+                )  # fmt: skip
+        if subject is self.subject:
+            self._remark(read, vectors)
+        found = None
+        for kind in kinds:
+            for seed in seeds:
+                scorer = self._scorer(subject, kind, seed, read, vectors)
+                if kind == self.kind and seed == self.seeds[0]:
+                    found = self._probe(subject, kind, scorer, vectors, read[1])
+        return found
+
+    def _scorer(
+        self,
+        subject: Subject,
+        kind: str,
+        seed: int,
+        read: Sequence[Gathered],
+        vectors: WordVectors | None,
+    ) -> Scorer | None:
+        """One probe, trained and tested."""
+        settings = self.settings[kind]
+        if kind == "right-branching":
+            choose = right_branching(settings.convention)
+            self.hits[kind, seed] = hits(choose, read[1].examples)
+            return None
+        table = None if vectors is None else vectors.table()
+        heads = len(probed_heads(subject))
+        scorer = fresh(kind, heads, table, seed=seed, shifted=settings.shifted)
+        scorer.begin(self.initial if kind == self.kind else None)
+        scorer.to(subject.device)
+        with self.telling(f"Training {kind}, seed {seed}", "sentences") as progress:
+            train(scorer, read[0].examples, settings, seed, progress)
+        scorer.requires_grad_(False)
+        self.hits[kind, seed] = hits(choice_of(scorer), read[1].examples)
+        return scorer
+
+    def _probe(
+        self,
+        subject: Subject,
+        kind: str,
+        scorer: Scorer | None,
+        vectors: WordVectors | None,
+        test: Gathered,
+    ) -> Probe:
+        table = None
+        if scorer is not None and kind in WITH_MAPS:
+            table = reliance(scorer, test.examples, probed_heads(subject), subject.heads)
+        used = vectors if kind in WITH_WORDS else None
+        return Probe(subject, kind, self.settings[kind], scorer, used, table=table)
+
+    def _vectors(self, subject: Subject) -> WordVectors | None:
+        if self.words is None or not isinstance(self.words, str | Path):
+            return self.words
+        if str(self.words) == OWN:
+            return OwnVectors(subject)
+        self.words = read_vectors(self.words)  # a twin reads the same file
+        return self.words
+
+    def _remark(self, read: Sequence[Gathered], vectors: WordVectors | None) -> None:
+        """Tell what was left out; refuse vectors that know none of the words."""
+        self.remarks += [remark for one in read for remark in one.remarks]
+        if not isinstance(vectors, FileVectors):
+            return
+        share = read[0].known / read[0].words
+        if not share:
+            raise InputError(
+                f"{vectors.name} has a vector for none of the {read[0].words:,} words of "
+                f"{read[0].name}; give vectors of its language, in lower case, or --words own."
+            )
+        self.remarks.append(f"{vectors.name} has vectors for {share:.1%} of the words.")
+
+    def _told(self) -> dict[str, Any]:
+        name = self.words if self.words is None else getattr(self.words, "name", str(self.words))
+        return {"words": name, "train": len(self.train), "test": Path(self.test.name).name}
+
+    def _provenance(self, found: Probe) -> dict[str, Any]:
+        about = self.subject.describe()
+        return provenance.collect(
+            model=self.subject.name,
+            revision=self.subject.revision,
+            weights=about["weights_hash"],
+            subject=about,
+            corpus=self.train.name,
+            data=self.train.hash,
+            test={"corpus": self.test.name, "data": self.test.hash, "sentences": len(self.test)},
+            convention=found.settings.convention,
+            seed=self.seeds[0],
+            settings={"kind": found.kind, **self._told(), **found.settings.to_dict()},
+            remarks=self.remarks,
+        )
+
+
+def _kinds(kind: str, baselines: bool | Sequence[str]) -> list[str]:
+    """What to train, the expected best last."""
+    more = KINDS if baselines is True else baselines or ()
+    for one in (kind, *more):
+        check_kind(one)
+    return [one for one in KINDS if one in (kind, *more)]
+
+
+def _corpora(treebank: Any, test: Any, limit: int | None) -> tuple[Corpus, Corpus]:
+    """What to train on, and what to test on: given, or kept back."""
+    corpus = read_corpus(treebank, limit=limit)
+    if test is not None:
+        return corpus, read_corpus(test)
+    if len(corpus) < 2:
+        raise InputError(
+            f"{corpus.name} has one sentence, so none is left to test the probe on; give more, or "
+            "a treebank to test on (--test)."
+        )
+    items = list(corpus)
+    every = min(_HELD_OUT, len(items))
+    parts = (
+        [item for number, item in enumerate(items) if number % every != every - 1],
+        items[every - 1 :: every],
+    )
+    train, held_out = (read_corpus(part) for part in parts)
+    train.name, held_out.name = corpus.name, f"every fifth sentence of {corpus.name}"
+    return train, held_out
+
+
+def _check_call(subject: Any, seeds: int) -> None:
+    """Tell the slips that Python would tell as something else."""
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"probe takes a Subject, not {subject!r}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer)."
+        )
+    if seeds < 1:
+        raise UsageError(f"The number of seeds is {seeds}; it must be 1 or more.")
+
+
+def _opened(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:
+    """The run, opened here where a path was given; somebody else's stays open."""
+    return nullcontext(run) if run is None or isinstance(run, Run) else Run.open(run)
+
+
+def _check_run(run: Run, subject: Subject, replace: bool) -> None:
+    """Refuse a run of another model before the work."""
+    bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
+    if not replace:
+        run.check_subject(bare)
+
+
+def _write(run: Run, found: Probe, replace: bool) -> None:
+    """The column and the frame beside what is there; the probe itself in a folder."""
+    table = found.table
+    if table is None:
+        heads = found.subject.heads
+        table = HeadTable.of(heads, {}, provenance=found.provenance)
+    old = run.read_table() if run.has_table and not replace else None
+    before = None if old is None else old.details.pop("probes", None)
+    table.details["probes"] = _beside(before, found.results)
+    run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
+    found.save(run.folder(INSIDE))
+
+
+def _beside(before: pd.DataFrame | None, results: pd.DataFrame) -> pd.DataFrame:
+    """Results with those of other probes and seeds that were there before."""
+    if before is None:
+        return results
+    key = ["probe", "seed"]
+    again = before.set_index(key).index.isin(results.set_index(key).index)
+    return pd.concat([before[~again], results], ignore_index=True)
+
+
+def _silently(_: str, __: str) -> AbstractContextManager[Progress]:
+    return nullcontext(lambda done, total: None)

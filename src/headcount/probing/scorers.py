@@ -1,0 +1,255 @@
+"""A fresh probe of each kind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from headcount.errors import UsageError
+from headcount.probing.data import END, EXTRA, START, ProbeBatch
+
+# --- What all probes have in common -------------------------------------------------------------
+
+
+class Scorer(nn.Module):
+    """Scores ``[batch, word, candidate]``; candidate 0 is ROOT, candidate j word j - 1."""
+
+    @abstractmethod
+    def forward(self, batch: ProbeBatch) -> Tensor:
+        """The scores, also of candidates that are only padding."""
+
+    def contributions(self, batch: ProbeBatch) -> Tensor:
+        """Each attention head's part of the scores, ``[batch, head, word, candidate]``."""
+        raise UsageError("This probe looks at no attention, so no head has a part in its scores.")
+
+    def begin(self, initial: Mapping[str, Any] | None) -> None:
+        """Put given numbers in place of those that were drawn."""
+        own = dict(self.named_parameters())
+        for name, values in (initial or {}).items():
+            if name not in own:
+                raise UsageError(f"This probe has no weight '{name}'; it has {', '.join(own)}.")
+            given = torch.as_tensor(values, dtype=torch.float32)
+            if given.shape != own[name].shape:
+                raise UsageError(
+                    f"The initial {name} has the shape {tuple(given.shape)}; it must be "
+                    f"{tuple(own[name].shape)}."
+                )
+            own[name].data.copy_(given)
+
+
+def with_root(maps: Tensor, root: Tensor) -> Tensor:
+    """Maps ``[..., 2 + n, 2 + n]`` as ``[..., word, candidate]``.
+
+    ROOT's column is what a word gives to start and to end, times two learned numbers.
+    """
+    rows = maps[..., EXTRA:, :]
+    column = root[0] * rows[..., START] + root[1] * rows[..., END]
+    return torch.cat([column[..., None], rows[..., EXTRA:]], dim=-1)
+
+
+def glorot(shape: tuple[int, ...], draw: torch.Generator, fan: int | None = None) -> nn.Parameter:
+    """Uniform numbers within the square root of 3 / mean fan, TensorFlow's usual beginning.
+
+    A vector's fan is its length, unless it is given (Glorot & Bengio 2010, equation 16).
+
+    >>> bool(glorot((288,), torch.Generator()).abs().max() <= (3 / 288) ** 0.5)
+    True
+    """
+    ends = (shape[0], shape[-1]) if fan is None else (fan, fan)
+    limit = (6 / sum(ends)) ** 0.5
+    return nn.Parameter((2 * torch.rand(shape, generator=draw) - 1) * limit)
+
+
+# --- The attention-only probe: one weight for each head and direction ---------------------------
+
+
+class AttentionScores(Scorer):
+    """`weights` has w of every head, then u; `root` what start and end count for ROOT.
+
+    >>> scorer = AttentionScores(heads=72)
+    >>> {name: tuple(weight.shape) for name, weight in scorer.named_parameters()}
+    {'weights': (144,), 'root': (2,)}
+    """
+
+    def __init__(self, heads: int, seed: int = 0) -> None:
+        super().__init__()
+        draw = torch.Generator().manual_seed(seed)
+        self.weights = glorot((2 * heads,), draw)
+        self.root = glorot((2,), draw, fan=1)
+
+    def forward(self, batch: ProbeBatch) -> Tensor:
+        """The scores; heads are summed before ROOT's column is made, which is the same."""
+        assert batch.maps is not None
+        there, back = self.weights.chunk(2)
+        both = torch.einsum("bkij,ck->bcij", batch.maps, torch.stack([there, back]))
+        return with_root(both[:, 0] + both[:, 1].transpose(1, 2), self.root)
+
+    def contributions(self, batch: ProbeBatch) -> Tensor:
+        """Each head's part of the scores."""
+        assert batch.maps is not None
+        there, back = self.weights.chunk(2)
+        forth = with_root(batch.maps, self.root) * there[:, None, None]
+        return forth + with_root(batch.maps.transpose(2, 3), self.root) * back[:, None, None]
+
+
+# --- The attention-and-words probe --------------------------------------------------------------
+
+
+class WordScores(Scorer):
+    """`kernel` ``[2 * width, 2 * heads]`` and `bias` make weights of words; `root` as ever.
+
+    `vectors` ``[row, width]`` are frozen. `shifted` puts the words of every candidate one place
+    too early, as the authors' program does (its issue 17).
+    """
+
+    vectors: Tensor
+
+    def __init__(self, heads: int, vectors: Tensor, seed: int = 0, shifted: bool = False) -> None:
+        super().__init__()
+        draw = torch.Generator().manual_seed(seed)
+        self.kernel = glorot((2 * vectors.shape[1], 2 * heads), draw)
+        self.bias = nn.Parameter(torch.zeros(2 * heads))
+        self.root = glorot((2,), draw, fan=1)
+        self.shifted = shifted
+        self.register_buffer("vectors", vectors.float(), persistent=False)
+
+    def forward(self, batch: ProbeBatch) -> Tensor:
+        """The scores: two products for each place, and no weight for any pair is ever written."""
+        assert batch.maps is not None
+        dependent, candidate, told = self._weights(batch)
+        (own, own_back), (other, other_back) = dependent.chunk(2, -1), candidate.chunk(2, -1)
+        by_row = torch.stack([own, other_back], dim=2) @ batch.maps.transpose(1, 2)
+        by_column = torch.stack([own_back, other], dim=2) @ batch.maps.permute(0, 3, 1, 2)
+        of_dependent = by_row[:, :, 0] + by_column[:, :, 0]
+        of_candidate = by_row[:, :, 1] + by_column[:, :, 1]
+        both = of_dependent * told[:, None] + of_candidate.transpose(1, 2)
+        return with_root(both, self.root)
+
+    def contributions(self, batch: ProbeBatch) -> Tensor:
+        """Each head's part of the scores, both directions together."""
+        assert batch.maps is not None
+        dependent, candidate, told = self._weights(batch)
+        weights = dependent[:, :, None] * told[:, None, :, None] + candidate[:, None]
+        forth, back = weights.permute(0, 3, 1, 2).chunk(2, dim=1)
+        both = batch.maps * forth + batch.maps.transpose(2, 3) * back
+        return with_root(both, self.root)
+
+    def _weights(self, batch: ProbeBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """What the maps count by dependent and by candidate, ``[batch, place, 2 * head]`` each.
+
+        Last, ``[batch, place]``: whether the dependent has a say at this candidate. Places are
+        start, end, the words; at the first two the candidate is ROOT, and there is no dependent.
+        """
+        words = self.vectors[batch.words]
+        candidates, told = candidate_vectors(words, batch.sizes, self.shifted)
+        by_dependent, by_candidate = self.kernel.chunk(2)
+        dependent = pad(words @ by_dependent, (0, 0, EXTRA, 0))
+        candidate = candidates @ by_candidate + self.bias
+        return dependent, _twice_root(candidate), _twice_root(told)
+
+
+def _twice_root(of_candidates: Tensor) -> Tensor:
+    """Candidates as places: ROOT is start as well as end."""
+    return torch.cat([of_candidates[:, :1], of_candidates], dim=1)
+
+
+def candidate_vectors(words: Tensor, sizes: Tensor, shifted: bool) -> tuple[Tensor, Tensor]:
+    """The vector of each candidate, ``[batch, 1 + n, width]``, and where the dependent counts.
+
+    ROOT has a vector of zeros, in front. Shifted, it stands behind the last word instead, and the
+    dependent's vector is zero there as well.
+
+    >>> words = torch.tensor([[[1.0], [2.0]]])
+    >>> candidate_vectors(words, torch.tensor([2]), shifted=False)[0].flatten().tolist()
+    [0.0, 1.0, 2.0]
+    >>> [part.flatten().tolist() for part in candidate_vectors(words, torch.tensor([2]), True)]
+    [[1.0, 2.0, 0.0], [1.0, 1.0, 0.0]]
+    """
+    nothing = torch.zeros_like(words[:, :1])
+    told = torch.ones(words.shape[0], words.shape[1] + 1, device=words.device)
+    if not shifted:
+        return torch.cat([nothing, words], dim=1), told
+    told[torch.arange(len(sizes), device=words.device), sizes] = 0
+    return torch.cat([words, nothing], dim=1), told
+
+
+# --- The distances-and-words baseline -----------------------------------------------------------
+
+#: Features of the distance, after one map of zeros that the authors' program has in their place.
+FEATURES = 8
+_OFFSETS = (0, -1, 1, -2, 2)
+
+
+class DistanceScores(Scorer):
+    """`kernel` ``[1 + 8 + 2 * width, hidden]``: an unused row, distances, dependent, candidate."""
+
+    vectors: Tensor
+
+    def __init__(
+        self, vectors: Tensor, seed: int = 0, shifted: bool = False, hidden: int = 256
+    ) -> None:
+        super().__init__()
+        draw = torch.Generator().manual_seed(seed)
+        self.kernel = glorot((1 + FEATURES + 2 * vectors.shape[1], hidden), draw)
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        self.output = glorot((hidden, 1), draw)
+        self.output_bias = nn.Parameter(torch.zeros(1))
+        self.shifted = shifted
+        self.register_buffer("vectors", vectors.float(), persistent=False)
+
+    def forward(self, batch: ProbeBatch) -> Tensor:
+        """The scores; what depends on one word is computed once for it."""
+        width = self.vectors.shape[1]
+        by_place, by_dependent, by_candidate = self.kernel[1:].split([FEATURES, width, width])
+        words = self.vectors[batch.words]
+        candidates, told = candidate_vectors(words, batch.sizes, self.shifted)
+        hidden = distances(batch.sizes, words.shape[1]) @ by_place
+        hidden = hidden + (words @ by_dependent)[:, :, None] * told[:, None, :, None]
+        hidden = hidden + (candidates @ by_candidate + self.bias)[:, None]
+        return (hidden.tanh() @ self.output)[..., 0] + self.output_bias
+
+
+def distances(sizes: Tensor, most: int) -> Tensor:
+    """Features ``[batch, word, candidate, 8]`` of sentences of these sizes.
+
+    How far ahead a candidate stands, as a share of the sentence; how far behind; whether it
+    stands at the offsets 0, -1, +1, -2, +2; whether it is ROOT.
+
+    >>> distances(torch.tensor([2]), 2)[0, 0].tolist()[2]
+    [0.5, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    place = torch.arange(most, device=sizes.device)
+    offset = (place[None, :] - place[:, None]).float()
+    near = torch.stack([(offset == one).float() for one in _OFFSETS], dim=-1)
+    far = torch.stack([offset.clamp(min=0), (-offset).clamp(min=0)], dim=-1)
+    share = far / sizes[:, None, None, None]
+    words = torch.cat([share, near.expand(len(sizes), -1, -1, -1)], dim=-1)
+    found = torch.zeros(len(sizes), most, most + 1, FEATURES, device=sizes.device)
+    found[:, :, 1:, : FEATURES - 1] = words
+    found[:, :, 0, FEATURES - 1] = 1
+    return found
+
+
+# --- A fresh probe of each kind -----------------------------------------------------------------
+
+
+def fresh(
+    kind: str, heads: int, vectors: Tensor | None, *, seed: int = 0, shifted: bool = False
+) -> Scorer:
+    """A probe with numbers drawn from a seed.
+
+    >>> type(fresh("attention", 72, None)).__name__
+    'AttentionScores'
+    """
+    if kind == "attention":
+        return AttentionScores(heads, seed)
+    if vectors is None:
+        raise UsageError(f"The probe '{kind}' needs vectors of words; give --words (words=).")
+    if kind == "distances":
+        return DistanceScores(vectors, seed, shifted)
+    return WordScores(heads, vectors, seed, shifted)

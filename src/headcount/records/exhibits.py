@@ -1,0 +1,169 @@
+"""Exhibits: a few sentences with every head's map of them, kept in a run for people to look at.
+
+On disk ``exhibits/index.json`` (texts) and ``exhibits/<id>.npz`` (maps, float16, by "enc.0").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import RunError, UsageError
+from headcount.records.files import decode, encode, reason, write_bytes
+from headcount.records.heads import STACKS
+from headcount.records.parquet import npz_bytes, read_npz
+from headcount.records.run import Run
+
+#: Which text asks and which answers, by stack, where there are two.
+SIDES = {"enc": ("src", "src"), "dec": ("tgt", "tgt"), "cross": ("tgt", "src")}
+
+Floats = NDArray[np.float32]
+_INDEX, _SCHEMA = "index.json", 1
+_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Text:
+    """The tokens of one text, which of them the tokenizer added, and their words.
+
+    >>> Text(["[CLS]", "un", "##do"], [True, False, False], [-1, 0, 0], ["undo"]).words
+    [-1, 0, 0]
+    """
+
+    tokens: list[str]
+    special: list[bool]
+    #: The number of each token's word, -1 for none; None where words are not known.
+    words: list[int] | None = None
+    word_texts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Refuse lists that do not belong together."""
+        for what, marks in (("special", self.special), ("words", self.words)):
+            if marks is not None and len(marks) != len(self.tokens):
+                raise UsageError(
+                    f"'{what}' has {len(marks)} places, and there are {len(self.tokens)} tokens; "
+                    "give one a token."
+                )
+        if max(self.words or [-1]) >= len(self.word_texts):
+            raise UsageError(f"A token is of word {max(self.words or [])}, which has no text.")
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One sentence, or a pair, and the map ``[head, query, key]`` of each layer of each stack."""
+
+    id: str
+    title: str
+    #: "src", and "tgt" where there is a second.
+    texts: dict[str, Text]
+    #: Which text asks and which answers, by stack.
+    sides: dict[str, tuple[str, str]]
+    maps: dict[tuple[str, int], Floats]
+    #: Whether the text is the user's own, rather than from the bundled sample.
+    own_text: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a name that is no file name, and maps that do not fit the texts."""
+        if not _ID.fullmatch(self.id):
+            raise UsageError(
+                f"'{self.id}' cannot name an exhibit; use small letters, digits and -."
+            )
+        for (stack, layer), maps in self.maps.items():
+            asking, answering = self.sides[stack]
+            shape = len(self.texts[asking].tokens), len(self.texts[answering].tokens)
+            if maps.shape[-2:] != shape:
+                raise UsageError(
+                    f"The map of {stack}.{layer} in exhibit {self.id} is {maps.shape[-2:]}; its "
+                    f"texts have {shape} tokens."
+                )
+
+    @property
+    def bytes(self) -> int:
+        """What its maps take on the disk, before packing."""
+        return sum(2 * maps.size for maps in self.maps.values())
+
+
+def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
+    """Put exhibits into a run, in place of those that were there."""
+    _check_ids(exhibits)
+    folder = run.folder("exhibits")
+    for one in exhibits:
+        maps = {f"{stack}.{layer}": kept.astype("float16") for (stack, layer), kept in _sorted(one)}
+        write_bytes(folder / f"{one.id}.npz", npz_bytes(maps))
+    index = {"schema": _SCHEMA, "exhibits": [_described(one) for one in exhibits]}
+    write_bytes(folder / _INDEX, encode(index, indent=1).encode() + b"\n")
+    kept_names = {f"{one.id}.npz" for one in exhibits}
+    for file in folder.glob("*.npz"):
+        if file.name not in kept_names:
+            file.unlink()
+
+
+def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
+    """The exhibits of a run, in order; none where none were made."""
+    folder = (run.path if isinstance(run, Run) else Path(run)) / "exhibits"
+    try:
+        index = decode((folder / _INDEX).read_bytes())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"{folder / _INDEX} cannot be read: {reason(error)}.") from error
+    except (ValueError, RecursionError) as error:
+        raise RunError(_damaged(folder / _INDEX, error)) from error
+    if isinstance(index, dict) and index.get("schema", 0) > _SCHEMA:
+        raise RunError(
+            f"{folder} was written by a newer headcount (schema {index['schema']}, this one reads "
+            f"{_SCHEMA}); update headcount, or leave exhibits out (--no-exhibits)."
+        )
+    try:
+        return [_read(folder, entry) for entry in index["exhibits"]]
+    except (KeyError, TypeError, ValueError, FileNotFoundError, UsageError) as error:
+        raise RunError(_damaged(folder, error)) from error
+
+
+def _check_ids(exhibits: Iterable[Exhibit]) -> None:
+    seen: set[str] = set()
+    for one in exhibits:
+        if one.id in seen:
+            raise UsageError(f"Two exhibits are named '{one.id}'; give each a name of its own.")
+        seen.add(one.id)
+
+
+def _sorted(exhibit: Exhibit) -> list[tuple[tuple[str, int], Floats]]:
+    return sorted(exhibit.maps.items(), key=lambda item: (STACKS.index(item[0][0]), item[0][1]))
+
+
+def _described(exhibit: Exhibit) -> dict[str, Any]:
+    return {
+        "id": exhibit.id,
+        "title": exhibit.title,
+        "own_text": exhibit.own_text,
+        "texts": {name: vars(text) for name, text in exhibit.texts.items()},
+        "sides": {stack: list(sides) for stack, sides in exhibit.sides.items()},
+    }
+
+
+def _read(folder: Path, entry: dict[str, Any]) -> Exhibit:
+    if not _ID.fullmatch(str(entry["id"])):
+        raise ValueError(f"'{entry['id']}' names no exhibit")
+    maps: dict[tuple[str, int], Floats] = {}
+    for key, kept in read_npz(folder / f"{entry['id']}.npz").items():
+        stack, _, layer = key.partition(".")
+        maps[stack, int(layer)] = kept.astype("float32")
+    return Exhibit(
+        id=entry["id"],
+        title=str(entry["title"]),
+        texts={name: Text(**text) for name, text in entry["texts"].items()},
+        sides={stack: (sides[0], sides[1]) for stack, sides in entry["sides"].items()},
+        maps=maps,
+        own_text=bool(entry["own_text"]),
+    )
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    return f"{path} is cut off or damaged ({error}); make the exhibits again."

@@ -1,0 +1,450 @@
+"""journal.jsonl: long work written down unit by unit, so that a killed sweep goes on.
+
+The first line is a header with the sweep's fingerprint: what must be equal for old results to
+count. Every other line is one finished unit. A line is on the disk before `append` returns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headcount.errors import RunError, UsageError
+from headcount.records.files import decode, encode, reason, sync_folder, write_all
+from headcount.records.provenance import version
+
+# --- The right to write in one folder, held by one process at a time ----------------------------
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: no kernel lock, so nobody is kept out
+    fcntl = None  # type: ignore[assignment]
+
+
+LOCK_FILE = ".lock"
+
+#: File systems that know no locks answer with one of these; then nobody is kept out.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
+
+
+@dataclass
+class _Holding:
+    """One kernel lock of this process, and how many `Lock`s share it."""
+
+    descriptor: int
+    owner: int
+    count: int = 0
+
+
+_held: dict[Path, _Holding] = {}
+_guard = threading.Lock()
+
+
+class Lock:
+    """A folder's lock. The kernel lets go of it when the process ends, however it ends.
+
+    Several locks of one process on one folder share it, so a table can be saved into a run that
+    is open.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lock = Lock(folder)
+    ...     print(lock.acquire())
+    ...     print([path.name for path in Path(folder).iterdir()])
+    ...     lock.release()
+    ...     print([path.name for path in Path(folder).iterdir()])
+    True
+    ['.lock']
+    []
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self._release: weakref.finalize | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock, or say who has it; True when this process did not have it yet."""
+        if self._release is not None and self._release.alive:
+            return False
+        key = self.folder.resolve() / LOCK_FILE
+        with _guard:
+            holding = _held.get(key)
+            is_new = holding is None or holding.owner != os.getpid()
+            if holding is None or is_new:
+                holding = _held[key] = _Holding(_take(key, self.folder), os.getpid())
+            holding.count += 1
+        self._release = weakref.finalize(self, _let_go, key, holding)
+        return is_new
+
+    def release(self) -> None:
+        """Give the lock back; without a lock this does nothing."""
+        if self._release is not None:
+            self._release()
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file without waiting; False when somebody else has it."""
+    if fcntl is None:  # pragma: no cover
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+def _take(path: Path, folder: Path) -> int:
+    """Open and lock the lock file, and write our process id into it."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise RunError(
+                f"{folder}/ cannot be written to: {reason(error)}. Choose another folder."
+            ) from error
+        if not try_lock(descriptor):
+            raise _busy(descriptor, folder)
+        if _is_still_there(descriptor, path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+            return descriptor
+        os.close(descriptor)
+
+
+def _busy(descriptor: int, folder: Path) -> RunError:
+    """Who has it, as far as the lock file tells."""
+    holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    os.close(descriptor)
+    whom = f"process {holder}" if holder.isdigit() else "another process"
+    return RunError(
+        f"{folder}/ is being written by {whom}; wait until it has ended, or choose another folder."
+    )
+
+
+def _is_still_there(descriptor: int, path: Path) -> bool:
+    """Whether the file we locked is the one at path: its last holder may have just removed it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _let_go(path: Path, holding: _Holding) -> None:
+    """Drop one share; the last one removes the file and closes it, which unlocks it."""
+    if holding.owner != os.getpid():
+        return  # a forked child: the lock is its parent's
+    with _guard:
+        holding.count -= 1
+        if holding.count:
+            return
+        _held.pop(path, None)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(holding.descriptor)
+
+
+# --- journal.jsonl ------------------------------------------------------------------------------
+
+#: The newest journal that this version reads and the one that it writes.
+SCHEMA = 1
+
+_KIND = "headcount journal"
+_OPENING = b'{"kind": "headcount journal"'
+
+
+class Journal:
+    """Results of finished units, by name, kept in a file that only grows.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Journal.open(Path(folder, "journal.jsonl"), {"seed": 0}) as journal:
+    ...         journal.append("enc.0.3", {"loss": 0.25})
+    ...     with Journal.open(Path(folder, "journal.jsonl"), {"seed": 0}) as journal:
+    ...         print(journal.done)
+    {'enc.0.3': {'loss': 0.25}}
+    """
+
+    def __init__(self, path: Path, descriptor: int, lines: _Lines) -> None:
+        """Use `Journal.open`."""
+        self.path = path
+        self.fingerprint = lines.fingerprint
+        #: Unit to result, in the order in which they ended.
+        self.done = lines.done
+        #: How many cut-off lines were found and dropped: 1 after a kill in mid-write, else 0.
+        self.dropped = lines.dropped
+        self._descriptor: int | None = descriptor
+        self._end = lines.end
+        self._ragged = lines.dropped > 0
+
+    @classmethod
+    def open(cls, path: str | Path, fingerprint: Mapping[str, Any]) -> Journal:
+        """Begin a journal, or go on with one whose fingerprint is the same."""
+        path = Path(path)
+        header = _header(fingerprint)
+        descriptor = _open_alone(path)
+        try:
+            if _is_unbegun(path):
+                _begin(path, descriptor, header)
+            lines = _Lines(path)
+            _check_fingerprint(path, lines.fingerprint, decode(encode(fingerprint)))
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(path, descriptor, lines)
+
+    def append(self, unit: str, result: Any) -> None:
+        """Write one finished unit down; it has reached the disk when this returns."""
+        if unit in self.done:
+            raise UsageError(f"'{unit}' is already in {self.path}; each unit is written once.")
+        line = encode({"unit": unit, "result": result})
+        self._write(line.encode() + b"\n", unit)
+        # The result as the file gives it back, so that resumed and unbroken work see the same.
+        self.done[unit] = decode(line)["result"]
+
+    def close(self) -> None:
+        """Let go of the file; `done` can still be read."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", None) is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Journal('{self.path}', {len(self.done)} done)"
+
+    def _write(self, line: bytes, unit: str) -> None:
+        """Add a whole line, or leave the file as it was."""
+        if self._descriptor is None:
+            raise UsageError(f"{self.path} is closed, so '{unit}' cannot be added; open it again.")
+        try:
+            self._cut_ragged_end()
+            self._ragged = True
+            write_all(self._descriptor, line)
+            os.fsync(self._descriptor)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                self._cut_ragged_end()
+            if not isinstance(error, OSError):
+                raise
+            raise RunError(
+                f"'{unit}' could not be added to {self.path}: {reason(error)}. What was done "
+                f"before is safe ({len(self.done)} so far); free some room and run the same again."
+            ) from error
+        self._end += len(line)
+        self._ragged = False
+
+    def _cut_ragged_end(self) -> None:
+        """Take away what lies behind the last whole line, and stand there."""
+        assert self._descriptor is not None
+        if self._ragged:
+            os.ftruncate(self._descriptor, self._end)
+            self._ragged = False
+        os.lseek(self._descriptor, self._end, os.SEEK_SET)
+
+
+class _Lines:
+    """What a journal's file says, up to the end of its last whole line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.done: dict[str, Any] = {}
+        self.dropped = 0
+        self.end = 0
+        with path.open("rb") as file:
+            self.fingerprint = self._read_header(file.readline())
+            for number, line in enumerate(file, start=2):
+                self._read_unit(number, line)
+
+    def _read_header(self, line: bytes) -> dict[str, Any]:
+        header = _object(line) if line.endswith(b"\n") else None
+        if header is None or header.get("kind") != _KIND:
+            raise RunError(
+                f"{self.path} is not a journal of headcount: its first line is not a journal's "
+                "header. Choose another folder, or move that file away."
+            )
+        if header.get("schema") != SCHEMA:
+            raise RunError(
+                f"{self.path} was written with schema {header.get('schema')}; this headcount "
+                f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
+            )
+        self.end = len(line)
+        return dict(header.get("fingerprint", {}))
+
+    def _read_unit(self, number: int, line: bytes) -> None:
+        if not line.endswith(b"\n"):  # only the last line can lack its end
+            self.dropped += 1
+            return
+        entry = _object(line)
+        if entry is None or not isinstance(entry.get("unit"), str) or "result" not in entry:
+            raise RunError(
+                f"{self.path} is damaged in line {number}: it is not a finished unit. Restore the "
+                "file, or delete it to begin afresh."
+            )
+        if entry["unit"] in self.done:
+            raise RunError(
+                f"{self.path} is damaged in line {number}: '{entry['unit']}' is there twice. "
+                "Restore the file, or delete it to begin afresh."
+            )
+        self.done[entry["unit"]] = entry["result"]
+        self.end += len(line)
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in a line, or None."""
+    try:
+        found = decode(line.decode("utf-8"))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _header(fingerprint: Mapping[str, Any]) -> bytes:
+    header = {
+        "kind": _KIND,
+        "schema": SCHEMA,
+        "headcount": version(),
+        "fingerprint": fingerprint,
+    }
+    return encode(header).encode() + b"\n"
+
+
+def _is_unbegun(path: Path) -> bool:
+    """Whether the file is empty, or was killed within its header."""
+    with path.open("rb") as file:
+        line = file.readline()
+    start = min(len(line), len(_OPENING))
+    return not line.endswith(b"\n") and line[:start] == _OPENING[:start]
+
+
+def _begin(path: Path, descriptor: int, header: bytes) -> None:
+    """Write the header; where that fails, leave no file."""
+    try:
+        os.ftruncate(descriptor, 0)
+        write_all(descriptor, header)
+        os.fsync(descriptor)
+        sync_folder(path.parent)
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise RunError(
+            f"{path} could not be begun: {reason(error)}. Nothing was left behind; "
+            "free some room or choose another folder."
+        ) from error
+
+
+def _open_alone(path: Path) -> int:
+    """Open for writing, and keep every other process out."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise RunError(
+            f"{path} cannot be written to: {reason(error)}. Choose another folder."
+        ) from error
+    if not try_lock(descriptor):
+        os.close(descriptor)
+        raise RunError(
+            f"{path} is open for writing already; wait until that work has ended, "
+            "or choose another folder."
+        )
+    return descriptor
+
+
+def _check_fingerprint(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Refuse to mix results: name the first key that differs, and both values."""
+    before, after = _flat(old), _flat(new)
+    for key in [*before, *(key for key in after if key not in before)]:
+        was, now = before.get(key, "nothing"), after.get(key, "nothing")
+        if was != now:
+            raise RunError(
+                f"{path} was begun with {key} = {was}, and now {key} = {now}; run it as before to "
+                "go on, choose another folder, or delete that file to begin afresh."
+            )
+
+
+def _flat(tree: Mapping[str, Any], stem: str = "") -> dict[str, str]:
+    """Nested keys with dots, values as JSON: so NaN equals NaN, and 1 is not true."""
+    leaves: dict[str, str] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            leaves.update(_flat(value, f"{stem}{key}."))
+        else:
+            leaves[stem + key] = encode(value)
+    return leaves
+
+
+# --- What a sweep has done, unit by unit --------------------------------------------------------
+
+
+class Ledger:
+    """Counts by unit, `[intervention, row, column]`; a unit that is there is not run again.
+
+    >>> ledger = Ledger(None, "sweep")
+    >>> ledger.get("batch 0 whole", lambda: np.zeros((1, 2, 2))).shape
+    (1, 2, 2)
+    >>> "batch 0 whole" in ledger
+    True
+    """
+
+    def __init__(self, journal: Journal | None, name: str) -> None:
+        self._journal = journal
+        self._name = name
+        self._here: dict[str, npt.NDArray[np.float64]] = {}
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Write down what the units belong to, or refuse to mix them with others."""
+        if self._journal is None:
+            return
+        unit = self._full("settings")
+        if unit not in self._journal.done:
+            self._journal.append(unit, dict(settings))
+        before, after = self._journal.done[unit], decode(encode(dict(settings)))
+        for key in [*before, *(key for key in after if key not in before)]:
+            was, now = before.get(key, "nothing"), after.get(key, "nothing")
+            if was != now:
+                raise RunError(
+                    f"{self._journal.path} has units of '{self._name}' with {key} = {was}, and now "
+                    f"{key} = {now}; run it as before to go on, choose another folder, or delete "
+                    "that file to begin afresh."
+                )
+
+    def __contains__(self, unit: str) -> bool:
+        if self._journal is None:
+            return unit in self._here
+        return self._full(unit) in self._journal.done
+
+    def get(
+        self, unit: str, compute: Callable[[], npt.NDArray[np.float64]]
+    ) -> npt.NDArray[np.float64]:
+        """What a unit counted; computed, and on the disk, before this returns."""
+        if self._journal is None:
+            if unit not in self._here:
+                self._here[unit] = compute()
+            return self._here[unit]
+        if unit not in self:
+            self._journal.append(self._full(unit), compute().tolist())
+        return np.array(self._journal.done[self._full(unit)], dtype=np.float64)
+
+    def _full(self, unit: str) -> str:
+        return f"{self._name} {unit}"

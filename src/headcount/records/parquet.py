@@ -1,0 +1,165 @@
+"""Frames and head tables as Parquet files; a table's file carries its own descriptions."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headcount.errors import RunError, UsageError
+from headcount.records.columns import Column
+from headcount.records.files import decode, encode
+from headcount.records.provenance import version
+from headcount.records.table import INDEX, SCHEMA, HeadTable
+
+# --- Frames and head tables as Parquet files ----------------------------------------------------
+
+_KEY = b"headcount"
+
+
+def table_bytes(table: HeadTable) -> bytes:
+    """A table as Parquet: stack, layer, head, the statistics, then their bounds."""
+    return frame_bytes(table.wide().reset_index(), about_table(table))
+
+
+def about_table(table: HeadTable) -> dict[str, Any]:
+    """What is known about a table besides its numbers; kept in the Parquet file and in run.json."""
+    return {
+        "schema": SCHEMA,
+        "columns": [table.column(name).to_dict() for name in table.names],
+        "notes": table.notes,
+        "provenance": table.provenance,
+        "origins": table.origins,
+        "details": sorted(table.details),
+    }
+
+
+def frame_bytes(frame: pd.DataFrame, about: Mapping[str, Any] | None = None) -> bytes:
+    """A frame as Parquet; an index that has names becomes columns, another one is left out."""
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    data = pa.Table.from_pandas(frame, preserve_index=False)
+    if about is not None:
+        kept = data.schema.metadata or {}
+        data = data.replace_schema_metadata({**kept, _KEY: encode(about).encode()})
+    sink = io.BytesIO()
+    pq.write_table(data, sink)
+    return sink.getvalue()
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Read a frame, or say in a sentence why not."""
+    return _read(path).to_pandas()
+
+
+def read_table(path: Path, about: Mapping[str, Any] | None = None) -> HeadTable:
+    """Read a table; `about` stands in for descriptions that another tool dropped."""
+    data = _read(path)
+    own = (data.schema.metadata or {}).get(_KEY)
+    try:
+        told = decode(own) if own is not None else about or {}
+        check_schema(told, path)
+        return _table(data.to_pandas(), told)
+    except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(
+            f"{path} is not a table of heads that headcount wrote ({error}); "
+            "make it again or choose another folder."
+        ) from error
+
+
+def check_schema(record: Mapping[str, Any], path: Path | str) -> None:
+    """Refuse what a later version wrote, by name."""
+    schema = record.get("schema", SCHEMA)
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise RunError(
+            f"{path} has the schema {schema!r}, which headcount never writes; "
+            "restore it or choose another folder."
+        )
+    if schema > SCHEMA:
+        raise RunError(
+            f"{path} was written with schema {schema}; this headcount {version()} reads up to "
+            f"{SCHEMA}: upgrade headcount or choose another folder."
+        )
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None)
+    except FileNotFoundError as error:
+        raise RunError(f"There is no {path}; make it first, or check the folder's name.") from error
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(
+            f"{path} cannot be read: it is cut off, damaged or not Parquet. "
+            "Make it again, or restore it."
+        ) from error
+
+
+def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:
+    """Tell values from bounds, and put everything back in its place."""
+    wide = wide.set_index(list(INDEX))
+    described = {one["name"]: Column.from_dict(one) for one in about.get("columns", [])}
+    there = [str(name) for name in wide.columns]
+    names = [name for name in there if name in described or not _is_bound(name, there)]
+    return HeadTable(
+        wide[names],
+        _of(names, described),
+        low=_bounds(wide, names, "_low"),
+        high=_bounds(wide, names, "_high"),
+        notes=_of(names, about.get("notes", {})),
+        provenance=about.get("provenance"),
+        origins=_of(names, about.get("origins", {})),
+    )
+
+
+def _of(names: list[str], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told about these columns; another tool may have dropped some of them."""
+    return {name: told[name] for name in names if name in told}
+
+
+def _bounds(wide: pd.DataFrame, names: list[str], end: str) -> pd.DataFrame:
+    ends = [name + end for name in names if name + end in wide and name + end not in names]
+    return wide[ends].rename(columns=lambda name: name.removesuffix(end))
+
+
+def _is_bound(name: str, names: list[str]) -> bool:
+    stem, _, end = name.rpartition("_")
+    return end in ("low", "high") and stem in names
+
+
+# --- Arrays as .npz in memory -------------------------------------------------------------------
+
+
+def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as the bytes of a file; numpy.savez would stumble over an array named "file".
+
+    >>> npz_bytes({"file": np.zeros(2)})[:2]
+    b'PK'
+    """
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for key, array in arrays.items():
+            if np.asarray(array).dtype.hasobject:
+                raise UsageError(f"Array '{key}' holds Python objects; give numbers or text.")
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+    return sink.getvalue()
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file that is there."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {key: arrays[key] for key in arrays.files}
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise RunError(
+            f"{path} cannot be read: it is cut off or damaged. Make it again, or restore it."
+        ) from error

@@ -1,0 +1,135 @@
+"""Where a number comes from: versions, command, time and hashes; no names of people or machines.
+
+A table's provenance is a dict. The words that everything in the project uses:
+
+=============  ====================================================================
+``model``      what the user called it            ``revision``  its commit, if known
+``weights``    hash of the weights                ``data``      hash of the texts
+``versions``   see `versions`                     ``platform``  see `platform_name`
+``command``    see `command_line`                 ``time``      see `now`
+``seed``       of everything drawn at random      ``convention``  headcount, paper, code
+``counts``     sentences, tokens, truncated, windows
+=============  ====================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from headcount.errors import InputError
+
+_PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
+_BLOCK = 1 << 20
+
+
+def collect(**facts: Any) -> dict[str, Any]:
+    """What is always known (versions, platform, command, time), and the facts given.
+
+    >>> collect(model="translator", seed=0)["model"]
+    'translator'
+    """
+    return {
+        **facts,
+        "versions": versions(),
+        "platform": platform_name(),
+        "command": command_line(),
+        "time": now(),
+    }
+
+
+def version() -> str:
+    """The version of headcount, also when it runs from a checkout that is not installed."""
+    installed = _version_of("headcount")
+    return installed or _checkout_version() or "unknown"
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of headcount, Python and the libraries below it, without importing them.
+
+    >>> sorted(versions())
+    ['headcount', 'numpy', 'python', 'tokenizers', 'torch', 'transformers']
+    """
+    libraries = {package: _version_of(package) for package in _PACKAGES}
+    return {"headcount": version(), "python": platform.python_version(), **libraries}
+
+
+def platform_name() -> str:
+    """The kind of machine, such as ``Linux x86_64``; not its name, which may be a person's."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def command_line(arguments: Sequence[str] | None = None) -> str:
+    """The command as typed: the program's bare name and what the user passed to it.
+
+    >>> command_line(["/somewhere/bin/headcount", "survey", "my model"])
+    "headcount survey 'my model'"
+    """
+    program, *rest = (arguments if arguments is not None else sys.argv) or [""]
+    name = Path(program).name
+    if "kernel" in name:
+        return "notebook"  # a kernel's arguments are files in the user's home, not the user's words
+    if name == "__main__.py":
+        return shlex.join(["python", "-m", Path(program).parent.name, *rest])
+    return shlex.join([name or "python", *rest])
+
+
+def now() -> str:
+    """The time in UTC, to the second.
+
+    >>> now().endswith("Z")
+    True
+    """
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def hash_file(path: str | Path) -> str:
+    """SHA-256 of a file's bytes, read in blocks."""
+    digest = hashlib.sha256()
+    try:
+        with Path(path).open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(f"{path} cannot be read: {why}. Check the path.") from error
+    return f"sha256:{digest.hexdigest()}"
+
+
+def hash_strings(strings: Iterable[str]) -> str:
+    """SHA-256 of strings in their order; where one ends and the next begins counts too.
+
+    >>> hash_strings(["ab", "c"]) == hash_strings(["a", "bc"])
+    False
+    """
+    digest = hashlib.sha256()
+    for string in strings:
+        data = string.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _checkout_version() -> str | None:
+    """The version in pyproject.toml, when this file lies in a checkout of the project."""
+    file = Path(__file__).parents[3] / "pyproject.toml"
+    try:
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
+        return None
+    return str(project["version"]) if project.get("name") == "headcount" else None

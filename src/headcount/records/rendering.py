@@ -1,0 +1,406 @@
+"""One head on one sentence in a notebook: a heat map and lines, every token escaped, no script."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.containers import Lines
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+
+from headcount.records.columns import NA, STEPS, heat_steps
+
+if TYPE_CHECKING:
+    from headcount.records.table import HeadTable
+
+
+# --- How a token is shown to people -------------------------------------------------------------
+
+_NAMED = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥", "": "∅"}
+
+
+def visible_token(token: str) -> str:
+    """A token with its white space, control and direction characters made visible.
+
+    >>> visible_token("a b"), visible_token(""), visible_token("x\\u202ey")
+    ('a␣b', '∅', 'x⟨202e⟩y')
+    """
+    if not token:
+        return _NAMED[""]
+    return "".join(_visible(character) for character in token)
+
+
+def _visible(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"):
+        return f"⟨{ord(character):04x}⟩"
+    return character
+
+
+# --- The head table in a terminal ---------------------------------------------------------------
+
+#: Blanks between two columns.
+_GAP = 2
+_BOLD = Style(bold=True)
+
+#: White ink on backgrounds from weak to strong, dark enough for it on any terminal.
+_MORE = ("rgb(70,118,122)", "rgb(46,96,120)", "rgb(40,70,116)", "rgb(44,46,106)")
+_LESS = ("rgb(134,98,78)", "rgb(142,80,52)", "rgb(140,60,32)", "rgb(120,40,18)")
+_MORE_STYLES, _LESS_STYLES = (
+    [None, *(Style(color="rgb(255,255,255)", bgcolor=shade) for shade in shades)]
+    for shades in (_MORE, _LESS)
+)
+
+
+class TableText:
+    """A table that rich prints, at the width of the terminal; made by `HeadTable.draw`."""
+
+    def __init__(
+        self,
+        table: HeadTable,
+        columns: Sequence[str] | None = None,
+        *,
+        heat: bool = True,
+        intervals: bool = False,
+        papers: bool = True,
+    ) -> None:
+        """Take columns by name, or those that were measured."""
+        self.table = table
+        self.heat = heat
+        self.intervals = intervals
+        self.papers = papers
+        self.candidates = self._measured() if columns is None else list(columns)
+        self._cells = {name: self._texts(name) for name in self.candidates}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The grid, then what its columns mean and what it leaves out."""
+        shown = self.fitting(options.max_width)
+        # Text, never strings: rich would read a model named "[red]" as markup.
+        yield Text(_printable(self._title()), style="bold")
+        yield from self._grid(shown, console)
+        for footnote in self._footnotes(shown):
+            yield Text(_printable(footnote), style="dim")
+
+    def fitting(self, width: int) -> list[str]:
+        """The columns that fit into so many characters beside the heads' names; one at least."""
+        room = width - self._label_width()
+        shown: list[str] = []
+        for name in self.candidates:
+            room -= self._width(name) + _GAP
+            if room < 0 and shown:
+                break
+            shown.append(name)
+        return shown
+
+    def _measured(self) -> list[str]:
+        frame = self.table.frame
+        return [name for name in self.table.names if frame[name].notna().any()]
+
+    def _texts(self, name: str) -> list[str]:
+        """Every value of a column as text, with its interval when asked for."""
+        column, table = self.table.column(name), self.table
+        texts = [_printable(column.show(value)) for value in table.frame[name]]
+        if not self.intervals or name not in table.low or name not in table.high:
+            return texts
+        bounds = zip(
+            map(column.show, table.low[name]), map(column.show, table.high[name]), strict=True
+        )
+        pairs = zip(texts, bounds, strict=True)
+        return [NA if text == NA else f"{text} [{low}, {high}]" for text, (low, high) in pairs]
+
+    def _width(self, name: str) -> int:
+        """What a column needs: its widest value, and the longest word of its title."""
+        words = [*self._heading_of(name).split(), *self._cells[name]]
+        return max(cell_len(word) for word in words)
+
+    def _heading_of(self, name: str) -> str:
+        return _printable(self.table.column(name).title)
+
+    def _grid(self, shown: list[str], console: Console) -> Iterator[Segment]:
+        """A line for each head, and an empty one after each layer.
+
+        The widths are known, so lines are set here: rich's own table would measure and wrap every
+        cell, and take seconds for a thousand heads.
+        """
+        widths = [self._label_width(), *map(self._width, shown)]
+        yield from self._heading(shown, widths, console)
+        columns = [(self._cells[name], self._styles(name)) for name in shown]
+        heads = self.table.heads
+        for row, head in enumerate(heads):
+            if row and heads[row - 1][:2] != head[:2]:
+                yield Segment.line()
+            yield Segment(str(head).ljust(widths[0]))
+            for (texts, styles), width in zip(columns, widths[1:], strict=True):
+                yield Segment(" " * _GAP)
+                yield Segment(_right(texts[row], width), styles[row])
+            yield Segment.line()
+
+    def _heading(self, shown: list[str], widths: list[int], console: Console) -> Iterator[Segment]:
+        """Titles, broken between words and standing on a rule."""
+        titles = [Text("head"), *(Text(self._heading_of(name)) for name in shown)]
+        broken = [title.wrap(console, width) for title, width in zip(titles, widths, strict=True)]
+        height = max(len(lines) for lines in broken)
+        for place in range(height):
+            words = [_line(lines, place - height) for lines in broken]
+            first, *rest = zip(words, widths, strict=True)
+            cells = [first[0].ljust(first[1]), *(_right(word, width) for word, width in rest)]
+            yield Segment((" " * _GAP).join(cells), _BOLD)
+            yield Segment.line()
+        yield Segment("─" * (sum(widths) + _GAP * len(shown)))
+        yield Segment.line()
+
+    def _label_width(self) -> int:
+        return max(cell_len(str(head)) for head in [*self.table.heads, "head"])
+
+    def _title(self) -> str:
+        sizes = ", ".join(f"{name} {len(self.table.stack(name))}" for name in self.table.stacks)
+        model = self.table.provenance.get("model")
+        of = f" of {model}" if model else ""
+        return f"{len(self.table)} heads{of}" + (f": {sizes}" if sizes else "")
+
+    def _styles(self, name: str) -> list[Style | None]:
+        """A background for each cell of a column of numbers."""
+        values = self.table.frame[name]
+        if not self.heat or not pd.api.types.is_numeric_dtype(values.dtype):
+            return [None] * len(values)
+        numbers = values.to_numpy(dtype="float64", na_value=np.nan)
+        return [_style(step) for step in heat_steps(self.table.column(name), numbers)]
+
+    def _footnotes(self, shown: list[str]) -> Iterator[str]:
+        """What the columns mean, why values are missing, and what is not shown."""
+        for name in shown:
+            if meaning := self._meaning(name):
+                yield meaning
+        for note, names in self._reasons().items():
+            yield f"{NA} {', '.join(self.table.column(name).title for name in names)}: {note}"
+        hidden = [name for name in self.table.names if name not in shown]
+        if hidden:
+            columns = "column" if len(hidden) == 1 else "columns"
+            yield f"{len(hidden)} more {columns} not shown: {', '.join(hidden)}"
+
+    def _reasons(self) -> dict[str, list[str]]:
+        """Each reason for missing values, with the columns it explains."""
+        reasons: dict[str, list[str]] = {}
+        for name, note in self.table.notes.items():
+            reasons.setdefault(note, []).append(name)
+        return reasons
+
+    def _meaning(self, name: str) -> str:
+        column = self.table.column(name)
+        if not column.meaning:
+            return ""
+        unit = f" ({column.unit})" if column.unit else ""
+        paper = f" [{column.paper}]" if column.paper and self.papers else ""
+        return f"{column.title}{unit}: {column.meaning}{paper}"
+
+
+def _style(step: int) -> Style | None:
+    """A shade for strong values; weak ones stay as the terminal has them."""
+    styles = _MORE_STYLES if step > 0 else _LESS_STYLES
+    return styles[abs(step) * len(styles) // (STEPS + 1)]
+
+
+def _printable(text: str) -> str:
+    """Text that cannot move the cursor, change colours or turn the direction of what follows."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else f"⟨{ord(sign):04x}⟩" for sign in text)
+
+
+def _right(text: str, width: int) -> str:
+    """Set against the right edge; some characters are two cells wide."""
+    return " " * (width - cell_len(text)) + text
+
+
+def _line(lines: Lines, place: int) -> str:
+    """A line of a broken title, counted from the last; empty above the first."""
+    return lines[place].plain.rstrip() if -place <= len(lines) else ""
+
+
+# --- The head table in a notebook ---------------------------------------------------------------
+
+# Shades are half transparent, so that the page's own ink stays readable on light and dark alike.
+_SHADES = "".join(
+    f".headcount-table td.m{step}{{background:rgba(20,130,140,{step * 0.05:.2f})}}"
+    f".headcount-table td.l{step}{{background:rgba(190,90,30,{step * 0.05:.2f})}}"
+    for step in range(1, STEPS + 1)
+)
+_GROUND = "var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"
+_STYLE = (
+    ".headcount-table{max-height:36em;overflow:auto;font-variant-numeric:tabular-nums}"
+    ".headcount-table table{border-collapse:collapse;font-size:12px;margin:0}"
+    ".headcount-table tr{background:none!important}"  # notebooks stripe rows, and shades lie on it
+    ".headcount-table th,.headcount-table td"
+    "{padding:2px 8px;text-align:right;border:0;background:none;color:inherit}"
+    ".headcount-table th[scope=row]{text-align:left;font-family:monospace;font-weight:normal;"
+    f"position:sticky;left:0;background:{_GROUND}}}"
+    f".headcount-table thead th{{position:sticky;top:0;z-index:1;background:{_GROUND}}}"
+    ".headcount-table tr.layer>*{border-top:1px solid rgba(128,128,128,.4)}" + _SHADES
+)
+
+
+def table_html(table: HeadTable) -> str:
+    """The whole table; a column's meaning and the reason of a dash are in tooltips."""
+    return (
+        f'<div class="headcount-table"><style>{_STYLE}</style><table>'
+        f"<caption>{escape(_caption(table))}</caption>"
+        f"<thead><tr><th>head</th>{''.join(_headings(table))}</tr></thead>"
+        f"<tbody>{''.join(_rows(table))}</tbody></table></div>"
+    )
+
+
+def _caption(table: HeadTable) -> str:
+    model = table.provenance.get("model")
+    return f"{len(table)} heads" + (f" of {model}" if model else "")
+
+
+def _headings(table: HeadTable) -> Iterator[str]:
+    for name in table.names:
+        column = table.column(name)
+        parts = [column.name, column.meaning, column.unit, column.paper, table.notes.get(name, "")]
+        tooltip = escape(" · ".join(part for part in parts if part))
+        yield f'<th title="{tooltip}">{escape(column.title)}</th>'
+
+
+def _rows(table: HeadTable) -> Iterator[str]:
+    cells = [list(_cells(table, name)) for name in table.names]
+    layer = None
+    for row, head in enumerate(table.heads):
+        opening = "<tr>" if head[:2] == layer else '<tr class="layer">'
+        layer = head[:2]
+        yield f'{opening}<th scope="row">{escape(str(head))}</th>'
+        yield "".join(column[row] for column in cells) + "</tr>"
+
+
+def _cells(table: HeadTable, name: str) -> Iterator[str]:
+    """A column's cells: shaded numbers, words, and dashes that say why."""
+    column, values = table.column(name), table.frame[name]
+    steps = [0] * len(values)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        steps = heat_steps(column, values.to_numpy(dtype="float64", na_value=np.nan))
+    why = escape(table.notes.get(name, "not measured"))
+    for value, step in zip(values, steps, strict=True):
+        text = column.show(value)
+        if text == NA:
+            yield f'<td title="{why}">{NA}</td>'
+        else:
+            yield f"<td{_shade(step)}>{escape(text)}</td>"
+
+
+def _shade(step: int) -> str:
+    if step == 0:
+        return ""
+    return f' class="{"m" if step > 0 else "l"}{abs(step)}"'
+
+
+# --- One head on one sentence in a notebook -----------------------------------------------------
+
+#: Lines that cover this share of a query's weight are drawn, and never more than so many.
+_SHARE, _MOST = 0.8, 6
+#: Pixels of a line of text, and of the room between the two columns of tokens.
+_STEP, _ROOM, _LABEL = 18, 150, 110
+#: More tokens than this make lines a tangle: then the heat map stands alone.
+_TANGLE = 60
+
+_MAP_STYLE = (
+    ".headcount-view{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start;font-size:12px}"
+    ".headcount-view table{border-collapse:collapse}"
+    ".headcount-view tr{background:none!important}"  # notebooks stripe rows, and shades lie on it
+    ".headcount-view caption{text-align:left;padding-bottom:6px;white-space:nowrap}"
+    ".headcount-view th{font:11px monospace;text-align:right;padding:0 6px;border:0;"
+    "background:none;color:inherit;white-space:nowrap;unicode-bidi:isolate}"
+    ".headcount-view thead th{writing-mode:vertical-rl;transform:rotate(180deg);padding:6px 0;"
+    "text-align:left;vertical-align:top}"  # turned round, top is where the map begins
+    ".headcount-view td{width:16px;min-width:16px;height:16px;padding:0;"
+    "border:1px solid rgba(128,128,128,.15)}"
+    ".headcount-view svg text{font:11px monospace;fill:currentColor}"
+    ".headcount-view line{stroke:rgb(20,130,140);stroke-width:2}"
+)
+
+
+def view_html(
+    head: str, queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]
+) -> str:
+    """The weights ``[query, key]`` of a head as HTML that stands by itself.
+
+    >>> view_html("enc.0.1", ["a"], ["<b>"], np.ones((1, 1), dtype=np.float32)).count("&lt;b&gt;")
+    3
+    """
+    asking, answering = [visible_token(one) for one in queries], [visible_token(k) for k in keys]
+    lines = "" if max(len(asking), len(answering)) > _TANGLE else _lines(asking, answering, weights)
+    return (
+        f'<div class="headcount-view"><style>{_MAP_STYLE}</style>'
+        f"{_heat_map(head, asking, answering, weights)}{lines}</div>"
+    )
+
+
+def _heat_map(
+    head: str, queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]
+) -> str:
+    headings = "".join(f'<th scope="col">{escape(key)}</th>' for key in keys)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(query)}</th>{"".join(_map_cells(query, keys, row))}</tr>'
+        for query, row in zip(queries, weights, strict=True)
+    )
+    return (
+        f"<table><caption>Head <b>{escape(head)}</b>: rows ask, columns answer</caption>"
+        f"<thead><tr><th></th>{headings}</tr></thead><tbody>{rows}</tbody></table>"
+    )
+
+
+def _map_cells(query: str, keys: Sequence[str], row: NDArray[np.float32]) -> Iterator[str]:
+    """Shaded by the square root of the weight, so that small ones show."""
+    for key, weight in zip(keys, row, strict=True):
+        told = escape(f"{query} → {key}: {weight:.3f}", quote=True)
+        shade = float(np.sqrt(max(0.0, float(weight))))
+        yield f'<td title="{told}" style="background:rgba(20,130,140,{shade:.3f})"></td>'
+
+
+def _lines(queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]) -> str:
+    """Who asks on the left, who answers on the right, and lines as strong as the weight."""
+    height = _STEP * (max(len(queries), len(keys)) + 1)
+    width = 2 * _LABEL + _ROOM
+    told = f"Lines from each token to those that hold {_SHARE:.0%} of its weight"
+    left = "".join(_label(token, _LABEL - 6, row, "end") for row, token in enumerate(queries))
+    right = "".join(_label(token, _LABEL + _ROOM + 6, row) for row, token in enumerate(keys))
+    drawn = "".join(_map_line(*link) for link in _links(weights))
+    return (
+        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{told}">{drawn}{left}{right}</svg>'
+    )
+
+
+def _links(weights: NDArray[np.float32]) -> Iterator[tuple[int, int, float]]:
+    """Query, key and weight of the lines worth drawing."""
+    for query, row in enumerate(weights):
+        held = 0.0
+        for key in np.argsort(-row, kind="stable")[:_MOST]:
+            if held >= _SHARE or row[key] <= 0:
+                break
+            held += float(row[key])
+            yield query, int(key), float(row[key])
+
+
+def _map_line(query: int, key: int, weight: float) -> str:
+    return (
+        f'<line x1="{_LABEL}" y1="{_middle(query)}" x2="{_LABEL + _ROOM}" y2="{_middle(key)}" '
+        f'stroke-opacity="{weight:.3f}"/>'
+    )
+
+
+def _label(token: str, x: int, row: int, anchor: str = "start") -> str:
+    return f'<text x="{x}" y="{_middle(row) + 4}" text-anchor="{anchor}">{escape(token)}</text>'
+
+
+def _middle(row: int) -> int:
+    return _STEP * row + _STEP

@@ -1,0 +1,483 @@
+"""The run directory: everything that is known about one model, in files that are always whole.
+
+::
+
+    run/
+      run.json           schema, version, provenance, columns, stages done, notes
+      heads.parquet      one row per head: stack, layer, head, statistics, <name>_low, <name>_high
+      relations.parquet  roles.parquet  curve.parquet  agreement.parquet     frames that stages add
+      pairs.npz          head-to-head distances
+      exhibits/          a few sentences with their maps
+      journal.jsonl      units of a sweep under way
+
+Files are replaced in one step, one process writes at a time, anybody may read meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import RunError, UsageError
+from headcount.records.files import decode, encode, is_leftover, reason, write_bytes
+from headcount.records.journal import LOCK_FILE, Journal, Lock
+from headcount.records.parquet import (
+    about_table,
+    check_schema,
+    frame_bytes,
+    npz_bytes,
+    read_frame,
+    read_npz,
+    read_table,
+    table_bytes,
+)
+from headcount.records.provenance import now, version
+from headcount.records.table import SCHEMA, HeadTable
+
+# --- run.json -----------------------------------------------------------------------------------
+
+RECORD = "run.json"
+TABLE = "heads.parquet"
+
+
+def fresh_record() -> dict[str, Any]:
+    """The record of a run in which nothing was done yet."""
+    return {
+        "schema": SCHEMA,
+        "headcount": version(),
+        "created": now(),
+        "provenance": {},
+        "columns": [],
+        "stages": {},
+        "notes": [],
+    }
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """run.json, checked; None where there is none."""
+    file = path / RECORD
+    try:
+        record = decode(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunError(f"{file} cannot be read: {reason(error)}.") from error
+    except (ValueError, RecursionError) as error:
+        raise RunError(_damaged(file, str(error))) from error
+    if not isinstance(record, dict) or "schema" not in record:
+        raise RunError(_damaged(file, "it has no schema"))
+    check_schema(record, f"{path}/")
+    for key, empty in fresh_record().items():
+        if not isinstance(record.setdefault(key, empty), type(empty)):
+            raise RunError(_damaged(file, f"'{key}' is not a {type(empty).__name__}"))
+    return record
+
+
+def _damaged(file: Path, why: str) -> str:
+    return (
+        f"{file} is cut off or damaged ({why}); restore it or choose another folder. "
+        f"The table beside it can still be read with HeadTable.load('{file.with_name(TABLE)}')."
+    )
+
+
+def check_place(path: Path, create: bool) -> None:
+    """Refuse a place where a run can be neither found nor made, before anything is touched."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file, not a folder; choose another folder for the run.")
+    if not create and not path.exists():
+        raise RunError(f"There is no folder {path}; check its name, or make the run first.")
+    if path.is_dir() and read_record(path) is None:
+        _check_no_strangers(path, create)
+
+
+def _check_no_strangers(path: Path, create: bool) -> None:
+    """A folder without run.json may be used when it is empty, and read never."""
+    names = sorted(file.name for file in path.iterdir())
+    strangers = [name for name in names if name != LOCK_FILE and not is_leftover(name)]
+    if strangers:
+        shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
+        raise RunError(
+            f"{path}/ is not a run directory: it holds {shown} and no run.json. "
+            "Choose an empty or a new folder."
+        )
+    if not create:
+        raise RunError(f"{path}/ is empty, so there is no run in it; make the run first.")
+
+
+# --- The run directory --------------------------------------------------------------------------
+
+#: Frames whose columns are promised; more columns and other frames may come with later work.
+FRAMES: dict[str, tuple[str, ...]] = {
+    "relations": (
+        "stack",
+        "layer",
+        "head",
+        "relation",
+        "direction",
+        "split",
+        "n",
+        "accuracy",
+        "low",
+        "high",
+        "baseline",
+        "offset",
+        "p",
+        "p_adjusted",
+    ),
+    "roles": (
+        "stack",
+        "layer",
+        "head",
+        "role",
+        "label",
+        "value",
+        "low",
+        "high",
+        "n",
+        "baseline",
+        "control",
+        "p",
+        "p_adjusted",
+        "evidence",
+    ),
+}
+
+_STAGE_FILES = (
+    "relations.parquet",
+    "roles.parquet",
+    "curve.parquet",
+    "agreement.parquet",
+    "pairs.npz",
+    "journal.jsonl",
+    "curve.jsonl",
+    "own-metric.jsonl",
+)
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+class Run:
+    """One run directory. Close it, or use it in a ``with`` block, to let others write.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Run.open(Path(folder, "run")) as run:
+    ...         run.stage("survey").finish({"convention": "headcount"})
+    ...     Run.open(Path(folder, "run"), create=False).stage("survey").done
+    True
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Use `Run.open`."""
+        self.path = path
+        self._lock = Lock(path)
+        self._made: list[Path] = []
+
+    @classmethod
+    def open(cls, path: str | Path, create: bool = True) -> Run:
+        """Open a run to write in it, and make it where there is none; other writers are refused.
+
+        With ``create=False`` the run must be there, and it is locked by the first write only.
+        """
+        run = cls(Path(path))
+        check_place(run.path, create)
+        if create:
+            try:
+                run._make_folder()
+                run.lock()
+            except BaseException:
+                run.close()
+                raise
+        return run
+
+    def lock(self) -> None:
+        """Keep other processes from writing until `close`; every write does this by itself."""
+        if self._lock.acquire():
+            for file in self.path.rglob(".*.tmp"):
+                if is_leftover(file.name):  # nobody else writes now, so its writer is dead
+                    file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let others write; a folder that was made for this run and stayed empty goes again."""
+        self._lock.release()
+        for folder in reversed(self._made):
+            if any(folder.iterdir()):
+                break
+            folder.rmdir()
+        self._made = []
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Run('{self.path}', stages: {', '.join(self.stages) or 'none'})"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What run.json says now; an empty record where nothing was written yet."""
+        return read_record(self.path) or fresh_record()
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The provenance of the run's table."""
+        return dict(self.record["provenance"])
+
+    @property
+    def stages(self) -> dict[str, dict[str, Any]]:
+        """The stages done: name to settings, provenance, time and notes."""
+        return dict(self.record["stages"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks about the run as a whole."""
+        return list(self.record["notes"])
+
+    def note(self, text: str) -> None:
+        """Add a remark, once."""
+        if text not in self.notes:
+            self._change(lambda record: record["notes"].append(text))
+
+    def stage(self, name: str) -> Stage:
+        """A step of the work, to ask whether it is done and to mark it done."""
+        return Stage(self, _checked(name, "stage"))
+
+    @property
+    def has_table(self) -> bool:
+        """Whether there is a head table."""
+        return (self.path / TABLE).exists()
+
+    def write_table(self, table: HeadTable, *, replace: bool = False) -> None:
+        """Write the head table, with its descriptions here and in run.json, and its details.
+
+        A run is about one model: a table of other heads or other weights is refused. With
+        `replace` it takes the old one's place, and all that was known about the old model goes.
+        """
+        self.lock()
+        other = self._other_subject(table)
+        if other and not replace:
+            raise RunError(other)
+        if other:
+            self._forget()
+        about = about_table(table)
+        for name, detail in table.details.items():
+            self.write_frame(name, detail)
+        self._put(TABLE, table_bytes(table))
+        self._change(
+            lambda record: record.update(
+                provenance=about["provenance"],
+                columns=about["columns"],
+                column_notes=about["notes"],
+                origins=about["origins"],
+                details=about["details"],
+            )
+        )
+
+    def check_subject(self, table: HeadTable) -> None:
+        """Refuse a table of other heads or other weights than the run's: before long work, too."""
+        other = self._other_subject(table)
+        if other:
+            raise RunError(other)
+
+    def _other_subject(self, table: HeadTable) -> str:
+        """Why a table cannot join this run's; empty where it can."""
+        other = _difference(self.read_table(), table) if self.has_table else ""
+        if not other:
+            return ""
+        return (
+            f"{self.path}/ holds {other}; choose another folder, or pass replace=True (--replace)."
+        )
+
+    def read_table(self) -> HeadTable:
+        """Read the head table, and the finer tables that were written with it."""
+        record = self.record
+        about = {**record, "notes": record.get("column_notes", {})}
+        table = read_table(self.path / TABLE, about)
+        finer = [name for name in record.get("details", []) if name in self.frames]
+        table.details = {name: self.read_frame(name) for name in finer}
+        return table
+
+    @property
+    def frames(self) -> list[str]:
+        """The names of the frames that are there, besides the table."""
+        return sorted(file.stem for file in self.path.glob("*.parquet") if file.name != TABLE)
+
+    def write_frame(self, name: str, frame: pd.DataFrame) -> None:
+        """Write a frame such as ``relations``, ``curve`` or ``agreement``."""
+        _check_frame(name, frame)
+        self._put(f"{name}.parquet", frame_bytes(frame))
+
+    def read_frame(self, name: str) -> pd.DataFrame:
+        """Read a frame."""
+        if name not in self.frames:
+            has = ", ".join(self.frames) or "no frames yet"
+            raise RunError(
+                f"{self.path}/ has no {name}.parquet (it has {has}); "
+                "run the stage that makes it first."
+            )
+        return read_frame(self.path / f"{name}.parquet")
+
+    def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Write arrays such as ``pairs``; no Python objects, since they would need pickle."""
+        self._put(f"{_checked(name, 'array file')}.npz", npz_bytes(arrays))
+
+    def read_arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Read arrays."""
+        try:
+            return read_npz(self.path / f"{name}.npz")
+        except FileNotFoundError as error:
+            raise RunError(
+                f"{self.path}/ has no {name}.npz; run the stage that makes it first."
+            ) from error
+
+    def folder(self, name: str = "exhibits") -> Path:
+        """A folder inside the run, made where there is none."""
+        path = self.path / _checked(name, "folder")
+        self._claim()
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path} cannot be made: {reason(error)}.") from error
+        return path
+
+    def journal(self, fingerprint: Mapping[str, Any], name: str = "journal") -> Journal:
+        """The journal of a sweep: begun here, or gone on with when the fingerprint is the same."""
+        path = self.path / f"{_checked(name, 'journal')}.jsonl"
+        self._claim()
+        return Journal.open(path, fingerprint)
+
+    def drop_journal(self, name: str = "journal") -> None:
+        """Remove a journal whose results are all in the table, so that another sweep can begin."""
+        self.lock()
+        (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Start anew: the table goes, and all that stages found out; other files stay."""
+        self._claim()
+        self._forget()
+        (self.path / TABLE).unlink(missing_ok=True)
+
+    def _forget(self) -> None:
+        """Clear what stages found out about another model; only files that headcount names."""
+        names = [*_STAGE_FILES, *(f"{name}.parquet" for name in self.record.get("details", []))]
+        self._change(lambda record: record.update(stages={}, notes=[], details=[]))
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "exhibits", ignore_errors=True)
+
+    def _make_folder(self) -> None:
+        missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
+        for folder in reversed(missing):
+            try:
+                folder.mkdir()
+            except OSError as error:
+                raise RunError(
+                    f"{self.path}/ cannot be made: {reason(error)}. Choose another folder."
+                ) from error
+            self._made.append(folder)
+
+    def _claim(self) -> None:
+        """Lock, and write run.json before any other file: without it, the folder is no run."""
+        self.lock()
+        if read_record(self.path) is None:
+            self._change(lambda record: None)
+
+    def _put(self, name: str, data: bytes) -> None:
+        self._claim()
+        write_bytes(self.path / name, data)
+
+    def _change(self, change: Callable[[dict[str, Any]], Any]) -> None:
+        """Read run.json, change it and put it back: two `Run`s of one process stay in step."""
+        self.lock()
+        record = self.record
+        change(record)
+        record.update(schema=SCHEMA, headcount=version(), updated=now())
+        write_bytes(self.path / RECORD, encode(record, indent=2).encode() + b"\n")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the work on a run: ``survey``, ``score``, ``prune``, ..."""
+
+    run: Run
+    name: str
+    _begun: float = field(default_factory=time.monotonic, repr=False, compare=False)
+
+    @property
+    def done(self) -> bool:
+        """Whether it was marked done."""
+        return self.name in self.run.stages
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Its settings, provenance, times and notes; empty where it is not done."""
+        return self.run.stages.get(self.name, {})
+
+    def done_with(self, settings: Mapping[str, Any]) -> bool:
+        """Whether it was done with exactly these settings."""
+        if not self.done:
+            return False
+        return encode(self.record["settings"], sort_keys=True) == encode(settings, sort_keys=True)
+
+    def finish(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Mark it done, with the time since `Run.stage` was called."""
+        entry = {
+            "settings": dict(settings or {}),
+            "provenance": dict(provenance or {}),
+            "finished": now(),
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "notes": list(notes),
+        }
+        self.run._change(lambda record: record["stages"].update({self.name: entry}))
+
+
+def _difference(old: HeadTable, new: HeadTable) -> str:
+    """How the old table is about other heads or other weights; empty where it is not."""
+    if old.heads != new.heads:
+        return f"a table of {len(old)} heads, and this one has {len(new)} that are not the same"
+    was, is_now = old.provenance.get("weights"), new.provenance.get("weights")
+    if was and is_now and was != is_now:
+        model = old.provenance.get("model", "another model")
+        return f"a table of {model} (weights {_short(was)}), and this one has {_short(is_now)}"
+    return ""
+
+
+def _short(digest: str) -> str:
+    """As much of a hash as people compare."""
+    return digest.rpartition(":")[2][:12]
+
+
+def _check_frame(name: str, frame: pd.DataFrame) -> None:
+    _checked(name, "frame")
+    if name == "heads":
+        raise UsageError("'heads' is the head table; write it with write_table().")
+    there = {*frame.columns, *(level for level in frame.index.names if level is not None)}
+    lacking = [column for column in FRAMES.get(name, ()) if column not in there]
+    if lacking:
+        raise UsageError(
+            f"Frame '{name}' lacks {', '.join(lacking)}; it must have {', '.join(FRAMES[name])}."
+        )
+
+
+def _checked(name: str, what: str) -> str:
+    """A name that is one plain file name: no folder of somebody else is ever reached."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"'{name}' cannot name a {what}; use small letters, digits, - and _, "
+            "starting with a letter."
+        )
+    return name

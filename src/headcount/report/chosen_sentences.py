@@ -1,0 +1,282 @@
+"""Make exhibits: chosen sentences go through the model, and every head's map of them is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import InputError
+from headcount.models.subject import Subject, refuse_nan
+from headcount.records.exhibits import SIDES, Exhibit, Text
+from headcount.tasks.translation import own_output
+from headcount.text.batch import Batch, Side
+from headcount.text.corpus import Corpus
+from headcount.text.encode import encode
+from headcount.text.sentence import Item, Pair, Sentence, Word, sentences_of, texts_of
+from headcount.text.tokenize import intake_of
+from headcount.wiring.sighting import Needs, Sighting
+from headcount.wiring.taps import tap
+
+# --- Which sentences of a corpus to look at -----------------------------------------------------
+
+#: Words of a text that shows something and can be taken in at a glance.
+_SHORTEST, _IDEAL, _LONGEST_CHOSEN = 6, 13, 24
+#: So many items are looked at; more choice is no better.
+_CANDIDATES = 5_000
+
+#: Roles that a repeated word shows.
+_REPEATED = {"duplicate", "induction", "retrieval"}
+
+
+def chosen_items(
+    corpus: Corpus, roles: pd.DataFrame | None = None, count: int = 3
+) -> list[tuple[int, Item]]:
+    """So many items with their places, the most telling first.
+
+    Each next one shows as much as possible of what no earlier one shows: relations that a head
+    was found to follow, repeated words, mentions of one entity.
+
+    >>> from headcount.text import read_corpus
+    >>> chosen_items(read_corpus(["No.", "The old kettle had been whistling for a minute."]), None)
+    [(1, Sentence(text='The old kettle had been whistling for a minute.', ...))]
+    """
+    wanted = wanted_by(roles)
+    left = [(place, item) for place, item in enumerate(_first(corpus)) if _fits(item)]
+    left = left or [_shortest(corpus)]
+    found: list[tuple[int, Item]] = []
+    seen: set[str] = set()
+    while left and len(found) < count:
+        best = max(left, key=lambda one: _worth(one, wanted - seen))
+        found.append(best)
+        left.remove(best)
+        seen |= shown_by(best[1])
+    return found
+
+
+def wanted_by(roles: pd.DataFrame | None) -> set[str]:
+    """What sentences should show, going by the verdicts on heads.
+
+    >>> sorted(wanted_by(pd.DataFrame({"role": ["syntactic", "coreference"],
+    ...                                "label": ["nsubj dep->head", "antecedent"]})))
+    ['mentions', 'nsubj']
+    """
+    if roles is None or not len(roles):
+        return set()
+    wanted = {label.split()[0] for label in roles.loc[roles["role"] == "syntactic", "label"]}
+    if "coreference" in set(roles["role"]):
+        wanted.add("mentions")
+    if _REPEATED & set(roles["role"]):
+        wanted.add("repeated")
+    return wanted
+
+
+def shown_by(item: Item) -> set[str]:
+    """What a sentence shows: relations of its tree, repeated words, mentions of one entity."""
+    sentence = sentences_of(item)[0]
+    shown = {"repeated"} if _repeats(texts_of(item)[0].lower().split()) else set()
+    if sentence is None:
+        return shown
+    shown |= {str(word.deprel) for word in sentence.words or () if word.deprel}
+    shown |= {relation.partition(":")[0] for relation in shown}
+    return shown | ({"mentions"} if _mentions(sentence) else set())
+
+
+def _worth(one: tuple[int, Item], wanted: Collection[str]) -> tuple[int, int, int]:
+    """The more the better: what it shows, a good length, an early place."""
+    place, item = one
+    return len(shown_by(item) & set(wanted)), -abs(_chosen_words(item) - _IDEAL), -place
+
+
+def _fits(item: Item) -> bool:
+    return all(_SHORTEST <= len(text.split()) <= _LONGEST_CHOSEN for text in texts_of(item))
+
+
+def _chosen_words(item: Item) -> int:
+    return len(texts_of(item)[0].split())
+
+
+def _first(corpus: Corpus) -> Iterable[Item]:
+    return (item for item, _ in zip(corpus, range(_CANDIDATES), strict=False))
+
+
+def _shortest(corpus: Corpus) -> tuple[int, Item]:
+    """Where no text is of a good length, the one nearest to it."""
+    return min(enumerate(_first(corpus)), key=lambda one: abs(_chosen_words(one[1]) - _IDEAL))
+
+
+def _repeats(words: Sequence[str]) -> bool:
+    long = [word.strip(".,;:!?\"'") for word in words if len(word) > 3]
+    return len(set(long)) < len(long)
+
+
+def _mentions(sentence: Sentence) -> bool:
+    return any(len(cluster) > 1 for cluster in sentence.clusters)
+
+
+# --- Make exhibits ------------------------------------------------------------------------------
+
+#: Bytes of all maps together; further exhibits are left out.
+BUDGET = 16_000_000
+#: Tokens of a text; longer ones are cut.
+_LONGEST = 64
+#: A word, or a sign by itself.
+_WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")
+
+
+def exhibits_of(
+    subject: Subject,
+    corpus: Corpus,
+    *,
+    roles: pd.DataFrame | None = None,
+    count: int = 3,
+    own_text: bool = True,
+    budget: int = BUDGET,
+) -> tuple[list[Exhibit], list[str]]:
+    """Some sentences of a corpus as exhibits, and what there is to tell about them.
+
+    `roles` is the frame of verdicts: sentences that show what they speak of are preferred.
+    """
+    found: list[Exhibit] = []
+    kind = "own" if own_text else "sample"
+    for place, item in chosen_items(corpus, roles, count):
+        name = f"{kind}-{place + 1:03d}"
+        exhibit = replace(look_at(subject, item), id=name, own_text=own_text)
+        if found and sum(one.bytes for one in found) + exhibit.bytes > budget:
+            told = f"{len(found)} of {count} exhibits were kept: more would take over "
+            return found, [f"{told}{budget / 1e6:.0f} MB."]
+        found.append(exhibit)
+    return found, []
+
+
+def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
+    """Every head's map of one sentence or pair.
+
+    An encoder-decoder that gets a single sentence translates it, and is looked at while it says
+    its own translation again.
+    """
+    item = _with_words(_with_target(subject, _item(item)))
+    batch = _batch(subject, item)
+    maps: dict[tuple[str, int], np.ndarray] = {}
+
+    def receive(sighting: Sighting) -> None:
+        assert sighting.maps is not None
+        site = sighting.site
+        maps[site.stack, site.layer] = sighting.maps[0].float().cpu().numpy()
+        if np.isnan(maps[site.stack, site.layer]).any():
+            refuse_nan(subject, f"{site.stack}.{site.layer}")
+
+    with tap(subject, Needs(maps=True)) as watch:
+        watch(batch, receive=receive)
+    texts, sides = _texts(batch, subject.anatomy.stacks)
+    return Exhibit("look", texts_of(item)[0], texts, sides, maps)
+
+
+def _item(given: Item | str | tuple[str, str]) -> Item:
+    if isinstance(given, str):
+        return Sentence(given)
+    return Pair(*given) if isinstance(given, tuple) else given
+
+
+def _with_target(subject: Subject, item: Item) -> Item:
+    """What an encoder-decoder says to a single sentence, where nobody else said it."""
+    if "cross" not in subject.anatomy.stacks or isinstance(item, Pair):
+        return item
+    told = own_output(subject, [item])
+    if not told:
+        raise InputError(f"{subject.name} makes nothing of the sentence '{item.text}'.")
+    return told[0]
+
+
+def _with_words(item: Item) -> Item:
+    """The item with words in every text: those of its annotation, else those between spaces."""
+    known = sentences_of(item)
+    words = [one or _split(text) for one, text in zip(known, texts_of(item), strict=True)]
+    if isinstance(item, Sentence):
+        return words[0]
+    return replace(item, annotated=(words[0], words[1]))
+
+
+def _split(text: str) -> Sentence:
+    """A text with its words found by their letters.
+
+    >>> [word.form for word in _split("Don't go, Ines.").words]
+    ["Don't", 'go', ',', 'Ines', '.']
+    """
+    found = _WORD.finditer(text)
+    words = tuple(Word(one[0], start=one.start(), end=one.end()) for one in found)
+    return Sentence(text, words)
+
+
+def _batch(subject: Subject, item: Item) -> Batch:
+    stacks = subject.anatomy.stacks
+    intake = intake_of(subject.model, subject.tokenizer)
+    encoded = encode(
+        [item],
+        subject.tokenizer,
+        stacks=stacks,
+        intake=intake,
+        max_length=_longest(intake.source_limit, intake.target_limit),
+        long="truncate",
+    )
+    batches = list(encoded)
+    if not batches:
+        raise InputError(f"The sentence '{texts_of(item)[0]}' has no token for this tokenizer.")
+    return batches[0]
+
+
+def _longest(*limits: int | None) -> int:
+    return min([_LONGEST, *(limit for limit in limits if limit)])
+
+
+def _texts(
+    batch: Batch, stacks: Sequence[str]
+) -> tuple[dict[str, Text], dict[str, tuple[str, str]]]:
+    """The texts by name, and who asks whom; one text alone is always "src"."""
+    sides = list(batch.sides.values())
+    if len(sides) == 1:
+        return {"src": _text(sides[0])}, dict.fromkeys(stacks, ("src", "src"))
+    source, target = batch.sides["source"], batch.sides["target"]
+    return {"src": _text(source), "tgt": _text(target)}, {one: SIDES[one] for one in stacks}
+
+
+def _text(side: Side) -> Text:
+    words, word_texts = _words(side)
+    return Text(list(side.tokens[0]), [bool(x) for x in side.special[0]], words, word_texts)
+
+
+def _words(side: Side) -> tuple[list[int] | None, list[str]]:
+    """The word of each token; words that share a token (German *zum*) are one."""
+    if side.words is None or side.words.sentences[0] is None:
+        return None, []
+    pieces = side.words.pieces[0].cpu().numpy()
+    spans = [(word.start, word.end) for word in side.words.sentences[0].words or ()]
+    groups = _joined(pieces)
+    numbers = np.full(pieces.shape[1], -1)
+    texts: list[str] = []
+    for group in groups:
+        numbers[pieces[group].any(0)] = len(texts)
+        texts.append(_written(side.words.sentences[0], [spans[word] for word in group]))
+    return numbers.tolist(), texts
+
+
+def _joined(pieces: np.ndarray) -> list[list[int]]:
+    """Words that have tokens, in order, those with a token in common together."""
+    groups: list[list[int]] = []
+    for word, own in enumerate(pieces):
+        if not own.any():
+            continue
+        if groups and (own & pieces[groups[-1]].any(0)).any():
+            groups[-1].append(word)
+        else:
+            groups.append([word])
+    return groups
+
+
+def _written(sentence: Sentence, spans: Sequence[tuple[int | None, int | None]]) -> str:
+    starts = [start for start, _ in spans if start is not None]
+    ends = [end for _, end in spans if end is not None]
+    return sentence.text[min(starts) : max(ends)]

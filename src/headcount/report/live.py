@@ -1,0 +1,244 @@
+"""A model at hand: a sentence goes in, every head's map comes out, with some heads switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount.models.guards import at_rest
+from headcount.models.subject import Subject
+from headcount.pruning.remove import read_heads
+from headcount.records.columns import Column
+from headcount.records.exhibits import Exhibit
+from headcount.records.heads import Head
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.report.chosen_sentences import look_at
+from headcount.report.parts.numbers import Source, read_source
+from headcount.tasks.task import forward
+from headcount.tasks.translation import own_output
+from headcount.text.batch import Batch
+from headcount.text.encode import encode
+from headcount.text.tokenize import intake_of
+from headcount.wiring.valves import valve
+
+# --- What a model says to a text ----------------------------------------------------------------
+
+#: So many guesses are told.
+_TOP = 5
+#: So many tokens a decoder goes on.
+_ON = 16
+
+
+def said_by(subject: Subject, text: str, second: str = "") -> list[dict[str, Any]]:
+    """Answers, each with a `title` and a `text`, or with `guesses` (token and probability)."""
+    with at_rest(subject.model), torch.no_grad():
+        speaks = subject.inner.get_output_embeddings() is not None
+        if "cross" in subject.anatomy.stacks and speaks:
+            return [_translation(subject, text)]
+        if subject.kind == "dec" and speaks:
+            return [_continued(subject, text), _next(subject, text)]
+        if subject.kind == "enc" and speaks:
+            return [_hidden(subject, text)]
+        return [_judged(subject, text, second)]
+
+
+def _translation(subject: Subject, text: str) -> dict[str, Any]:
+    told = own_output(subject, [text])
+    return {"title": "Translation", "text": told[0].target if told else ""}
+
+
+def _continued(subject: Subject, text: str) -> dict[str, Any]:
+    """The likeliest tokens that follow, one after another."""
+    tokenizer: Any = subject.tokenizer
+    ids = _batch(subject, text).inputs["input_ids"].to(subject.device)
+    begun = ids.shape[1]
+    for _ in range(_ON):
+        logits = subject.model(input_ids=ids, use_cache=False).logits
+        ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
+    return {"title": "Goes on", "text": tokenizer.decode(ids[0, begun:], skip_special_tokens=True)}
+
+
+def _next(subject: Subject, text: str) -> dict[str, Any]:
+    logits = forward(subject, _batch(subject, text)).logits
+    return {"title": "Next token", "guesses": _guesses(subject, logits[0, -1])}
+
+
+def _hidden(subject: Subject, text: str) -> dict[str, Any]:
+    """Guesses for the first hidden word; a text without one is shown how to hide one."""
+    tokenizer: Any = subject.tokenizer
+    hidden = tokenizer.mask_token
+    if hidden is None or hidden not in text:
+        return {"title": "Hidden word", "text": f"Write {hidden} in place of a word."}
+    batch = _batch(subject, text, markup=True)
+    logits = forward(subject, batch).logits
+    place = (batch.inputs["input_ids"][0] == tokenizer.mask_token_id).nonzero()[0, 0]
+    return {"title": "Hidden word", "guesses": _guesses(subject, logits[0, place])}
+
+
+def _judged(subject: Subject, text: str, second: str) -> dict[str, Any]:
+    """The classes of a classifier, else how near two texts are."""
+    item: Any = (text, second) if second else text
+    found = forward(subject, _batch(subject, item))
+    logits = getattr(found, "logits", None)
+    if isinstance(logits, Tensor) and logits.dim() == 2:
+        return {"title": "Class", "guesses": _classes(subject, logits[0])}
+    if not second:
+        return {"title": "Cosine", "text": "Give a second text to see how near the two are."}
+    one, other = _embedded(subject, text), _embedded(subject, second)
+    return {"title": "Cosine", "text": f"{torch.cosine_similarity(one, other, dim=0).item():.3f}"}
+
+
+def _embedded(subject: Subject, text: str) -> Tensor:
+    """The mean of the last layer's vectors."""
+    hidden: Tensor = forward(subject, _batch(subject, text)).last_hidden_state
+    return hidden[0].float().mean(0)
+
+
+def _classes(subject: Subject, logits: Tensor) -> list[list[Any]]:
+    names = subject.inner.config.id2label
+    shares = logits.float().softmax(-1) if len(logits) > 1 else logits.float()
+    order = shares.argsort(descending=True)[:_TOP].tolist()
+    return [[str(names.get(place, place)), round(float(shares[place]), 4)] for place in order]
+
+
+def _guesses(subject: Subject, logits: Tensor) -> list[list[Any]]:
+    tokenizer: Any = subject.tokenizer
+    best = logits.float().softmax(-1).topk(_TOP)
+    words = [tokenizer.decode([number]) for number in best.indices.tolist()]
+    return [[word, round(p, 4)] for word, p in zip(words, best.values.tolist(), strict=True)]
+
+
+def _batch(subject: Subject, item: Any, markup: bool = False) -> Batch:
+    return next(
+        iter(
+            encode(
+                [item],
+                subject.tokenizer,
+                stacks=subject.anatomy.stacks,
+                intake=intake_of(subject.model, subject.tokenizer),
+                long="truncate",
+                markup=markup,
+            )
+        )
+    )
+
+
+# --- A model at hand ----------------------------------------------------------------------------
+
+_GROUP = "On this sentence"
+_SHARP = Column(
+    "sharpness",
+    meaning="The mean over this sentence's tokens of the head's largest weight.",
+    range=(0, 1),
+    group=_GROUP,
+    format=".2f",
+)
+_CHANGE = Column(
+    "changed",
+    meaning="How much of the head's attention went elsewhere when heads were switched off.",
+    range=(0, 1),
+    group=_GROUP,
+    format=".3f",
+)
+
+
+@dataclass
+class Live:
+    """A model that is asked sentence by sentence; `source` is what a run knows of it already."""
+
+    subject: Subject
+    source: Source | None = None
+    heads: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.heads = [str(head) for head in self.subject.heads]
+
+    @property
+    def name(self) -> str:
+        """What the user calls the model."""
+        return self.subject.name
+
+    def look(
+        self, text: str, second: str = "", shut: Sequence[str] = ()
+    ) -> tuple[list[dict[str, Any]], Source]:
+        """What the model says to a text, whole and without some heads; and all maps, as a page."""
+        off = read_heads(list(shut), self.subject.heads) if shut else []
+        whole = self._said(text, second, [])
+        item = self._item(text, second, whole)
+        seen = self._seen(item, [])
+        answers = [{"without": [], **answer} for answer in whole]
+        exhibits = [replace(seen, id="whole", title=f"All heads on: {seen.title}")]
+        if off:
+            cut, after = self._said(text, second, off), self._seen(item, off)
+            answers += [{"without": [str(head) for head in off], **answer} for answer in cut]
+            names = ", ".join(map(str, off))
+            exhibits.append(replace(after, id="cut", title=f"Without {names}: {after.title}"))
+        return answers, self._page(exhibits)
+
+    def _said(self, text: str, second: str, off: Sequence[Head]) -> list[dict[str, Any]]:
+        with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
+            return said_by(self.subject, text, second)
+
+    def _seen(self, item: str | tuple[str, str], off: Sequence[Head]) -> Exhibit:
+        with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
+            return look_at(self.subject, item)
+
+    def _item(self, text: str, second: str, said: list[dict[str, Any]]) -> str | tuple[str, str]:
+        """What heads are looked at on: for a translator its whole self's words, heads off or not.
+
+        On the same words, maps can be compared.
+        """
+        if "cross" in self.subject.anatomy.stacks and not second:
+            return text, said[0].get("text") or text
+        return (text, second) if second else text
+
+    def _page(self, exhibits: list[Exhibit]) -> Source:
+        about = {"model": self.subject.name, "subject": self.subject.describe()}
+        columns = [_SHARP, _CHANGE] if len(exhibits) > 1 else [_SHARP]
+        values = {"sharpness": _sharpness(self.subject.heads, exhibits[-1])}
+        if len(exhibits) > 1:
+            values["changed"] = _changed(self.subject.heads, *exhibits)
+        table = HeadTable.of(self.subject.heads, values, columns, provenance=about)
+        if self.source is None:
+            return Source(table, exhibits=exhibits)
+        return replace(
+            self.source, table=self.source.table.join(table, replace=True), exhibits=exhibits
+        )
+
+
+def live_of(subject: Subject, run: str | Path | None = None) -> Live:
+    """A model to ask, with what a run of it knows."""
+    if run is None:
+        return Live(subject)
+    opened = Run.open(run, create=False)
+    opened.check_subject(
+        HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
+    )
+    return Live(subject, read_source(opened, exhibits=False))
+
+
+def _sharpness(heads: Sequence[Head], seen: Exhibit) -> np.ndarray:
+    return np.array([_map(heads, head, seen).max(-1).mean() for head in heads])
+
+
+def _changed(heads: Sequence[Head], before: Exhibit, after: Exhibit) -> np.ndarray:
+    """Half of the summed differences of weights, a row's mean; NA where the text became another."""
+    found = []
+    for head in heads:
+        was, is_now = _map(heads, head, before), _map(heads, head, after)
+        same = was.shape == is_now.shape
+        found.append(float(np.abs(was - is_now).sum(-1).mean() / 2) if same else np.nan)
+    return np.array(found)
+
+
+def _map(heads: Sequence[Head], head: Head, seen: Exhibit) -> np.ndarray:
+    """A head's map; a pruned layer holds only the heads that are left, in their order."""
+    own = [one for one in heads if one[:2] == head[:2]]
+    return seen.maps[head.stack, head.layer][own.index(head)]

@@ -1,0 +1,1 @@
+"""Parts of the page: what each view is told, from a run."""

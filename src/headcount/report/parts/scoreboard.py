@@ -1,0 +1,258 @@
+"""Two models side by side: what the second has otherwise, column by column and head by head.
+
+Either a second run is given, or the run holds the frames that ``headcount compare`` writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headcount.errors import HeadcountError, UsageError
+from headcount.records.heads import Head, parse_heads
+from headcount.report.parts.numbers import Source, figure, figures
+
+# --- Do measures of importance rank heads alike? Spearman's correlation of each pair ------------
+
+#: Measures that the toolkit has; those that were not taken are shown as missing.
+_EXPECTED = ("gradient", "ablation", "relevance", "confidence")
+
+
+def agreement_part(source: Source) -> dict[str, Any] | None:
+    """Measures in order, and a row for each pair and stack; None where nothing was compared."""
+    frame = source.frame("agreement")
+    if frame is None:
+        return None
+    kind = "spearman" if "spearman" in set(frame["kind"]) else str(frame["kind"].iloc[0])
+    rows = frame[frame["kind"] == kind]
+    there = dict.fromkeys([*rows["first"], *rows["second"]])
+    ordered = [name for name in _EXPECTED if name in there or name not in source.table.names]
+    return {
+        "kind": kind,
+        "measures": [*ordered, *(str(name) for name in there if name not in _EXPECTED)],
+        "rows": [
+            [
+                row["first"],
+                row["second"],
+                row["stack"],
+                *(figure(row[k], 3) for k in ("value", "low", "high")),
+                int(row["heads"]),
+            ]
+            for row in rows.to_dict("records")
+        ],
+    }
+
+
+# --- The pruning curve --------------------------------------------------------------------------
+
+_FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "p")
+_PARTS = ("held-out", "all", "choose")
+#: A point is as good as the whole model while the test does not say that it is worse.
+_LEVEL = 0.05
+
+
+def curve_part(source: Source) -> list[dict[str, Any]] | None:
+    """One entry an order and scope, those that name a measure before random ones."""
+    frame = source.frame("curve")
+    if frame is None:
+        return None
+    places, found = source.places, []
+    keys = [name for name in ("order", "scope", "metric", "healed") if name in frame]
+    for _, rows in _one_part(frame).groupby(keys, sort=False, dropna=False):
+        found.append(_order(rows.sort_values("step"), places))
+    return sorted(found, key=lambda one: (one["random"], one["scope"] != "all", one["healed"]))
+
+
+def could_go(curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+    """The furthest point of any order before quality is measurably worse than the whole model's.
+
+    An order that was judged by several metrics goes as far as the strictest of them lets it.
+    """
+    strictest: dict[tuple[str, bool], dict[str, Any]] = {}
+    for number, order in enumerate(curve or []):
+        if order["random"] or order["scope"] != "all" or not order["points"]:
+            continue
+        step = _last_good(order)
+        gone = order["points"][0]["left"] - order["points"][step]["left"]
+        key = order["id"], order["healed"]
+        if key not in strictest or gone <= strictest[key]["gone"]:
+            strictest[key] = {"order": number, "step": step, "gone": gone}
+    return max(strictest.values(), key=lambda one: one["gone"], default=None)
+
+
+def _one_part(frame: pd.DataFrame) -> pd.DataFrame:
+    """Held-out examples where there are some."""
+    if "part" not in frame:
+        return frame
+    there = set(frame["part"])
+    part = next((name for name in _PARTS if name in there), None)
+    return frame if part is None else frame[frame["part"] == part]
+
+
+def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
+    first = rows.iloc[0]
+    order = str(first["order"])
+    return {
+        "id": order,
+        "title": _title(first),
+        "random": order.startswith("random"),
+        "scope": str(first.get("scope", "all")),
+        "metric": str(first["metric"]),
+        "more": str(first.get("more", "better")),
+        "part": str(first.get("part", "all")),
+        "healed": bool(first.get("healed", False)),
+        "n": int(first["n"]) if pd.notna(first.get("n")) else None,
+        "points": [_point(row, places) for row in rows.to_dict("records")],
+    }
+
+
+def _title(row: pd.Series[Any]) -> str:
+    """What tells a curve from the others."""
+    scope = str(row.get("scope", "all"))
+    parts = [str(row["order"]), scope if scope != "all" else "", str(row["metric"])]
+    healed = ["healed"] if bool(row.get("healed", False)) else []
+    return ", ".join([part for part in parts[:2] if part] + healed + parts[2:])
+
+
+def _point(row: dict[Any, Any], places: dict[Head, int]) -> dict[str, Any]:
+    figured = {name: figure(row[name]) for name in _FIGURES if pd.notna(row.get(name))}
+    return {"left": int(row["heads_left"]), "gone": _gone(row.get("removed"), places), **figured}
+
+
+def _gone(removed: Any, places: dict[Head, int]) -> list[int]:
+    try:
+        heads = parse_heads(removed) if isinstance(removed, str) else []
+    except HeadcountError:  # not the names of heads: the point still has its figures
+        return []
+    return [places[head] for head in heads if head in places]
+
+
+def _last_good(order: dict[str, Any]) -> int:
+    """The last step before the first that is worse by its test; without a test, by its interval."""
+    sign = 1 if order["more"] == "better" else -1
+    for step, point in enumerate(order["points"]):
+        if step and _is_worse(point, sign):
+            return step - 1
+    return len(order["points"]) - 1
+
+
+def _is_worse(point: dict[str, Any], sign: int) -> bool:
+    """By the test, else by the interval; what nobody could measure or test is no promise."""
+    if "delta" not in point:
+        return True
+    if sign * point["delta"] >= 0:
+        return False
+    if "p" in point:
+        return bool(point["p"] < _LEVEL)
+    end = point.get("delta_high" if sign > 0 else "delta_low")
+    return end is None or sign * end < 0
+
+
+# --- Two models side by side --------------------------------------------------------------------
+
+_KEYS = ["stack", "layer", "head"]
+#: Title, what more of it means, meaning.
+_MAPS = {
+    "cosine": ("Cosine of maps", "alike", "Cosine of a head's maps in both models, same texts."),
+    "js": ("Distance of maps", "changed", "Jensen-Shannon divergence of a head's rows in both."),
+}
+
+
+def compare_part(source: Source, other: Source | None) -> dict[str, Any] | None:
+    """The second model's values, how alike the maps are, and roles won and lost; else None."""
+    frame = source.frame("changes")
+    if other is None and frame is None:
+        return None
+    rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
+    return {
+        "name": _second(source) if other is None else _told_apart(other.model, source.model),
+        "columns": _from_run(source, other) if other is not None else _from_frame(source, rows),
+        "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
+        "roles": _roles(source),
+    }
+
+
+def _told_apart(second: str, first: str) -> str:
+    """The second's name, which may be the first's too: one model on two texts."""
+    return f"{second}, second run" if second == first else second
+
+
+def _from_run(source: Source, other: Source) -> dict[str, dict[str, Any]]:
+    """Each shared column as the other run has it."""
+    ours, theirs = set(source.table.heads), set(other.table.heads)
+    if not (ours <= theirs or theirs <= ours):
+        raise UsageError(
+            f"{other.model} has heads {_sizes(other)} and {source.model} {_sizes(source)}; "
+            "compare two runs of one architecture."
+        )
+    table = other.table
+    numeric = table.frame.select_dtypes("number").columns
+    shared = [name for name in source.table.names if name in numeric]
+    return {name: {"values": _at(source, table.frame[name])} for name in shared}
+
+
+def _from_frame(source: Source, rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The same from ``changes.parquet``, with the intervals of the differences."""
+    found = {}
+    for name in source.table.names:
+        if f"{name}_after" in rows:
+            bounds = {
+                "lo": _at(source, rows[f"{name}_low"]),
+                "hi": _at(source, rows[f"{name}_high"]),
+            }
+            found[name] = {"values": _at(source, rows[f"{name}_after"]), **bounds}
+    return found
+
+
+def _alike(source: Source, rows: pd.DataFrame, name: str) -> dict[str, Any]:
+    """How alike the maps are, as a column of the page."""
+    title, more, meaning = _MAPS[name]
+    values = _at(source, rows[name])
+    known = [value for value in values if value is not None]
+    about = {
+        "id": f"change-{name}",
+        "group": "What changed",
+        "title": title,
+        "unit": "nats" if name == "js" else "",
+        "fmt": ".3f",
+        "more": more,
+        "meaning": meaning,
+        "paper": "Kovaleva et al. 2019, section 4.3",
+        "domain": [figure(min([0.0, *known])), figure(max([*known, 1e-6]))],
+        "values": values,
+    }
+    if f"{name}_low" in rows and f"{name}_high" in rows:
+        about |= {"lo": _at(source, rows[f"{name}_low"]), "hi": _at(source, rows[f"{name}_high"])}
+    return about
+
+
+def _roles(source: Source) -> list[list[Any]]:
+    """Head, role, label and whether it was won or lost."""
+    frame = source.frame("role_changes")
+    if frame is None:
+        return []
+    places = source.places
+    moved = frame[frame["change"].isin(["won", "lost"])].to_dict("records")
+    heads = [Head(str(row["stack"]), int(row["layer"]), int(row["head"])) for row in moved]
+    return [
+        [places[head], str(row["role"]), str(row["label"]), str(row["change"])]
+        for head, row in zip(heads, moved, strict=True)
+        if head in places
+    ]
+
+
+def _at(source: Source, values: pd.Series[Any]) -> list[Any]:
+    """A series by head at the places of the page."""
+    known = values.to_dict()
+    return figures([known.get(tuple(head), np.nan) for head in source.places])
+
+
+def _second(source: Source) -> str:
+    stage = (source.record.get("stages") or {}).get("compare") or {}
+    return str((stage.get("settings") or {}).get("after") or "the second model")
+
+
+def _sizes(source: Source) -> str:
+    return ", ".join(f"{stack} {layers} x {heads}" for stack, layers, heads in source.shape)

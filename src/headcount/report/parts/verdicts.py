@@ -1,0 +1,277 @@
+"""Exhibits: the texts for the page's data, and the packed maps that lie beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headcount.records.exhibits import Exhibit, Text
+from headcount.records.heads import Head, parse_head
+from headcount.report.parts.look import LOOKS
+from headcount.report.parts.numbers import Fineness, Source, figure, figures, pack, printed
+
+# --- The verdicts of each head, the strongest role first ----------------------------------------
+
+_OFFSET = re.compile(r"offset ([+-]?\d+)")
+_ORDER = {role: place for place, role in enumerate(LOOKS)}
+
+
+def role_part(source: Source) -> list[list[dict[str, Any]]] | None:
+    """For each head its verdicts; None where roles were not judged at all."""
+    frame = source.frames.get("roles")
+    if frame is None:
+        return None
+    places = source.places
+    found: list[list[dict[str, Any]]] = [[] for _ in places]
+    for row in frame.to_dict("records"):
+        head = Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
+        if head in places:
+            found[places[head]].append(_verdict(row))
+    return [sorted(verdicts, key=lambda one: _ORDER[one["role"]]) for verdicts in found]
+
+
+def kind_part() -> list[dict[str, Any]]:
+    """The closed list of roles with words and glyphs; colours are in the style sheet."""
+    return [
+        {
+            "id": role,
+            "title": look.title,
+            "meaning": look.meaning,
+            "d": look.glyph,
+            "solid": look.solid,
+        }
+        for role, look in LOOKS.items()
+    ]
+
+
+def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
+    role = str(row["role"])
+    known = role in LOOKS and role != "none"
+    said = str(row["evidence"] or row["label"])
+    verdict: dict[str, Any] = {
+        "role": role if known else "other",
+        "detail": said if known and role != "other" else f"{row['label']}: {said}",
+    }
+    for name in ("n", "p_adjusted", "control"):
+        value = figure(row[name], 3) if pd.notna(row.get(name)) else None
+        if value is not None:
+            verdict[name] = value
+    offset = _OFFSET.match(str(row["label"]))
+    if offset:
+        verdict["dir"] = int(offset[1])
+    return verdict
+
+
+# --- Relations ----------------------------------------------------------------------------------
+
+#: So many relations of a head are kept: those furthest above their baseline.
+_MOST, _MOST_OF_MANY = 10, 6
+_MANY_HEADS = 400
+_ASKED = ["stack", "relation", "direction"]
+_KEYS = ["stack", "layer", "head", "relation", "direction"]
+
+
+def relation_part(source: Source) -> dict[str, Any] | None:
+    """The questions with their baselines, each head's best rows, and the best head of each."""
+    frame = source.frame("relations")
+    if frame is None:
+        return None
+    held = _measured(frame)
+    asked = held.drop_duplicates(_ASKED).reset_index(drop=True)
+    numbers = {tuple(row): place for place, row in enumerate(asked[_ASKED].values.tolist())}
+    questions = [_question(row) for row in asked.to_dict("records")]
+    return {
+        "note": _note(str(held["split"].iloc[0]), int(held["p_adjusted"].notna().sum())),
+        "questions": questions,
+        "heads": _by_head(source, held, numbers),
+        "best": _best(source, held, _promised(frame), numbers),
+    }
+
+
+def _note(split: str, tests: int) -> str:
+    """How heads were chosen, and what is faded."""
+    halves = ", chosen on one half of the sentences and measured on the other,"
+    return (
+        f"The best head of each relation{halves if split == 'report' else ''} against the best "
+        "fixed offset. Faded rows are less than 10 points above it, or not beyond chance after "
+        f"correction for {tests:,} tests."
+    )
+
+
+def _measured(frame: pd.DataFrame) -> pd.DataFrame:
+    """One split of the data: the held-out half where heads were chosen on the other."""
+    splits = set(frame["split"])
+    split = next((name for name in ("report", "all") if name in splits), next(iter(splits)))
+    held = frame[(frame["split"] == split) & frame["accuracy"].notna()]
+    return held.assign(gain=held["accuracy"] - held["baseline"].fillna(0))
+
+
+def _question(row: dict[Any, Any]) -> dict[str, Any]:
+    words = {name: str(row[name]) for name in _ASKED}
+    numbers = {"baseline": figure(row["baseline"], 3), "offset": figure(row["offset"])}
+    return {**words, "n": int(row["n"]), **numbers}
+
+
+def _by_head(
+    source: Source, held: pd.DataFrame, numbers: dict[tuple[Any, ...], int]
+) -> list[list[list[Any]]]:
+    places = source.places
+    found: list[list[list[Any]]] = [[] for _ in places]
+    most = _MOST if len(places) <= _MANY_HEADS else _MOST_OF_MANY
+    ranked = held.sort_values("gain", ascending=False, kind="stable")
+    best = ranked.groupby(["stack", "layer", "head", "relation"], sort=False).head(1)
+    for row in best.groupby(["stack", "layer", "head"], sort=False).head(most).to_dict("records"):
+        head = _head(row)
+        if head in places:
+            found[places[head]].append(_row(row, numbers))
+    return found
+
+
+def _promised(frame: pd.DataFrame) -> pd.DataFrame:
+    """What heads gained on the half that they were chosen on."""
+    chosen = frame[frame["split"] == "select"]
+    gain = chosen["accuracy"] - chosen["baseline"].fillna(0)
+    return chosen[_KEYS].assign(promised=gain).drop_duplicates(_KEYS)
+
+
+def _best(
+    source: Source,
+    held: pd.DataFrame,
+    promised: pd.DataFrame,
+    numbers: dict[tuple[Any, ...], int],
+) -> list[list[Any]]:
+    """One row a relation: its best head and direction, chosen on the other half where there is."""
+    selected = held[held["selected"]] if "selected" in held and held["selected"].any() else held
+    ranked = selected.merge(promised, on=_KEYS, how="left")
+    ranked = ranked.sort_values(["promised", "gain"], ascending=False, kind="stable")
+    places = source.places
+    best = ranked.groupby(["stack", "relation"], sort=False).head(1)
+    rows = best.sort_values("gain", ascending=False, kind="stable").to_dict("records")
+    return [[places[_head(row)], *_row(row, numbers)] for row in rows if _head(row) in places]
+
+
+def _row(row: dict[Any, Any], numbers: dict[tuple[Any, ...], int]) -> list[Any]:
+    key = tuple(row[name] for name in _ASKED)
+    shares = [figure(row[name], 3) for name in ("accuracy", "low", "high")]
+    return [numbers[key], *shares, figure(row["p_adjusted"], 2)]
+
+
+def _head(row: dict[Any, Any]) -> Head:
+    return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
+
+
+# --- Which heads resemble one another -----------------------------------------------------------
+
+
+def pair_part(source: Source) -> dict[str, Any] | None:
+    """The map of heads, its stress, and for each head its nearest with their distance."""
+    pairs = source.pairs
+    if "mds" not in pairs or "heads" not in pairs:
+        return None
+    places = source.places
+    rows = {
+        places[head]: row
+        for row, name in enumerate(pairs["heads"].tolist())
+        if (head := parse_head(str(name))) in places
+    }
+    numbers = {row: place for place, row in rows.items()}
+    at = [rows.get(place) for place in range(len(places))]
+    known = np.array([np.nan if row is None else pairs["mds"][row, 0] for row in at])
+    other = np.array([np.nan if row is None else pairs["mds"][row, 1] for row in at])
+    return {
+        "x": figures(known, 3),
+        "y": figures(other, 3),
+        "near": [[] if row is None else _near(pairs, row, numbers) for row in at],
+        "notes": {
+            stack: _pair_part_note(pairs, row) for row, stack in enumerate(_words(pairs, "stacks"))
+        },
+    }
+
+
+def _near(pairs: dict[str, np.ndarray], row: int, numbers: dict[int, int]) -> list[list[Any]]:
+    found = []
+    for other in pairs["nearest"][row].tolist():
+        if other >= 0 and other in numbers:
+            found.append([numbers[other], figure(pairs["js"][row, other], 3)])
+    return found
+
+
+def _pair_part_note(pairs: dict[str, np.ndarray], row: int) -> str:
+    """What a stack's map is, how far it may be trusted, and whether layers hang together."""
+    said = ["Near means alike: Jensen-Shannon distance of maps (Clark et al. 2019, figure 6)."]
+    if row < len(pairs.get("tokens", [])):
+        said.append(f"Over {int(pairs['tokens'][row]):,} tokens.")
+    stress = pairs.get("stress", np.array([]))[row : row + 1]
+    for value in stress[np.isfinite(stress)]:
+        said.append(f"Stress {value:.2f}: read neighbourhoods, not exact distances.")
+    if "silhouette_shuffled" in pairs and np.isfinite(pairs["silhouette"][row]):
+        found, (low, high) = pairs["silhouette"][row], pairs["silhouette_shuffled"][row]
+        alike = "more alike than chance" if found > high else "no more alike than chance"
+        told = f"silhouette {printed(found)}, shuffled {printed(low)} to {printed(high)}"
+        said.append(f"Heads of a layer are {alike} ({told}).")
+    return " ".join(said)
+
+
+def _words(pairs: dict[str, np.ndarray], name: str) -> list[str]:
+    return [str(word) for word in pairs.get(name, np.array([])).tolist()]
+
+
+# --- Exhibits -----------------------------------------------------------------------------------
+
+
+def exhibit_part(source: Source) -> list[dict[str, Any]]:
+    """Titles, tokens, words, and per stack which text asks and which answers."""
+    return [
+        {
+            "id": one.id,
+            "title": one.title,
+            "own": one.own_text,
+            "texts": {name: _text(text) for name, text in one.texts.items()},
+            "sides": {stack: list(sides) for stack, sides in one.sides.items()},
+        }
+        for one in source.exhibits
+    ]
+
+
+def map_blocks(source: Source, fineness: Fineness) -> Iterator[tuple[str, str]]:
+    """Element id and packed maps, one block an exhibit, stack and layer; ids come from indices."""
+    if fineness == "none":
+        return
+    width = {stack: heads for stack, _, heads in source.shape}
+    for number, exhibit in enumerate(source.exhibits):
+        for stack, layer in sorted(exhibit.maps):
+            if stack in width:
+                yield (
+                    f"map-{number}-{stack}-{layer}",
+                    pack(_full(exhibit, stack, layer, source, width[stack]), fineness),
+                )
+
+
+def _full(
+    exhibit: Exhibit, stack: str, layer: int, source: Source, width: int
+) -> NDArray[np.float32]:
+    """A layer's maps at the places of its heads; those of heads that went are empty."""
+    maps = exhibit.maps[stack, layer]
+    if len(maps) == width:
+        return maps
+    own = [head.index for head in source.table.heads if head[:2] == (stack, layer)]
+    full = np.zeros((width, *maps.shape[1:]), dtype="float32")
+    for index, one in zip(own, maps, strict=False):
+        full[index] = one
+    return full
+
+
+def _text(text: Text) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        "tokens": list(text.tokens),
+        "special": [place for place, special in enumerate(text.special) if special],
+    }
+    if text.words is not None and len(set(text.words)) > 1:
+        kept["words"] = list(text.words)
+        kept["word_texts"] = list(text.word_texts)
+    return kept

@@ -1,0 +1,333 @@
+"""Where the numbers come from, and what was not measured, each with the command that would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from headcount.records.provenance import version
+from headcount.report.parts.numbers import Source, printed, unpacked
+from headcount.report.parts.scoreboard import could_go
+
+# --- The finding as a sentence ------------------------------------------------------------------
+
+#: A head matters by itself when its test says so after correction.
+_LEVEL = 0.05
+
+
+def headline(data: dict[str, Any]) -> list[str]:
+    """What stands before and after the model's name; the name itself may not be broken."""
+    heads = data["count"]
+    roles = data["roles"]
+    named = sum(bool(verdicts) for verdicts in roles) if roles is not None else None
+    go = could_go(data["curve"])
+    gone = f"{go['gone']} can go before quality measurably falls" if go and go["gone"] else ""
+    if named is None:
+        found = gone or _focused(data)
+        return [f"The {heads} attention heads of ", f": {found}" if found else ""]
+    has = "has" if named == 1 else "have"
+    tail = f" {has} a role we can name"
+    return [
+        f"{named or 'None'} of the {heads} attention heads of ",
+        f"{tail}; {gone}" if gone else tail,
+    ]
+
+
+def _focused(data: dict[str, Any]) -> str:
+    """What the largest weights tell, where nothing more was measured."""
+    column = next((one for one in data["columns"] if one["id"] == "confidence"), None)
+    if column is None:
+        return ""
+    known = [value for value in unpacked(column)["values"] if value is not None]
+    sharp = sum(value > 0.5 for value in known)
+    give = "gives" if sharp == 1 else "give"
+    return f"{sharp} {give} on average over half of their attention to one token" if sharp else ""
+
+
+def costly(data: dict[str, Any]) -> list[int] | None:
+    """The heads whose removal alone costs something, by the test; None where that is unknown."""
+    column = next((one for one in data["columns"] if one["id"] == "ablation"), None)
+    if column is None or all(p is None for p in column.get("p", ())):
+        return None
+    rows = zip(column["values"], column["p"], strict=True)
+    return [
+        place
+        for place, (value, p) in enumerate(rows)
+        if value is not None and p is not None and value > 0 and p < _LEVEL
+    ]
+
+
+def opening(data: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows first: the column people ask for, and a head with a story."""
+    ids = [column["id"] for column in data["columns"]]
+    column = next(
+        (one for one in ("ablation", "gradient", "confidence") if one in ids),
+        ids[0] if ids else None,
+    )
+    return {"head": _first_head(data, column), "col": column}
+
+
+def _first_head(data: dict[str, Any], column: str | None) -> int:
+    """The head that matters most among those with a role; else the first that is there."""
+    gaps = set(data["absent"])
+    there = [place for place in range(data["count"] + len(gaps)) if place not in gaps]
+    named = [place for place in there if data["roles"] and _is_telling(data["roles"][place])]
+    values = next((one["values"] for one in data["columns"] if one["id"] == column), None)
+    if not values:
+        return (named or there or [0])[0]
+    worth = [-np.inf if value is None else value for value in values]
+    return max(named or there, key=lambda place: worth[place])
+
+
+def _is_telling(verdicts: list[dict[str, Any]]) -> bool:
+    """A role that a single picture shows."""
+    return any(
+        one["role"] in ("syntactic", "alignment", "coreference", "positional") for one in verdicts
+    )
+
+
+# --- The figures beside the title ---------------------------------------------------------------
+
+Fact = dict[str, Any]
+
+
+def fact_part(data: dict[str, Any]) -> list[Fact]:
+    """Four figures, each with what it counts and a note; without `n` where nobody measured it."""
+    return [_heads(data), _named(data), _costs(data), _going(data)]
+
+
+def _heads(data: dict[str, Any]) -> Fact:
+    count, lost = data["count"], len(data["absent"])
+    note = _sizes(data["stacks"]) + (f"; {lost} were removed before" if lost else "")
+    return {"id": "heads", "n": str(count), "of": "head" if count == 1 else "heads", "note": note}
+
+
+def _sizes(stacks: list[dict[str, Any]]) -> str:
+    """Layers by heads, said once where all stacks have the same.
+
+    >>> _sizes([{"id": "enc", "layers": 6, "heads": 8}, {"id": "dec", "layers": 6, "heads": 8}])
+    'enc, dec: each 6 layers × 8 heads'
+    """
+    sizes = {(stack["layers"], stack["heads"]) for stack in stacks}
+    if len(sizes) > 1:
+        return ", ".join(f"{one['id']} {one['layers']} × {one['heads']}" for one in stacks)
+    ((layers, heads),) = sizes
+    before = f"{', '.join(one['id'] for one in stacks)}: each " if len(stacks) > 1 else ""
+    return f"{before}{layers} layers × {heads} heads"
+
+
+def _named(data: dict[str, Any]) -> Fact:
+    if data["roles"] is None:
+        return _unknown(data, "roles", "with a role")
+    named = sum(bool(verdicts) for verdicts in data["roles"])
+    return {"id": "roles", "n": str(named), "of": "with a role"}
+
+
+def _costs(data: dict[str, Any]) -> Fact:
+    if data["costly"] is None:
+        return _unknown(data, "ablation", "matter alone")
+    column = next(one for one in data["columns"] if one["id"] == "ablation")
+    costly, about = len(data["costly"]), data["examples"].get("ablation", {})
+    known = sum(p is not None for p in column["p"])
+    examples = f", n = {about['n']}" if "n" in about else ""
+    tested = "corrected for all heads" if column.get("corrected") else "not corrected"
+    return {
+        "id": "ablation",
+        "n": str(costly),
+        "of": "matters alone" if costly == 1 else "matter alone",
+        "note": f"Shut one at a time, {known - costly} of {known} have no measurable cost in "
+        f"{about.get('metric') or 'quality'} (p < .05, {tested}{examples}).",
+    }
+
+
+def _going(data: dict[str, Any]) -> Fact:
+    go = data["go"]
+    if go is None:
+        return _unknown(data, "curve", "could go")
+    order = data["curve"][go["order"]]
+    felt = not go["gone"] and len(order["points"]) > 1
+    point = order["points"][1 if felt else go["step"]]
+    note = " ".join([_told(order, point, felt), *_by_others(data["curve"], order, go["gone"])])
+    name = "go" if go["gone"] else "curve"
+    return {"id": name, "n": str(go["gone"]), "of": "could go", "note": note}
+
+
+def _by_others(curve: list[dict[str, Any]], strict: dict[str, Any], gone: int) -> Iterator[str]:
+    """What metrics that notice less would say; the strictest decides."""
+    for metric in dict.fromkeys(one["metric"] for one in curve):
+        own = [one for one in curve if one["metric"] == metric]
+        go = could_go(own)
+        if metric != strict["metric"] and go and go["gone"] > gone:
+            examples = f" (n = {own[go['order']]['n']})" if own[go["order"]]["n"] else ""
+            yield f"By {metric} alone, {go['gone']} could{examples}."
+
+
+def _told(order: dict[str, Any], point: dict[str, Any], felt: bool) -> str:
+    """What the point says that heads could go to, or the first where none could."""
+    tested = "p" in point or "delta_low" in point
+    first = f"The first step {'is felt already' if tested else 'was not tested'}, in"
+    heads = f"{point['left']} head{'' if point['left'] == 1 else 's'}"
+    value = printed(point["value"], ".3g") if "value" in point else "not measured"
+    examples = f", n = {order['n']}" if order["n"] else ""
+    return (
+        f"{first if felt else 'In'} the order of {order['id']}: {order['metric']} {value} with "
+        f"{heads}{_change(point)}{examples}."
+    )
+
+
+def _change(point: dict[str, Any]) -> str:
+    if "delta" not in point:
+        return ""
+    bounds = [point[end] for end in ("delta_low", "delta_high") if end in point]
+    told = f" [{', '.join(printed(end, '+.2g') for end in bounds)}]" if len(bounds) == 2 else ""
+    return f" ({printed(point['delta'], '+.2g')}{told})"
+
+
+def _unknown(data: dict[str, Any], key: str, of: str) -> Fact:
+    """A figure that was not measured, with the command that would."""
+    how = next((how for name, _, how in data["missing"] if name == key), "")
+    return {"id": key, "n": None, "of": of, "how": how}
+
+
+# --- Where the numbers come from ----------------------------------------------------------------
+
+
+def provenance_part(source: Source) -> list[list[Any]]:
+    """Pairs of a name and its value, in the order in which they are read."""
+    facts = source.table.provenance
+    subject = facts.get("subject") or {}
+    told: list[list[Any]] = [
+        [
+            "Model",
+            _joined(
+                facts.get("model"), subject.get("class"), _parameters(subject), subject.get("dtype")
+            ),
+        ],
+        ["Weights", facts.get("weights") or subject.get("weights_hash")],
+        ["Revision", facts.get("revision")],
+        ["Texts", _joined(facts.get("corpus"), _counted(facts))],
+        ["Texts, hash", facts.get("data")],
+        ["Convention", facts.get("convention")],
+        ["Seed", facts.get("seed")],
+        ["Made", _joined(facts.get("time"), facts.get("platform"))],
+        ["Versions", ", ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items() if v)],
+        ["This page", f"headcount {version()}"],
+    ]
+    told += [[f"Stage {name}", _stage(stage)] for name, stage in _stages(source).items()]
+    told += [[f"Probe {row['probe']}", _probe(row)] for row in _probes(source)]
+    told += [["Remark", remark] for remark in dict.fromkeys(facts.get("remarks") or [])]
+    told += [["Remark", note] for note in source.record.get("notes", [])]
+    return [[name, str(value)] for name, value in told if value not in (None, "")]
+
+
+def commands(source: Source) -> list[str]:
+    """Every command that wrote into the run, once."""
+    own = [stage.get("provenance", {}).get("command") for stage in _stages(source).values()]
+    told = [source.table.provenance.get("command"), *own]
+    return list(dict.fromkeys(str(command) for command in told if command))
+
+
+def missing_part(source: Source) -> list[list[str]]:
+    """What a run may hold and this one does not: its name, and how to measure it."""
+    names = source.table.names
+    wanted = [
+        ("roles", "Roles", "headcount survey MODEL --treebank FILE", "roles" in source.frames),
+        (
+            "relations",
+            "Relations of words",
+            "headcount survey MODEL --treebank FILE",
+            source.frame("relations") is not None,
+        ),
+        (
+            "ablation",
+            "What removing a head costs",
+            "headcount score MODEL --task ... --by ablation",
+            "ablation" in names,
+        ),
+        (
+            "gradient",
+            "Gradient importance",
+            "headcount score MODEL --task ... --by gradient",
+            "gradient" in names,
+        ),
+        (
+            "curve",
+            "Pruning curve",
+            "headcount prune MODEL --task ... -o DIR",
+            source.frame("curve") is not None,
+        ),
+        (
+            "pairs",
+            "Which heads resemble one another",
+            "headcount report MODEL",
+            bool(source.pairs),
+        ),
+        (
+            "agreement",
+            "Agreement of measures",
+            "headcount score MODEL --by gradient,ablation",
+            source.frame("agreement") is not None,
+        ),
+        (
+            "exhibits",
+            "Exhibits",
+            "headcount report RUN without --no-exhibits",
+            bool(source.exhibits),
+        ),
+        ("pattern", "Patterns of maps", "headcount survey MODEL --patterns", "pattern" in names),
+        (
+            "probe_weight",
+            "Weight in the attention-only probe",
+            "headcount probe MODEL --treebank FILE",
+            "probe_weight" in names,
+        ),
+    ]
+    return [[key, title, how] for key, title, how, there in wanted if not there]
+
+
+def _probes(source: Source) -> list[dict[Any, Any]]:
+    frame = source.frame("probes")
+    return [] if frame is None or "uas" not in frame else frame.to_dict("records")
+
+
+def _probe(row: dict[Any, Any]) -> str:
+    """How well trees are read from attention alone, beside what needs no model."""
+    bounds = f" [{row['low']:.3f}, {row['high']:.3f}]" if "low" in row and "high" in row else ""
+    return f"UAS {row['uas']:.3f}{bounds}, n = {row.get('n', '?')}"
+
+
+def _stages(source: Source) -> dict[str, dict[str, Any]]:
+    return dict(source.record.get("stages") or {})
+
+
+def _stage(stage: dict[str, Any]) -> str:
+    task = stage.get("provenance", {}).get("task") or {}
+    settings = stage.get("settings") or {}
+    said = [
+        f"{key} {settings[key]}" for key in ("metric", "mode", "convention") if settings.get(key)
+    ]
+    examples = f"{task['examples']} examples" if task.get("examples") else None
+    seconds = f"{stage['seconds']:.0f} s" if stage.get("seconds") else None
+    return _joined(task.get("data"), examples, *said, seconds)
+
+
+def _counted(facts: dict[str, Any]) -> str:
+    counts = facts.get("counts") or {}
+    tokens = counts.get("tokens")
+    total = sum(tokens.values()) if isinstance(tokens, dict) else tokens
+    rows = counts.get("sentences") or counts.get("rows")
+    return _joined(
+        f"{rows:,} {facts.get('unit') or 'sentences'}" if rows else None,
+        f"{total:,} tokens" if total else None,
+    )
+
+
+def _parameters(subject: dict[str, Any]) -> str | None:
+    count = subject.get("parameters")
+    return f"{count / 1e6:.1f} M parameters" if count else None
+
+
+def _joined(*parts: Any) -> str:
+    return ", ".join(str(part) for part in parts if part not in (None, ""))

@@ -1,0 +1,225 @@
+"""How much the loss would notice a change of attention to each kind of token, by layer.
+
+Clark et al. 2019, figure 3: the gradient with respect to attention to [SEP].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from headcount.report.plot.figure import (
+    GREY,
+    HAIRLINE,
+    INK,
+    SERIES,
+    Frames,
+    Style,
+    Width,
+    finish,
+    frame_of,
+    frames_by_name,
+    key_below,
+    label_outer,
+    layer_axis,
+    need_rows,
+    panels,
+    paper,
+    titled,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# --- How well the best head finds a word's dependency or antecedent -----------------------------
+
+_KEYS = ("stack", "layer", "head", "split", "accuracy", "low", "high", "baseline")
+_TWIN = "best head of a random twin"
+
+
+def dependencies(
+    given: Frames,
+    relations: Sequence[str] | None = None,
+    *,
+    most: int = 16,
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """The best head of each relation and the best fixed offset, on held-out sentences.
+
+    Clark et al. 2019, table 1. Heads were chosen on the other half where the run has halves; the
+    `most` relations with most words are drawn unless they are named.
+
+    >>> frame = pd.DataFrame({"stack": ["enc"] * 2, "layer": [0, 1], "head": [0, 0],
+    ...     "relation": ["obj"] * 2, "direction": ["dep->head"] * 2, "split": ["all"] * 2,
+    ...     "n": [50, 50], "accuracy": [0.4, 0.8], "low": [0.3, 0.7], "high": [0.5, 0.9],
+    ...     "baseline": [0.5, 0.5]})
+    >>> [float(bar.get_height()) for bar in dependencies(frame).axes[0].patches]
+    [0.8, 0.5]
+    """
+    shown: dict[str, pd.DataFrame] = {}
+    for name, one in frames_by_name(given).items():
+        frame = frame_of(one, "relations")
+        need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations", known="accuracy")
+        stacks = _by_stack(_best(frame, ["stack", "relation"]))
+        for stack, own in stacks.items():
+            shown[titled(name, stack, stacks)] = own.set_index("relation")
+    with paper():
+        figure, axes = panels(len(shown), 1, width=width, height=2.1)
+        for panel, (title, own) in zip(axes[:, 0], shown.items(), strict=True):
+            names = list(relations) if relations else list(own.nlargest(most, "n").index)
+            rows = own.reindex(names)
+            _bars(panel, rows, {"baseline": "best fixed offset", "control": _TWIN})
+            panel.set_title(title)
+        key_below(figure, *axes[:, 0])
+        return finish(figure, path)
+
+
+def coreference(given: Frames, *, width: Width = "page", path: str | Path | None = None) -> Figure:
+    """How often the best head points to an antecedent, by kind of mention, beside the rules.
+
+    Clark et al. 2019, table 2. Kinds stand in the order of the frame.
+
+    >>> frame = pd.DataFrame({"stack": ["enc"], "layer": [0], "head": [3], "kind": ["all"],
+    ...     "split": ["all"], "n": [50], "accuracy": [0.6], "low": [0.5], "high": [0.7],
+    ...     "baseline": [0.3], "against": ["nearest"]})
+    >>> [float(bar.get_height()) for bar in coreference(frame).axes[0].patches]
+    [0.6, 0.3]
+    """
+    shown: dict[str, pd.DataFrame] = {}
+    kinds: dict[str, None] = {}
+    for name, one in frames_by_name(given).items():
+        frame = frame_of(one, "coreference")
+        need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference", known="accuracy")
+        stacks = _by_stack(_best(frame, ["stack", "kind", "against"]))
+        shown |= {titled(name, stack, stacks): own for stack, own in stacks.items()}
+        kinds |= dict.fromkeys(frame["kind"])
+    rules = {rule: rule for own in shown.values() for rule in own["against"]}
+    with paper():
+        figure, drawn = wrapped(len(shown), most=2, width=width, height=2.4)
+        for panel, (title, own) in zip(drawn, shown.items(), strict=True):
+            wide = own.pivot(index="kind", columns="against", values="baseline")
+            first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
+            _bars(panel, first.join(wide).reindex([k for k in kinds if k in wide.index]), rules)
+            panel.set_title(title)
+        label_outer(drawn, "", "accuracy")
+        key_below(figure, *drawn, columns=5)
+        return finish(figure, path)
+
+
+def _by_stack(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each stack of self-attention that has some."""
+    found = {stack: rows[rows["stack"] == stack] for stack in ("enc", "dec")}
+    return {stack: own for stack, own in found.items() if len(own)}
+
+
+def _best(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """One row for each question: its best head, chosen on the other half where there is one."""
+    splits = set(frame["split"])
+    split = next((name for name in ("report", "all") if name in splits), next(iter(splits)))
+    held = frame[(frame["split"] == split) & frame["accuracy"].notna()]
+    if "selected" in held and held["selected"].any():
+        held = held[held["selected"]]
+    gain = held["accuracy"] - (held["baseline"].fillna(0) if "direction" in held else 0)
+    ranked = held.assign(gain=gain).sort_values("gain", ascending=False, kind="stable")
+    return ranked.groupby(keys, sort=False).head(1)
+
+
+def _bars(panel: Axes, rows: pd.DataFrame, others: dict[str, str]) -> None:
+    """The head's bar with its interval and its name, and a bar for each rule that is there."""
+    there = {n: label for n, label in others.items() if n in rows and rows[n].notna().any()}
+    places, wide = np.arange(len(rows)), 0.84 / (1 + len(there))
+    left = places - 0.42 + wide / 2
+    tops = rows["accuracy"].to_numpy(float)
+    panel.bar(left, tops, wide * 0.94, color=SERIES[0][0], label="best head", gid="best head")
+    ends = np.array([tops - rows["low"].to_numpy(float), rows["high"].to_numpy(float) - tops])
+    style: Style = {"fmt": "none", "ecolor": INK, "elinewidth": HAIRLINE}
+    panel.errorbar(left, tops, np.clip(ends, 0, None), **style)
+    for number, (name, label) in enumerate(there.items(), 1):
+        colour = (GREY, SERIES[1][0], SERIES[2][0])[(number - 1) % 3]
+        heights = rows[name].to_numpy(float)
+        panel.bar(left + number * wide, heights, wide * 0.94, color=colour, label=label, gid=label)
+    _name_heads(panel, rows, left)
+    panel.set_xticks(places, [str(name) for name in rows.index])
+    panel.tick_params(axis="x", length=0, rotation=45 if len(rows) > 12 else 0)
+    panel.set_ylim(0, 1)
+    panel.set_ylabel("accuracy")
+
+
+def _name_heads(panel: Axes, rows: pd.DataFrame, left: np.ndarray) -> None:
+    """Layer and head in each bar, as on the page: 5.3 is head 3 of layer 5."""
+    known = rows[["layer", "head"]].notna().all(axis=1)
+    for x, there, layer, head in zip(left, known, rows["layer"], rows["head"], strict=True):
+        if there:
+            said = f"{int(layer)}.{int(head)}"
+            style: Style = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": 5.5}
+            panel.text(x, 0.02, said, color="white", **style)
+
+
+# --- How much the loss would notice a change of attention to each kind of token -----------------
+
+_SIZE = ("gradient", "low", "high")
+_SHARE = ("share", "share_low", "share_high")
+_TARGETS = ("separator", "punctuation", "other", "first")
+
+
+def noop_gradients(
+    given: Frames,
+    *,
+    relative: bool = False,
+    width: Width = "page",
+    path: str | Path | None = None,
+) -> Figure:
+    """Mean size of the loss's gradient with respect to attention, by layer and kind of token.
+
+    Clark et al. 2019, figure 3. Bands are 95% intervals over texts. `relative` draws it as a
+    share of the gradient for all other tokens, which can be compared between layers and models.
+
+    >>> frame = pd.DataFrame({"stack": ["enc"] * 2, "layer": [0, 1], "target": ["separator"] * 2,
+    ...                       "gradient": [2e-3, 1e-3], "low": [1e-3, 0.0], "high": [3e-3, 2e-3]})
+    >>> noop_gradients(frame).axes[0].lines[0].get_ydata().tolist()
+    [0.002, 0.001]
+    """
+    drawn_from = _SHARE if relative else _SIZE
+    shown: dict[str, pd.DataFrame] = {}
+    for name, one in frames_by_name(given).items():
+        frame = frame_of(one, "noop_layers")
+        need_rows(
+            frame, ("stack", "layer", "target", *drawn_from), "gradients", known=drawn_from[0]
+        )
+        there = [stack for stack in ("enc", "dec", "cross") if (frame["stack"] == stack).any()]
+        shown |= {titled(name, s, there): frame[frame["stack"] == s] for s in there}
+    with paper():
+        figure, drawn = wrapped(len(shown), width=width, height=2.3)
+        for panel, (title, own) in zip(drawn, shown.items(), strict=True):
+            if relative:
+                own = own[own["target"] != "other"]
+                line: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":"}
+                panel.axhline(1, label="other token", gid="other", **line)
+            _lines(panel, own, drawn_from)
+            panel.set_title(title)
+            layer_axis(panel, int(own["layer"].max()) + 1)
+            panel.set_ylim(bottom=0)
+            if not relative:
+                panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3), useMathText=True)
+        label_outer(drawn, "layer", "|dL/dα|, share of others'" if relative else "mean |dL/dα|")
+        key_below(figure, *drawn)
+        return finish(figure, path)
+
+
+def _lines(panel: Axes, own: pd.DataFrame, columns: tuple[str, str, str]) -> None:
+    for target, (colour, marker) in zip(_TARGETS, SERIES, strict=False):
+        rows = own[own["target"] == target].sort_values("layer")
+        if len(rows):
+            label = f"{target} token" if target in ("first", "other") else target
+            style: Style = {"color": colour, "marker": marker, "label": label, "gid": target}
+            middle, low, high = (rows[name].to_numpy(float) for name in columns)
+            panel.plot(rows["layer"].to_numpy(), middle, **style)
+            panel.fill_between(rows["layer"], low, high, color=colour, alpha=0.15, linewidth=0)

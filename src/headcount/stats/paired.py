@@ -1,0 +1,440 @@
+"""Whether a ratio of sums over sentences lies above a known value, from streaming sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtr, ndtri, stdtr, stdtrit
+
+from headcount.errors import StatsError
+from headcount.stats.corrections import (
+    ALTERNATIVES,
+    Alternative,
+    Correction,
+    adjust,
+    check_resolution,
+)
+from headcount.stats.intervals import ratio_interval
+from headcount.stats.sample import (
+    DRAWS,
+    Counts,
+    Floats,
+    Interval,
+    PairedTest,
+    Statistic,
+    all_signs,
+    check_statistic,
+    random_signs,
+    ratio,
+    read_choice,
+    read_count,
+    read_finite,
+    read_pair,
+    read_seed,
+    read_sentences,
+    read_share,
+)
+
+# --- The sign-flip (paired randomisation) test --------------------------------------------------
+
+#: Up to this many sentences that differ, all patterns of signs are tried instead of random ones.
+EXACT = 16
+
+
+def sign_flip(
+    differences: npt.ArrayLike,
+    *,
+    draws: int = DRAWS,
+    alternative: Alternative = "two-sided",
+    correction: Correction = "holm",
+    level: float = 0.05,
+    seed: int = 0,
+) -> PairedTest:
+    """Whether the mean of paired differences ``[sentence, head...]`` is 0.
+
+    Fisher 1935, section 21. Exact where at most 16 sentences differ, else (b+1)/(draws+1) from
+    random signs. Draws or sentences too few for the corrected level are refused.
+
+    >>> sign_flip([0.3, 0.1, 0.4, 0.2, 0.5, 0.2, -0.1, 0.6]).p
+    np.float64(0.0234375)
+    """
+    given = read_sentences(differences, "differences")
+    flat = given.reshape(len(given), -1, 1)
+    swap = _Swap(
+        half=flat / 2,
+        middle=np.zeros(flat.shape[1:]),
+        statistic=lambda sums: sums[..., 0] / len(given),
+        tolerance=1e-10 * np.abs(flat).mean(axis=0)[:, 0],
+    )
+    return _test(swap, given.shape[1:], draws, alternative, correction, level, seed)
+
+
+def sign_flip_scores(
+    statistics: npt.ArrayLike,
+    baseline: npt.ArrayLike,
+    statistic: Statistic = ratio,
+    *,
+    draws: int = DRAWS,
+    alternative: Alternative = "two-sided",
+    correction: Correction = "holm",
+    level: float = 0.05,
+    seed: int = 0,
+) -> PairedTest:
+    """Whether two systems' scores differ, by trading their statistics sentence by sentence.
+
+    Riezler & Maxwell 2005 (approximate randomisation). For ratios such as hits of a head against
+    hits of its baseline, and for scores that no mean gives, such as BLEU. The baseline is one
+    system for all heads, or one per head.
+
+    >>> head = np.array([[3, 4], [2, 5], [4, 4], [3, 3], [2, 2], [3, 6], [4, 5]])
+    >>> offset = np.array([[1, 4], [2, 5], [2, 4], [1, 3], [1, 2], [2, 6], [2, 5]])
+    >>> sign_flip_scores(head, offset, alternative="greater").p
+    np.float64(0.015625)
+    """
+    ours, theirs = read_pair(statistics, baseline)
+    for system in (ours, theirs):
+        check_statistic(statistic, system)
+    flat = ours.reshape(len(ours), -1, ours.shape[-1])
+    other = np.broadcast_to(theirs, ours.shape).reshape(flat.shape)
+    scores = statistic(flat.sum(axis=0)), statistic(other.sum(axis=0))
+    swap = _Swap(
+        half=(flat - other) / 2,
+        middle=(flat + other).sum(axis=0) / 2,
+        statistic=statistic,
+        tolerance=1e-10 * (np.abs(scores[0]) + np.abs(scores[1])),
+    )
+    return _test(swap, ours.shape[1:-1], draws, alternative, correction, level, seed)
+
+
+@dataclass(frozen=True)
+class _Swap:
+    """Half of what divides two systems, ``[sentence, head, statistic]``, and their middle."""
+
+    half: Floats
+    middle: Floats
+    statistic: Statistic
+    tolerance: Floats
+
+    def score(self, signs: Floats) -> Floats:
+        """The difference of scores with signs flipped, ``[draw, head]``."""
+        sums = signs @ self.half.reshape(len(self.half), self.middle.size)
+        turned = sums.reshape(len(signs), *self.middle.shape)
+        return self.statistic(self.middle + turned) - self.statistic(self.middle - turned)
+
+    def differing(self) -> npt.NDArray[np.bool_]:
+        """Which sentences differ at all, ``[sentence, head]``."""
+        return np.any(self.half != 0, axis=-1)
+
+    def of_heads(self, heads: npt.NDArray[np.intp]) -> _Swap:
+        """The same for some of the heads."""
+        return _Swap(self.half[:, heads], self.middle[heads], self.statistic, self.tolerance[heads])
+
+
+def _test(
+    swap: _Swap,
+    shape: tuple[int, ...],
+    draws: int,
+    alternative: Alternative,
+    correction: Correction,
+    level: float,
+    seed: int,
+) -> PairedTest:
+    """The walk both tests share: read, refuse what cannot be answered, flip, correct."""
+    read_choice(alternative, "alternative", ALTERNATIVES)
+    draws, seed = read_count(draws, "draws"), read_seed(seed)
+    sentences = len(swap.half)
+    value = swap.score(np.ones((1, sentences)))[0]
+    check_resolution(
+        tests=max(1, int(np.sum(~np.isnan(value)))),
+        draws=draws if sentences > EXACT else None,
+        sentences=sentences,
+        level=level,
+        method=correction,
+        alternative=alternative,
+    )
+    p = _p_values(swap, value, alternative, draws, seed)
+    return PairedTest(*(x.reshape(shape)[()] for x in (value, p, adjust(p, correction))))
+
+
+def _p_values(
+    swap: _Swap, value: Floats, alternative: Alternative, draws: int, seed: int
+) -> Floats:
+    """Exact for heads with few sentences that differ, random for the others."""
+    differing = np.sum(swap.differing(), axis=0)
+    p = np.ones(len(value))
+    for count in np.unique(differing):
+        heads = np.flatnonzero(differing == count)
+        if count <= EXACT:
+            part = _only_differing(swap.of_heads(heads), count)
+            p[heads] = _exact(part, value[heads], alternative)
+    heads = np.flatnonzero(differing > EXACT)
+    if len(heads):
+        p[heads] = _random(swap.of_heads(heads), value[heads], alternative, draws, seed)
+    return np.where(np.isnan(value), np.nan, p)
+
+
+def _only_differing(swap: _Swap, count: int) -> _Swap:
+    """Each head's own `count` sentences that differ; the others cannot change anything."""
+    rows = np.argsort(~swap.differing(), axis=0, kind="stable")[:count, :, None]
+    half = np.take_along_axis(swap.half, rows, axis=0)
+    return _Swap(half, swap.middle, swap.statistic, swap.tolerance)
+
+
+def _exact(swap: _Swap, value: Floats, alternative: Alternative) -> Floats:
+    signs = all_signs(len(swap.half), columns=swap.middle.size)
+    return _as_far(swap, signs, value, alternative) / 2 ** len(swap.half)
+
+
+def _random(swap: _Swap, value: Floats, alternative: Alternative, draws: int, seed: int) -> Floats:
+    signs = random_signs(len(swap.half), draws, seed, columns=swap.middle.size)
+    return (_as_far(swap, signs, value, alternative) + 1) / (draws + 1)
+
+
+def _as_far(
+    swap: _Swap, signs: Iterator[Floats], value: Floats, alternative: Alternative
+) -> Floats:
+    """How many patterns of signs give a difference at least as far out; undefined ones count."""
+    found = np.zeros(len(value))
+    for chunk in signs:
+        flipped = swap.score(chunk)
+        if alternative == "two-sided":
+            nearer = np.abs(flipped) < np.abs(value) - swap.tolerance
+        elif alternative == "greater":
+            nearer = flipped < value - swap.tolerance
+        else:
+            nearer = flipped > value + swap.tolerance
+        found += np.count_nonzero(~nearer, axis=0)
+    return found
+
+
+# --- The sign-flip test of whole-number differences ---------------------------------------------
+
+#: Smaller p values are given as this one: the sum that makes them is no more exact.
+SMALLEST = 1e-13
+
+# Heads times frequencies held at once: 64 MB a matrix.
+_HELD = 2**23
+
+
+def sign_flip_counts(
+    differences: npt.ArrayLike, *, alternative: Alternative = "two-sided"
+) -> Floats:
+    """p of paired whole-number differences ``[sentence, head...]``: is their sum 0?
+
+    Fisher 1935, section 21, over all patterns of signs. With c_k sentences of difference ±k the
+    absolute differences that get a minus sign add up to U, whose characteristic function is
+    the product of ((1 + exp(ikt)) / 2)^c_k; p is a value of U's distribution function, summed from
+    it over as many frequencies as U has values. Two systems that count hits among the same arcs
+    may be compared this way, for then their difference is that of the hits.
+
+    >>> float(sign_flip_counts([2, 1, 0, 3, 1, 1, -1, 2], alternative="greater").round(6))
+    0.039063
+    """
+    read_choice(alternative, "alternative", ALTERNATIVES)
+    given = _read_whole(differences)
+    flat = given.reshape(len(given), -1)
+    size = max(1, _HELD // max(1, int(np.abs(flat).sum(axis=0).max())))
+    parts = [flat[:, start : start + size] for start in range(0, flat.shape[1], size)]
+    p = np.concatenate([_whole_flips_p_values(part, alternative) for part in parts])
+    return p.reshape(given.shape[1:])[()]
+
+
+def _read_whole(differences: npt.ArrayLike) -> Counts:
+    given = read_sentences(differences, "differences")
+    whole = np.rint(given).astype(np.int64)
+    if np.any(whole != given):
+        raise StatsError(
+            f"The differences hold {given[whole != given][0]:g}, which is no whole number; "
+            "use sign_flip for differences that are not counts."
+        )
+    return whole
+
+
+def _whole_flips_p_values(differences: Counts, alternative: Alternative) -> Floats:
+    """The share of sign patterns whose sum is at least as far out, ``[head]``."""
+    total, value = np.abs(differences).sum(axis=0), differences.sum(axis=0)
+    far = {"greater": value, "less": -value, "two-sided": np.abs(value)}[alternative]
+    p = _at_most((total - far) // 2, total, _sizes(np.abs(differences)))
+    p = np.where(alternative == "two-sided", 2 * p, p)
+    fewest = 2.0 ** ((alternative == "two-sided") - np.count_nonzero(differences, axis=0))
+    return np.clip(p, np.maximum(np.minimum(fewest, 1), SMALLEST), 1)
+
+
+def _sizes(sizes: Counts) -> Counts:
+    """How many sentences differ by 1, by 2, ..., ``[head, size]``."""
+    most = int(sizes.max(initial=1))
+    return np.stack([np.count_nonzero(sizes == k, axis=0) for k in range(1, most + 1)], axis=1)
+
+
+def _at_most(bound: Counts, total: Counts, sizes: Counts) -> Floats:
+    """P(U <= bound): the inverse transform, its sum over 0..bound in closed form (Dirichlet).
+
+    An odd number of frequencies keeps every cosine away from 0. Angles are multiples of pi/n, so
+    they are reduced in whole numbers, which is exact.
+    """
+    n = int(total.max(initial=0)) // 2 * 2 + 1
+    n += 2 * (n <= total.max(initial=0))
+    j = np.arange(1, n // 2 + 1)
+    k = np.arange(1, sizes.shape[1] + 1)
+    cosines = _cos(np.outer(k, j), n)
+    size = np.exp(sizes @ np.log(np.abs(cosines)))
+    sign = 1 - 2 * ((sizes @ (cosines < 0).astype(np.int64)) % 2)
+    middle = _cos(np.outer(total - bound, j), n)
+    kernel = _sin(np.outer(bound + 1, j), n) / _sin(j, n)
+    return np.asarray((bound + 1 + 2 * np.sum(size * sign * middle * kernel, axis=1)) / n)
+
+
+def _cos(multiple: Counts, n: int) -> Floats:
+    return np.asarray(np.cos(np.pi / n * (multiple % (2 * n))))
+
+
+def _sin(multiple: Counts, n: int) -> Floats:
+    return np.asarray(np.sin(np.pi / n * (multiple % (2 * n))))
+
+
+# --- McNemar's exact test of paired accuracies --------------------------------------------------
+
+
+def mcnemar(
+    correct: npt.ArrayLike,
+    baseline: npt.ArrayLike,
+    *,
+    alternative: Alternative = "two-sided",
+    correction: Correction = "holm",
+    level: float = 0.05,
+) -> PairedTest:
+    """Whether two accuracies differ, from outcomes ``[example, head...]`` right (1) or wrong (0).
+
+    McNemar 1947, in its exact form: the binomial test of the examples on which the two disagree.
+
+    >>> mcnemar([1, 1, 1, 1, 1, 1, 0, 1], [0, 0, 0, 0, 0, 0, 0, 1]).p
+    np.float64(0.03125)
+    """
+    ours, theirs = read_pair(_right_or_wrong(correct), _right_or_wrong(baseline), last_axis=False)
+    read_choice(alternative, "alternative", ALTERNATIVES)
+    wins = np.count_nonzero(ours > theirs, axis=0)
+    losses = np.count_nonzero(ours < theirs, axis=0)
+    check_resolution(
+        tests=max(1, np.size(wins)), sentences=len(ours), level=level, method=correction,
+        alternative=alternative,
+    )  # fmt: skip
+    p = _binomial_p(np.asarray(wins), np.asarray(losses), alternative)
+    value = (wins - losses) / len(ours)
+    return PairedTest(np.asarray(value)[()], p[()], adjust(p, correction)[()])
+
+
+def minimum_detectable_difference(
+    examples: int,
+    discordant: npt.ArrayLike,
+    *,
+    tests: int = 1,
+    level: float = 0.05,
+    power: float = 0.8,
+) -> Floats:
+    """The smallest paired difference in accuracy that a two-sided test finds with the given power.
+
+    Connor 1987, solved for the difference; `discordant` is the share of examples on which the two
+    systems disagree, the level is shared among the tests. NaN where a difference in all of those
+    would still be missed. A normal approximation: the exact test needs a little more.
+
+    >>> minimum_detectable_difference(277, 0.1).round(3)
+    np.float64(0.053)
+    """
+    share = read_finite(discordant, "shares of discordant examples")
+    if np.any((share < 0) | (share > 1)):
+        raise StatsError("A share of discordant examples lies outside 0 to 1.")
+    n = read_count(examples, "examples", least=2)
+    shared = read_share(level, "level") / read_count(tests, "tests")
+    z, z_power = float(-ndtri(shared / 2)), float(ndtri(read_share(power, "power")))
+    inside = n + z_power**2 - z**2
+    if inside < 0:
+        return np.full_like(share, np.nan)[()]
+    found = np.sqrt(share) * (z * np.sqrt(n) + z_power * np.sqrt(inside)) / (n + z_power**2)
+    return np.where(found <= share, found, np.nan)[()]
+
+
+def _binomial_p(wins: Counts, losses: Counts, alternative: Alternative) -> Floats:
+    """The binomial test at 1/2, where both tails together are twice the smaller."""
+    trials = wins + losses
+    at_most = {
+        "two-sided": lambda: 2 * bdtr(np.minimum(wins, losses), trials, 0.5),
+        "greater": lambda: bdtr(losses, trials, 0.5),
+        "less": lambda: bdtr(wins, trials, 0.5),
+    }
+    return np.minimum(at_most[alternative](), 1.0)
+
+
+def _right_or_wrong(values: npt.ArrayLike) -> Floats:
+    array = read_finite(values, "outcomes")
+    if not np.all((array == 0) | (array == 1)):
+        raise StatsError(
+            "An outcome is neither 0 (wrong) nor 1 (right); McNemar's test takes these."
+        )
+    return array
+
+
+# --- An interval for the difference of two paired shares that stays honest where nothing --------
+
+
+def paired_share_interval(
+    correct: npt.ArrayLike, baseline: npt.ArrayLike, *, confidence: float = 0.95
+) -> Interval:
+    """The difference of two accuracies, from outcomes ``[example, head...]`` right or wrong.
+
+    Bonett & Price 2012 (adjusted Wald): one example is added to each kind of disagreement. The
+    bootstrap would be sure of no difference wherever no example differs, however few there are.
+
+    >>> found = paired_share_interval(np.ones(200), np.ones(200), confidence=0.9)
+    >>> [round(float(number), 4) for number in found]
+    [0.0, -0.0115, 0.0115]
+    """
+    ours, theirs = read_pair(correct, baseline, last_axis=False)
+    n = len(ours)
+    better = (np.count_nonzero(ours > theirs, axis=0) + 1) / (n + 2)
+    worse = (np.count_nonzero(ours < theirs, axis=0) + 1) / (n + 2)
+    z = float(ndtri((1 + read_share(confidence, "confidence")) / 2))
+    middle = better - worse
+    width = z * np.sqrt((better + worse - middle**2) / (n + 2))
+    value = np.mean(ours - theirs, axis=0)
+    low, high = np.maximum(middle - width, -1.0), np.minimum(middle + width, 1.0)
+    return Interval(np.asarray(value)[()], np.asarray(low)[()], np.asarray(high)[()])
+
+
+# --- Whether a ratio of sums over sentences lies above a known value ----------------------------
+
+#: Two values closer than this are a tie: sums in another order round otherwise.
+_TIE = 1e-12
+
+
+def ratio_test(
+    x: npt.ArrayLike,
+    n: npt.ArrayLike,
+    xx: npt.ArrayLike,
+    xn: npt.ArrayLike,
+    nn: npt.ArrayLike,
+    sentences: npt.ArrayLike,
+    null: npt.ArrayLike = 0.0,
+) -> Floats:
+    """One-sided p of "Σx / Σn is at most `null`", sentences being the unit.
+
+    Student's t on the delta method's error (Cochran 1977, section 2.11), never below 2^-sentences:
+    so often would sentences that all lie above have done so by mere signs. NaN where the ratio is
+    undefined or fewer than two sentences were seen.
+
+    >>> x, n = np.array([3.0, 2, 4, 1]), np.array([4.0, 5, 4, 3])
+    >>> round(float(ratio_test(x.sum(), n.sum(), x @ x, x @ n, n @ n, len(x), null=0.4)), 3)
+    0.12
+    """
+    value, low, _ = ratio_interval(x, n, xx, xn, nn, sentences, confidence=0.5)
+    rows = np.broadcast_to(np.asarray(sentences, dtype=np.float64), value.shape)
+    degrees = np.maximum(rows - 1, 1)
+    # Half of a 50% interval is t(0.75) errors wide.
+    error = (value - low) / stdtrit(degrees, 0.75)
+    away = value - np.asarray(null, dtype=np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = np.where(np.abs(away) <= _TIE, 0.0, away / error)
+    p = np.maximum(stdtr(degrees, -t), 0.5 ** np.minimum(rows, 1000))
+    return np.where(np.isnan(value) | (rows < 2), np.nan, p)[()]

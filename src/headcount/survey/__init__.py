@@ -1,0 +1,1 @@
+"""Survey: what every head looks at, measured over a corpus and read as roles."""

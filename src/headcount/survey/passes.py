@@ -1,0 +1,429 @@
+"""The control: the same programme on random twins, put beside what was measured.
+
+A twin's best head of a stack answers for chance: it was chosen with the benefit of hindsight, so
+a head that only does as well has learnt nothing that can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from headcount.bundle import sample
+from headcount.errors import InputError, UsageError
+from headcount.models.subject import Subject, enough_memory, refuse_nan
+from headcount.models.twin import random_twin
+from headcount.records import provenance
+from headcount.records.columns import Column
+from headcount.records.progress import Progress
+from headcount.records.table import HeadTable
+from headcount.survey.tally import Tally, tabulate
+from headcount.survey.trials.alignment import Pairs, Sink
+from headcount.survey.trials.needle import Needle
+from headcount.survey.trials.repeats import Copying, Repeats
+from headcount.survey.trials.trial import Findings, Trial, answers
+from headcount.text.batch import Batch, Ready
+from headcount.text.corpus import Corpus, read_corpus
+from headcount.text.encode import Encoded, Long, encode
+from headcount.text.sentence import Pair, texts_of
+from headcount.text.spans import EncodeReport
+from headcount.text.tokenize import intake_of
+from headcount.wiring.sighting import Needs, Sighting
+from headcount.wiring.taps import tap
+
+# --- One pass -----------------------------------------------------------------------------------
+
+_SMALLER = "--batch-size (batch_size=) or --max-length (max_length=)"
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How texts are given to the model, and which of its stacks are looked at."""
+
+    stacks: tuple[str, ...]
+    batch_size: int = 16
+    max_length: int | None = None
+    long: Long = "window"
+    chat: bool = False
+    #: False puts both texts of a pair in segment 0, as Clark's extraction did.
+    segments: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings that a run keeps; numbers do not depend on the size of batches."""
+        kept = {**asdict(self), "stacks": list(self.stacks)}
+        return {name: value for name, value in kept.items() if name != "batch_size"}
+
+
+def passed(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    manner: Manner,
+    progress: Progress | None = None,
+) -> EncodeReport:
+    """Run a corpus under the eyes of the tallies; what was read, cut and skipped is told."""
+    batches = batches_of(subject, source, manner)
+    done = 0
+    needs = reduce(or_, (tally.needs for tally in tallies), Needs())
+    with (
+        tap(subject, needs, stacks=manner.stacks) as watch,
+        enough_memory(subject, _SMALLER),
+    ):
+        for batch in _segmented(batches, manner.segments):
+            watch(batch, receive=_shown_to(tallies))
+            if not done:  # broken weights show at once, not after an hour
+                check_numbers(subject, tallies)
+            done += batch.window.count(0)
+            if progress is not None:
+                progress(done, len(source))
+    check_numbers(subject, tallies)
+    if not batches.report.rows:
+        raise InputError(
+            f"No sentence of {source.name} has a token for this tokenizer; give other text."
+        )
+    return batches.report
+
+
+def batches_of(subject: Subject, source: Corpus | Ready, manner: Manner) -> Encoded | Ready:
+    """The batches of a corpus for this model."""
+    if isinstance(source, Ready):
+        return source
+    return encode(
+        source,
+        subject.tokenizer,
+        stacks=manner.stacks,
+        intake=intake_of(subject.model, subject.tokenizer),
+        batch_size=manner.batch_size,
+        max_length=manner.max_length,
+        long=manner.long,
+        chat=manner.chat,
+    )
+
+
+def check_numbers(subject: Subject, tallies: Sequence[Tally]) -> None:
+    """Stop at attention that is not a number, rather than print NA for it."""
+    for tally in tallies:
+        for reading in tally.compute():
+            if not reading.note and np.isnan(reading.value).any():
+                refuse_nan(subject, f"{reading.site.stack}.{reading.site.layer}")
+
+
+def _shown_to(tallies: Sequence[Tally]) -> Callable[[Sighting], None]:
+    def show(sighting: Sighting) -> None:
+        for tally in tallies:
+            tally.update(sighting)
+
+    return show
+
+
+def _segmented(batches: Iterable[Batch], segments: bool) -> Iterator[Batch]:
+    """Batches as they are, or with all tokens in segment 0."""
+    for batch in batches:
+        if segments or "token_type_ids" not in batch.inputs:
+            yield batch
+            continue
+        zeros = torch.zeros_like(batch.inputs["token_type_ids"])
+        yield replace(batch, inputs=batch.inputs | {"token_type_ids": zeros})
+
+
+# --- Which trials make sense for a model, and all of them run in one call -----------------------
+
+#: Called before each trial with the trials done, their number and the name of the next.
+TrialProgress = Callable[[int, int, str], None]
+
+#: No trial reads more of a corpus than this.
+_MOST = 2_500
+
+
+def trials_for(subject: Subject, corpus: Any = None, *, seed: int = 0) -> list[Trial]:
+    """The trials that mean something for a subject, on a corpus or on the bundled sample.
+
+    Decoders are asked on random tokens said twice, on natural text and on needles in haystacks;
+    encoder-decoders on random tokens and on the corpus' pairs; encoders on random tokens.
+    """
+    texts, pairs = _texts(corpus)
+    repeats = Repeats(seed=seed)
+    every: list[Trial] = [
+        repeats,
+        Copying(repeats),
+        Sink(texts),
+        Needle(texts, seed=seed),
+        Pairs(pairs),
+    ]
+    return [trial for trial in every if trial.unfit(subject) is None]
+
+
+def run_trials(
+    subject: Subject,
+    corpus: Any = None,
+    *,
+    trials: Sequence[Trial] | None = None,
+    seed: int = 0,
+    lenient: bool | None = None,
+    progress: TrialProgress | None = None,
+) -> HeadTable:
+    """Run trials on a model: a column a question, ready to be joined to a survey's table.
+
+    `corpus` is what a survey takes (sentences, pairs, a path); without one the bundled English
+    sample is read, and no pairs. `trials` are those of `trials_for`, or your own choice:
+    ``[Repeats(length=64)]``. `table.details["trials"]` has each head's chance and p values,
+    `table.details["trial_models"]` what the model itself does. A trial of `trials_for` that the
+    corpus is too short for is left out, and the provenance says so; one of your own raises,
+    unless `lenient`.
+    """
+    chosen = trials_for(subject, corpus, seed=seed) if trials is None else list(trials)
+    found, left_out = [], {}
+    for place, trial in enumerate(chosen):
+        if progress is not None:
+            progress(place, len(chosen), trial.name)
+        try:
+            found.append(_run(subject, trial))
+        except (InputError, UsageError) as error:
+            if not (trials is None if lenient is None else lenient):
+                raise
+            left_out[trial.name] = str(error)
+    table = answers(subject, found)
+    table.provenance = _provenance(subject, chosen, left_out, seed)
+    return table
+
+
+def _run(subject: Subject, trial: Trial) -> Findings:
+    why = trial.unfit(subject)
+    if why is not None:
+        raise UsageError(
+            f"The trial '{trial.name}' means nothing for {subject.name}: {why}; leave it out."
+        )
+    return trial(subject)
+
+
+def _texts(corpus: Any) -> tuple[list[str], list[tuple[str, str]]]:
+    """The corpus' texts (the sources, where it has pairs) and its pairs, the first so many."""
+    if corpus is None:
+        return sample.sentences(), []
+    read = corpus if isinstance(corpus, Corpus) else read_corpus(corpus)
+    items = list(read.limit(_MOST) if len(read) > _MOST else read)
+    pairs = [(item.source, item.target) for item in items if isinstance(item, Pair)]
+    return [texts_of(item)[0] for item in items], pairs
+
+
+def _provenance(
+    subject: Subject, trials: Sequence[Trial], left_out: dict[str, str], seed: int
+) -> dict[str, Any]:
+    """Where the numbers come from; the texts themselves are not kept, only their hash."""
+    about = subject.describe()
+    return provenance.collect(
+        model=subject.name,
+        revision=subject.revision,
+        weights=about["weights_hash"],
+        subject=about,
+        seed=seed,
+        trials={trial.name: _settings(trial) for trial in trials},
+        remarks=[f"the trial '{name}' was left out: {why}" for name, why in left_out.items()],
+    )
+
+
+def _settings(trial: Trial) -> dict[str, Any]:
+    """A trial's sizes, and the hash of its texts."""
+    kept = {
+        name: value for name, value in vars(trial).items() if name not in ("columns", "repeats")
+    }
+    for name in ("texts", "pairs"):
+        if name in kept:
+            lines = [
+                part
+                for text in kept.pop(name)
+                for part in ((text,) if isinstance(text, str) else text)
+            ]
+            kept["data"] = provenance.hash_strings(lines)
+    if "aligner" in kept:
+        kept["aligner"] = vars(kept["aligner"])
+    return kept
+
+
+# --- What a survey does with a model ------------------------------------------------------------
+
+#: Opened for each stage with its name and unit; gives what to call with the progress.
+Telling = Callable[[str, str], AbstractContextManager[Progress]]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A corpus and the tallies that look at it."""
+
+    #: What is told while it goes on: "Surveying".
+    name: str
+    source: Corpus | Ready
+    tallies: tuple[Tally, ...]
+    manner: Manner
+    #: The columns that it fills, in the order of the table.
+    columns: tuple[Column, ...] = ()
+    #: Column to the reason why no tally fills it.
+    missing: Mapping[str, str] = field(default_factory=dict)
+    #: What the provenance says besides: convention, seed, limit.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """What the corpus is counted in."""
+        return "pairs" if getattr(self.source, "paired", False) else "sentences"
+
+    def run(self, subject: Subject, progress: Progress | None = None) -> HeadTable:
+        """Go through the corpus and tabulate."""
+        report = passed(subject, self.source, self.tallies, self.manner, progress)
+        table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
+        for tally in self.tallies:
+            table.details.update(tally.details())
+        _note_left_out(table, self.manner.stacks)
+        table.provenance = self._provenance(subject, report)
+        return table
+
+    def _provenance(self, subject: Subject, report: EncodeReport) -> dict[str, Any]:
+        """Where the numbers come from."""
+        about, source = subject.describe(), self.source
+        remarks = [remark for tally in self.tallies for remark in getattr(tally, "remarks", ())]
+        return provenance.collect(
+            model=subject.name,
+            revision=subject.revision,
+            weights=about["weights_hash"],
+            subject=about,
+            corpus=source.name,
+            data=source.hash,
+            unit=self.unit,
+            counts=vars(report) | {"tokens": dict(report.tokens), "skipped": dict(source.skipped)},
+            remarks=[*report.sentences_in_words(), *remarks],
+            **self.facts,
+        )
+
+
+@dataclass(frozen=True)
+class Programme:
+    """Passes and trials, in their order; the first pass gives the table its provenance."""
+
+    passes: tuple[Pass, ...]
+    trials: tuple[Trial, ...] = ()
+
+    def run(self, subject: Subject, telling: Telling | None = None, of: str = "") -> HeadTable:
+        """Do all of it; `of` is put behind the name of each stage that is told."""
+        table = HeadTable.of(subject.heads, {})
+        telling = telling or _silently
+        for one in self.passes:
+            with telling(one.name + of, one.unit) as progress:
+                table = _joined(table, one.run(subject, progress))
+        return _joined(table, self._tried(subject, telling, of)) if self.trials else table
+
+    def again(self) -> Programme:
+        """The same with fresh tallies, to be run on another model; copy before the first run."""
+        passes = [replace(one, tallies=deepcopy(one.tallies)) for one in self.passes]
+        return replace(self, passes=tuple(passes))
+
+    def _tried(self, subject: Subject, telling: Telling, of: str) -> HeadTable:
+        with telling("Trials" + of, "trials") as progress:
+            return run_trials(
+                subject,
+                trials=self.trials,
+                lenient=True,
+                progress=lambda done, total, _: progress(done, total),
+            )
+
+
+def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
+    """Both; what an earlier stage measured stays, and each corpus of its own is told."""
+    new = more.without(name for name in more.names if name in table.names)
+    about = {"corpora": {**table.provenance.get("corpora", {}), **_corpus(more)}}
+    if "trials" in more.provenance:
+        about["trials"] = {name: more.provenance[name] for name in ("trials", "remarks")}
+    joined = table.join(new)
+    joined.provenance = {**joined.provenance, **about}
+    return joined
+
+
+def _corpus(table: HeadTable) -> dict[str, Any]:
+    about = table.provenance
+    if "data" not in about:
+        return {}
+    return {about["corpus"]: {name: about[name] for name in ("data", "unit", "counts", "remarks")}}
+
+
+def _note_left_out(table: HeadTable, stacks: Collection[str]) -> None:
+    """Say of the stacks that nobody looked at that they are NA for this reason."""
+    left_out = [f"{stack}: not surveyed" for stack in table.stacks if stack not in stacks]
+    for name in table.names if left_out else ():
+        table.notes[name] = "; ".join([*filter(None, [table.notes.get(name)]), *left_out])
+
+
+def _silently(_: str, __: str) -> AbstractContextManager[Progress]:
+    return nullcontext(lambda done, total: None)
+
+
+# --- The control --------------------------------------------------------------------------------
+
+#: Kind of control to whether embeddings stay as trained (Clark et al. 2019, section 5).
+CONTROLS = {"random-init": False, "random-but-embeddings": True}
+
+
+def check_control(control: str | None, seeds: Sequence[int]) -> None:
+    """Refuse a control that is none, or none of its seeds."""
+    if control is not None and control not in CONTROLS:
+        raise UsageError(f"There is no control '{control}'; choose {' or '.join(CONTROLS)}.")
+    if not seeds:
+        raise UsageError("The control has no seed; give at least one, e.g. 0.")
+
+
+def twin_tables(
+    subject: Subject,
+    programme: Programme,
+    control: str,
+    seeds: Sequence[int],
+    telling: Telling | None = None,
+) -> list[HeadTable]:
+    """The programme's table for a twin of each seed; one twin lives at a time."""
+    tables = []
+    for seed in seeds:
+        twin = random_twin(subject, seed=seed, keep_embeddings=CONTROLS[control])
+        of = " the random twin" if len(seeds) == 1 else f" random twin {seed}"
+        tables.append(programme.again().run(twin, telling, of))
+    return tables
+
+
+def beside(table: HeadTable, twins: Sequence[HeadTable]) -> None:
+    """Put the twins' figures into the table's details, and a `control` into its relations."""
+    if not twins:
+        return
+    table.details["control"] = pd.concat(
+        [_summary(twin, number) for number, twin in enumerate(twins)], ignore_index=True
+    )
+    if "relations" in table.details:
+        table.details["relations"] = _with_control(
+            table.details["relations"], [twin.details["relations"] for twin in twins]
+        )
+
+
+def _summary(twin: HeadTable, number: int) -> pd.DataFrame:
+    """For each column and stack of a twin: its mean, lowest and highest head."""
+    long = twin.frame.melt(ignore_index=False, var_name="column").reset_index()
+    found = long.groupby(["column", "stack"], observed=True, sort=False)["value"]
+    return found.agg(["mean", "min", "max"]).reset_index().assign(twin=number)
+
+
+def _with_control(relations: pd.DataFrame, twins: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """`control`: the accuracy of the twin's best head of the stack, averaged over twins.
+
+    Chosen on one half and told on both, as ours; over all sentences, the best with hindsight.
+    """
+    key = ["stack", "relation", "direction", "split"]
+    best = [
+        twin[twin["selected"].astype(bool) | (twin["split"] == "all")]
+        .groupby(key)["accuracy"]
+        .max()
+        for twin in twins
+    ]
+    return relations.join(pd.concat(best, axis=1).mean(axis=1).rename("control"), on=key)

@@ -1,0 +1,51 @@
+"""Roles: a head's numbers read as a verdict with its evidence; no model is run here.
+
+>>> from headcount.survey import roles
+>>> roles.Positional(share=0.8).share
+0.8
+"""
+
+from headcount.survey.roles.catalogue import all_roles, judged
+from headcount.survey.roles.linguistic import (
+    Alignment,
+    Arguments,
+    Coreference,
+    Features,
+    Rare,
+    Syntactic,
+)
+from headcount.survey.roles.recall import Duplicate, Induction, Retrieval
+from headcount.survey.roles.resting import Positional, Previous, Separator, Sink, SourceEnd
+from headcount.survey.roles.role import (
+    KINDS,
+    Role,
+    Verdict,
+    best_of,
+    verdict_frame,
+    verdicts_of,
+)
+
+__all__ = [
+    "KINDS",
+    "Alignment",
+    "Arguments",
+    "Coreference",
+    "Duplicate",
+    "Features",
+    "Induction",
+    "Positional",
+    "Previous",
+    "Rare",
+    "Retrieval",
+    "Role",
+    "Separator",
+    "Sink",
+    "SourceEnd",
+    "Syntactic",
+    "Verdict",
+    "all_roles",
+    "best_of",
+    "judged",
+    "verdict_frame",
+    "verdicts_of",
+]

@@ -1,0 +1,385 @@
+"""A role: a rule that reads what was measured of every head and returns verdicts.
+
+Voita et al., ACL 2019, section 5, were the first to give heads functions by such rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol
+
+import pandas as pd
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from headcount.errors import UsageError
+from headcount.records.heads import Head
+from headcount.records.table import HeadTable
+
+# --- The closed list of roles -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A role's name with what such a head does, in a few words."""
+
+    name: str
+    meaning: str
+    paper: str = ""
+
+
+#: Every role of the toolkit, in the order in which people read them.
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("positional", "points to one offset", "Voita et al. 2019, section 5.1"),
+        Kind("syntactic", "points along a dependency", "Voita et al. 2019, section 5.2"),
+        Kind("rare", "points to the rarest token", "Voita et al. 2019, section 5.3"),
+        Kind("coreference", "points to an antecedent", "Clark et al. 2019, section 4.3"),
+        Kind("argument", "links predicate and argument", "Kovaleva et al. 2019, section 4.2"),
+        Kind("feature", "looks at one kind of word", "Kovaleva et al. 2019, section 4.4"),
+        Kind("separator", "rests on separators", "Clark et al. 2019, section 3.2"),
+        Kind("punctuation", "looks at punctuation", "Clark et al. 2019, section 3.2"),
+        Kind("broad", "spreads over the whole text", "Clark et al. 2019, section 3.3"),
+        Kind("sink", "rests on the first token", "Xiao et al. 2024"),
+        Kind("previous", "looks at the token before", "Elhage et al. 2021"),
+        Kind("duplicate", "looks at the same token earlier", "Wang et al. 2023"),
+        Kind("induction", "looks at what followed last time", "Olsson et al. 2022"),
+        Kind("retrieval", "copies from far back", "Wu et al. 2024"),
+        Kind("alignment", "points to the word's translation", "Garg et al. 2019"),
+        Kind("source-end", "rests on the end of the source", "Voita et al. 2019"),
+        Kind("other", "told by its label"),
+    )
+}
+
+
+def kind_of(role: str) -> Kind:
+    """The kind of a role by its name.
+
+    >>> kind_of("rare").meaning
+    'points to the rarest token'
+    """
+    if role not in KINDS:
+        raise UsageError(
+            f"There is no role '{role}'; there are {', '.join(KINDS)}. A role of your own is "
+            "'other' with a label."
+        )
+    return KINDS[role]
+
+
+# --- A role -------------------------------------------------------------------------------------
+
+_UNKNOWN = math.nan
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One role of one head, with the figures it rests on; a head may have several.
+
+    >>> verdict = Verdict(Head("enc", 5, 3), "syntactic", "nsubj dep->head", 0.71, 0.68, 0.74,
+    ...                   n=820, baseline=0.45, control=0.22,
+    ...                   evidence="nsubj dep->head 0.71 [0.68, 0.74], offset baseline 0.45")
+    >>> str(verdict)
+    'enc.5.3 syntactic: nsubj dep->head 0.71 [0.68, 0.74], offset baseline 0.45, random twin 0.22'
+    """
+
+    head: Head
+    #: One of `KINDS`.
+    role: str
+    #: Which of its kind: "offset -1", "nsubj dep->head"; a word or two.
+    label: str
+    #: The figure that decides, with the ends of its 95% interval.
+    value: float
+    low: float = _UNKNOWN
+    high: float = _UNKNOWN
+    #: How many cases (tokens, arcs, trials) it is over.
+    n: int = 0
+    #: What the same figure would be without looking: the best offset, a chance pick.
+    baseline: float = _UNKNOWN
+    #: What the best head of a randomly initialised twin gets.
+    control: float = _UNKNOWN
+    p: float = _UNKNOWN
+    #: Corrected over all heads that were tested together.
+    p_adjusted: float = _UNKNOWN
+    #: The figures in words, without the control.
+    evidence: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a role that is not on the list."""
+        kind_of(self.role)
+
+    @property
+    def in_words(self) -> str:
+        """The evidence, and the random twin where one was asked."""
+        twin = "" if math.isnan(self.control) else f", random twin {self.control:.2f}"
+        return self.evidence + twin
+
+    def __str__(self) -> str:
+        return f"{self.head} {self.role}: {self.in_words}"
+
+    def beside(self, control: float) -> Verdict:
+        """The same verdict with the twin's figure."""
+        return replace(self, control=control)
+
+
+class Role(Protocol):
+    """The protocol of a role: a dataclass whose thresholds are its fields."""
+
+    @property
+    def name(self) -> str:
+        """One of `KINDS`."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns and the details of the table that it judges; without them it is silent."""
+
+    def judge(self, table: HeadTable) -> list[Verdict]:
+        """The verdicts that hold, the strongest first."""
+
+    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+        """What the best head of a random twin's table gets on the verdict's own question."""
+
+
+def best_of(table: HeadTable, column: str, stack: str) -> float:
+    """The highest value of a column in a stack; NaN where nothing was measured.
+
+    >>> heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
+    >>> best_of(HeadTable.of(heads, {"rare": [0.2, 0.3]}), "rare", "enc")
+    0.3
+    """
+    if column not in table.frame or stack not in table.stacks:
+        return _UNKNOWN
+    return float(table.stack(stack).frame[column].max())
+
+
+# --- Verdicts as a frame, one row each, and back ------------------------------------------------
+
+#: The frame's columns: the head in three, then the verdict's own fields.
+COLUMNS = ("stack", "layer", "head", *(field.name for field in fields(Verdict)[1:]))
+
+
+def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """One row a verdict, in the order given; the columns are there also when there is none.
+
+    >>> verdict_frame([Verdict(Head("enc", 0, 1), "rare", "rarest token", 0.5)]).head(1).iloc[0, :6]
+    stack              enc
+    layer                0
+    head                 1
+    role              rare
+    label     rarest token
+    value              0.5
+    Name: 0, dtype: object
+    """
+    rows = [(*verdict.head, *_figures(verdict)) for verdict in verdicts]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    if not rows:
+        words = {"stack", "role", "label", "evidence"}
+        return frame.astype({name: "str" if name in words else "float64" for name in COLUMNS})
+    return frame
+
+
+def verdicts_of(frame: pd.DataFrame) -> list[Verdict]:
+    """The verdicts of a frame; columns that a later version added are passed over."""
+    known = frame[list(COLUMNS)].itertuples(index=False, name=None)
+    return [_verdict(row) for row in known]
+
+
+def _figures(verdict: Verdict) -> tuple[Any, ...]:
+    return tuple(getattr(verdict, field.name) for field in fields(Verdict)[1:])
+
+
+def _verdict(row: Sequence[Any]) -> Verdict:
+    stack, layer, index, *figures = row
+    return Verdict(Head(str(stack), int(layer), int(index)), *figures)
+
+
+# --- Rows that hold on the half that judges, after they held on the half that chose -------------
+
+#: Whether each row passes, as a mask.
+Rule = Callable[[pd.DataFrame], pd.Series]
+
+
+def confirmed(frame: pd.DataFrame, key: Sequence[str], chosen: Rule, judged: Rule) -> pd.DataFrame:
+    """Rows of `report` that pass `judged` and whose twins of `select` passed `chosen`.
+
+    >>> frame = pd.DataFrame({"head": [0, 1, 0, 1], "split": ["select"] * 2 + ["report"] * 2,
+    ...                       "value": [0.9, 0.1, 0.8, 0.9]})
+    >>> rule = lambda rows: rows["value"] > 0.5
+    >>> confirmed(frame, ["head"], rule, rule)["head"].tolist()
+    [0]
+    """
+    halves = {split: rows.set_index(list(key)) for split, rows in frame.groupby("split")}
+    if not {"select", "report"} <= halves.keys():
+        return frame.iloc[:0]
+    select, report = halves["select"], halves["report"]
+    found = select.index[chosen(select)]
+    return report[judged(report) & report.index.isin(found)].reset_index()
+
+
+# --- Verdicts from a trial ----------------------------------------------------------------------
+
+#: The details in which trials leave their figures, and what the model itself did.
+ANSWERS = "trials"
+MEASURES = "trial_models"
+
+
+def passed(
+    table: HeadTable, column: str, *, least: float, level: float, margin: float = 0.0
+) -> pd.DataFrame:
+    """The rows that reach the threshold, lie so far above the baseline and are no chance."""
+    rows = table.details[ANSWERS]
+    rows = rows[rows["column"] == column]
+    above = rows["value"] - rows["baseline"] >= margin
+    held = rows[(rows["value"] >= least) & above & (rows["p_adjusted"] <= level)]
+    return held.sort_values("value", ascending=False, kind="stable")
+
+
+def tried(
+    rows: pd.DataFrame,
+    role: str,
+    label: Callable[[pd.Series], str],
+    words: Callable[[pd.Series], str],
+) -> list[Verdict]:
+    """A verdict for each row, with its label and its evidence in words."""
+    return [
+        Verdict(
+            head_of(row),
+            role,
+            label(row),
+            float(row["value"]),
+            float(row["low"]),
+            float(row["high"]),
+            n=int(row["n"]),
+            baseline=float(row["baseline"]),
+            p=float(row["p"]),
+            p_adjusted=float(row["p_adjusted"]),
+            evidence=words(row),
+        )
+        for _, row in rows.iterrows()
+    ]
+
+
+def plain_words(what: str, row: pd.Series) -> str:
+    """What was measured, its value with interval, and the baseline.
+
+    >>> row = pd.Series({"value": 0.86, "low": 0.79, "high": 0.92, "baseline": 0.021,
+    ...                  "against": "uniform attention"})
+    >>> plain_words("what followed last time", row)
+    'what followed last time 0.86 [0.79, 0.92], uniform attention 0.02'
+    """
+    interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
+    return f"{what} {row['value']:.2f} {interval}, {row['against']} {row['baseline']:.2f}"
+
+
+def head_of(row: pd.Series) -> Head:
+    """The head that a row is about."""
+    return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
+
+
+def measured(table: HeadTable, trial: str, name: str) -> float:
+    """A figure of the whole model in a trial; NaN where there is none."""
+    rows = table.details.get(MEASURES)
+    if rows is None:
+        return float("nan")
+    found = rows.loc[(rows["trial"] == trial) & (rows["name"] == name), "value"]
+    return float(found.iloc[0]) if len(found) else float("nan")
+
+
+# --- Verdicts in a terminal ---------------------------------------------------------------------
+
+_HOW_TO_READ = "A line gives a share with its 95% interval, then what a rule without a model gets"
+_TWIN = ", then what the best head gets with random weights"
+_CERTAIN = ". Tests are corrected for all heads that were tried."
+_DIRECTIONS = (
+    "nsubj dep->head: the subject looks most at its verb; head->dep: the verb at its subject; "
+    "head<-dep: of all words the verb looks most at the subject."
+)
+
+
+@dataclass(frozen=True)
+class RolesText:
+    """The verdicts that rich prints, the clearest of each role; a few lines a role."""
+
+    verdicts: Sequence[Verdict]
+    #: How many heads the model has, and what it is called.
+    heads: int
+    model: str = ""
+    #: Roles that were judged; those without a verdict are told in one line.
+    judged: Sequence[str] = ()
+    #: Roles that could not be judged, with what they would need; empty where nothing would help.
+    unjudged: dict[str, str] = field(default_factory=dict)
+    #: The most verdicts of one role that are shown.
+    most: int = 5
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """A headline, a block for each role, then what was not found and not asked."""
+        yield Text(self.headline, style="bold")
+        for role in KINDS:
+            own = [verdict for verdict in self.verdicts if verdict.role == role]
+            if own:
+                yield Text("")
+                yield _title(role, own)
+                yield _rows(self._shown(own))
+                yield from _rest(own, self.most)
+        yield Text("")
+        for line in self._footnotes():
+            yield Text(line, style="dim")
+
+    @property
+    def headline(self) -> str:
+        """How many heads have a role.
+
+        >>> RolesText([], 72, "minilm").headline
+        'minilm: none of 72 heads has a role that we can name'
+        """
+        found = len({verdict.head for verdict in self.verdicts})
+        of = f"of {self.heads} heads {'has' if found < 2 else 'have'} a role that we can name"
+        name = f"{self.model}: " if self.model else ""
+        return f"{name}{found or 'none'} {of}"
+
+    def _shown(self, own: Sequence[Verdict]) -> list[Verdict]:
+        """The clearest of each label first, so that one relation does not fill the block."""
+        firsts = {verdict.label: verdict for verdict in reversed(own)}
+        others = [verdict for verdict in own if verdict is not firsts[verdict.label]]
+        clearest = [verdict for verdict in own if verdict is firsts[verdict.label]]
+        return [*clearest, *others][: self.most]
+
+    def _footnotes(self) -> Iterator[str]:
+        found = {verdict.role for verdict in self.verdicts}
+        if found:
+            asked = any(not math.isnan(verdict.control) for verdict in self.verdicts)
+            yield _HOW_TO_READ + (_TWIN if asked else "") + _CERTAIN
+        if "syntactic" in found:
+            yield _DIRECTIONS
+        silent = {role: why for role, why in self.unjudged.items() if role not in found}
+        for told, roles in (
+            ("No head", [role for role in self.judged if role not in found]),
+            ("Not asked", [f"{role} ({why})" for role, why in silent.items() if why]),
+            ("Not for this model", [role for role, why in silent.items() if not why]),
+        ):
+            if roles:
+                yield f"{told}: {', '.join(roles)}."
+
+
+def _title(role: str, own: Sequence[Verdict]) -> Text:
+    heads = len({verdict.head for verdict in own})
+    counted = f"{heads} {'head' if heads == 1 else 'heads'}"
+    return Text.assemble((role, "bold"), f" · {KINDS[role].meaning} · {counted}")
+
+
+def _rows(shown: Sequence[Verdict]) -> Table:
+    # Text, never strings: rich would read a relation named "[red]" as markup.
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for verdict in shown:
+        table.add_row(Text(f"  {verdict.head}"), Text(verdict.in_words))
+    return table
+
+
+def _rest(own: Sequence[Verdict], most: int) -> Iterator[Text]:
+    if len(own) > most:
+        yield Text(f"  ... and {len(own) - most} more", style="dim")

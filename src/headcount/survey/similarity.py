@@ -1,0 +1,246 @@
+"""Families of heads: which heads are alike, by how unlike their attention is.
+
+Clark et al., BlackBoxNLP 2019, section 6: Jensen-Shannon divergences between all pairs of heads, a
+map of them, and heads of one layer lying together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.records.heads import Head, parse_head
+from headcount.stats.silhouette import SilhouetteTest, mean_silhouette, silhouette_test
+
+# --- Groups of heads that lie together ----------------------------------------------------------
+
+#: Below this mean silhouette there is no structure to speak of (Kaufman and Rousseeuw 1990, p. 88).
+CLEAR = 0.25
+MOST = 12
+
+
+def head_clusters(distances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The cluster of each head, numbered from 0 in the order of the heads.
+
+    Average linkage, cut into as many clusters as give the highest mean silhouette, from 2 to 12;
+    all heads are one cluster where even that is below 0.25.
+
+    >>> near = np.abs(np.subtract.outer([0, 1, 2, 50, 51], [0, 1, 2, 50, 51])).astype(float)
+    >>> head_clusters(near).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    one = np.zeros(len(distances), dtype=np.int64)
+    if len(distances) < 3:
+        return one
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    tree = linkage(squareform(distances, checks=False), method="average")
+    best, clearest = one, CLEAR
+    for count in range(2, min(MOST, len(distances) - 1) + 1):
+        cut = fcluster(tree, count, criterion="maxclust")
+        if not 2 <= len(np.unique(cut)) < len(cut):
+            continue  # ties can make fewer clusters than were asked for
+        clear = mean_silhouette(distances, cut)
+        if clear > clearest + 1e-9:
+            best, clearest = _numbered(cut), clear
+    return best
+
+
+def _numbered(cut: NDArray[np.int32]) -> NDArray[np.int64]:
+    order = {name: place for place, name in enumerate(dict.fromkeys(cut.tolist()))}
+    return np.array([order[name] for name in cut.tolist()], dtype=np.int64)
+
+
+# --- Heads on a plane ---------------------------------------------------------------------------
+
+Array = NDArray[np.float64]
+
+
+def head_map(distances: Array, seed: int = 0) -> tuple[Array, float]:
+    """Places `[head, 2]` whose distances are close to those given, and Kruskal's stress.
+
+    The stress is the root of the squared misfit's share of the squared distances. Of the turned
+    and mirrored maps that fit as well, the one whose spread is largest from left to right is told.
+
+    >>> places, stress = head_map(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
+    >>> places.shape, stress < 0.001
+    ((3, 2), True)
+    """
+    if len(distances) < 2 or not distances.any():
+        return np.zeros((len(distances), 2)), 0.0
+    scale = float(distances.mean())
+    places = _scaling(seed).fit_transform(distances / scale) * scale
+    return _turned(places), _stress(places, distances)
+
+
+def _scaling(seed: int) -> Any:
+    """scikit-learn's estimator; 1.9 gave two of its arguments other names."""
+    from sklearn.manifold import MDS
+
+    known = signature(MDS).parameters
+    kind = (
+        {"metric_mds": True, "metric": "precomputed"}
+        if "metric_mds" in known
+        else {"metric": True, "dissimilarity": "precomputed"}
+    )
+    start = {"init": "random"} if "init" in known else {}
+    plain = {"normalized_stress": False} if "normalized_stress" in known else {}
+    return MDS(
+        n_components=2, n_init=5, max_iter=1000, eps=1e-10, random_state=seed,
+        **kind, **start, **plain,
+    )  # fmt: skip
+
+
+def _turned(places: Array) -> Array:
+    """Centred, with the main axis from left to right, and the first head to the right and up."""
+    centred = places - places.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    turned = centred @ axes.T
+    return turned * np.where(turned[0] < 0, -1.0, 1.0)
+
+
+def _stress(places: Array, distances: Array) -> float:
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    return float(np.sqrt(((apart - distances) ** 2).sum() / (distances**2).sum()))
+
+
+# --- Families of heads --------------------------------------------------------------------------
+
+NEAREST = 6
+
+
+@dataclass(frozen=True)
+class StackPairs:
+    """Divergences between the heads of a stack, summed over rows, in nats."""
+
+    heads: tuple[Head, ...]
+    js_sum: NDArray[np.float64]
+    #: Rows that were compared.
+    rows: int
+
+
+@dataclass(frozen=True)
+class Families:
+    """What is known of pairs of heads; NaN between heads that cannot be compared."""
+
+    heads: list[Head]
+    #: Divergence of two heads, mean over tokens, in nats: `[head, head]`.
+    js: NDArray[np.float32]
+    #: The same summed over the tokens of all texts, as the authors' program has it.
+    js_sum: NDArray[np.float64]
+    tokens: NDArray[np.int64]
+    #: A place for each head, stack by stack: `[head, 2]`.
+    mds: NDArray[np.float64]
+    cluster: NDArray[np.int64]
+    #: The rows of the nearest heads, nearest first, -1 where there are no more: `[head, 6]`.
+    nearest: NDArray[np.int32]
+    stacks: list[str]
+    stress: NDArray[np.float64]
+    #: Of heads that share a layer: mean, and the middle 95% and p of layers shuffled.
+    silhouette: NDArray[np.float64]
+    silhouette_shuffled: NDArray[np.float64]
+    silhouette_p: NDArray[np.float64]
+    provenance: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def near(self, head: str | Head, n: int = NEAREST) -> list[tuple[Head, float]]:
+        """The heads nearest to a head, with their distances."""
+        row = self.heads.index(parse_head(head))
+        places = [place for place in self.nearest[row, :n].tolist() if place >= 0]
+        return [(self.heads[place], float(self.js[row, place])) for place in places]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays, for `pairs.npz`."""
+        kept = {name: getattr(self, name) for name in _ARRAYS}
+        return {
+            "heads": np.array([str(head) for head in self.heads]),
+            "stacks": np.array(self.stacks),
+            **kept,
+        }
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Families:
+        """What `pairs.npz` holds."""
+        return cls(
+            heads=[parse_head(str(name)) for name in arrays["heads"]],
+            stacks=[str(name) for name in arrays["stacks"]],
+            **dict[str, Any]({name: arrays[name] for name in _ARRAYS}),
+        )
+
+
+_ARRAYS = (
+    "js", "js_sum", "tokens", "mds", "cluster", "nearest", "stress", "silhouette",
+    "silhouette_shuffled", "silhouette_p",
+)  # fmt: skip
+
+
+def families_of(
+    heads: Sequence[Head],
+    pairs: Mapping[str, StackPairs],
+    *,
+    seed: int = 0,
+    provenance: Mapping[str, Any] | None = None,
+) -> Families:
+    """Maps, clusters and nearest heads of every stack, put together in the order of `heads`."""
+    heads, size = list(heads), len(heads)
+    row = {head: place for place, head in enumerate(heads)}
+    found = Families(
+        heads=heads,
+        js=np.full((size, size), np.nan, np.float32),
+        js_sum=np.full((size, size), np.nan),
+        tokens=np.zeros(size, np.int64),
+        mds=np.full((size, 2), np.nan),
+        cluster=np.full(size, -1, np.int64),
+        nearest=np.full((size, NEAREST), -1, np.int32),
+        stacks=list(pairs),
+        stress=np.zeros(len(pairs)),
+        silhouette=np.full(len(pairs), np.nan),
+        silhouette_shuffled=np.full((len(pairs), 2), np.nan),
+        silhouette_p=np.full(len(pairs), np.nan),
+        provenance=dict(provenance or {}),
+    )
+    for number, one in enumerate(pairs.values()):
+        _fill(found, number, np.array([row[head] for head in one.heads]), one, seed)
+    return found
+
+
+def _fill(
+    found: Families, number: int, rows: NDArray[np.intp], pairs: StackPairs, seed: int
+) -> None:
+    """Put one stack's figures where its heads are."""
+    mean = pairs.js_sum / max(pairs.rows, 1)
+    square = np.ix_(rows, rows)
+    found.js[square], found.js_sum[square] = mean, pairs.js_sum
+    found.tokens[rows] = pairs.rows
+    found.mds[rows], found.stress[number] = head_map(mean, seed)
+    found.cluster[rows] = head_clusters(mean)
+    found.nearest[rows] = _nearest(mean, rows)
+    tested = _same_layer(mean, pairs.heads, seed)
+    if tested is not None:
+        found.silhouette[number], found.silhouette_p[number] = tested.value, tested.p
+        found.silhouette_shuffled[number] = tested.low, tested.high
+
+
+def _nearest(mean: NDArray[np.float64], rows: NDArray[np.intp]) -> NDArray[np.int32]:
+    away = mean.copy()
+    np.fill_diagonal(away, np.inf)
+    kept = min(NEAREST, len(rows) - 1)
+    order = np.argsort(away, axis=1, kind="stable")[:, :kept]
+    told = np.full((len(rows), NEAREST), -1, np.int32)
+    told[:, :kept] = rows[order]
+    return told
+
+
+def _same_layer(
+    mean: NDArray[np.float64], heads: Sequence[Head], seed: int
+) -> SilhouetteTest | None:
+    """Whether heads of a layer lie together; None where layers have one head each, or are one."""
+    layers = [head.layer for head in heads]
+    if not 2 <= len(set(layers)) < len(layers):
+        return None
+    return silhouette_test(mean, layers, seed=seed)

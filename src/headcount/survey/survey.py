@@ -1,0 +1,445 @@
+"""The survey: what every head of a model looks at, over a corpus, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headcount.errors import InputError, UsageError
+from headcount.models.subject import Subject
+from headcount.records.columns import Column
+from headcount.records.heads import STACKS
+from headcount.records.progress import Progress
+from headcount.records.table import HeadTable
+from headcount.survey.catalogue import (
+    COLUMNS,
+    argument_tallies,
+    chosen_tallies,
+    mention_tallies,
+    no_author_code,
+    tree_tallies,
+)
+from headcount.survey.passes import (
+    Manner,
+    Pass,
+    Programme,
+    Telling,
+    batches_of,
+    beside,
+    check_control,
+    trials_for,
+    twin_tables,
+)
+from headcount.survey.pattern_network import PATTERN
+from headcount.survey.patterns import Judge, Patterns, with_pattern
+from headcount.survey.roles.catalogue import all_roles, judged
+from headcount.survey.roles.role import Role, verdict_frame
+from headcount.survey.tallies.offsets import OffsetMass
+from headcount.survey.tallies.rarity import Frequencies, Rarity, corpus_frequencies, frequencies_of
+from headcount.survey.tallies.surface import SeparatorRow
+from headcount.survey.tally import Tally
+from headcount.survey.trials.noop import NoOp
+from headcount.survey.trials.trial import ANSWERS, Trial
+from headcount.text.batch import Ready, is_ready
+from headcount.text.coreference import PASSAGE
+from headcount.text.corpus import Corpus, read_corpus
+from headcount.text.encode import Long
+from headcount.text.sentence import Sentence, sentences_of, texts_of
+from headcount.text.words import Rows
+
+# --- The corpora of a survey --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Corpora:
+    """What is read; one corpus may serve for several, and is then gone through once."""
+
+    text: Corpus | Ready
+    treebank: Corpus | None = None
+    coref: Corpus | None = None
+    arguments: Corpus | None = None
+
+    @property
+    def text_is_annotated(self) -> bool:
+        """Whether the text is one of the annotated corpora."""
+        return any(self.text is one for one in (self.treebank, self.coref, self.arguments))
+
+
+def read_corpora(
+    corpus: Any,
+    *,
+    treebank: Any = None,
+    coref: Any = None,
+    arguments: Any = None,
+    parser: Any = None,
+    limit: int | None = None,
+    seed: int | None = None,
+) -> Corpora:
+    """Read what was given; without a text of its own, an annotated corpus serves as text.
+
+    A text that has trees is the treebank, where there is no other.
+    """
+    read = partial(read_corpus, limit=limit, seed=seed)
+    if parser is not None:
+        _check_parser(corpus, treebank)
+        corpus = treebank = read(corpus, parser=parser)
+    trees = None if treebank is None else _having(read(treebank), _tree, _NO_TREE)
+    clusters = None if coref is None else _coreference(coref, trees, read)
+    predicates = None if arguments is None else _having(read(arguments), _predicate, _NO_PREDICATE)
+    given = next((one for one in (trees, clusters, predicates) if one is not None), None)
+    if corpus is not None and corpus is not treebank:
+        text = read(corpus)
+        own = text if trees is None and _any(text, _tree) else trees
+        return Corpora(text, own, clusters, predicates)
+    if given is None:
+        raise UsageError("There is nothing to read: give a corpus, or a treebank in its place.")
+    return Corpora(given, trees, clusters, predicates)
+
+
+def ready_corpora(corpus: Any, stacks: Sequence[str], manner: Manner, **texts: Any) -> Corpora:
+    """Ready inputs, for which the settings of texts mean nothing.
+
+    All stacks of the model say which side an input is, whichever of them are looked at.
+    """
+    settings = {name: getattr(manner, name) for name in ("max_length", "long", "chat")}
+    for name, value in {**texts, **settings}.items():
+        if value not in (None, False, "window"):
+            raise UsageError(
+                f"{name} is {value!r}, but these are ready inputs and no text; leave it out."
+            )
+    return Corpora(Ready(corpus, stacks))
+
+
+def _check_parser(corpus: Any, treebank: Any) -> None:
+    if treebank is not None:
+        raise UsageError(
+            "Both a treebank and a parser were given; a parser makes a treebank of the text, so "
+            "leave one of them out."
+        )
+    if corpus is None or is_ready(corpus):
+        raise UsageError("A parser was given and no text to parse; give one (--text).")
+
+
+def _coreference(coref: Any, trees: Corpus | None, read: Callable[..., Corpus]) -> Corpus:
+    """Passages with clusters; a treebank of the same documents lends them its trees."""
+    passage = PASSAGE if isinstance(coref, str | Path) and ".conll" in Path(coref).name else None
+    found = None
+    if trees is not None and not trees.paired:
+        found = read(coref, trees=trees, passage=passage)
+    if found is None or not _any(found, _tree):  # of other documents: then none of it is told
+        found = read(coref, passage=passage)
+    return _having(found, _cluster, _NO_CLUSTER)
+
+
+def _having(corpus: Corpus, has: Callable[[Sentence], bool], why: str) -> Corpus:
+    """The corpus, if any of its sentences has what it is read for."""
+    if _any(corpus, has):
+        return corpus
+    raise InputError(why.format(corpus.name))
+
+
+def _any(corpus: Corpus, has: Callable[[Sentence], bool]) -> bool:
+    return corpus.annotated and any(
+        sentence is not None and has(sentence) for item in corpus for sentence in sentences_of(item)
+    )
+
+
+def _tree(sentence: Sentence) -> bool:
+    return any(word.head is not None for word in sentence.words or ())
+
+
+def _cluster(sentence: Sentence) -> bool:
+    return any(len(mentions) > 1 for mentions in sentence.clusters)
+
+
+def _predicate(sentence: Sentence) -> bool:
+    return any(predicate.arguments for predicate in sentence.predicates)
+
+
+_NO_TREE = (
+    "{} has no trees: no word has a HEAD; give a treebank (.conllu), or give it as text with a "
+    "parser (--text, --parser)."
+)
+_NO_CLUSTER = (
+    "{} has no coreference: no two mentions mean the same; give .jsonl with sents and clusters, "
+    ".conllu with Entity=, or GAP's .tsv."
+)
+_NO_PREDICATE = (
+    "{} has no predicate with an argument; give .jsonl with tokens and preds (see the how-to page "
+    "on surveys)."
+)
+
+
+# --- What was asked for becomes a programme -----------------------------------------------------
+
+#: As many texts are enough for gradients.
+_GRADIENTS = 64
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a survey was asked for besides its corpora."""
+
+    convention: str = "headcount"
+    columns: Sequence[str] | None = None
+    tallies: Sequence[Tally] = ()
+    offset_mass: bool = False
+    #: What the roles that heads are judged by read; nothing where no head is judged.
+    reads: frozenset[str] = frozenset()
+    word_rows: Rows | None = None
+    relations: Sequence[str] | None = None
+    #: None: those of the text itself.
+    frequencies: Frequencies | None = None
+    #: What the provenance keeps: seed and limit.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Programme:
+    """The text with the tallies of every survey, then each annotated corpus, then the trials."""
+    passes = [_text_pass(subject, corpora, manner, wishes)]
+    if not wishes.reads:
+        return Programme(tuple(passes))
+    for name, corpus, tallies in (
+        ("Following relations", corpora.treebank, tree_tallies),
+        ("Following mentions", corpora.coref, mention_tallies),
+        ("Following arguments", corpora.arguments, argument_tallies),
+    ):
+        if corpus is not None:
+            chosen = tallies(wishes.convention, wishes.word_rows, wishes.relations)
+            passes = _with(passes, name, corpus, chosen, _for(subject, corpus, manner), wishes)
+    return Programme(tuple(passes), tuple(_trials(subject, corpora.text, wishes)))
+
+
+def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Pass:
+    """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
+    own = {column.name for tally in wishes.tallies for column in tally.columns}
+    columns = wishes.columns
+    ours = None if columns is None else [name for name in columns if name not in own]
+    if wishes.reads and corpora.text_is_annotated:
+        manner = _for(subject, corpora.text, manner)
+    tallies = [*chosen_tallies(ours, wishes.convention), *wishes.tallies]
+    tallies += [OffsetMass()] if wishes.offset_mass else []
+    more = _for_roles(subject, corpora.text, manner, wishes)
+    described = [column for column in COLUMNS if columns is None or column.name in columns]
+    described += [column for tally in (*wishes.tallies, *more) for column in tally.columns]
+    missing = no_author_code(wishes.convention) if columns is None else {}
+    return Pass(
+        "Surveying",
+        corpora.text,
+        (*tallies, *more),
+        manner,
+        tuple(described),
+        missing,
+        _facts(manner, wishes),
+    )
+
+
+def _for_roles(
+    subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wishes
+) -> list[Tally]:
+    """What roles read of plain text besides the columns of every survey."""
+    resting: list[Tally] = [SeparatorRow()] if "separator" in wishes.reads else []
+    unread = wishes.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
+    if unread or wishes.convention == "code" or isinstance(text, Ready):
+        return resting  # of rare tokens there is no program of the authors
+    known = wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner))
+    return [*resting, Rarity(known)]
+
+
+def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Trial]:
+    """Those that fit the model, on the text; ready inputs are no text to make trials of."""
+    if isinstance(text, Ready):
+        return []
+    seed = wishes.facts.get("seed") or 0
+    asked = trials_for(subject, text, seed=seed) if ANSWERS in wishes.reads else []
+    return [*asked, *_gradients(subject, text, wishes)]
+
+
+def _gradients(subject: Subject, text: Corpus, wishes: Wishes) -> list[Trial]:
+    """How much the loss notices a head that rests; on a few texts, since it runs backwards."""
+    told = wishes.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
+    if "separator" not in wishes.reads or not told:
+        return []
+    texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
+    trial = NoOp(texts if text.paired else [one for (one,) in texts], convention=wishes.convention)
+    return [trial] if trial.unfit(subject) is None else []
+
+
+def _with(
+    passes: Sequence[Pass],
+    name: str,
+    corpus: Corpus,
+    tallies: Sequence[Tally],
+    manner: Manner,
+    wishes: Wishes,
+) -> list[Pass]:
+    """The passes with more tallies: on a pass over the same corpus, or on one more."""
+    columns: list[Column] = [column for tally in tallies for column in tally.columns]
+    for place, one in enumerate(passes):
+        if one.source is corpus:
+            wider = replace(one, tallies=(*one.tallies, *tallies), columns=(*one.columns, *columns))
+            return [*passes[:place], wider, *passes[place + 1 :]]
+    facts = _facts(manner, wishes)
+    return [*passes, Pass(name, corpus, tuple(tallies), manner, tuple(columns), facts=facts)]
+
+
+def _for(subject: Subject, corpus: Corpus | Ready, manner: Manner) -> Manner:
+    """The manner for an annotated corpus: without targets only an encoder can be looked at."""
+    if "cross" not in subject.anatomy.stacks or not isinstance(corpus, Corpus) or corpus.paired:
+        return manner
+    return replace(manner, stacks=tuple(stack for stack in manner.stacks if stack == "enc"))
+
+
+def _facts(manner: Manner, wishes: Wishes) -> dict[str, Any]:
+    settings = {**manner.to_dict(), "limit": wishes.facts.get("limit")}
+    return {
+        "convention": wishes.convention,
+        "seed": wishes.facts.get("seed"),
+        "settings": settings,
+    }
+
+
+# --- The survey ---------------------------------------------------------------------------------
+
+
+def survey(
+    subject: Subject,
+    corpus: Any = None,
+    *,
+    treebank: Any = None,
+    coref: Any = None,
+    arguments: Any = None,
+    parser: Any = None,
+    roles: Sequence[Role] | bool | None = None,
+    control: str | None = None,
+    control_seeds: Sequence[int] = (0,),
+    word_rows: Rows | None = None,
+    relations: Sequence[str] | None = None,
+    frequencies: Frequencies | Mapping[str, float] | str | Path | None = None,
+    convention: str = "headcount",
+    columns: Sequence[str] | None = None,
+    stacks: Collection[str] | None = None,
+    batch_size: int = 16,
+    max_length: int | None = None,
+    long: Long = "window",
+    chat: bool = False,
+    segments: bool = True,
+    limit: int | None = None,
+    seed: int | None = None,
+    offset_mass: bool = False,
+    patterns: bool | Judge = False,
+    tallies: Sequence[Tally] = (),
+    progress: Progress | None = None,
+    telling: Telling | None = None,
+) -> HeadTable:
+    """Measure where every head looks, and with annotated text what it does there.
+
+    `corpus` is a list of sentences or pairs, a path (.txt, .tsv, .conllu), or, for models that
+    read no text, a list of ready model inputs. `convention` is "headcount", "paper" or
+    "code"; `columns` chooses some of the columns, `stacks` some of the stacks, `tallies` adds
+    your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
+    of a pair the segment 0, as Clark's extraction did; `offset_mass` adds the whole distribution
+    of mass by offset to `table.details`. `patterns` adds the shares of Kovaleva et al.'s five
+    patterns, told by the bundled network (True, "network") or by the "rule", and the column
+    `pattern`. Nothing of the model is changed.
+
+    A `treebank`, `coref` (coreference) or `arguments` (predicates with theirs) is a corpus with
+    words, read beside the text, or in its place where there is none; `parser` makes a treebank of
+    the text. Then, or with `roles=True` or a list of roles, heads are judged:
+    `table.details["roles"]` has a row for each verdict, `table.details["relations"]` one for each
+    head, relation and direction.
+    `control="random-init"` runs everything on randomly initialised twins as well, one for each
+    of `control_seeds`. `word_rows`, `relations` and `frequencies` say how a word's pieces
+    become one, which relations count, and how rare a token is.
+
+    >>> from headcount.models.load import load
+    >>> table = survey(load("minilm"), ["The cat sat on the mat."])    # doctest: +SKIP
+    """
+    _check_call(subject, columns, tallies)
+    check_control(control, control_seeds)
+    columns, patterned = _asked(columns, patterns, convention)
+    manner = Manner(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
+    annotated = {"treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser}
+    corpora = _corpora(subject, corpus, manner, limit=limit, seed=seed, **annotated)
+    given = control is not None or any(one is not None for one in annotated.values())
+    judging = _roles(roles, given)
+    reads = frozenset(name for role in judging for name in role.reads)
+    wishes = Wishes(
+        convention, columns, [*patterned, *tallies], offset_mass, reads, word_rows, relations,
+        frequencies_of(frequencies), {"seed": seed, "limit": limit},
+    )  # fmt: skip
+    programme = planned(subject, corpora, manner, wishes)
+    unused = programme.again()
+    table = programme.run(subject, telling or _bar_of(progress))
+    if patterned:
+        table = with_pattern(table)
+    if judging:
+        twins = twin_tables(subject, unused, control, control_seeds, telling) if control else []
+        beside(table, twins)
+        found = judged(table, judging, twins)
+        table.details["roles"] = verdict_frame(v for v in found if v.head.stack in manner.stacks)
+    return table
+
+
+def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
+    """Tell the slips that Python would tell as something else."""
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"survey takes a Subject, not {subject!r}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer)."
+        )
+    if isinstance(columns, str):
+        raise UsageError(f"columns is the text '{columns}'; give a list, e.g. ['{columns}'].")
+    if not isinstance(tallies, list | tuple) or any(isinstance(one, type) for one in tallies):
+        raise UsageError(f"tallies is {tallies!r}; give a list of tallies, e.g. [MyTally()].")
+
+
+def _asked(
+    columns: Sequence[str] | None, patterns: bool | Judge, convention: str
+) -> tuple[list[str] | None, list[Tally]]:
+    """The columns without the word for the most frequent pattern, and who tells patterns."""
+    known = {PATTERN.name, *(column.name for column in Patterns.columns)}
+    wanted = bool(patterns) or not known.isdisjoint(columns or ())
+    by: Judge = "network" if isinstance(patterns, bool) else patterns
+    left = None if columns is None else [name for name in columns if name != PATTERN.name]
+    return left, [Patterns(by, convention)] if wanted else []
+
+
+def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
+    """The stacks to look at, in their order; those that were asked for must be there."""
+    there = subject.anatomy.stacks
+    if stacks is None:
+        return there
+    for stack in stacks:
+        if stack not in there:
+            raise UsageError(f"{subject.name} has no stack '{stack}'; it has {', '.join(there)}.")
+    if not stacks:
+        raise UsageError(f"No stack was asked for; {subject.name} has {', '.join(there)}.")
+    return tuple(stack for stack in STACKS if stack in stacks)
+
+
+def _corpora(subject: Subject, corpus: Any, manner: Manner, **texts: Any) -> Corpora:
+    """Texts, read; or ready inputs, where a model reads no text."""
+    if is_ready(corpus):
+        return ready_corpora(corpus, subject.anatomy.stacks, manner, **texts)
+    return read_corpora(corpus, **texts)
+
+
+def _roles(roles: Sequence[Role] | bool | None, implied: bool) -> list[Role]:
+    """The roles to judge: as given, else all of them where anything was given to judge them by."""
+    if roles is None:
+        roles = implied
+    if isinstance(roles, str | type):
+        raise UsageError(f"roles is {roles!r}; give a list of roles, e.g. [Positional()], or True.")
+    if isinstance(roles, bool):
+        return all_roles() if roles else []
+    return list(roles)
+
+
+def _bar_of(progress: Progress | None) -> Telling | None:
+    """The same callable for every stage."""
+    return None if progress is None else lambda name, unit: nullcontext(progress)

@@ -1,0 +1,1 @@
+"""Tallies: statistics of attention maps, a few sums each, merged at will."""

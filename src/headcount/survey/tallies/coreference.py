@@ -1,0 +1,612 @@
+"""How often each head points from a mention to its antecedent.
+
+Clark et al., BlackBoxNLP 2019, section 4.3 and Table 2: the share of coreferent mentions whose head
+word attends most to the head word of one of the mention's antecedents, for all mentions and for
+pronouns, proper and nominal mentions. There is no author code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headcount.errors import UsageError
+from headcount.records.columns import Column
+from headcount.survey.tallies.choices import DIRECTION, ChoiceTally, counted
+from headcount.survey.tallies.counts import Ground, Small, Unit
+from headcount.text.sentence import Sentence, Span, Word
+from headcount.text.words import Words
+
+# --- Number -------------------------------------------------------------------------------------
+
+
+class Concord(NamedTuple):
+    """Number (s, p), gender (f, m, n) and person (1, 2, 3); None where not known."""
+
+    number: str | None = None
+    gender: str | None = None
+    person: str | None = None
+
+
+def _forms(words: str, *features: str | None) -> dict[str, Concord]:
+    return dict.fromkeys(words.split(), Concord(*features))
+
+
+#: English pronouns; the list also tells pronouns where words have no tags.
+PRONOUNS: dict[str, Concord] = {
+    **_forms("i me my mine myself", "s", None, "1"),
+    **_forms("we us our ours ourselves", "p", None, "1"),
+    **_forms("you your yours", None, None, "2"),
+    **_forms("yourself", "s", None, "2"),
+    **_forms("yourselves", "p", None, "2"),
+    **_forms("he him his himself", "s", "m", "3"),
+    **_forms("she her hers herself", "s", "f", "3"),
+    **_forms("it its itself", "s", "n", "3"),
+    **_forms("they them their theirs themselves", "p", None, "3"),
+    **_forms("themself", "s", None, "3"),
+    **_forms("this that", "s", "n", "3"),
+    **_forms("these those", "p", None, "3"),
+    **_forms("one oneself", "s", None, "3"),
+    **_forms("who whom whose which", None, None, "3"),
+}
+
+_FEMALE = frozenset(
+    _forms(
+        "woman women girl girls lady ladies mother mothers mom mum sister sisters daughter "
+        "daughters wife wives aunt aunts grandmother queen queens princess actress waitress niece "
+        "nieces bride widow mrs mrs. ms ms. miss madam"
+    )
+)
+_MALE = frozenset(
+    _forms(
+        "man men boy boys gentleman gentlemen father fathers dad brother brothers son sons husband "
+        "husbands uncle uncles grandfather king kings prince actor waiter nephew nephews groom "
+        "widower mr mr. sir"
+    )
+)
+
+
+def agree(one: Concord, other: Concord) -> bool:
+    """Whether nothing that is known of both differs.
+
+    >>> agree(PRONOUNS["she"], Concord("s", None, "3")), agree(PRONOUNS["she"], PRONOUNS["they"])
+    (True, False)
+    """
+    pairs = zip(one, other, strict=True)
+    return all(mine == theirs or None in (mine, theirs) for mine, theirs in pairs)
+
+
+def concord_of(phrase: Sequence[Word], head: Word, kind: str) -> Concord:
+    """What a phrase agrees in, given its head word.
+
+    >>> concord_of([Word("Mrs."), Word("Hill")], Word("Hill"), "proper")
+    Concord(number='s', gender='f', person='3')
+    """
+    if kind == "pronoun":
+        return PRONOUNS.get(head.form.lower(), Concord())
+    forms = {word.form.lower() for word in phrase}
+    gender = "f" if forms & _FEMALE else "m" if forms & _MALE else None
+    return Concord(_number(phrase, head), gender, "3")
+
+
+def _number(phrase: Sequence[Word], head: Word) -> str | None:
+    """Two joined by *and* are many; else the treebank's number, the tag, or the last letter."""
+    if any(word.form.lower() == "and" for word in phrase):
+        return "p"
+    told = head.feats.get("Number")
+    if told is not None:
+        return {"Sing": "s", "Plur": "p"}.get(told)
+    if head.xpos is not None:
+        return {"NN": "s", "NNP": "s", "NNS": "p", "NNPS": "p"}.get(head.xpos)
+    form = head.form.lower()
+    return "p" if form.endswith("s") and not form.endswith(("ss", "us", "is")) else "s"
+
+
+# --- The mentions of a text ---------------------------------------------------------------------
+
+KINDS = ("pronoun", "proper", "nominal")
+
+_FOLLOWING = """
+    of in on at by for from with without to into onto about as than between among against during
+    before after under over near through across behind who whom whose which that where when and or
+    but if because , ; : ( – — -
+"""
+#: Where a noun phrase without a tree ends: what follows belongs to what the noun is said with.
+_ENDS = frozenset(_FOLLOWING.split())
+_POSSESSIVES = frozenset({"'s", "’s", "'", "’"})
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Words that name an entity; `head` is the place of its head word, counted from 0."""
+
+    span: Span
+    head: int
+    #: Which cluster it belongs to.
+    entity: int
+    kind: str
+    #: All its words, and its head word, in small letters.
+    text: str
+    word: str
+    concord: Concord
+
+    def overlaps(self, other: Mention) -> bool:
+        """Whether the two share a word, as *his* and *his mother* do."""
+        return self.span.first <= other.span.last and other.span.first <= self.span.last
+
+
+def mentions_of(sentence: Sentence) -> list[Mention]:
+    """The mentions of a text in the order of their head words; spans that point outside are none.
+
+    >>> words = (Word("Ann"), Word("lost"), Word("her"), Word("key"))
+    >>> text = Sentence("Ann lost her key", words, clusters=((Span(0, 0), Span(2, 2)),))
+    >>> [(mention.word, mention.kind, mention.entity) for mention in mentions_of(text)]
+    [('ann', 'proper', 0), ('her', 'pronoun', 0)]
+    """
+    words = sentence.words or ()
+    found = [
+        _mention(words, span, entity)
+        for entity, spans in enumerate(sentence.clusters)
+        for span in dict.fromkeys(spans)
+        if 0 <= span.first <= span.last < len(words)
+    ]
+    return sorted(found, key=lambda mention: (mention.head, mention.span, mention.entity))
+
+
+def head_word(words: Sequence[Word], span: Span) -> int:
+    """The place of a span's head word.
+
+    With a tree: the first word whose own head lies outside the span, punctuation aside. Without
+    one: the last word before a preposition, a conjunction, a relative pronoun, a comma or a dash
+    (*the mayor of York* has *mayor*), a possessive 's at the end left out.
+
+    >>> words = [Word(form) for form in "the old mayor of York 's".split()]
+    >>> head_word(words, Span(0, 5)), head_word(words, Span(4, 5))
+    (2, 4)
+    """
+    inside = range(span.first, span.last + 1)
+    if all(words[place].head is not None for place in inside):
+        tops = [place for place in inside if not _within(words[place], span)]
+        plain = [place for place in tops if words[place].upos != "PUNCT"]
+        if tops:
+            return (plain or tops)[0]
+    last = span.last
+    while last > span.first and words[last].form in _POSSESSIVES:
+        last -= 1
+    ends = [
+        place for place in range(span.first + 1, last + 1) if words[place].form.lower() in _ENDS
+    ]
+    return ends[0] - 1 if ends else last
+
+
+def _within(word: Word, span: Span) -> bool:
+    assert word.head is not None
+    return span.first <= word.head - 1 <= span.last
+
+
+def _mention(words: Sequence[Word], span: Span, entity: int) -> Mention:
+    head = head_word(words, span)
+    kind = _kind(words, head)
+    return Mention(
+        span=span,
+        head=head,
+        entity=entity,
+        kind=kind,
+        text=" ".join(word.form.lower() for word in words[span.first : span.last + 1]),
+        word=words[head].form.lower(),
+        concord=concord_of(words[span.first : span.last + 1], words[head], kind),
+    )
+
+
+def _kind(words: Sequence[Word], head: int) -> str:
+    """By the head word's tag; without one by a list of pronouns and by capital letters."""
+    word = words[head]
+    if word.upos is None and word.xpos is None:
+        return _untagged_kind(words, head)
+    if word.upos == "PRON" or (word.xpos or "").startswith(("PRP", "WP")):
+        return "pronoun"
+    return "proper" if word.upos == "PROPN" or (word.xpos or "").startswith("NNP") else "nominal"
+
+
+def _untagged_kind(words: Sequence[Word], head: int) -> str:
+    """A capital letter makes a name, unless it may be there because a sentence starts."""
+    form = words[head].form
+    if form.lower() in PRONOUNS:
+        return "pronoun"
+    if not form[:1].isupper():
+        return "nominal"
+    starts = head == 0 or words[head - 1].form in {".", "!", "?", '"', "“"}
+    elsewhere = starts and any(word.form == form.lower() for word in words)
+    return "nominal" if elsewhere else "proper"
+
+
+# --- Antecedents without a model ----------------------------------------------------------------
+
+Pick = Callable[[Mention, Sequence[Mention]], Mention | None]
+
+
+def before(mention: Mention, mentions: Sequence[Mention]) -> list[Mention]:
+    """The mentions whose head words stand before this one's, the nearest first.
+
+    A mention inside it or around it is no candidate: *his* is not *his mother*.
+    """
+    earlier = [
+        other for other in mentions if other.head < mention.head and not other.overlaps(mention)
+    ]
+    return sorted(earlier, key=lambda other: (-other.head, other.span, other.entity))
+
+
+def nearest(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
+    """The nearest mention, whatever it is."""
+    return candidates[0] if candidates else None
+
+
+def head_match(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
+    """The nearest mention with the same head word; none where there is none."""
+    return _first(candidates, lambda other: other.word == mention.word)
+
+
+def rules(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
+    """The nearest mention that the earliest sieve lets through.
+
+    Sieves: the same words; the same head word; number, gender and person agree; any mention.
+    """
+    sieves: tuple[Callable[[Mention], bool], ...] = (
+        lambda other: other.text == mention.text,
+        lambda other: other.word == mention.word,
+        lambda other: agree(other.concord, mention.concord),
+        lambda other: True,
+    )
+    found = (_first(candidates, sieve) for sieve in sieves)
+    return next((other for other in found if other is not None), None)
+
+
+#: By name, the simplest first.
+BASELINES: dict[str, Pick] = {"nearest": nearest, "head match": head_match, "rules": rules}
+
+
+def _first(candidates: Sequence[Mention], test: Callable[[Mention], bool]) -> Mention | None:
+    return next((other for other in candidates if test(other)), None)
+
+
+# --- The coreferent mentions of a batch as questions --------------------------------------------
+
+#: Which words a head may choose from: those before, the heads of mentions before, or all words.
+Candidates = Literal["preceding", "mentions", "all"]
+
+Places = NDArray[np.int64]
+
+
+class _Asked(NamedTuple):
+    """One mention with an antecedent: places are words of its row, those not there left out."""
+
+    row: int
+    place: int
+    mention: Mention
+    right: list[int]
+    named: list[int]
+    baselines: list[bool]
+
+
+@dataclass(frozen=True)
+class MentionQuestions:
+    """The questions of a batch, one a mention, and the ground they are counted on."""
+
+    row: Tensor
+    asked: Tensor
+    #: Which words are right, and which may be chosen: bool ``[question, word]``.
+    right: Tensor
+    allowed: Tensor
+    #: The cell (text and kind of mention) of each question.
+    cell: Tensor
+    ground: Ground
+
+    def hits(self, maps: Tensor) -> Small:
+        """Right answers by cell and head, from maps between the words that are there."""
+        weights = maps[self.row, :, self.asked]
+        picks = weights.masked_fill(~self.allowed[:, None], -torch.inf).argmax(-1)
+        return counted(self.cell, self.right.gather(1, picks), len(self.ground.labels))
+
+
+def mention_questions(
+    words: Words, units: Sequence[Unit], candidates: Candidates, *, causal: bool
+) -> MentionQuestions:
+    """Every mention that has an antecedent whose head word is in the same row."""
+    there = words.there.cpu().numpy()
+    asked = [
+        question
+        for row, sentence in enumerate(words.sentences)
+        if sentence is not None and sentence.clusters
+        for question in _row_questions(row, mentions_of(sentence), there[row])
+    ]
+    lengths = there.sum(1)
+    keys = [(question.row, question.mention.kind) for question in asked]
+    cells = sorted(set(keys))
+    cell = torch.tensor([cells.index(key) for key in keys], dtype=torch.long)
+    right = _places([question.right for question in asked], lengths.max(initial=0))
+    choice = "preceding" if causal and candidates == "all" else candidates
+    device = words.there.device
+    return MentionQuestions(
+        row=torch.tensor([question.row for question in asked], dtype=torch.long, device=device),
+        asked=torch.tensor([question.place for question in asked], dtype=torch.long, device=device),
+        right=right.to(device),
+        allowed=_allowed(asked, lengths, choice).to(device),
+        cell=cell.to(device),
+        ground=_ground(asked, cells, cell, units),
+    )
+
+
+def _row_questions(
+    row: int, mentions: Sequence[Mention], there: NDArray[np.bool_]
+) -> Iterator[_Asked]:
+    place = np.cumsum(there) - 1
+    seen = [mention for mention in mentions if there[mention.head]]
+    for mention in seen:
+        earlier = before(mention, seen)
+        right = [other.head for other in earlier if other.entity == mention.entity]
+        if right:
+            picks = [pick(mention, earlier) for pick in BASELINES.values()]
+            hits = [other is not None and other.head in right for other in picks]
+            named = place[[other.head for other in earlier]].tolist()
+            yield _Asked(row, int(place[mention.head]), mention, place[right].tolist(), named, hits)
+
+
+def _allowed(asked: Sequence[_Asked], lengths: Places, candidates: Candidates) -> Tensor:
+    width = int(lengths.max(initial=0))
+    if candidates == "mentions":
+        return _places([question.named for question in asked], width)
+    own = np.array([question.place for question in asked], dtype=np.int64)[:, None]
+    ends = lengths[[question.row for question in asked]].reshape(-1, 1)
+    places = np.arange(width)[None]
+    apart = places < own if candidates == "preceding" else (places != own) & (places < ends)
+    return torch.from_numpy(apart)
+
+
+def _places(lists: Sequence[Sequence[int]], width: int) -> Tensor:
+    """Lists of places as bool ``[question, word]``."""
+    room = torch.zeros(len(lists), width, dtype=torch.bool)
+    for number, places in enumerate(lists):
+        room[number, list(places)] = True
+    return room
+
+
+def _ground(
+    asked: Sequence[_Asked],
+    cells: Sequence[tuple[int, str]],
+    cell: Tensor,
+    units: Sequence[Unit],
+) -> Ground:
+    hits = torch.tensor([question.baselines for question in asked], dtype=torch.bool)
+    hits = hits.reshape(len(asked), len(BASELINES))
+    ones = torch.ones(len(asked), dtype=torch.bool)
+    return Ground(
+        units=tuple(units),
+        unit=np.array([row for row, _ in cells], dtype=np.int16),
+        labels=tuple(kind for _, kind in cells),
+        arcs={DIRECTION: counted(cell, ones, len(cells))},
+        offsets={DIRECTION: counted(cell, hits, len(cells))},
+    )
+
+
+# --- How often each head points from a mention to its antecedent --------------------------------
+
+COREFERENCE = Column(
+    "coreference",
+    meaning="Share of coreferent mentions whose head word attends most to an antecedent's.",
+    paper="Clark et al. 2019, section 4.3",
+    range=(0, 1),
+    direction="higher",
+    group="What it tracks",
+)
+
+
+@dataclass
+class Coreference(ChoiceTally):
+    """Hits of every head, and of rules that know no model, on coreferent mentions.
+
+    A word cannot be its own antecedent, special tokens are none, and by default only words before
+    the mention may be chosen (`candidates`: "preceding", "mentions" for head words of mentions
+    before, "all" for every other word; the paper does not say, and `convention="paper"` reads it
+    as "all"). Heads and rules see what is in the same row: cut texts to 128 words as the paper
+    does, or give the model its full length. Counts are kept text by text.
+    """
+
+    convention: str = "headcount"
+    candidates: Candidates | None = None
+
+    column = COREFERENCE
+    kinds = KINDS
+    baselines = tuple(BASELINES)
+    none = "no mention has an antecedent in the same text"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        super().__post_init__()
+        if self.convention not in ("headcount", "paper"):
+            raise UsageError(
+                f"Coreference has no convention '{self.convention}': its authors published no "
+                "code; use headcount or paper."
+            )
+        if self.candidates not in (None, *get_args(Candidates)):
+            raise UsageError(
+                f"candidates is '{self.candidates}'; choose {', '.join(get_args(Candidates))}."
+            )
+
+    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionQuestions:
+        """Every mention that has an antecedent in its row."""
+        usual: Candidates = "all" if self.convention == "paper" else "preceding"
+        return mention_questions(words, units, self.candidates or usual, causal=causal)
+
+
+# --- The pronouns of a batch as questions -------------------------------------------------------
+
+_GENDERS = {"f": "feminine", "m": "masculine", "n": "neuter"}
+
+
+class _Choice(NamedTuple):
+    """One pronoun; places are words of its row, those not there left out."""
+
+    row: int
+    gender: str
+    pronoun: int
+    right: list[int]
+    wrong: list[int]
+    baselines: list[bool]
+
+
+@dataclass(frozen=True)
+class PronounQuestions:
+    """The pronouns of a batch and their two names, bool ``[question, word]``."""
+
+    row: Tensor
+    asked: Tensor
+    right: Tensor
+    wrong: Tensor
+    cell: Tensor
+    ground: Ground
+
+    def hits(self, maps: Tensor) -> Small:
+        """Pronouns that look more at the name that is meant, by cell and head."""
+        weights = maps[self.row, :, self.asked]
+        meant, other = (
+            (weights * names[:, None].to(weights.dtype)).sum(-1)
+            for names in (self.right, self.wrong)
+        )
+        return counted(self.cell, meant > other, len(self.ground.labels))
+
+
+def pronoun_questions(words: Words, units: Sequence[Unit], *, causal: bool) -> PronounQuestions:
+    """The pronoun of each text that has one to ask about."""
+    there = words.there.cpu().numpy()
+    asked = [
+        question
+        for row, sentence in enumerate(words.sentences)
+        if sentence is not None
+        for question in _questions(row, sentence, there[row], causal)
+    ]
+    return _laid_out(asked, int(there.sum(1).max(initial=0)), units, words.there.device)
+
+
+def _questions(
+    row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
+) -> Iterator[_Choice]:
+    """The question of a text, if it has one: all its words are there, one name is meant."""
+    found = _spans(sentence)
+    if found is None:
+        return
+    pronoun, names, meant = found
+    words = [pronoun, *(place for name in names for place in _pronoun_questions_within(name))]
+    if not all(0 <= word < len(there) and there[word] for word in words):
+        return
+    if causal and max(words[1:]) > pronoun:
+        return
+    place = np.cumsum(there) - 1
+    right, wrong = (
+        place[list(_pronoun_questions_within(names[number]))].tolist()
+        for number in (meant, 1 - meant)
+    )
+    far = [min(abs(pronoun - name.first), abs(pronoun - name.last)) for name in names]
+    baselines = [int(far[1] < far[0]) == meant, meant == 0]
+    gender = _gender((sentence.words or ())[pronoun].form)
+    yield _Choice(row, gender, int(place[pronoun]), right, wrong, baselines)
+
+
+def _gender(form: str) -> str:
+    known = PRONOUNS.get(form.lower(), Concord()).gender
+    return _GENDERS.get(known or "", "other")
+
+
+def _spans(sentence: Sentence) -> tuple[int, list[Span], int] | None:
+    """The pronoun's word, the two names in their order, and which of them is meant."""
+    told = sentence.comments
+    if not {"pronoun", "A", "B", "A-coref", "B-coref"} <= set(told):
+        return None
+    meant = [told[f"{name}-coref"].upper() == "TRUE" for name in ("A", "B")]
+    starts = {span.first: span for cluster in sentence.clusters for span in cluster}
+    places = [int(told[name]) for name in ("A", "B")]
+    if sum(meant) != 1 or not all(place in starts for place in places):
+        return None
+    names = [starts[place] for place in places]
+    right = names[meant.index(True)]
+    names.sort()
+    return int(told["pronoun"]), names, names.index(right)
+
+
+def _pronoun_questions_within(span: Span) -> range:
+    return range(span.first, span.last + 1)
+
+
+def _laid_out(
+    asked: Sequence[_Choice],
+    width: int,
+    units: Sequence[Unit],
+    device: torch.device,
+) -> PronounQuestions:
+    """The questions as tensors, and the cells they are counted in."""
+    keys = [(choice.row, choice.gender) for choice in asked]
+    cells = sorted(set(keys))
+    cell = torch.tensor([cells.index(key) for key in keys], dtype=torch.long)
+    hits = torch.tensor([choice.baselines for choice in asked], dtype=torch.bool).reshape(-1, 2)
+    ground = Ground(
+        units=tuple(units),
+        unit=np.array([row for row, _ in cells], dtype=np.int16),
+        labels=tuple(gender for _, gender in cells),
+        arcs={DIRECTION: counted(cell, torch.ones(len(asked)), len(cells))},
+        offsets={DIRECTION: counted(cell, hits, len(cells))},
+    )
+    right, wrong = (torch.zeros(len(asked), width, dtype=torch.bool) for _ in range(2))
+    for number, choice in enumerate(asked):
+        right[number, choice.right] = True
+        wrong[number, choice.wrong] = True
+    places = ([choice.row for choice in asked], [choice.pronoun for choice in asked])
+    row, pronoun = (torch.tensor(part, dtype=torch.long, device=device) for part in places)
+    return PronounQuestions(
+        row, pronoun, right.to(device), wrong.to(device), cell.to(device), ground
+    )
+
+
+# --- A pronoun and two names --------------------------------------------------------------------
+
+PRONOUN_CHOICE = Column(
+    "pronoun_choice",
+    meaning="Share of pronouns between two names that look more at the one that is meant.",
+    paper="Webster et al. 2018",
+    range=(0, 1),
+    direction="higher",
+    group="What it tracks",
+)
+
+
+@dataclass
+class PronounChoice(ChoiceTally):
+    """Choices between two names, by gender of the pronoun, against the nearest and the first name.
+
+    Attention to a name is the sum over its words. Texts where both names are meant, or none, ask
+    nothing. The finer table has `bias`, the accuracy on feminine pronouns over that on masculine
+    ones: 1 is fair.
+    """
+
+    column = PRONOUN_CHOICE
+    kinds = ("feminine", "masculine")
+    baselines = ("nearest", "first")
+    none = "no text has a pronoun between two names of which one is meant"
+
+    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> PronounQuestions:
+        """The pronoun of each text that has one to ask about."""
+        return pronoun_questions(words, units, causal=causal)
+
+    def frame(self) -> pd.DataFrame:
+        """The finer table, with the bias of each head on each split."""
+        found = super().frame()
+        key = ["stack", "layer", "head", "against", "split"]
+        parts = {kind: rows.set_index(key)["accuracy"] for kind, rows in found.groupby("kind")}
+        missing = pd.Series(dtype=float, index=pd.MultiIndex.from_tuples([], names=key))
+        bias = parts.get("feminine", missing) / parts.get("masculine", missing)
+        return found.join(bias.rename("bias"), on=key)

@@ -1,0 +1,521 @@
+"""How much each head looks at nouns, verbs, pronouns, subjects, objects, negation, [CLS], [SEP].
+
+Kovaleva et al., EMNLP 2019, section 4.3: for every head, the attention that a feature's token gets
+from all tokens divided by their number; the largest where there are several; averaged over the
+texts that have one. And figure 7: the same for the row of [CLS] alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Literal, Self
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from headcount.errors import UsageError
+from headcount.models.site import Site
+from headcount.records.columns import Column
+from headcount.survey.tallies.choices import units_of
+from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
+from headcount.survey.tally import CONVENTIONS, FEATURES, Feature, Reading
+from headcount.text.batch import Side
+from headcount.text.sentence import Sentence
+from headcount.text.words import Words
+from headcount.wiring.sighting import Needs, Sighting
+
+# --- Where a word stands ------------------------------------------------------------------------
+
+#: Words before, words after, pieces: each is counted up to the next of these.
+_BEFORE, _AFTER, _PIECES = (0, 1, 2, 3, 5, 9), (0, 1, 2, 5, 10), (1, 2)
+
+#: How many standings there are.
+STANDINGS = len(_BEFORE) * len(_AFTER) * len(_PIECES)
+
+
+def standings(there: Tensor, pieces: Tensor) -> Tensor:
+    """The standing of each word, ``[batch, word]``; `pieces` is how many tokens it has.
+
+    >>> there = torch.tensor([[True, True, True, False]])
+    >>> standings(there, torch.tensor([[1, 1, 3, 0]])).tolist()
+    [[4, 12, 21, 0]]
+    """
+    before = there.cumsum(-1) - 1
+    after = there.sum(-1, keepdim=True) - 1 - before
+    found = torch.zeros_like(before)
+    for count, edges in ((before, _BEFORE), (after, _AFTER), (pieces, _PIECES)):
+        bounds = torch.tensor(edges[1:], device=there.device)
+        found = found * len(edges) + torch.bucketize(count, bounds, right=True)
+    return found.masked_fill(~there, 0)
+
+
+def compared_words(keys: Side) -> Tensor:
+    """The words that are compared, bool ``[batch, word]``: not one that starts the text.
+
+    Where no special token stands before it, the first token is where heads rest, whatever it says.
+    """
+    assert keys.words is not None
+    first = keys.real & (keys.real.cumsum(-1) == 1) & ~keys.special
+    return keys.words.there & ~(keys.words.pieces & first[:, None]).any(-1)
+
+
+# --- What words of a kind get beside any words that stand alike in other texts ------------------
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """A batch's words by kind and by standing, laid out once for all layers."""
+
+    #: Which words stand where, ``[batch, word, standing]``; words that are not compared nowhere.
+    stand: Tensor
+    #: A word's share in its text's mean for a kind, ``[batch, kind, word]``.
+    share: Tensor
+    #: The shares by standing, ``[batch, kind, standing]``.
+    standing: Tensor
+    #: Which texts have a kind, in each split, ``[batch, kind, split]``.
+    split: Tensor
+
+
+def kinds_of(kinds: Tensor, compared: Tensor, standings: Tensor, chosen: Tensor) -> Kinds:
+    """Lay out bool ``[batch, kind, word]``; `chosen` are the texts of the split `select`."""
+    stand = torch.nn.functional.one_hot(standings, STANDINGS).double() * compared[..., None]
+    found = (kinds & compared[:, None]).double()
+    share = found / found.sum(-1, keepdim=True).clamp_min(1)
+    split = torch.stack([chosen, ~chosen], dim=1).double()
+    there = (found.sum(-1) > 0).double()
+    return Kinds(stand, share, share @ stand, there[..., None] * split[:, None])
+
+
+@dataclass
+class _Sums:
+    """The sums of one site and kind; the last axes are split, then head or standing or both."""
+
+    texts: Tensor
+    value: Tensor
+    square: Tensor
+    standing: Tensor
+    value_standing: Tensor
+    standing_standing: Tensor
+
+    def __add__(self, other: _Sums) -> _Sums:
+        names = [one.name for one in fields(self)]
+        return _Sums(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+class SamePlaces:
+    """Sums by site and question, and of all words by site and origin; they merge by addition."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[Site, str], tuple[str, _Sums]] = {}
+        self._words: dict[tuple[Site, str], Tensor] = {}
+
+    def add(
+        self, site: Site, origin: str, questions: Sequence[str], weights: Tensor, kinds: Kinds
+    ) -> None:
+        """Take in what each word gets ``[batch, head, word]`` from one origin."""
+        weights = weights.double()
+        total = torch.einsum("bhw,bws->hs", weights, kinds.stand)
+        count = kinds.stand.sum((0, 1)).expand_as(total)
+        self._add_words((site, origin), torch.stack([total, count]).cpu())
+        value = torch.einsum("bhw,bkw->bkh", weights, kinds.share)
+        for place, question in enumerate(questions):
+            sums = _sums(value[:, place], kinds.standing[:, place], kinds.split[:, place])
+            self._add_kind((site, question), origin, sums)
+
+    def merge(self, other: SamePlaces) -> None:
+        """Add the sums of another part of the corpus."""
+        for key, words in other._words.items():
+            self._add_words(key, words)
+        for key, (origin, sums) in other._kinds.items():
+            self._add_kind(key, origin, sums)
+
+    def compared(self, site: Site) -> Mapping[str, Tensor]:
+        """For each question ``[split, sum, head]``: texts, values, squares, baselines, differences.
+
+        Of differences there are the sum and the sum of squares.
+        """
+        asked = {name: pair for (where, name), pair in self._kinds.items() if where == site}
+        return {
+            name: _compared(sums, self._usual(site, origin))
+            for name, (origin, sums) in asked.items()
+        }
+
+    def _usual(self, site: Site, origin: str) -> Tensor:
+        """What a word that stands so gets on average, ``[head, standing]``."""
+        total, count = self._words[site, origin]
+        return total / count.clamp_min(1)
+
+    def _add_words(self, key: tuple[Site, str], words: Tensor) -> None:
+        self._words[key] = self._words[key] + words if key in self._words else words.clone()
+
+    def _add_kind(self, key: tuple[Site, str], origin: str, sums: _Sums) -> None:
+        own = self._kinds.get(key)
+        self._kinds[key] = (origin, sums if own is None else own[1] + sums)
+
+
+def _sums(value: Tensor, standing: Tensor, split: Tensor) -> _Sums:
+    """The sums over a batch of values ``[batch, head]`` and standings ``[batch, standing]``."""
+    return _Sums(
+        split.sum(0).cpu(),
+        torch.einsum("bh,bc->ch", value, split).cpu(),
+        torch.einsum("bh,bc->ch", value**2, split).cpu(),
+        torch.einsum("bs,bc->cs", standing, split).cpu(),
+        torch.einsum("bh,bs,bc->chs", value, standing, split).cpu(),
+        torch.einsum("bs,bt,bc->cst", standing, standing, split).cpu(),
+    )
+
+
+def _compared(sums: _Sums, usual: Tensor) -> Tensor:
+    """The difference of a text is v - m.u: its square is expanded, and the sums put in."""
+    baseline = torch.einsum("cs,hs->ch", sums.standing, usual)
+    crossed = torch.einsum("chs,hs->ch", sums.value_standing, usual)
+    squared = torch.einsum("hs,cst,ht->ch", usual, sums.standing_standing, usual)
+    spread = (sums.square - 2 * crossed + squared).clamp_min(0)
+    texts = sums.texts[:, None].expand_as(baseline)
+    parts = (texts, sums.value, sums.square, baseline, sums.value - baseline, spread)
+    return torch.stack(parts, dim=1)
+
+
+# --- What words drawn at random would get -------------------------------------------------------
+
+
+def largest_shares(pool: Tensor, drawn: Tensor) -> Tensor:
+    """How likely each place in the order is the largest of a draw, ``[batch, draw, place]``.
+
+    `pool` is bool ``[batch, place]``, `drawn` ``[batch, draw]`` says how many places are drawn, all
+    subsets equally likely: the i-th smallest of m is the largest of k in C(i-1, k-1) of C(m, k).
+
+    >>> pool = torch.tensor([[True, True, True, False]])
+    >>> largest_shares(pool, torch.tensor([[1, 2]])).round(decimals=2).tolist()
+    [[[0.33, 0.33, 0.33, 0.0], [0.0, 0.33, 0.67, 0.0]]]
+    """
+    rank = torch.arange(1, pool.shape[-1] + 1, device=pool.device, dtype=torch.float64)
+    size, count = pool.sum(-1)[:, None, None].double(), drawn[..., None].double()
+    share = (_choose(rank - 1, count - 1) - _choose(size, count)).exp()
+    possible = (rank >= count) & (rank <= size) & (count > 0)
+    return torch.where(possible, share, 0.0)
+
+
+def expected_largest(weights: Tensor, pool: Tensor, shares: Tensor) -> Tensor:
+    """The expected largest weight of each draw, ``[batch, head, draw]``; 0 where nothing is drawn.
+
+    >>> weights, pool = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.ones(1, 3, dtype=torch.bool)
+    >>> expected_largest(weights, pool, largest_shares(pool, torch.tensor([[2]]))).tolist()
+    [[[2.66...]]]
+    """
+    ordered = weights.masked_fill(~pool[:, None], torch.inf).sort(dim=-1).values
+    known = ordered.masked_fill(ordered.isinf(), 0.0)
+    return known @ shares.to(known.dtype).transpose(1, 2)
+
+
+def _choose(n: Tensor, k: Tensor) -> Tensor:
+    """The logarithm of n over k; of no meaning outside 0 <= k <= n."""
+    return torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma((n - k).clamp_min(0) + 1)
+
+
+# --- Which tokens and words of a batch have which feature ---------------------------------------
+
+
+@dataclass(frozen=True)
+class Level:
+    """Places of one kind, words or tokens: which have which feature."""
+
+    #: Bool ``[batch, feature, place]``.
+    places: Tensor
+    #: The places that random words are drawn from, bool ``[batch, place]``.
+    pool: Tensor
+
+    def largest(self, weights: Tensor) -> Tensor:
+        """The largest weight of each feature, ``[batch, head, feature]``; 0 where it is not."""
+        hidden = weights[:, :, None].masked_fill(~self.places[:, None], -torch.inf).amax(-1)
+        return torch.where(self.places.any(-1)[:, None], hidden, 0.0)
+
+    def drawn(self, weights: Tensor) -> Tensor:
+        """What the largest of as many random places would get, ``[batch, head, feature]``."""
+        return expected_largest(weights, self.pool, self._shares)
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Whether a draw says anything: the feature's places all lie in the pool."""
+        return (self._count > 0) & (self._count == self.places.sum(-1))
+
+    @cached_property
+    def _count(self) -> Tensor:
+        return (self.places & self.pool[:, None]).sum(-1)
+
+    @cached_property
+    def _shares(self) -> Tensor:
+        return largest_shares(self.pool, self._count)
+
+
+@dataclass(frozen=True)
+class FeatureMasks:
+    """A batch's features, laid out once for all layers; the last two are [CLS] and [SEP]."""
+
+    #: Features of words, where pieces are added up.
+    words: Level | None
+    #: [CLS] and [SEP], and in front of them the features where pieces stand alone.
+    tokens: Level
+    #: The tokens of each word, ``[batch, word, token]``, as numbers.
+    pieces: Tensor
+    #: Which texts count for a feature, bool ``[batch, feature]``.
+    asked: Tensor
+    #: Which texts have it, and a special token before them to ask from.
+    asked_from_first: Tensor
+    #: Which texts belong to the split `select`.
+    chosen: Tensor
+    #: The words of each feature by where they stand.
+    kinds: Kinds
+
+
+def feature_masks(
+    keys: Side, features: Sequence[Feature], *, code: bool, summed: bool, chosen: Tensor
+) -> FeatureMasks:
+    """The masks of one side of a batch; `code` follows the authors' notebook."""
+    words = keys.words
+    assert words is not None
+    of_words = _word_masks(words, features)
+    of_tokens = _of_pieces(of_words, words.pieces)
+    if code:
+        of_tokens = _spelled_alike(keys, of_tokens)
+    specials = _specials(keys)
+    there = torch.cat([of_tokens, specials], dim=1).any(-1)
+    known = torch.tensor([s is not None for s in words.sentences], device=keys.real.device)
+    asked = _asked_in_code(words, features, there) if code else there
+    levels = (of_words, specials) if summed else (None, torch.cat([of_tokens, specials], dim=1))
+    return FeatureMasks(
+        words=None if levels[0] is None else Level(levels[0], words.there),
+        tokens=Level(levels[1], words.pieces.any(1)),
+        pieces=words.pieces.to(torch.float32),
+        asked=asked & known[:, None],
+        asked_from_first=there & known[:, None] & specials[:, 0].any(-1, keepdim=True),
+        chosen=chosen,
+        kinds=_kinds(keys, of_words, known, chosen),
+    )
+
+
+def _kinds(keys: Side, of_words: Tensor, known: Tensor, chosen: Tensor) -> Kinds:
+    """The words that are compared with words that stand alike."""
+    words = keys.words
+    assert words is not None
+    stand = standings(words.there, words.pieces.sum(-1))
+    return kinds_of(of_words, compared_words(keys) & known[:, None], stand, chosen)
+
+
+def _specials(keys: Side) -> Tensor:
+    """[CLS] and [SEP], bool ``[batch, 2, token]``; a first token of the text itself is no [CLS]."""
+    first = keys.real & (keys.real.cumsum(-1) == 1) & keys.special
+    return torch.stack([first, keys.separator & keys.real], dim=1)
+
+
+def _word_masks(words: Words, features: Sequence[Feature]) -> Tensor:
+    """Bool ``[batch, feature, word]``; a word that is not there has no feature."""
+    found = torch.zeros(len(words), len(features), words.there.shape[1], dtype=torch.bool)
+    for row, sentence in enumerate(words.sentences):
+        for number, feature in enumerate(features if sentence is not None else ()):
+            assert sentence is not None
+            found[row, number, feature.places(sentence)] = True
+    return found.to(words.there.device) & words.there[:, None]
+
+
+def _of_pieces(words: Tensor, pieces: Tensor) -> Tensor:
+    return (words.float() @ pieces.float()) > 0
+
+
+def _spelled_alike(keys: Side, tokens: Tensor) -> Tensor:
+    """Every token of a text that has the id of one of the feature's tokens.
+
+    In the authors' notebook feature words are looked up among the pieces by their spelling.
+    """
+    alike = keys.ids[:, :, None] == keys.ids[:, None, :]
+    alike &= (keys.real & ~keys.special)[:, :, None]
+    return (tokens.float() @ alike.float().transpose(1, 2)) > 0
+
+
+def _asked_in_code(words: Words, features: Sequence[Feature], there: Tensor) -> Tensor:
+    """All texts count, without the feature as 0; for forms (negation) by a test of substrings."""
+    asked = torch.ones(there.shape, dtype=torch.bool)
+    for row, sentence in enumerate(words.sentences):
+        for number, feature in enumerate(features if sentence is not None else ()):
+            if feature.forms:
+                assert sentence is not None
+                asked[row, number] = _contains(sentence, feature)
+    return asked.to(there.device)
+
+
+def _contains(sentence: Sentence, feature: Feature) -> bool:
+    text = sentence.text.lower()
+    return any(form in text for form in feature.forms)
+
+
+# --- How much each head looks at nouns ----------------------------------------------------------
+
+#: Whose attention is measured: every token's, or that of [CLS] alone.
+FROM_ALL, FROM_FIRST = "all", "first"
+_SEPARATOR = " from "
+#: What attention to a kind of word is compared with, by convention; the code has nothing.
+AGAINST = {"headcount": "any word in such a place", "paper": "as many random pieces"}
+
+_NONE = "no text has words with such a tag or relation"
+
+
+@dataclass
+class Features:
+    """Mean of the largest attention that a word of each kind gets, text by text.
+
+    - `headcount`: attention to a word is the sum over its pieces; texts without the feature are
+      left out. Compared is the mean over a text's words of the kind, with any words that stand
+      alike in the text (see `standings`); a word that starts the text is not compared.
+    - `paper`: a piece at a time; compared is the largest, with that of as many random pieces.
+    - `code`: every piece of the text that is spelled like one of a feature's counts too, texts
+      without the feature count as 0, but for negation: there a text is left out unless a
+      negating word occurs in it, be it inside another ("nor" in "ignored").
+    """
+
+    convention: str = "headcount"
+    features: Sequence[Feature] = FEATURES
+    #: Whether the pieces of a word are added up or stand alone; by convention where None.
+    pieces: Literal["sum", "each"] | None = None
+    seed: int = 0
+    means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
+    places: SamePlaces = field(default_factory=SamePlaces, init=False, repr=False, compare=False)
+
+    needs = Needs(maps=True)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        if self.convention not in CONVENTIONS:
+            raise UsageError(
+                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
+            )
+        if self.pieces not in (None, "sum", "each"):
+            raise UsageError(f"pieces is '{self.pieces}'; choose sum or each.")
+        names = [feature.name for feature in self.features]
+        if len(set(names)) < len(names) or {"first", "separator"} & set(names):
+            raise UsageError(
+                f"The features are {', '.join(names)}; give each its own name, other than first "
+                "and separator."
+            )
+        self._silent: set[Site] = set()
+        self._last: tuple[object, dict[str, FeatureMasks]] = (None, {})
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One column a feature, then [CLS] and [SEP]."""
+        return tuple(_column(name) for name in self._names)
+
+    @property
+    def _names(self) -> list[str]:
+        return [*(feature.name for feature in self.features), "first", "separator"]
+
+    def update(self, sighting: Sighting) -> None:
+        """Add what each text's features get; silent where the words are not known."""
+        words = sighting.keys.words
+        if words is None or not words.there.numel() or sighting.maps is None:
+            self._silent.add(sighting.site)
+            return
+        masks = self._masks(sighting)
+        for origin, received in _received(sighting).items():
+            found = self._compared(received, masks, origin)
+            names = [name + _SEPARATOR + origin for name in self._names]
+            self.means.add(sighting.site, names, found, masks.chosen)
+            if self.convention == "headcount":
+                summed = received @ masks.pieces.transpose(1, 2)
+                kinds = names[: len(self.features)]
+                self.places.add(sighting.site, origin, kinds, summed, masks.kinds)
+
+    def merge(self, other: Self) -> None:
+        """Add the other's sums."""
+        self.means.merge(other.means)
+        self.places.merge(other.places)
+        self._silent |= other._silent
+
+    def compute(self) -> list[Reading]:
+        """The mean over texts of attention from all tokens, a reading for each feature."""
+        told = [self._read(site, name) for site in self.means for name in self._names]
+        quiet = [site for site in self._silent if site not in set(self.means)]
+        return told + [
+            Reading.missing(_column(name).name, site, _NONE)
+            for site in quiet
+            for name in self._names
+        ]
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """`features`: a row for each head, feature, origin (all tokens or [CLS]) and split."""
+        if not any(self.means.questions(site) for site in self.means):
+            return {}
+        compared = {site: self.places.compared(site) for site in self.means}
+        frame = self.means.beside(compared).frame("feature")
+        parts = frame["feature"].str.partition(_SEPARATOR)
+        against = AGAINST.get(self.convention)
+        return {"features": frame.assign(feature=parts[0], origin=parts[2], against=against)}
+
+    def _read(self, site: Site, name: str) -> Reading:
+        column, question = _column(name).name, name + _SEPARATOR + FROM_ALL
+        if question not in self.means.questions(site):
+            return Reading.missing(column, site, _NONE)
+        if self.means.broken(site):
+            return Reading.broken(column, site)
+        return Reading(column, site, *self.means.mean(site, question))
+
+    @property
+    def _summed(self) -> bool:
+        return (self.pieces or ("sum" if self.convention == "headcount" else "each")) == "sum"
+
+    def _masks(self, sighting: Sighting) -> FeatureMasks:
+        """Which tokens and words have which feature; the same for every layer of a stack."""
+        batch, made = self._last
+        if batch is not sighting.batch:
+            made = {}
+            self._last = (sighting.batch, made)
+        stack, words = sighting.site.stack, sighting.keys.words
+        if stack not in made:
+            assert words is not None
+            units = units_of(words, sighting.batch.index)
+            chosen = chosen_texts(units, words.there.device, self.seed)
+            made[stack] = feature_masks(
+                sighting.keys, self.features, code=self.convention == "code", summed=self._summed,
+                chosen=chosen,
+            )  # fmt: skip
+        return made[stack]
+
+    def _compared(self, received: Tensor, masks: FeatureMasks, origin: str) -> Compared:
+        """What each feature gets; in the paper's way beside random places."""
+        levels = [(masks.tokens, received)]
+        if masks.words is not None:
+            levels.insert(0, (masks.words, received @ masks.pieces.transpose(1, 2)))
+        value = torch.cat([level.largest(weights) for level, weights in levels], dim=-1)
+        asked = masks.asked if origin == FROM_ALL else masks.asked_from_first
+        if self.convention != "paper":  # compared elsewhere, or not at all
+            return Compared(value, asked, torch.zeros_like(value), torch.zeros_like(asked))
+        baseline = torch.cat([level.drawn(weights) for level, weights in levels], dim=-1)
+        known = torch.cat([level.known for level, _ in levels], dim=1)
+        return Compared(value, asked, baseline, known)
+
+
+def _received(sighting: Sighting) -> dict[str, Tensor]:
+    """Attention that each key gets, ``[batch, head, key]``: the mean of all rows, and of [CLS]."""
+    assert sighting.maps is not None
+    rows = sighting.queries.real
+    kept = sighting.maps.masked_fill(~rows[:, None, :, None], 0)
+    mean = kept.sum(2) / rows.sum(-1).clamp_min(1)[:, None, None]
+    if sighting.site.stack != "enc":
+        return {FROM_ALL: mean}
+    first = rows.int().argmax(-1)
+    return {FROM_ALL: mean, FROM_FIRST: sighting.maps[torch.arange(len(first)), :, first]}
+
+
+def _column(name: str) -> Column:
+    article = "an" if name[0] in "aeiou" else "a"
+    said = "the first token ([CLS])" if name == "first" else f"{article} {name}"
+    return Column(
+        f"to_{name}",
+        title=f"To {name}",
+        meaning=f"Mean attention that {said} gets, the largest where there are several.",
+        paper="Kovaleva et al. 2019, section 4.3",
+        range=(0, 1),
+        group="What it looks at",
+    )

@@ -1,0 +1,385 @@
+"""Attention between subjects and verbs, and between nouns and pronouns, in both directions.
+
+Kovaleva et al., EMNLP 2019, section 4.3 (token to token). Their notebook takes subjects whose head
+is a verb, and pairs the sorted positions of subjects and verbs; noun and pronoun are in the text
+only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from headcount.errors import UsageError
+from headcount.models.site import Site
+from headcount.records.columns import Column
+from headcount.survey.tallies.choices import units_of
+from headcount.survey.tallies.pairs import (
+    PairedMeans,
+    PairQuestions,
+    Pairs,
+    chosen_texts,
+    pair_questions,
+)
+from headcount.survey.tally import CONVENTIONS, NOUN, PRONOUN, VERB, Reading, closed_up
+from headcount.text.sentence import Argument, Predicate, Sentence, Span
+from headcount.text.words import Words, word_maps
+from headcount.wiring.sighting import Needs, Sighting
+
+# --- The shared body of tallies that score links between words ----------------------------------
+
+#: All sources with all targets; only those that belong together; or in order, as far as both go.
+Pairing = Literal["all", "linked", "zip"]
+
+_CROSS = "queries and keys are different texts"
+
+
+class Ends(NamedTuple):
+    """The words that a link runs from and to, and which of them belong together."""
+
+    sources: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+    linked: tuple[tuple[int, int], ...] = ()
+
+
+class _Asked(NamedTuple):
+    pairs: PairQuestions
+    chosen: Tensor
+    #: The words to make maps of, or None for maps between tokens.
+    words: Words | None
+
+
+@dataclass
+class LinkTally(ABC):
+    """The mean over texts of the largest attention along a link, beside the same pairs moved.
+
+    - `headcount`: between words (columns added up, rows averaged), all pairs.
+    - `paper`: between pieces, all pairs.
+    - `code`: between pieces, sources and targets paired in order and cut to the shorter list.
+    """
+
+    convention: str = "headcount"
+    #: Which pairs count; by convention where None.
+    pairing: Pairing | None = None
+    seed: int = 0
+    means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
+
+    needs = Needs(maps=True)
+    #: The name of the finer table.
+    detail: ClassVar[str]
+    none: ClassVar[str]
+    #: Which pairs count, unless asked or by the authors' notebook.
+    usual: ClassVar[Pairing] = "all"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that mean nothing."""
+        if self.convention not in CONVENTIONS:
+            raise UsageError(
+                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
+            )
+        if self.pairing not in (None, "all", "linked", "zip"):
+            raise UsageError(f"pairing is '{self.pairing}'; choose all, linked or zip.")
+        self._silent: dict[Site, str] = {}
+        self._last: tuple[object, dict[tuple[str, bool], _Asked]] = (None, {})
+
+    @property
+    @abstractmethod
+    def links(self) -> tuple[str, ...]:
+        """The names of the links."""
+
+    @abstractmethod
+    def ends(self, sentence: Sentence) -> Sequence[Ends]:
+        """The ends of each link in a sentence, in the order of `links`; empty where it has none."""
+
+    @abstractmethod
+    def column(self, link: str) -> Column:
+        """The column of a link."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One column a link."""
+        return tuple(self.column(link) for link in self.links)
+
+    def update(self, sighting: Sighting) -> None:
+        """Add each text's figures; silent where the words are not known."""
+        words = sighting.queries.words
+        if words is None or sighting.maps is None or sighting.site.stack == "cross":
+            self._silent[sighting.site] = _CROSS if sighting.site.stack == "cross" else self.none
+            return
+        asked = self._asked(sighting, words)
+        maps = sighting.maps
+        if asked.words is not None:
+            maps = word_maps(maps, asked.words, asked.words)
+        found = asked.pairs.compared(maps)
+        self.means.add(sighting.site, self.links, found, asked.chosen)
+
+    def merge(self, other: Self) -> None:
+        """Add the other's sums."""
+        self.means.merge(other.means)
+        self._silent = other._silent | self._silent
+
+    def compute(self) -> list[Reading]:
+        """The mean over texts, a reading for each link."""
+        told = [self._read(site, link) for site in self.means for link in self.links]
+        return told + [
+            Reading.missing(self.column(link).name, site, why)
+            for site, why in self._silent.items()
+            if site not in set(self.means)
+            for link in self.links
+        ]
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """A row for each head, link and split; `outlier` marks heads above the 99th percentile."""
+        if not any(self.means.questions(site) for site in self.means):
+            return {}
+        frame = self.means.frame("link")
+        bar = frame.groupby(["link", "split"])["value"].transform(lambda v: np.percentile(v, 99))
+        return {self.detail: frame.assign(outlier=frame["value"] > bar)}
+
+    def _read(self, site: Site, link: str) -> Reading:
+        column = self.column(link).name
+        if link not in self.means.questions(site):
+            return Reading.missing(column, site, self.none)
+        if self.means.broken(site):
+            return Reading.broken(column, site)
+        return Reading(column, site, *self.means.mean(site, link))
+
+    @property
+    def _pairing(self) -> Pairing:
+        return self.pairing or ("zip" if self.convention == "code" else self.usual)
+
+    def _asked(self, sighting: Sighting, words: Words) -> _Asked:
+        """The pairs of a batch, made for the first site of a stack and kept for the others."""
+        batch, made = self._last
+        if batch is not sighting.batch:
+            made = {}
+            self._last = (sighting.batch, made)
+        key = (sighting.site.stack, sighting.site.causal)
+        if key not in made:
+            made[key] = self._ask(words, sighting.batch.index, causal=key[1])
+        return made[key]
+
+    def _ask(self, words: Words, index: Sequence[int], *, causal: bool) -> _Asked:
+        device = words.there.device
+        level = closed_up(words) if self.convention == "headcount" else None
+        places = _word_places(words) if level is not None else _piece_places(words)
+        asked = [
+            [_kept(self._pairs(ends, at), causal) for ends in self._ends(sentence)]
+            for sentence, at in zip(words.sentences, places, strict=True)
+        ]
+        bounds = [_bounds(at) for at in places]
+        chosen = chosen_texts(units_of(words, index), device, self.seed)
+        return _Asked(pair_questions(asked, bounds, device), chosen, level)
+
+    def _ends(self, sentence: Sentence | None) -> Sequence[Ends]:
+        return [Ends() for _ in self.links] if sentence is None else self.ends(sentence)
+
+    def _pairs(self, ends: Ends, at: dict[int, list[int]]) -> Pairs:
+        """The pairs of places of one link; words that are not there have none."""
+        if self._pairing == "linked":
+            linked = [product(at.get(one, ()), at.get(other, ())) for one, other in ends.linked]
+            return [*dict.fromkeys(pair for pairs in linked for pair in pairs)]
+        sources, targets = (
+            sorted({place for word in words for place in at.get(word, ())})
+            for words in (ends.sources, ends.targets)
+        )
+        if self._pairing == "zip":
+            return [*zip(sources, targets, strict=False)]
+        return [*product(sources, targets)]
+
+
+def _kept(pairs: Pairs, causal: bool) -> Pairs:
+    """Pairs of two places, the second of them in sight where attention looks back only."""
+    return [(a, b) for a, b in pairs if a != b and (b < a or not causal)]
+
+
+def _word_places(words: Words) -> list[dict[int, list[int]]]:
+    """Where each word went when the words closed up."""
+    return [
+        {int(word): [place] for place, word in enumerate(np.flatnonzero(there))}
+        for there in words.there.cpu().numpy()
+    ]
+
+
+def _piece_places(words: Words) -> list[dict[int, list[int]]]:
+    """The tokens of each word."""
+    return [
+        {int(word): np.flatnonzero(pieces[word]).tolist() for word in np.flatnonzero(pieces.any(1))}
+        for pieces in words.pieces.cpu().numpy()
+    ]
+
+
+def _bounds(at: dict[int, list[int]]) -> tuple[int, int]:
+    """The first and the last place of a text."""
+    places = [place for each in at.values() for place in each]
+    return min(places, default=0), max(places, default=-1)
+
+
+# --- Attention between subjects and verbs -------------------------------------------------------
+
+LINKS = ("subject->verb", "verb->subject", "noun->pronoun", "pronoun->noun")
+
+_SUBJECTS = ("nsubj", "nsubjpass")
+
+
+@dataclass
+class Links(LinkTally):
+    """The largest attention along each link of a sentence, averaged over sentences that have it."""
+
+    detail = "links"
+    none = "no sentence has both ends of such a link"
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The four links."""
+        return LINKS
+
+    def ends(self, sentence: Sentence) -> Sequence[Ends]:
+        """Subjects with their verbs, nouns with pronouns, and the other way round."""
+        pairs = _subjects(sentence)
+        nouns, pronouns = NOUN.places(sentence), PRONOUN.places(sentence)
+        subjects = Ends(tuple(s for s, _ in pairs), tuple(v for _, v in pairs), tuple(pairs))
+        every = tuple((noun, pronoun) for noun in nouns for pronoun in pronouns)
+        named = Ends(tuple(nouns), tuple(pronouns), every)
+        return [subjects, _turned(subjects), named, _turned(named)]
+
+    def column(self, link: str) -> Column:
+        """How a link's column reads."""
+        source, _, target = link.partition("->")
+        return Column(
+            f"{source}_to_{target}",
+            title=f"{source.capitalize()} to {target}",
+            meaning=f"Largest attention from a {source} to a {target} of its sentence, on average.",
+            paper="Kovaleva et al. 2019, section 4.3",
+            range=(0, 1),
+            group="What it looks at",
+        )
+
+
+def _turned(ends: Ends) -> Ends:
+    return Ends(ends.targets, ends.sources, tuple((b, a) for a, b in ends.linked))
+
+
+def _subjects(sentence: Sentence) -> list[tuple[int, int]]:
+    """Subjects with the verbs they hang from."""
+    words = sentence.words or ()
+    return [
+        (place, word.head - 1)
+        for place, word in enumerate(words)
+        if (word.deprel or "").partition(":")[0] in _SUBJECTS
+        and word.head is not None
+        and 0 < word.head <= len(words)
+        and VERB.has(words[word.head - 1])
+    ]
+
+
+# --- Which heads link a predicate and its arguments across a distance ---------------------------
+
+ARGUMENT_LINKS = ("argument->predicate", "predicate->argument")
+
+CORE = frozenset(f"ARG{number}" for number in range(6))
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Which sentences and arguments are asked about.
+
+    A FrameNet example marks one target and a few elements, PropBank every predicate and all its
+    arguments: there almost no sentence has its every argument far away, so by default each core
+    argument is judged for itself (`every=False`) and any number of predicates will do.
+    """
+
+    #: The most words of a sentence, and of an argument.
+    words: int | None = 12
+    argument_words: int | None = 3
+    #: An argument this near, in words, is left out: a head that looks around would find it.
+    near: int = 2
+    core: frozenset[str] = CORE
+    #: Whether one argument that fails leaves its predicate out.
+    every: bool = False
+    #: Whether a sentence must have exactly one predicate.
+    one_predicate: bool = False
+
+    def links(self, sentence: Sentence) -> list[tuple[int, Span]]:
+        """Predicates with the spans of their arguments, of those that pass."""
+        count = len(sentence.words or ())
+        if self.words is not None and count > self.words:
+            return []
+        if self.one_predicate and len(sentence.predicates) != 1:
+            return []
+        return [
+            (predicate.word, argument.span)
+            for predicate in sentence.predicates
+            if 0 <= predicate.word < count
+            for argument in self._passing(predicate, count)
+        ]
+
+    def _passing(self, predicate: Predicate, count: int) -> list[Argument]:
+        right = [each for each in predicate.arguments if self._passes(predicate, each, count)]
+        if self.every and len(right) < len(predicate.arguments):
+            return []
+        return [argument for argument in right if argument.label in self.core]
+
+    def _passes(self, predicate: Predicate, argument: Argument, count: int) -> bool:
+        first, last = argument.span
+        if not 0 <= first <= last < count:
+            return False
+        short = self.argument_words is None or last - first < self.argument_words
+        core = self.every or argument.label in self.core
+        return core and short and _distance(predicate.word, argument.span) > self.near
+
+
+@dataclass
+class Arguments(LinkTally):
+    """The largest attention between predicates and their arguments, averaged over sentences.
+
+    Pairs of the same link count (`pairing="linked"`), under `code` those of the sorted positions.
+    """
+
+    frames: Frames = field(default_factory=Frames)
+
+    detail = "arguments"
+    usual = "linked"
+    none = "no sentence has a predicate with an argument that is asked about"
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Both directions."""
+        return ARGUMENT_LINKS
+
+    def ends(self, sentence: Sentence) -> Sequence[Ends]:
+        """The words of arguments and their predicates."""
+        linked = tuple(
+            (place, predicate)
+            for predicate, span in self.frames.links(sentence)
+            for place in range(span.first, span.last + 1)
+        )
+        sources = tuple(dict.fromkeys(argument for argument, _ in linked))
+        targets = tuple(dict.fromkeys(predicate for _, predicate in linked))
+        turned = tuple((predicate, argument) for argument, predicate in linked)
+        return [Ends(sources, targets, linked), Ends(targets, sources, turned)]
+
+    def column(self, link: str) -> Column:
+        """How a link's column reads."""
+        source, _, target = link.partition("->")
+        return Column(
+            f"{source}_to_{target}",
+            title=f"{source.capitalize()} to {target}",
+            meaning=f"Largest attention from a distant {source} to its {target}, on average.",
+            paper="Kovaleva et al. 2019, section 4.1",
+            range=(0, 1),
+            direction="higher",
+            group="What it tracks",
+        )
+
+
+def _distance(word: int, span: Span) -> int:
+    """How many words lie between, counted as steps; 0 inside the span."""
+    return max(span.first - word, word - span.last, 0)

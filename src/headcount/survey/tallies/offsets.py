@@ -1,0 +1,311 @@
+"""Where a head points, relative to where it stands: the histogram of argmax offsets.
+
+Voita et al., ACL 2019, section 5.1: a head is positional if its largest weight sits at one
+offset for at least 90% of tokens. There is no author code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from headcount import stats
+from headcount.models.site import Site
+from headcount.records.columns import Column
+from headcount.survey.tally import RatioSums, Reading, SumsTally, over_rows
+from headcount.wiring.sighting import Needs, Sighting
+
+# --- Histograms of offsets ----------------------------------------------------------------------
+
+#: Offsets this far away and further share one bin at each end; such a bin is no offset.
+REACH = 512
+
+
+def histogram(keys: Tensor, rows: Tensor) -> Tensor:
+    """Counts of key - query, `[batch, head, offset]`, as far as this batch reaches."""
+    batch, heads, queries = keys.shape
+    reach = min(REACH, queries - 1)
+    offsets = keys - torch.arange(queries, device=keys.device)
+    bins = offsets.clamp(-reach, reach) + reach
+    counts = torch.zeros(batch, heads, 2 * reach + 1, dtype=torch.float64, device=keys.device)
+    return counts.scatter_add_(2, bins, rows[:, None, :].expand_as(bins).double())
+
+
+def within_reach(counts: Tensor) -> Tensor:
+    """Counts by offset, without those beyond the histogram."""
+    more = max(0, counts.shape[-1] // 2 - REACH)
+    return counts[..., more : counts.shape[-1] - more]
+
+
+def widened(counts: Tensor) -> Tensor:
+    """A batch's histogram in the middle of one from -REACH to +REACH."""
+    more = REACH - counts.shape[-1] // 2
+    return torch.nn.functional.pad(counts, (more, more))
+
+
+def most_frequent(counts: np.ndarray) -> int:
+    """The fullest bin of one offset; among equals the nearest, then the left one.
+
+    >>> counts = np.zeros(2 * REACH + 1)
+    >>> counts[[0, REACH - 1]] = 9, 1  # mostly far to the left, at many offsets
+    >>> most_frequent(counts) - REACH
+    -1
+    """
+    inner = counts[1:-1]
+    full = np.flatnonzero(inner == inner.max()) + 1
+    return int(min(full, key=lambda place: (abs(place - REACH), place)))
+
+
+def possible(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
+    """Tokens of each sentence that have a key at each offset, `[batch, offset]`.
+
+    Offsets run from -(T-1) to T-1, T being the width of the batch. The first token has none to
+    its left, the last none to its right, and nothing lies to the right in a causal stack.
+    """
+    return _cut(sighting, pairs_at(rows.double(), keys.double())).round()
+
+
+def uniform(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
+    """How many tokens a pick among all visible keys would put at each offset, `[batch, offset]`."""
+    seen = keys.cumsum(-1) if sighting.site.causal else keys.sum(-1, keepdim=True)
+    seen = torch.minimum(seen.expand_as(rows), sighting.visible)
+    weights = torch.where(rows & (seen > 0), 1.0 / seen.clamp_min(1), 0.0)
+    return _cut(sighting, pairs_at(weights.double(), keys.double()))
+
+
+def pairs_at(rows: Tensor, keys: Tensor) -> Tensor:
+    """Sum over places i of rows[i] * keys[i + offset], for every offset, by Fourier transform.
+
+    >>> ones = torch.ones(1, 3, dtype=torch.float64)
+    >>> pairs_at(ones, ones).round().tolist()
+    [[1.0, 2.0, 3.0, 2.0, 1.0]]
+    """
+    width = rows.shape[-1]
+    turned = torch.fft.rfft(keys, 2 * width) * torch.fft.rfft(rows, 2 * width).conj()
+    around = torch.fft.irfft(turned, 2 * width)
+    return torch.cat([around[..., width + 1 :], around[..., :width]], dim=-1)
+
+
+def _cut(sighting: Sighting, counts: Tensor) -> Tensor:
+    """Nothing to the right in a causal stack; no traces of rounding."""
+    if sighting.site.causal:
+        counts[..., counts.shape[-1] // 2 + 1 :] = 0
+    return counts.clamp_min(0)
+
+
+# --- Where a head points, relative to where it stands -------------------------------------------
+
+BEST_OFFSET = Column(
+    "best_offset",
+    meaning="The offset at which the head's largest weight sits most often.",
+    paper="Voita et al. 2019, section 5.1",
+    unit="tokens",
+    more="further right",
+    group="Where it points",
+    format="+.0f",
+    diverging=True,
+)
+BEST_OFFSET_SHARE = Column(
+    "best_offset_share",
+    meaning="Share of tokens whose largest weight sits there; 0.9 makes a head positional.",
+    paper="Voita et al. 2019, section 5.1",
+    range=(0, 1),
+    more="more positional",
+    group="Where it points",
+)
+
+_LEFT_OUT = frozenset({"separator"})
+
+
+@dataclass
+class Offsets(SumsTally):
+    """How often the largest weight sits at each offset, over all tokens but separators."""
+
+    columns = (BEST_OFFSET, BEST_OFFSET_SHARE)
+    needs = Needs(tops=frozenset({_LEFT_OUT}))
+
+    def update(self, sighting: Sighting) -> None:
+        """Count the offsets of one batch, sentence by sentence."""
+        if sighting.site.stack == "cross":
+            self.sums.add(sighting.site, {"tokens": torch.zeros(())})
+            return
+        rows = sighting.queries.real & ~sighting.queries.separator
+        weights, keys = sighting.tops[_LEFT_OUT]
+        counts = histogram(keys, rows)
+        tokens = rows.sum(-1).double()
+        answering = sighting.keys.real & ~sighting.keys.separator
+        inside = within_reach(possible(sighting, rows, answering))
+        blind = within_reach(uniform(sighting, rows, answering))
+        self.sums.add(
+            sighting.site,
+            {
+                "counts": widened(counts.sum(0)),
+                "squares": widened(counts.square().sum(0)),
+                "products": widened((counts * tokens[:, None, None]).sum(0)),
+                "tokens": tokens.sum(),
+                "tokens_squared": tokens.square().sum(),
+                "sentences": (tokens > 0).sum(),
+                "weights": over_rows(weights, rows).sum(0),
+                "possible": widened(inside.sum(0)),
+                "possible_squared": widened(inside.square().sum(0)),
+                "possible_products": widened((counts * inside[:, None]).sum(0)),
+                "uniform": widened(blind.sum(0)),
+            },
+        )
+
+    def compute(self) -> list[Reading]:
+        """The most frequent offset and its share, at each site."""
+        return [reading for site in self.sums for reading in self._read(site)]
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """The whole histogram as `offsets`, and all that is known of the best one as `positions`.
+
+        `positions` has two rows a head: one with the tokens at the edges, which have no token at
+        that offset, in the denominator ("keep", as the paper), and one without them ("drop").
+        """
+        sites = [site for site in self.sums if self._known(site)]
+        if not sites:
+            return {}
+        return {
+            "offsets": pd.concat([self._histogram(site) for site in sites], ignore_index=True),
+            "positions": pd.concat(
+                [self._positions(site, edges) for site in sites for edges in ("keep", "drop")],
+                ignore_index=True,
+            ),
+        }
+
+    def _known(self, site: Site) -> bool:
+        return float(self.sums.of(site, "tokens")) > 0
+
+    def _read(self, site: Site) -> list[Reading]:
+        if not self._known(site):
+            why = (
+                "queries and keys are different texts"
+                if site.stack == "cross"
+                else "no token is left once separators are dropped"
+            )
+            return [Reading.missing(column.name, site, why) for column in self.columns]
+        if bool(self.sums.of(site, "weights").isnan().any()):
+            # The largest of weights that are no numbers sits nowhere.
+            return [Reading.broken(column.name, site) for column in self.columns]
+        best = self._best(site)
+        share = stats.ratio_interval(*self._share(site, best, "keep"), bounds=(0, 1))
+        unknown = np.full(site.heads, np.nan)
+        return [
+            Reading(BEST_OFFSET.name, site, (best - REACH).astype(float), unknown, unknown.copy()),
+            Reading(BEST_OFFSET_SHARE.name, site, *share),
+        ]
+
+    def _best(self, site: Site) -> np.ndarray:
+        """The place of each head's most frequent offset in the histogram."""
+        return np.array([most_frequent(row) for row in self.sums.of(site, "counts").numpy()])
+
+    def _share(self, site: Site, best: np.ndarray, edges: str) -> RatioSums:
+        """The sums of a ratio: tokens that point there among all, or among those that could."""
+        heads = np.arange(site.heads)
+
+        def at_best(name: str) -> np.ndarray:
+            return self.sums.of(site, name).numpy()[heads, best]
+
+        hits = at_best("counts"), at_best("squares")
+        if edges == "keep":
+            names = ("tokens", "tokens_squared", "sentences")
+            n, nn, sentences = (np.full(site.heads, float(self.sums.of(site, x))) for x in names)
+            return RatioSums(hits[0], n, hits[1], at_best("products"), nn, sentences)
+        n, nn = (self.sums.of(site, x).numpy()[best] for x in ("possible", "possible_squared"))
+        sentences = np.full(site.heads, float(self.sums.of(site, "sentences")))
+        return RatioSums(hits[0], n, hits[1], at_best("possible_products"), nn, sentences)
+
+    def _positions(self, site: Site, edges: str) -> pd.DataFrame:
+        best = self._best(site)
+        sums = self._share(site, best, edges)
+        chance = self.sums.of(site, "uniform").numpy()[best] / np.maximum(sums.n, 1)
+        share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
+        return pd.DataFrame(
+            {
+                "stack": site.stack,
+                "layer": site.layer,
+                "head": site.indices,
+                "offset": best - REACH,
+                "edges": edges,
+                "n": sums.n.astype(int),
+                "share": share,
+                "low": low,
+                "high": high,
+                "chance": chance,
+                "p": stats.ratio_test(*sums, null=chance),
+            }
+        )
+
+    def _histogram(self, site: Site) -> pd.DataFrame:
+        return _frame(site, self.sums.of(site, "counts"))
+
+
+def _frame(site: Site, counts: Tensor) -> pd.DataFrame:
+    heads, places = counts.nonzero(as_tuple=True)
+    return pd.DataFrame(
+        {
+            "stack": site.stack,
+            "layer": site.layer,
+            "head": np.array(site.indices)[heads.numpy()],
+            "offset": places.numpy() - REACH,
+            "tokens": counts[heads, places].numpy().astype(int),
+        }
+    )
+
+
+# --- The whole distribution of a head's mass by offset ------------------------------------------
+
+
+@dataclass
+class OffsetMass(SumsTally):
+    """Mean mass at every offset, over all real tokens; a detail table, not a column."""
+
+    needs = Needs(maps=True)
+    columns: tuple[Column, ...] = ()
+
+    def update(self, sighting: Sighting) -> None:
+        """Add the diagonals of one batch."""
+        if sighting.site.stack == "cross":
+            return
+        assert sighting.maps is not None
+        rows = sighting.queries.real
+        maps = (sighting.maps * rows[:, None, :, None]).sum(0).double()
+        queries, keys = maps.shape[-2:]
+        offsets = (
+            torch.arange(keys, device=maps.device)
+            - torch.arange(queries, device=maps.device)[:, None]
+        )
+        bins = (offsets.clamp(-REACH, REACH) + REACH).flatten().expand(sighting.site.heads, -1)
+        mass = torch.zeros(
+            sighting.site.heads, 2 * REACH + 1, dtype=torch.float64, device=maps.device
+        )
+        mass.scatter_add_(1, bins, maps.flatten(1))
+        self.sums.add(sighting.site, {"mass": mass, "tokens": rows.sum()})
+
+    def compute(self) -> list[Reading]:
+        """No column: see `details`."""
+        return []
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """`offset_mass`: one row a head and offset, with the mean mass there."""
+        frames = []
+        for site in self.sums:
+            mass = self.sums.of(site, "mass") / self.sums.of(site, "tokens")
+            heads, places = mass.nonzero(as_tuple=True)
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "stack": site.stack,
+                        "layer": site.layer,
+                        "head": np.array(site.indices)[heads.numpy()],
+                        "offset": places.numpy() - REACH,
+                        "mass": mass[heads, places].numpy(),
+                    }
+                )
+            )
+        return {"offset_mass": pd.concat(frames, ignore_index=True)} if frames else {}

@@ -1,0 +1,254 @@
+"""Pairs of places as one question: the largest weight among them, and among the same pairs moved.
+
+Kovaleva et al., EMNLP 2019, sections 4.1 and 4.3, score a link between words by the largest
+attention over its pairs of tokens. Pairs that lie close, or are many, score high by that alone; so
+the same pairs are also moved along the text, to every other place where they fit, and averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from headcount import stats
+from headcount.models.site import Site
+from headcount.records.heads import STACKS
+from headcount.stats.sample import Floats
+from headcount.survey.tallies.counts import SPLITS, Unit, in_selection
+
+# --- Means over texts of a figure and of its baseline, paired, on two splits --------------------
+
+Side = Literal["greater", "less"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One batch's values ``[batch, head, question]``, and which of them count.
+
+    `there` says which texts ask a question ``[batch, question]``; `known` where there is a baseline
+    to compare with.
+    """
+
+    value: Tensor
+    there: Tensor
+    baseline: Tensor
+    known: Tensor
+
+
+class PairedMeans:
+    """Sums by site and question; they merge by addition."""
+
+    def __init__(self) -> None:
+        self._sums: dict[Site, dict[str, Tensor]] = {}
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._sums)
+
+    def add(self, site: Site, questions: Sequence[str], found: Compared, chosen: Tensor) -> None:
+        """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``."""
+        # Texts, values, squares; of texts with a baseline: number, values and their squares,
+        # baselines, differences and their squares.
+        there, known = found.there[:, None], (found.known & found.there)[:, None]
+        value = torch.where(there, found.value, 0.0).double()
+        ours = torch.where(known, found.value, 0.0).double()
+        theirs = torch.where(known, found.baseline, 0.0).double()
+        away = ours - theirs
+        ones, compared = (part.double().expand_as(value) for part in (there, known))
+        parts = (ones, value, value**2, compared, ours, ours**2, theirs, away, away**2)
+        split = torch.stack([chosen, ~chosen], dim=1).double()
+        sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split).cpu()
+        own = self._sums.setdefault(site, {})
+        for question, more in zip(questions, sums, strict=True):
+            own[question] = own[question] + more if question in own else more
+
+    def merge(self, other: PairedMeans) -> None:
+        """Add the sums of another part of the corpus."""
+        for site, sums in other._sums.items():
+            own = self._sums.setdefault(site, {})
+            for question, more in sums.items():
+                own[question] = own[question] + more if question in own else more.clone()
+
+    def beside(self, compared: Mapping[Site, Mapping[str, Tensor]]) -> PairedMeans:
+        """The same values with other comparisons, ``[split, sum, head]``, where there are any."""
+        found = PairedMeans()
+        found.merge(self)
+        for site, questions in compared.items():
+            own = found._sums[site]
+            for question, sums in questions.items():
+                own[question] = torch.cat([own[question][:, :3], sums], dim=1)
+        return found
+
+    def questions(self, site: Site) -> list[str]:
+        """The questions that some text of a site asked, by name."""
+        return sorted(name for name, sums in self._sums.get(site, {}).items() if sums[:, 0].any())
+
+    def broken(self, site: Site) -> bool:
+        """Whether a site's attention was not a number somewhere."""
+        return any(bool(sums.isnan().any()) for sums in self._sums[site].values())
+
+    def mean(self, site: Site, question: str) -> stats.Interval:
+        """The mean over all texts with its 95% interval, a value a head."""
+        n, v, vv = self._sums[site][question].numpy().sum(axis=0)[:3]
+        return stats.mean_interval(v, vv, n)
+
+    def frame(self, label: str, side: Side = "greater", support: int = 2) -> pd.DataFrame:
+        """A row for each head, question and split; p of "not greater (less) than the baseline".
+
+        Student's t over texts, on `report` alone, Holm over all heads and questions together;
+        questions with fewer texts than `support` are shown and not tested.
+        """
+        sites = sorted(self._sums, key=lambda site: (STACKS.index(site.stack), site.layer))
+        asked = [site for site in sites if self.questions(site)]
+        parts = [self._site_frame(site, label, side, support) for site in asked]
+        frame = pd.concat(parts, ignore_index=True)
+        p = frame["p"].to_numpy(dtype=float)
+        return frame.assign(p_adjusted=stats.holm(p), p_bh=stats.benjamini_hochberg(p))
+
+    def _site_frame(self, site: Site, label: str, side: Side, support: int) -> pd.DataFrame:
+        """All rows of a site at once: ``[question, split, head]`` one after another."""
+        questions = self.questions(site)
+        halves = np.stack([self._sums[site][question].numpy() for question in questions])
+        sums = np.concatenate([halves, halves.sum(axis=1, keepdims=True)], axis=1)
+        figures = _figures(np.moveaxis(sums, 2, 0), side, support)
+        shape = (len(questions), len(SPLITS), site.heads)
+        key = {
+            "stack": np.full(shape, site.stack),
+            "layer": np.full(shape, site.layer),
+            "head": np.broadcast_to(site.indices, shape),
+            label: np.broadcast_to(np.array(questions, dtype=object)[:, None, None], shape),
+            "split": np.broadcast_to(np.array(SPLITS, dtype=object)[:, None], shape),
+        }
+        frame = pd.DataFrame({name: part.ravel() for name, part in (key | figures).items()})
+        return frame[frame["n"] > 0].astype({"n": "int64", "compared_n": "int64"})
+
+
+def _figures(sums: Floats, side: Side, support: int) -> dict[str, Floats]:
+    """The figures of sums ``[sum, question, split, head]``."""
+    n, v, vv, m, ours, squares, theirs, d, dd = sums
+    value, low, high = stats.mean_interval(v, vv, n)
+    compared, compared_low, compared_high = stats.mean_interval(ours, squares, m)
+    away, away_low, away_high = stats.mean_interval(d, dd, m)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        baseline = np.where(m > 0, theirs / m, np.nan)
+    sign = 1 if side == "greater" else -1
+    tested = m >= max(support, 2)
+    tested[:, [SPLITS.index("select"), SPLITS.index("all")]] = False
+    p = np.where(tested, stats.ratio_test(sign * d, m, dd, sign * d, m, m), np.nan)
+    return {
+        "n": n, "value": value, "low": low, "high": high, "compared_n": m, "compared": compared,
+        "compared_low": compared_low, "compared_high": compared_high, "baseline": baseline,
+        "difference": away, "difference_low": away_low, "difference_high": away_high, "p": p,
+    }  # fmt: skip
+
+
+def chosen_texts(units: Sequence[Unit], device: torch.device, seed: int = 0) -> Tensor:
+    """Which rows of a batch belong to `select`, bool ``[batch]``."""
+    return torch.from_numpy(in_selection(units, seed)).to(device)
+
+
+# --- Pairs of places as one question ------------------------------------------------------------
+
+Pairs = Sequence[tuple[int, int]]
+
+
+class _Laid(NamedTuple):
+    """Pairs one after another, and the group whose largest each of them may be."""
+
+    row: Tensor
+    source: Tensor
+    target: Tensor
+    group: Tensor
+    groups: int
+
+
+@dataclass(frozen=True)
+class PairQuestions:
+    """The pairs of a batch: `own` of each row and question, `moved` once for every move."""
+
+    own: _Laid
+    moved: _Laid
+    #: The cell (row and question, counted through) of each group.
+    own_cell: Tensor
+    moved_cell: Tensor
+    rows: int
+    questions: int
+
+    def compared(self, maps: Tensor) -> Compared:
+        """Each row's figures for each question, from maps ``[batch, head, place, place]``."""
+        value, there = self._mean(_largest(maps, self.own), self.own_cell)
+        baseline, known = self._mean(_largest(maps, self.moved), self.moved_cell)
+        return Compared(value, there, baseline, known)
+
+    def _mean(self, values: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean of each cell's groups, ``[batch, head, question]``, and where there is one."""
+        cells = self.rows * self.questions
+        sums = values.new_zeros(cells, values.shape[1]).index_add_(0, cell, values)
+        count = torch.bincount(cell, minlength=cells)
+        mean = sums / count.clamp_min(1)[:, None]
+        shaped = mean.view(self.rows, self.questions, -1).transpose(1, 2)
+        return shaped, (count > 0).view(self.rows, self.questions)
+
+
+def pair_questions(
+    asked: Sequence[Sequence[Pairs]],
+    bounds: Sequence[tuple[int, int]],
+    device: torch.device | str = "cpu",
+) -> PairQuestions:
+    """Lay out pairs ``[row][question]``; `bounds` are the first and last place of each text.
+
+    >>> found = pair_questions([[[(0, 1)]]], [(0, 2)])
+    >>> maps = torch.tensor([[[[0.0, 0.7, 0.3], [0.5, 0.1, 0.4], [0.2, 0.2, 0.6]]]])
+    >>> found.compared(maps).value.tolist(), found.compared(maps).baseline.tolist()
+    ([[[0.69...]]], [[[0.40...]]])
+    """
+    questions = len(asked[0]) if asked else 0
+    own = [
+        (row, row * questions + number, list(pairs))
+        for row, lists in enumerate(asked)
+        for number, pairs in enumerate(lists)
+        if pairs
+    ]
+    moved = [
+        (row, cell, [(source + step, target + step) for source, target in pairs])
+        for row, cell, pairs in own
+        for step in _steps(pairs, *bounds[row])
+    ]
+    cells = [torch.tensor([cell for _, cell, _ in part], dtype=torch.long) for part in (own, moved)]
+    return PairQuestions(
+        _laid(own, device),
+        _laid(moved, device),
+        cells[0].to(device),
+        cells[1].to(device),
+        len(asked),
+        questions,
+    )
+
+
+def _steps(pairs: Pairs, first: int, last: int) -> list[int]:
+    """How far the pairs can be moved together and stay inside the text."""
+    places = [place for pair in pairs for place in pair]
+    return [step for step in range(first - min(places), last - max(places) + 1) if step]
+
+
+def _laid(groups: Sequence[tuple[int, int, Pairs]], device: torch.device | str) -> _Laid:
+    flat = [
+        (row, source, target, number)
+        for number, (row, _, pairs) in enumerate(groups)
+        for source, target in pairs
+    ]
+    numbers = torch.tensor(flat, dtype=torch.long, device=device).reshape(-1, 4)
+    row, source, target, group = numbers.unbind(1)
+    return _Laid(row, source, target, group, len(groups))
+
+
+def _largest(maps: Tensor, laid: _Laid) -> Tensor:
+    """The largest weight of each group, ``[group, head]``."""
+    weights = maps[laid.row, :, laid.source, laid.target]
+    found = weights.new_full((laid.groups, maps.shape[1]), -torch.inf)
+    return found.scatter_reduce_(0, laid.group[:, None].expand_as(weights), weights, "amax")

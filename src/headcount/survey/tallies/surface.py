@@ -1,0 +1,363 @@
+"""What a separator looks at itself: broadly over its text, or at itself?
+
+Clark et al., BlackBoxNLP 2019, section 3.2, first argument: if [SEP] gathered what its segment
+says, its own row would be broad; it looks at separators instead (`separator_to_separator`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from headcount.models.site import Site
+from headcount.records.columns import Column
+from headcount.survey.tally import (
+    Reading,
+    SumsTally,
+    add_macro,
+    add_micro,
+    over_rows,
+    read_macro,
+    read_micro,
+)
+from headcount.wiring.sighting import Needs, Sighting, of_class, uniform_entropy
+
+# --- How sure a head is: the mean of its largest weight -----------------------------------------
+
+CONFIDENCE = Column(
+    "confidence",
+    meaning="Mean of the largest weight of each query; separators and ends of sentence left out.",
+    paper="Voita et al. 2019, section 4",
+    range=(0, 1),
+    direction="higher",
+    more="surer",
+    group="How focused it is",
+)
+
+
+@dataclass
+class Confidence(SumsTally):
+    """Mean largest weight over tokens.
+
+    `drop` names the classes left out as key and as query; `renormalize` divides each weight
+    by what the row keeps after that.
+    """
+
+    drop: frozenset[str] = frozenset({"separator"})
+    renormalize: bool = False
+    columns = (CONFIDENCE,)
+
+    @property
+    def needs(self) -> Needs:
+        """The largest weight of each row."""
+        masses = self.drop if self.renormalize else frozenset()
+        return Needs(tops=frozenset({self.drop}), masses=masses)
+
+    def update(self, sighting: Sighting) -> None:
+        """Add up the largest weights of the rows that count."""
+        rows = sighting.queries.real
+        for name in self.drop:
+            rows = rows & ~of_class(sighting.queries, name)
+        weight = self._kept(sighting, sighting.tops[self.drop][0])
+        add_micro(self.sums, sighting.site, "confidence", over_rows(weight, rows), rows.sum(-1))
+
+    def compute(self) -> list[Reading]:
+        """One reading a site."""
+        return [
+            read_micro(
+                self.sums, site, "confidence", "no token is left once separators are dropped"
+            )
+            for site in self.sums
+        ]
+
+    def _kept(self, sighting: Sighting, weight: Tensor) -> Tensor:
+        if not self.renormalize:
+            return weight
+        dropped = torch.stack([sighting.masses[name] for name in sorted(self.drop)]).sum(0)
+        return weight / (1 - dropped).clamp_min(1e-9)
+
+
+# --- How broadly a head looks: the entropy of its rows ------------------------------------------
+
+#: Clark's smoothing of a row before its logarithm.
+SMOOTHING = 0.0001
+
+ENTROPY = Column(
+    "entropy",
+    meaning="Mean entropy of a query's attention, averaged over sentences.",
+    paper="Clark et al. 2019, section 3.3",
+    unit="nats",
+    range=(0, None),
+    more="broader",
+    group="How focused it is",
+)
+ENTROPY_FIRST = Column(
+    "entropy_first",
+    title="Entropy of the first row",
+    meaning="Mean entropy of the first token's attention ([CLS] where there is one).",
+    paper="Clark et al. 2019, section 3.3",
+    unit="nats",
+    range=(0, None),
+    more="broader",
+    group="How focused it is",
+)
+ENTROPY_UNIFORM = Column(
+    "entropy_uniform",
+    title="Entropy if uniform",
+    meaning="The entropy that uniform attention over all visible keys would have.",
+    paper="Clark et al. 2019, figure 4",
+    unit="nats",
+    range=(0, None),
+    more="longer inputs",
+    group="How focused it is",
+)
+
+
+@dataclass
+class Entropy(SumsTally):
+    """Entropy of all rows and of the first row, and what uniform attention would give."""
+
+    convention: str = "headcount"
+    columns = (ENTROPY, ENTROPY_FIRST, ENTROPY_UNIFORM)
+
+    @property
+    def needs(self) -> Needs:
+        """Entropies, smoothed where the authors smooth."""
+        own = self.convention == "headcount"
+        return Needs(entropy=own, smoothed=None if own else SMOOTHING)
+
+    def update(self, sighting: Sighting) -> None:
+        """Add each sentence's mean entropies."""
+        rows, site = sighting.queries.real, sighting.site
+        first = of_class(sighting.queries, "first")
+        entropy = self._entropies(sighting)
+        uniform = self._uniform(sighting)[:, None, :].expand(-1, site.heads, -1)
+        for column, values, chosen in (
+            (ENTROPY, entropy, rows),
+            (ENTROPY_FIRST, entropy, first),
+            (ENTROPY_UNIFORM, uniform, rows),
+        ):
+            add_macro(self.sums, site, column.name, over_rows(values, chosen), chosen.sum(-1))
+
+    def compute(self) -> list[Reading]:
+        """Three readings a site."""
+        return [
+            read_macro(self.sums, site, column.name, "there was no sentence")
+            for site in self.sums
+            for column in self.columns
+        ]
+
+    def _entropies(self, sighting: Sighting) -> Tensor:
+        own = self.convention == "headcount"
+        found = sighting.entropy if own else sighting.smoothed_entropy
+        assert found is not None
+        return found
+
+    def _uniform(self, sighting: Sighting) -> Tensor:
+        """ln of the visible keys; the authors' line is ln n for every row."""
+        if self.convention == "headcount":
+            return uniform_entropy(sighting.visible)
+        keys = sighting.keys.real.sum(-1, keepdim=True)
+        return uniform_entropy(keys.expand(-1, sighting.queries.real.shape[1])).to(torch.float64)
+
+
+# --- How much a head looks at the token itself, the one before and the one after ----------------
+
+
+def _column(name: str, title: str, meaning: str) -> Column:
+    return Column(
+        name,
+        title=title,
+        meaning=meaning,
+        paper="Clark et al. 2019, section 3.1",
+        range=(0, 1),
+        group="Where it looks",
+    )
+
+
+SELF = _column("self", "Self", "Mean weight of a token on itself.")
+PREVIOUS = _column("previous", "Previous token", "Mean weight of a token on the one before it.")
+NEXT = _column("next", "Next token", "Mean weight of a token on the one after it.")
+
+OFFSETS = {SELF.name: 0, PREVIOUS.name: -1, NEXT.name: 1}
+
+
+@dataclass
+class Neighbours(SumsTally):
+    """Mean weight at the offsets 0, -1 and +1, averaged over sentences."""
+
+    convention: str = "headcount"
+    columns = (SELF, PREVIOUS, NEXT)
+    needs = Needs(offsets=frozenset(OFFSETS.values()))
+
+    def update(self, sighting: Sighting) -> None:
+        """Add each sentence's mean weight at each offset."""
+        rows = sighting.queries.real
+        tokens = rows.sum(-1)
+        for name, offset in OFFSETS.items():
+            total = over_rows(sighting.offsets[offset], rows)
+            cells = tokens - abs(offset) if self.convention == "headcount" else tokens
+            add_macro(self.sums, sighting.site, name, total, cells)
+
+    def compute(self) -> list[Reading]:
+        """Three readings a site; none where rows and columns are different texts."""
+        return [self._read(site, name) for site in self.sums for name in OFFSETS]
+
+    def _read(self, site: Site, name: str) -> Reading:
+        if site.stack == "cross":
+            return Reading.missing(name, site, "queries and keys are different texts")
+        if site.causal and OFFSETS[name] > 0:
+            return Reading.missing(name, site, "a causal head cannot look ahead")
+        return read_macro(self.sums, site, name, "every sentence was a single token")
+
+
+# --- How much a head looks at the first token, at separators and at punctuation -----------------
+
+
+def _specials_column(name: str, title: str, meaning: str) -> Column:
+    return Column(
+        name,
+        title=title,
+        meaning=meaning,
+        paper="Clark et al. 2019, section 3.2",
+        range=(0, 1),
+        group="Where it looks",
+    )
+
+
+FIRST = _specials_column(
+    "first", "First token", "Mean mass on the first token ([CLS] or BOS where there is one)."
+)
+SEPARATOR = _specials_column(
+    "separator", "Separator", "Mean mass on separators, or on the end of the sentence."
+)
+SEPARATOR_TO_SEPARATOR = _specials_column(
+    "separator_to_separator", "Separator to separator", "Mean mass of a separator on separators."
+)
+REST_TO_SEPARATOR = _specials_column(
+    "rest_to_separator", "Rest to separator", "Mean mass on separators from all other tokens."
+)
+PUNCTUATION = _specials_column("punctuation", "Punctuation", "Mean mass on punctuation tokens.")
+
+_UNKNOWN = "nothing is known of the tokens of ready inputs"
+_WHY = {
+    FIRST.name: "there was no sentence",
+    SEPARATOR.name: "the keys hold no separator or end of sentence",
+    SEPARATOR_TO_SEPARATOR.name: "no separator asks and answers here",
+    REST_TO_SEPARATOR.name: "the keys hold no separator or end of sentence",
+    PUNCTUATION.name: "the keys hold no punctuation",
+}
+
+
+@dataclass
+class Specials(SumsTally):
+    """Mass on special tokens and punctuation, averaged over sentences."""
+
+    convention: str = "headcount"
+    columns = (FIRST, SEPARATOR, SEPARATOR_TO_SEPARATOR, REST_TO_SEPARATOR, PUNCTUATION)
+
+    @property
+    def needs(self) -> Needs:
+        """The masses; the authors' punctuation is "." and "," alone."""
+        return Needs(masses=frozenset({"first", "separator", self._marks}))
+
+    @property
+    def _marks(self) -> str:
+        return "punctuation" if self.convention == "headcount" else "stops"
+
+    def update(self, sighting: Sighting) -> None:
+        """Add each sentence's mean mass on each class."""
+        real, masses = sighting.queries.real, sighting.masses
+        separators = sighting.queries.separator & real
+        rest = real & ~separators
+        answered = (sighting.keys.separator & sighting.keys.real).any(-1)
+        self._add(sighting, FIRST, masses["first"], real, real.sum(-1))
+        self._add(sighting, PUNCTUATION, masses[self._marks], real, real.sum(-1))
+        for column, rows in (
+            (SEPARATOR, real),
+            (SEPARATOR_TO_SEPARATOR, separators),
+            (REST_TO_SEPARATOR, rest),
+        ):
+            cells = self._cells(column, rows, real) * answered
+            self._add(sighting, column, masses["separator"], rows, cells)
+        marks = (of_class(sighting.keys, self._marks) & sighting.keys.real).sum()
+        known = marks.new_tensor(sighting.keys.annotated)
+        self.sums.add(sighting.site, {"marks": marks, "known": known})
+
+    def compute(self) -> list[Reading]:
+        """Five readings a site."""
+        return [self._read(site, column.name) for site in self.sums for column in self.columns]
+
+    def _read(self, site: Site, name: str) -> Reading:
+        why = _WHY[name] if self.sums.of(site, "known").any() else _UNKNOWN
+        if name == PUNCTUATION.name and not self.sums.of(site, "marks").any():
+            return Reading.missing(name, site, why)
+        return read_macro(self.sums, site, name, why)
+
+    def _cells(self, column: Column, rows: Tensor, real: Tensor) -> Tensor:
+        """How many rows the mean is over: those that exist, or what the program assumes."""
+        counted = rows.sum(-1)
+        if self.convention == "headcount" or column is SEPARATOR:
+            return counted
+        if column is SEPARATOR_TO_SEPARATOR:
+            return torch.where(counted > 0, 2, 0)
+        return (real.sum(-1) - 2).clamp_min(0)
+
+    def _add(
+        self, sighting: Sighting, column: Column, mass: Tensor, rows: Tensor, cells: Tensor
+    ) -> None:
+        add_macro(self.sums, sighting.site, column.name, over_rows(mass, rows), cells)
+
+
+# --- What a separator looks at itself: broadly over its text, or at itself? ---------------------
+
+ENTROPY_SEPARATOR = Column(
+    "entropy_separator",
+    title="Entropy of separators",
+    meaning="Mean entropy of the attention of separators.",
+    paper="Clark et al. 2019, section 3.2",
+    unit="nats",
+    range=(0, None),
+    more="broader",
+    group="How broad it is",
+)
+SEPARATOR_BREADTH = Column(
+    "separator_breadth",
+    meaning="Entropy of a separator's attention as a share of what uniform attention would have.",
+    paper="Clark et al. 2019, section 3.2",
+    range=(0, 1),
+    more="broader",
+    group="How broad it is",
+)
+
+_NONE = "no separator asks here"
+
+
+@dataclass
+class SeparatorRow(SumsTally):
+    """Entropy of the rows of separators, averaged over texts."""
+
+    columns = (ENTROPY_SEPARATOR, SEPARATOR_BREADTH)
+    needs = Needs(entropy=True)
+
+    def update(self, sighting: Sighting) -> None:
+        """Add each text's mean entropy, and its share of the largest possible."""
+        assert sighting.entropy is not None
+        rows = sighting.queries.separator & sighting.queries.real
+        most = uniform_entropy(sighting.visible)
+        rows = rows & (most > 0)  # a row that sees one token alone has no breadth
+        breadth = sighting.entropy / most.clamp_min(torch.finfo(torch.float32).tiny)[:, None]
+        for column, values in zip(self.columns, (sighting.entropy, breadth), strict=True):
+            kept = torch.where(rows[:, None], values, 0)
+            total = over_rows(kept, rows)
+            add_macro(self.sums, sighting.site, column.name, total, rows.sum(-1))
+
+    def compute(self) -> list[Reading]:
+        """Two readings a site."""
+        return [
+            read_macro(self.sums, site, column.name, _NONE)
+            for site in self.sums
+            for column in self.columns
+        ]

@@ -1,0 +1,356 @@
+"""A tally: a statistic that streams over batches, merges, and ends as columns of the table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headcount import stats
+from headcount.models.anatomy import Anatomy
+from headcount.models.site import Site
+from headcount.records.columns import Column
+from headcount.records.table import HeadTable
+from headcount.text.sentence import Sentence, Word
+from headcount.text.words import Words
+from headcount.wiring.sighting import Needs, Sighting
+
+# --- Named sums, kept for every site in float64 -------------------------------------------------
+
+
+class Sums:
+    """Sums by site and name; adding is all that happens to them, so they always merge.
+
+    >>> from headcount.models.site import Site
+    >>> site = Site("enc", 0, heads=2, kv_heads=2, head_dim=4, module="a")
+    >>> sums = Sums()
+    >>> sums.add(site, {"hits": torch.tensor([1.0, 2.0])})
+    >>> sums.add(site, {"hits": torch.tensor([3.0, 4.0])})
+    >>> sums.of(site, "hits")
+    tensor([4., 6.], dtype=torch.float64)
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[Site, dict[str, Tensor]] = {}
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._sums)
+
+    def add(self, site: Site, values: Mapping[str, Tensor]) -> None:
+        """Add a tensor to each named sum of a site."""
+        sums = self._sums.setdefault(site, {})
+        for name, value in values.items():
+            value = value.detach().to(torch.float64)
+            sums[name] = sums[name] + value if name in sums else value
+
+    def of(self, site: Site, name: str) -> Tensor:
+        """One sum, on the CPU."""
+        return self._sums[site][name].cpu()
+
+    def has(self, site: Site, name: str) -> bool:
+        """Whether anything was added under a name."""
+        return name in self._sums.get(site, {})
+
+    def merge(self, other: Sums) -> None:
+        """Add all sums of another part of the corpus."""
+        for site in other:
+            device = next((v.device for v in self._sums.get(site, {}).values()), None)
+            moved = {n: v if device is None else v.to(device) for n, v in other._sums[site].items()}
+            self.add(site, moved)
+
+
+# --- A tally ------------------------------------------------------------------------------------
+
+CONVENTIONS = ("headcount", "paper", "code")
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Reading:
+    """What a tally says of one column at one site: a value a head, its interval, or why none."""
+
+    column: str
+    site: Site
+    value: Array
+    low: Array
+    high: Array
+    note: str | None = None
+
+    @classmethod
+    def missing(cls, column: str, site: Site, why: str) -> Reading:
+        """Not measured here, and the reason."""
+        nothing = np.full(site.heads, np.nan)
+        return cls(column, site, nothing, nothing.copy(), nothing.copy(), why)
+
+    @classmethod
+    def broken(cls, column: str, site: Site) -> Reading:
+        """Measured, but not a number: the model's attention is to blame, and no reason excuses."""
+        return replace(cls.missing(column, site, ""), note=None)
+
+
+class Tally(Protocol):
+    """The protocol: say what you need, update with sightings, merge with your kin, compute."""
+
+    @property
+    def needs(self) -> Needs:
+        """What this tally asks of each map."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns it fills, described."""
+
+    def update(self, sighting: Sighting) -> None:
+        """Take in one site's sighting of one batch."""
+
+    def merge(self, other: Self) -> None:
+        """Take in a tally of the same kind from another part of the corpus."""
+
+    def compute(self) -> list[Reading]:
+        """A reading for each column and site."""
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """Tables finer than one row a head, by name; usually none."""
+
+
+@dataclass
+class SumsTally:
+    """The shared body of tallies: sums that merge by addition, and no details."""
+
+    sums: Sums = field(default_factory=Sums, init=False, repr=False, compare=False)
+
+    def merge(self, other: Self) -> None:
+        """Add the other's sums."""
+        self.sums.merge(other.sums)
+
+    def details(self) -> dict[str, pd.DataFrame]:
+        """Nothing finer than the columns."""
+        return {}
+
+
+def add_macro(sums: Sums, site: Site, name: str, total: Tensor, cells: Tensor) -> None:
+    """Add one value a sentence: `total [batch, head]` over `cells [batch]`; none where no cell."""
+    there = cells > 0
+    value = torch.where(there[:, None], total / cells.clamp_min(1)[:, None], 0.0).double()
+    count = there.sum().expand(site.heads)
+    sums.add(
+        site,
+        {name: value.sum(0), f"{name}_squares": value.square().sum(0), f"{name}_count": count},
+    )
+
+
+def read_macro(sums: Sums, site: Site, name: str, why: str) -> Reading:
+    """Mean over sentences with a 95% interval, or a missing reading where there was none."""
+    total, squares, count = (
+        sums.of(site, part).numpy() for part in (name, f"{name}_squares", f"{name}_count")
+    )
+    if not count.any():
+        return Reading.missing(name, site, why)
+    if np.isnan(total).any():
+        return Reading.broken(name, site)
+    return Reading(name, site, *stats.mean_interval(total, squares, count))
+
+
+def add_micro(sums: Sums, site: Site, name: str, hits: Tensor, cells: Tensor) -> None:
+    """Add sums for a ratio over all rows: `hits [batch, head]` among `cells [batch]`."""
+    hits = hits.double()
+    cells = cells.double()[:, None].expand_as(hits)
+    sums.add(
+        site,
+        {
+            f"{name}_x": hits.sum(0),
+            f"{name}_n": cells.sum(0),
+            f"{name}_xx": hits.square().sum(0),
+            f"{name}_xn": (hits * cells).sum(0),
+            f"{name}_nn": cells.square().sum(0),
+            f"{name}_count": (cells > 0).sum(0),
+        },
+    )
+
+
+class RatioSums(NamedTuple):
+    """The sums over sentences that a ratio and its interval are made of, one entry a head."""
+
+    x: Array
+    n: Array
+    xx: Array
+    xn: Array
+    nn: Array
+    sentences: Array
+
+
+def micro_sums(sums: Sums, site: Site, name: str) -> RatioSums:
+    """The sums that `add_micro` kept."""
+    parts = ("x", "n", "xx", "xn", "nn", "count")
+    return RatioSums(*(sums.of(site, f"{name}_{part}").numpy() for part in parts))
+
+
+def read_micro(sums: Sums, site: Site, name: str, why: str) -> Reading:
+    """Ratio of sums with a 95% interval over sentences, or a missing reading."""
+    kept = micro_sums(sums, site, name)
+    if not kept.n.any():
+        return Reading.missing(name, site, why)
+    if np.isnan(kept.x).any():
+        return Reading.broken(name, site)
+    return Reading(name, site, *stats.ratio_interval(*kept))
+
+
+def over_rows(values: Tensor, rows: Tensor) -> Tensor:
+    """Sum `[batch, head, query]` over the chosen rows `[batch, query]`, to `[batch, head]`."""
+    return (values * rows[:, None, :].to(values.dtype)).sum(-1, dtype=torch.float64)
+
+
+# --- Readings of all tallies become one table ---------------------------------------------------
+
+
+def tabulate(
+    anatomy: Anatomy,
+    tallies: Sequence[Tally],
+    columns: Sequence[Column],
+    missing: dict[str, str] | None = None,
+) -> HeadTable:
+    """A row for each head and a column for each description; NaN where nothing was read.
+
+    `missing` gives the reason for columns that no tally fills.
+    """
+    readings = [reading for tally in tallies for reading in tally.compute()]
+    names = [column.name for column in columns]
+    values, low, high = (_fill(anatomy, readings, names, part) for part in ("value", "low", "high"))
+    notes = {**_notes(readings, names), **(missing or {})}
+    return HeadTable.of(
+        anatomy.heads,
+        values,
+        columns,
+        low=_known(_possible(low, columns)),
+        high=_known(_possible(high, columns)),
+        notes=notes,
+    )
+
+
+def _fill(
+    anatomy: Anatomy, readings: Iterable[Reading], names: Sequence[str], part: str
+) -> dict[str, np.ndarray]:
+    filled = {name: np.full(len(anatomy.heads), np.nan) for name in names}
+    for reading in readings:
+        if reading.column in filled:
+            filled[reading.column][anatomy.spans[reading.site]] = getattr(reading, part)
+    return filled
+
+
+def _possible(bounds: dict[str, np.ndarray], columns: Sequence[Column]) -> dict[str, np.ndarray]:
+    """Bounds that the column can reach: few sentences give intervals that know no limits."""
+    return {column.name: _clipped(bounds[column.name], column) for column in columns}
+
+
+def _clipped(bounds: np.ndarray, column: Column) -> np.ndarray:
+    low, high = column.range
+    return bounds if low is None and high is None else np.clip(bounds, low, high)
+
+
+def _known(bounds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns that have an interval somewhere."""
+    return {name: values for name, values in bounds.items() if not np.isnan(values).all()}
+
+
+def _notes(readings: Iterable[Reading], names: Sequence[str]) -> dict[str, str]:
+    """Why a column is missing, by stack: "cross: queries and keys are different texts"."""
+    reasons: dict[str, dict[str, str]] = defaultdict(dict)
+    for reading in readings:
+        if reading.note and reading.column in names:
+            reasons[reading.column].setdefault(reading.site.stack, reading.note)
+    return {
+        name: "; ".join(f"{stack}: {why}" for stack, why in by_stack.items())
+        for name, by_stack in reasons.items()
+    }
+
+
+# --- A kind of word that a head may look at -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Words with one of these tags, relations or forms; what is empty says nothing.
+
+    A word's universal tag counts where it has one, else its own tag, by its first letters. A
+    relation counts whole (`obl:agent`) and without its subtype (`nsubj` for `nsubj:pass`).
+
+    >>> Feature("noun", upos=frozenset({"NOUN"}), xpos=("NN",)).has(Word("rain", xpos="NNS"))
+    True
+    """
+
+    name: str
+    upos: frozenset[str] = frozenset()
+    xpos: tuple[str, ...] = ()
+    relations: frozenset[str] = frozenset()
+    forms: frozenset[str] = frozenset()
+
+    def has(self, word: Word) -> bool:
+        """Whether a word is of this kind."""
+        relation = word.deprel or ""
+        return (
+            self._tagged(word)
+            or relation in self.relations
+            or relation.partition(":")[0] in self.relations
+            or word.form.lower() in self.forms
+        )
+
+    def places(self, sentence: Sentence) -> list[int]:
+        """The words of this kind, counted from 0."""
+        return [place for place, word in enumerate(sentence.words or ()) if self.has(word)]
+
+    def _tagged(self, word: Word) -> bool:
+        if word.upos is not None:
+            return word.upos in self.upos
+        return bool(self.xpos) and (word.xpos or "").startswith(self.xpos)
+
+
+_NEGATING = """
+    not n't n’t no never none nobody nothing nowhere neither nor cannot without hardly barely
+    scarcely seldom
+"""
+#: Seventeen words, as many as the authors' list has; the list itself is ours.
+NEGATIONS = frozenset(_NEGATING.split())
+
+NOUN = Feature("noun", upos=frozenset({"NOUN", "PROPN"}), xpos=("NN",))
+VERB = Feature("verb", upos=frozenset({"VERB"}), xpos=("VB",))
+PRONOUN = Feature("pronoun", upos=frozenset({"PRON"}), xpos=("PRP",))
+SUBJECT = Feature(
+    "subject",
+    relations=frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "agent", "obl:agent", "expl"}),
+)
+OBJECT = Feature("object", relations=frozenset({"obj", "dobj", "iobj", "dative", "attr", "oprd"}))
+NEGATION = Feature("negation", forms=NEGATIONS)
+
+FEATURES = (NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION)
+
+
+# --- A window's own words, without room for the rest of a long text -----------------------------
+
+
+def closed_up(words: Words) -> Words:
+    """The words that are there, moved up to the front of each row, in their order.
+
+    A window keeps the numbering of its whole text, which may have thousands of words; maps between
+    words would be as large. `places_of` says where each word went.
+
+    >>> pieces = torch.tensor([[[False, False], [True, False], [False, False], [False, True]]])
+    >>> closed_up(Words(pieces, pieces.any(-1), [None])).pieces.int().tolist()
+    [[[1, 0], [0, 1]]]
+    """
+    order = torch.argsort((~words.there).int(), dim=1, stable=True)
+    most = int(words.there.sum(1).max()) if words.there.numel() else 0
+    order = order[:, :most]
+    pieces = words.pieces.gather(1, order[..., None].expand(-1, -1, words.pieces.shape[-1]))
+    return Words(pieces, words.there.gather(1, order), [None] * len(words))
+
+
+def places_of(words: Words) -> Tensor:
+    """Where `closed_up` puts each word, ``[batch, word]``; nothing of use for words not there."""
+    return words.there.long().cumsum(1) - 1

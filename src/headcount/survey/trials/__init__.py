@@ -1,0 +1,1 @@
+"""Trials: made-up or chosen inputs that show what a head does."""

@@ -1,0 +1,457 @@
+"""What a model says next: its logits, where it has a head that speaks."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import reduce
+from itertools import takewhile
+from operator import or_
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from headcount import stats
+from headcount.errors import InputError, StatsError
+from headcount.models.anatomy import Anatomy
+from headcount.models.guards import at_rest
+from headcount.models.site import Site
+from headcount.models.subject import Subject, refuse_nan
+from headcount.records.columns import Column
+from headcount.records.table import HeadTable
+from headcount.stats.sample import DRAWS, Floats
+from headcount.text.batch import Batch
+from headcount.text.spans import EncodeReport
+from headcount.text.tokenize import Scribe, intake_of
+from headcount.wiring.sighting import Needs, Sighting
+from headcount.wiring.taps import tap
+
+# --- What every head got on every example of a trial --------------------------------------------
+
+
+class Counted(NamedTuple):
+    """The marks of one site, all ``[example, head]``: hits among cells, and chance's hits."""
+
+    hits: Floats
+    chance: Floats
+    cells: Floats
+
+
+class Marks:
+    """Hits, chance and cells by site and example; the order of batches never shows.
+
+    >>> import torch
+    >>> site = Site("dec", 0, heads=2, kv_heads=2, head_dim=4, module="a", causal=True)
+    >>> marks = Marks()
+    >>> marks.add(site, [1], torch.tensor([[3.0, 0.0]]), torch.ones(1), torch.full((1,), 4))
+    >>> marks.add(site, [0], torch.tensor([[1.0, 4.0]]), torch.ones(1), torch.full((1,), 4))
+    >>> marks.of(site).hits.tolist()
+    [[1.0, 4.0], [3.0, 0.0]]
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Site, dict[int, Floats]] = defaultdict(dict)
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._rows)
+
+    def add(
+        self, site: Site, index: Sequence[int], hits: Tensor, chance: Tensor, cells: Tensor
+    ) -> None:
+        """Take in a batch: hits ``[batch, head]``; chance and cells so too, or ``[batch]``."""
+        beside = [v.reshape(len(hits), -1).expand_as(hits) for v in (chance, cells)]
+        parts = [part.detach().double().cpu().numpy() for part in (hits, *beside)]
+        for row, example in enumerate(index):
+            self._rows[site][example] = np.stack([part[row] for part in parts])
+
+    def of(self, site: Site) -> Counted:
+        """The site's marks in the order of the examples."""
+        rows = self._rows[site]
+        stacked = np.stack([rows[example] for example in sorted(rows)])
+        return Counted(stacked[:, 0], stacked[:, 1], stacked[:, 2])
+
+    @property
+    def examples(self) -> list[int]:
+        """The numbers of the examples seen, in order."""
+        return sorted({example for rows in self._rows.values() for example in rows})
+
+
+# --- A question ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Finding:
+    """What a trial found for one column: marks of the heads, and why others have none."""
+
+    column: Column
+    #: What the baseline of the marks is, in words: "uniform attention".
+    baseline: str
+    marks: Marks = field(default_factory=Marks)
+    #: Stack to the reason why its heads are not asked.
+    silent: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure of the whole model in a trial: whether it can do the thing at all."""
+
+    trial: str
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass
+class Findings:
+    """Everything that one trial found."""
+
+    columns: list[Finding]
+    measures: list[Measure] = field(default_factory=list)
+    details: dict[str, pd.DataFrame] = field(default_factory=dict)
+
+
+class Question(Protocol):
+    """Reads sightings and marks the heads."""
+
+    @property
+    def needs(self) -> Needs:
+        """What it asks of each map."""
+
+    def update(self, sighting: Sighting) -> None:
+        """Mark the heads of one site on one batch."""
+
+
+class Trial(Protocol):
+    """A dataclass whose fields are its sizes, called on a subject."""
+
+    @property
+    def name(self) -> str:
+        """The word for it everywhere."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that it fills."""
+
+    def unfit(self, subject: Subject) -> str | None:
+        """Why the trial means nothing for a subject; None where it can be run."""
+
+    def __call__(self, subject: Subject) -> Findings:
+        """Run it."""
+
+
+def ask(
+    subject: Subject,
+    batches: Iterable[Batch],
+    questions: Sequence[Question],
+    stacks: Collection[str] | None = None,
+) -> None:
+    """Run every batch and put every question to every site of it."""
+    needs = reduce(or_, (question.needs for question in questions), Needs())
+
+    def receive(sighting: Sighting) -> None:
+        for question in questions:
+            question.update(sighting)
+
+    with tap(subject, needs, stacks=stacks) as watch:
+        for batch in batches:
+            watch(batch, receive=receive)
+
+
+# --- The marks of a trial become columns of the table -------------------------------------------
+
+#: The name of the finer table: one row a head and column, with chance and p values.
+ANSWERS = "trials"
+#: The name of the table of what the whole model does in each trial.
+MEASURES = "trial_models"
+
+Bounds = tuple[float, float] | None
+
+#: The level for which there are always draws enough, however many heads there are.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One column's figures for all heads of the anatomy, NaN where a head was not asked."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    baseline: Floats
+    p: Floats
+    p_adjusted: Floats
+    n: Floats
+    examples: Floats
+    note: str = ""
+
+
+def answers(subject: Subject, found: Sequence[Findings]) -> HeadTable:
+    """The table of all findings; `details` has their tests and what the model itself does."""
+    findings = [finding for part in found for finding in part.columns]
+    told = {finding.column.name: _answer(subject, finding) for finding in findings}
+    table = HeadTable.of(
+        subject.anatomy.heads,
+        {name: answer.value for name, answer in told.items()},
+        [finding.column for finding in findings],
+        low={name: answer.low for name, answer in told.items()},
+        high={name: answer.high for name, answer in told.items()},
+        notes=_notes(subject.anatomy, findings, told),
+    )
+    frames = [answer_frame(subject.anatomy, one, told[one.column.name]) for one in findings]
+    table.details = {name: frame for part in found for name, frame in part.details.items()}
+    table.details[ANSWERS] = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    measures = [asdict(measure) for part in found for measure in part.measures]
+    if measures:
+        table.details[MEASURES] = pd.DataFrame(measures)
+    return table
+
+
+def interval_of(counted: Counted, bounds: Bounds = None) -> stats.Interval:
+    """Hits in cells with a 95% interval over examples, for each head."""
+    x, n = counted.hits, counted.cells
+    total, cells, xx, xn, nn, seen = (
+        part.sum(axis=0) for part in (x, n, x * x, x * n, n * n, n > 0)
+    )
+    return stats.ratio_interval(total, cells, xx, xn, nn, seen, bounds=bounds)
+
+
+def answer_frame(anatomy: Anatomy, finding: Finding, answer: Answer) -> pd.DataFrame:
+    """The answer's rows of the finer table; heads that were not asked have none."""
+    asked = np.flatnonzero(~np.isnan(answer.value))
+    heads = [anatomy.heads[row] for row in asked]
+    figures = {name: getattr(answer, name)[asked] for name in _FIGURES}
+    return pd.DataFrame(
+        {
+            "stack": [head.stack for head in heads],
+            "layer": [head.layer for head in heads],
+            "head": [head.index for head in heads],
+            "column": finding.column.name,
+            **figures,
+            "against": finding.baseline,
+        }
+    ).astype(dict.fromkeys(("layer", "head", "n", "examples"), "int64"))
+
+
+_FIGURES = ("value", "low", "high", "baseline", "p", "p_adjusted", "n", "examples")
+
+
+def _answer(subject: Subject, finding: Finding) -> Answer:
+    """Figures of all heads together, since they are tested together."""
+    counted = _together(subject, finding)
+    if not len(counted.hits):
+        return _no_answer(len(subject.heads))
+    value, low, high = interval_of(counted, _bounds(finding.column))
+    p, p_adjusted, note = _test(counted)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        baseline = counted.chance.sum(axis=0) / counted.cells.sum(axis=0)
+    examples = (counted.cells > 0).sum(axis=0).astype(np.float64)
+    cells = counted.cells.sum(axis=0)
+    return Answer(value, low, high, baseline, p, p_adjusted, cells, examples, note)
+
+
+def _no_answer(heads: int) -> Answer:
+    """What is said of heads when there was no example."""
+    nothing = np.full(heads, np.nan)
+    return Answer(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
+
+
+def _together(subject: Subject, finding: Finding) -> Counted:
+    """The marks of all heads, ``[example, head]``; no cells where a head was not asked."""
+    marks, anatomy = finding.marks, subject.anatomy
+    whole = np.zeros((3, len(marks.examples), len(anatomy.heads)))
+    for site in marks:
+        part = marks.of(site)
+        if np.isnan(part.hits).any():
+            refuse_nan(subject, f"{site.stack}.{site.layer}")
+        whole[:, :, anatomy.spans[site]] = np.stack(part)
+    return Counted(*whole)
+
+
+def _test(counted: Counted) -> tuple[Floats, Floats, str]:
+    """p and corrected p of hits above chance, or NaN and the reason."""
+    ours = np.stack([counted.hits, counted.cells], axis=-1)
+    theirs = np.stack([counted.chance, counted.cells], axis=-1)
+    tests = int((counted.cells.sum(axis=0) > 0).sum())
+    draws = max(DRAWS, math.ceil(tests / LEVEL))
+    try:
+        found = stats.sign_flip_scores(ours, theirs, alternative="greater", draws=draws)
+    except StatsError as error:
+        nothing = np.full(counted.hits.shape[1], np.nan)
+        return nothing, nothing.copy(), f"no test: {str(error).rstrip('.')}"
+    return found.p, found.p_adjusted, ""
+
+
+def _bounds(column: Column) -> Bounds:
+    """What the column can reach: few examples give intervals that know no limits."""
+    low, high = column.range
+    return (-math.inf if low is None else low, math.inf if high is None else high)
+
+
+def _notes(
+    anatomy: Anatomy, findings: Sequence[Finding], told: dict[str, Answer]
+) -> dict[str, str]:
+    """Why heads of a stack have no value, and why a column has no test."""
+    notes = {}
+    for finding in findings:
+        answer = told[finding.column.name]
+        silent = _nothing_seen(anatomy, finding, answer) | finding.silent
+        by_stack = [f"{stack}: {silent[stack]}" for stack in anatomy.stacks if stack in silent]
+        said = "; ".join([*filter(None, [answer.note]), *by_stack])
+        if said:
+            notes[finding.column.name] = said
+    return notes
+
+
+def _nothing_seen(anatomy: Anatomy, finding: Finding, answer: Answer) -> dict[str, str]:
+    """Stacks that were asked, of which no example had a case."""
+    spans = {site: anatomy.spans[site] for site in finding.marks}
+    empty = [site.stack for site, span in spans.items() if np.isnan(answer.value[span]).all()]
+    return dict.fromkeys(empty, "no example has a case of it")
+
+
+def measure_of(
+    trial: str, name: str, hits: Floats, cells: Floats, bounds: Bounds = None
+) -> Measure:
+    """A figure of the model over examples, ``[example]``, with its interval."""
+    marks = Counted(hits[:, None], np.zeros_like(hits)[:, None], cells[:, None])
+    value, low, high = (float(part[0]) for part in interval_of(marks, bounds))
+    return Measure(trial, name, value, low, high, int(cells.sum()))
+
+
+# --- Where a sequence and its repeat stand in a row of tokens -----------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A sequence of `length` tokens, said twice, behind the special tokens of each side.
+
+    >>> layout = Layout(3, {"target": 1})
+    >>> layout.first("target"), layout.second("target")
+    (slice(1, 4, None), slice(4, 7, None))
+    """
+
+    length: int
+    #: How many tokens stand in front of it, by side ("source", "target").
+    before: Mapping[str, int]
+
+    def first(self, side: str) -> slice:
+        """The places of the sequence."""
+        start = self.before[side]
+        return slice(start, start + self.length)
+
+    def second(self, side: str) -> slice:
+        """The places of the repeat."""
+        start = self.before[side] + self.length
+        return slice(start, start + self.length)
+
+    def both(self, side: str) -> slice:
+        """All places."""
+        return slice(self.before[side], self.before[side] + 2 * self.length)
+
+
+# --- The special tokens that a tokenizer puts around a text -------------------------------------
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """Ids in front of a text and behind it.
+
+    >>> Wrapping((1,), (2,)).around([7, 8])
+    [1, 7, 8, 2]
+    """
+
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+
+    def around(self, ids: list[int]) -> list[int]:
+        """A text's ids between them."""
+        return [*self.before, *ids, *self.after]
+
+
+def wrapping_of(subject: Subject, *, target: bool = False) -> Wrapping:
+    """How the subject's tokenizer wraps a text; nothing where there is no tokenizer."""
+    if subject.tokenizer is None:
+        return Wrapping()
+    row = Scribe(subject.tokenizer, EncodeReport()).rows(["a"], target=target)[0]
+    before = len(list(takewhile(bool, row.special)))
+    after = len(list(takewhile(bool, reversed(row.special)))) if before < len(row.ids) else 0
+    return Wrapping(tuple(row.ids[:before]), tuple(row.ids[len(row.ids) - after :]))
+
+
+# --- Texts as one long run of token ids, to cut windows and haystacks from ----------------------
+
+
+class Stream:
+    """Token ids that follow one another; a cut may go round the end, once.
+
+    >>> Stream([1, 2, 3, 4]).cut(3, 3)
+    [4, 1, 2]
+    """
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = list(ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def cut(self, start: int, length: int) -> list[int]:
+        """So many ids from a place on."""
+        if length > len(self):
+            raise InputError(
+                f"The text has {len(self):,} tokens and the trial cuts {length:,} in one piece; "
+                "give more text, or a smaller length."
+            )
+        around = self.ids[start:] + self.ids[:start]
+        return around[:length]
+
+    def windows(self, length: int, most: int) -> list[list[int]]:
+        """Pieces of one length that follow one another without overlap, the first so many."""
+        whole = range(0, len(self) - length + 1, length)
+        if not whole:
+            raise InputError(
+                f"The text has {len(self):,} tokens and the trial reads windows of {length}; give "
+                "more text, or a smaller length."
+            )
+        return [self.ids[start : start + length] for start in whole][:most]
+
+
+def stream_of(subject: Subject, texts: Sequence[str]) -> Stream:
+    """Texts joined by a space, as the tokenizer writes them, without special tokens."""
+    assert subject.tokenizer is not None  # trials on text are unfit without one
+    spaced = [texts[0], *(f" {text}" for text in texts[1:])] if texts else []
+    rows = Scribe(subject.tokenizer, EncodeReport()).rows(spaced) if spaced else []
+    return Stream(
+        [
+            number
+            for row in rows
+            for number, special in zip(row.ids, row.special, strict=True)
+            if not special
+        ]
+    )
+
+
+# --- What a model says next: its logits, where it has a head that speaks ------------------------
+
+
+def speaks(subject: Subject) -> bool:
+    """Whether the model predicts tokens: it has a layer from hidden states to words."""
+    return subject.inner.get_output_embeddings() is not None
+
+
+def said(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
+    """Logits ``[row, token, word]`` of a batch, with gradients where they are wanted.
+
+    With `last`, those of the last so many tokens are enough; count from the end.
+    """
+    wanted: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
+    intake = intake_of(subject.model)
+    options = {name: value for name, value in wanted.items() if intake.accepts(name)}
+    with at_rest(subject.model):
+        logits: Tensor = subject.model(**batch.to(subject.device).inputs, **options).logits
+    return logits

@@ -1,0 +1,287 @@
+"""Examples of a task from wherever they are: a list in hand, or the columns of a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from headcount.errors import InputError
+from headcount.text.corpus import read_corpus
+from headcount.text.lines import text_file
+from headcount.text.sentence import Pair, Sentence, texts_of
+from headcount.text.tables import Table, read_table, suffix_of
+
+# --- Examples in hand ---------------------------------------------------------------------------
+
+Label = str | int | float
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One text, or two, and what is to be said about it: a class, or a number.
+
+    >>> Labelled("A fine film.", "positive").second is None
+    True
+    """
+
+    text: str
+    label: Label
+    second: str | None = None
+    line: int | None = field(default=None, compare=False)
+
+
+def place(number: int, line: int | None = None) -> str:
+    """How a message names an example, counted from 1.
+
+    >>> place(2, 7)
+    'Example 3 (line 7)'
+    """
+    return f"Example {number + 1}" + ("" if line is None else f" (line {line})")
+
+
+def content(example: Any) -> Any:
+    """What an example says, wherever it stood.
+
+    >>> content(Pair("Rain.", "Regen.", line=7))
+    ('Rain.', 'Regen.')
+    """
+    if isinstance(example, Labelled):
+        return example.text, example.second, example.label
+    return texts_of(example) if isinstance(example, Pair | Sentence) else example
+
+
+def read_each(
+    items: Iterable[Any], read: Callable[[Any, str], T], kind: str, shape: str
+) -> tuple[T, ...]:
+    """Read items in hand one by one; none at all is an error."""
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise InputError(
+            f"Examples of the kind {kind} are a list of {shape}, or the path of a file, not of the "
+            f"type {type(items).__name__}."
+        )
+    found = tuple(read(item, place(number)) for number, item in enumerate(items))
+    if not found:
+        raise InputError(f"There are no examples; tasks of the kind {kind} take a list of {shape}.")
+    return found
+
+
+def labelled(item: Any, where: str) -> Labelled:
+    """A labelled example from a (text, label) or (text, text2, label), or a mapping.
+
+    >>> labelled(("A fine film.", 1), "Example 1")
+    Labelled(text='A fine film.', label=1, second=None, line=None)
+    """
+    if isinstance(item, Labelled):
+        return _full(item, where)
+    if isinstance(item, Mapping):
+        return _full(Labelled(item.get("text"), item.get("label"), item.get("text2")), where)  # type: ignore[arg-type]
+    parts = _parts(item, where, (2, 3), "(text, label) or (text, text2, label)")
+    second = parts[1] if len(parts) == 3 else None
+    return _full(Labelled(parts[0], parts[-1], second), where)
+
+
+def scored(item: Any, where: str) -> Labelled:
+    """The same with a number as its label.
+
+    >>> scored(("A dog.", "A hound.", "4.5"), "Example 1").label
+    4.5
+    """
+    return with_number(labelled(item, where), where)
+
+
+def with_number(example: Labelled, where: str) -> Labelled:
+    """The example with its label read as a finite number."""
+    try:
+        number = float(example.label)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where} has the score '{example.label}'; a score is a finite number.")
+    return Labelled(example.text, number, example.second, example.line)
+
+
+def pair(item: Any, where: str) -> Pair:
+    """A source with its target, from a (source, target) or a mapping."""
+    if isinstance(item, Mapping):
+        item = (item.get("source", ""), item.get("target", ""))
+    if not isinstance(item, Pair):
+        item = Pair(*_parts(item, where, (2,), "(source, target)"))
+    for side, text in (("source", item.source), ("target", item.target)):
+        _must_be_text(text, where, side)
+    return item
+
+
+def sentence(item: Any, where: str) -> Sentence:
+    """One text."""
+    if isinstance(item, Mapping):
+        item = item.get("text", "")
+    found = item if isinstance(item, Sentence) else Sentence(item)
+    _must_be_text(found.text, where, "text")
+    return found
+
+
+def _full(example: Labelled, where: str) -> Labelled:
+    """The example, if it has everything."""
+    _must_be_text(example.text, where, "text")
+    if example.second is not None:
+        _must_be_text(example.second, where, "second text")
+    if example.label is None or not str(example.label).strip():
+        raise InputError(f"{where} has no label; fill it in or drop the example.")
+    if isinstance(example.label, bool) or not isinstance(example.label, str | int | float):
+        return Labelled(example.text, _plain(example.label, where), example.second, example.line)
+    return example
+
+
+def _plain(label: Any, where: str) -> Label:
+    """A label of another type as a plain number: True, or NumPy's numbers."""
+    plain = int(label) if isinstance(label, bool) else getattr(label, "item", lambda: label)()
+    if not isinstance(plain, str | int | float):
+        raise InputError(
+            f"{where} has a label of the type {type(label).__name__}; give a name or a number."
+        )
+    return plain
+
+
+def _parts(item: Any, where: str, sizes: Sequence[int], shape: str) -> Sequence[Any]:
+    if isinstance(item, str) or not isinstance(item, Sequence):
+        raise InputError(f"{where} is a {type(item).__name__}; give {shape}.")
+    if len(item) not in sizes:
+        raise InputError(f"{where} has {len(item)} parts; give {shape}.")
+    return item
+
+
+def _must_be_text(text: Any, where: str, part: str) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"{where} has a {part} of the type {type(text).__name__}; give a string.")
+    if not text.strip():
+        raise InputError(f"{where} has no {part}; fill it in or drop the example.")
+
+
+# --- Examples of a task from wherever they are --------------------------------------------------
+
+#: Names that columns usually have.
+TEXT = ("text", "sentence", "text1", "sentence1")
+SECOND = ("text2", "sentence2")
+LABEL = ("label", "score")
+
+IN_HAND = "examples in hand"
+Column = str | int | None
+
+
+class Found(NamedTuple):
+    """Examples, and where they were found."""
+
+    examples: tuple[Any, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file to read: names, numbers from 0, or None for the usual names."""
+
+    text: Column = None
+    text2: Column = None
+    label: Column = None
+    header: bool = True
+
+
+def read_labelled(
+    source: Any,
+    read: Callable[[Any, str], Labelled],
+    *,
+    kind: str,
+    shape: str,
+    columns: Columns,
+) -> Found:
+    """Labelled examples, each gone through `read`; all with a second text, or none."""
+    if isinstance(source, str | Path):
+        table = read_table(source, header=columns.header)
+        found = Found(tuple(labelled_rows(table, columns, read)), table.name)
+    else:
+        found = Found(read_each(source, read, kind, shape), IN_HAND)
+    paired = [example.second is not None for example in found.examples]
+    if len(set(paired)) > 1:
+        odd = paired.index(not paired[0])
+        raise InputError(
+            f"Example 1 of {found.name} has {'two texts' if paired[0] else 'one text'} and example "
+            f"{odd + 1} has {'one' if paired[0] else 'two'}; give all of them the same."
+        )
+    return found
+
+
+def labelled_rows(
+    table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
+) -> list[Labelled]:
+    """The examples in some columns of a table, each with its line."""
+    text = table.find(columns.text, TEXT, "text")
+    second = _second(table, columns)
+    label = table.find(columns.label, LABEL, "label")
+    return [
+        read(
+            Labelled(row.cells[text], row.cells[label], second and row.cells[second], row.line),
+            f"{table.name}, line {row.line}",
+        )
+        for row in table.rows
+    ]
+
+
+def _second(table: Table, columns: Columns) -> str | None:
+    """The column of second texts: as named, or a usual one where no column was named at all."""
+    if columns.text2 is not None:
+        return table.find(columns.text2, SECOND, "text2")
+    return table.has(SECOND) if columns.text is None else None
+
+
+def read_pairs(
+    source: Any, *, columns: tuple[Column, Column] = (None, None), header: bool | None = None
+) -> Found:
+    """Sources with their targets.
+
+    A .tsv has no header unless columns are named: its first two columns are source and target.
+    """
+    if not isinstance(source, str | Path):
+        return Found(read_each(source, pair, "translation", "(source, target) pairs"), IN_HAND)
+    text_file(source)  # a missing file with an odd suffix is above all missing
+    numbered = all(column is None or str(column).isdecimal() for column in columns)
+    if numbered and not header and suffix_of(source) in (".tsv", ".txt"):
+        places = [usual if given is None else int(given) for usual, given in enumerate(columns)]
+        corpus = read_corpus(source, format="tsv", columns=(places[0], places[1]))
+        return Found(tuple(corpus), corpus.name)
+    return _paired_rows(read_table(source, header=header is not False), *columns)
+
+
+def _paired_rows(table: Table, source: Column, target: Column) -> Found:
+    first = table.find(source, ("source",), "source")
+    other = table.find(target, ("target",), "target")
+    rows = [
+        pair(Pair(row.cells[first], row.cells[other], row.line), f"{table.name}, line {row.line}")
+        for row in table.rows
+    ]
+    return Found(tuple(rows), table.name)
+
+
+def read_texts(source: Any, *, kind: str, text: Column = None, header: bool = True) -> Found:
+    """Single texts: a line each in a .txt or .conllu, else the column of a file."""
+    if not isinstance(source, str | Path):
+        return Found(read_each(source, sentence, kind, "texts"), IN_HAND)
+    if text is None and _is_plain(source):
+        corpus = read_corpus(source)
+        return Found(tuple(corpus), corpus.name)
+    table = read_table(source, header=header)
+    column = table.find(text, TEXT, "text")
+    rows = [
+        sentence(Sentence(row.cells[column], line=row.line), f"{table.name}, line {row.line}")
+        for row in table.rows
+    ]
+    return Found(tuple(rows), table.name)
+
+
+def _is_plain(source: str | Path) -> bool:
+    """Whether a file is a text a line, or a treebank: something else than rows with columns."""
+    return not any(
+        suffix in (".tsv", ".csv", ".jsonl", ".ndjson") for suffix in Path(source).suffixes
+    )

@@ -1,0 +1,235 @@
+"""Masked language modelling: an encoder fills in tokens that were hidden from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from headcount.errors import ModelError, UsageError
+from headcount.models.subject import Subject
+from headcount.stats.sample import ratio
+from headcount.tasks.comparison import Metric, choose_metric
+from headcount.tasks.examples import Column, read_texts
+from headcount.tasks.task import (
+    IGNORED,
+    LOSS,
+    PERPLEXITY,
+    Marks,
+    Task,
+    label_counts,
+    labels_of,
+    logits_of,
+    loss_marks,
+    refuse,
+    row_losses,
+)
+from headcount.text.batch import Batch
+from headcount.text.encode import Encoded, Long
+
+# --- Language modelling -------------------------------------------------------------------------
+
+METRICS = {"loss": LOSS, "perplexity": PERPLEXITY}
+_NEEDS = "lm needs a decoder-only model with a language-modelling head"
+
+
+@dataclass(frozen=True, repr=False)
+class LanguageModelling(Task):
+    """Plain texts; every token but the first of a row is predicted from those before it.
+
+    A text longer than the model takes becomes several rows (windows) of one example; their
+    losses add up in the outcome.
+    """
+
+    kind: ClassVar[str] = "lm"
+
+    long: Long = "window"
+
+    def check(self, subject: Subject) -> None:
+        """Raise unless the model reads from left to right only."""
+        if subject.kind != "dec":
+            other = "mlm" if subject.kind == "enc" else "translation"
+            raise ModelError(
+                f"{_NEEDS}, and {subject.name} is of the class {type(subject.inner).__name__}, "
+                f"with {subject.kind} heads; use the task {other}."
+            )
+
+    def encode(self, subject: Subject, batch_size: int) -> Encoded:
+        """Texts, longest first."""
+        return self.encoded(self.examples, subject, batch_size, long=self.long)
+
+    def dress(self, batch: Batch, subject: Subject) -> Batch:
+        """The batch with what comes next at each place as its labels, ``[row, token]``."""
+        side = batch.sides["target"]
+        following = side.ids.masked_fill(~side.real, IGNORED).roll(-1, dims=1)
+        following[:, -1] = IGNORED
+        return replace(batch, labels=following.masked_fill(~side.real, IGNORED))
+
+    def answer(self, subject: Subject, batch: Batch) -> Tensor:
+        """Logits, ``[row, token, word]``."""
+        return logits_of(subject, batch, axes=3, needs=_NEEDS)
+
+    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+        """Nats of each row, summed over its tokens but the first: ``[row]``."""
+        logits = self.answer(subject, batch)
+        return row_losses(logits, labels_of(batch, logits))
+
+    def mark(self, answer: Tensor, batch: Batch) -> Marks:
+        """Loss and tokens of each row."""
+        return loss_marks(answer, labels_of(batch, answer))
+
+
+def check_long(long: str) -> None:
+    """Refuse a word that says nothing of what to do with long texts."""
+    if long not in get_args(Long):
+        raise UsageError(f"long is '{long}'; choose {', '.join(get_args(Long)[:-1])} or error.")
+
+
+def lm(
+    examples: Any,
+    metric: str = "loss",
+    *,
+    long: Long = "window",
+    text: Column = None,
+    header: bool = True,
+) -> LanguageModelling:
+    """A language-modelling task from texts, a .txt file of one a line, or a column of a file.
+
+    `metric` is "loss", nats a token, or "perplexity".
+
+    >>> lm(["Rain fell.", "It stopped."])
+    LanguageModelling('examples in hand', 2 examples, loss)
+    """
+    chosen = choose_metric("lm", metric, METRICS)
+    check_long(long)
+    found = read_texts(examples, kind="lm", text=text, header=header)
+    return LanguageModelling(found.examples, chosen, found.name, long)
+
+
+# --- Masked language modelling ------------------------------------------------------------------
+
+#: How a token is hidden: always by the mask token, or as BERT was trained.
+Hiding = Literal["mask", "bert"]
+
+MLM_METRICS = {
+    "loss": LOSS,
+    "accuracy": Metric("accuracy", ("hits", "tokens"), ratio, test="sign-flip"),
+}
+_NEEDS_MLM = (
+    "mlm needs an encoder with a masked-language-modelling head (load it with "
+    "auto_class='AutoModelForMaskedLM')"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class MaskedLanguageModelling(Task):
+    """Plain texts of which some tokens are hidden, always the same ones for the same seed."""
+
+    kind: ClassVar[str] = "mlm"
+
+    share: float = 0.15
+    hiding: Hiding = "mask"
+    seed: int = 0
+    long: Long = "window"
+
+    def check(self, subject: Subject) -> None:
+        """Raise unless the model reads both ways and its tokenizer can hide a token."""
+        if subject.kind != "enc":
+            raise refuse(subject, _NEEDS_MLM)
+        if subject.tokenizer is not None and subject.tokenizer.mask_token_id is None:
+            raise ModelError(
+                f"The tokenizer of {subject.name} has no mask token, so nothing can be hidden; an "
+                "mlm task needs one."
+            )
+
+    def encode(self, subject: Subject, batch_size: int) -> Encoded:
+        """Texts, longest first, nothing hidden yet."""
+        return self.encoded(self.examples, subject, batch_size, long=self.long)
+
+    def dress(self, batch: Batch, subject: Subject) -> Batch:
+        """The batch with tokens hidden, and what stood there as its labels, ``[row, token]``."""
+        side = batch.sides["source"]
+        ids, labels = side.ids.clone(), torch.full_like(side.ids, IGNORED)
+        for row, own in enumerate(zip(batch.index, batch.window, strict=True)):
+            noise = np.random.default_rng([self.seed, *own])
+            places = np.flatnonzero((side.real & ~side.special)[row].numpy())
+            hidden = torch.from_numpy(hide(places, self.share, noise))
+            labels[row, hidden] = ids[row, hidden]
+            ids[row, hidden] = self._instead(ids[row, hidden], subject, noise)
+        return replace(batch, inputs=batch.inputs | {"input_ids": ids}, labels=labels)
+
+    def answer(self, subject: Subject, batch: Batch) -> Tensor:
+        """Logits, ``[row, token, word]``."""
+        return logits_of(subject, batch, axes=3, needs=_NEEDS_MLM)
+
+    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+        """Nats of each row, summed over its hidden tokens: ``[row]``."""
+        logits = self.answer(subject, batch)
+        return row_losses(logits, labels_of(batch, logits))
+
+    def mark(self, answer: Tensor, batch: Batch) -> Marks:
+        """Loss or hits, and the hidden tokens, of each row."""
+        labels = labels_of(batch, answer)
+        if self.metric.name == "loss":
+            return loss_marks(answer, labels)
+        right = (answer.argmax(dim=-1) == labels).sum(dim=1).float()
+        right = right.masked_fill(answer.isnan().flatten(1).any(dim=1), torch.nan)
+        both = torch.stack([right, label_counts(labels).float()], dim=1)
+        return Marks(both.cpu().double().numpy(), [])
+
+    def _instead(self, ids: Tensor, subject: Subject, noise: np.random.Generator) -> Tensor:
+        """What stands in the place of hidden tokens."""
+        tokenizer: Any = subject.tokenizer
+        masked = torch.full_like(ids, tokenizer.mask_token_id)
+        if self.hiding == "mask":
+            return masked
+        drawn = torch.from_numpy(noise.random(len(ids)))
+        others = torch.from_numpy(noise.integers(0, tokenizer.vocab_size, len(ids)))
+        # Devlin et al. 2019, section 3.1: 80% the mask token, 10% any token, 10% as it was.
+        return torch.where(drawn < 0.8, masked, torch.where(drawn < 0.9, others, ids))
+
+
+def hide(
+    places: npt.NDArray[np.intp], share: float, noise: np.random.Generator
+) -> npt.NDArray[np.intp]:
+    """A share of the places, one or more, drawn at random.
+
+    >>> len(hide(np.arange(20), 0.15, np.random.default_rng(0)))
+    3
+    """
+    count = max(1, round(share * len(places)))
+    return np.sort(noise.choice(places, count, replace=False))
+
+
+def mlm(
+    examples: Any,
+    metric: str = "loss",
+    *,
+    share: float = 0.15,
+    hiding: Hiding = "mask",
+    seed: int = 0,
+    long: Long = "window",
+    text: Column = None,
+    header: bool = True,
+) -> MaskedLanguageModelling:
+    """A masked-language-modelling task from texts, a .txt file, or a column of a file.
+
+    `metric` is "loss", nats a hidden token, or "accuracy". A `share` of the tokens of each text
+    is hidden, the same in every run with the same `seed`: behind the mask token, or with
+    `hiding="bert"` as BERT was trained (80% mask, 10% another token, 10% left as it was).
+
+    >>> mlm(["Rain fell.", "It stopped."], metric="accuracy")
+    MaskedLanguageModelling('examples in hand', 2 examples, accuracy)
+    """
+    chosen = choose_metric("mlm", metric, MLM_METRICS)
+    check_long(long)
+    if not 0 < share < 1:
+        raise UsageError(f"The share of hidden tokens is {share:g}; it lies between 0 and 1.")
+    if hiding not in get_args(Hiding):
+        raise UsageError(f"hiding is '{hiding}'; choose mask or bert.")
+    found = read_texts(examples, kind="mlm", text=text, header=header)
+    return MaskedLanguageModelling(found.examples, chosen, found.name, share, hiding, seed, long)

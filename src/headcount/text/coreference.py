@@ -1,0 +1,377 @@
+"""Ambiguous pronouns from GAP's TSV (Webster et al. 2018): a text, a pronoun, two names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from headcount.errors import Fault, InputError, UsageError, sound
+from headcount.text.lines import Line, TextFile, lines, need, record, tab_cells
+from headcount.text.sentence import (
+    Clusters,
+    Sentence,
+    Span,
+    Word,
+    checked_clusters,
+    inside,
+    joined,
+    spaced,
+    split_words,
+)
+
+# --- Documents cut into passages ----------------------------------------------------------------
+
+#: Words of a passage, as many as Clark et al. 2019 (section 4.3) cut documents to.
+PASSAGE = 128
+
+
+def passages(
+    sentences: Sequence[Sentence], clusters: Clusters, most: int = PASSAGE, doc: str = ""
+) -> Iterator[Sentence]:
+    """A document's passages of at most `most` words; a longer sentence is a passage of its own.
+
+    Words and mentions count from the start of their passage, and heads stay within sentences, so
+    a passage has a root for every sentence. An entity keeps the mentions that are in the passage,
+    be it one.
+
+    >>> from headcount.text.sentence import spaced
+    >>> from headcount.text.sentence import Span, Word
+    >>> texts = [spaced(map(Word, text.split())) for text in ("Ann left .", "She ran .", "Oh .")]
+    >>> found = list(passages(texts, ((Span(0, 0), Span(3, 3)),), most=6))
+    >>> [(each.text, each.clusters) for each in found]
+    [('Ann left . She ran .', ((Span(first=0, last=0), Span(first=3, last=3)),)), ('Oh .', ())]
+    """
+    if most < 1:
+        raise UsageError(f"A passage has {most} words; it must have 1 or more.")
+    start = 0
+    for number, group in enumerate(_groups(sentences, most)):
+        whole = joined(*group)
+        count = len(whole.words or ())
+        yield replace(
+            whole,
+            clusters=inside(clusters, start, count),
+            comments={**whole.comments, "doc": doc, "passage": str(number)},
+        )
+        start += count
+
+
+def _groups(sentences: Sequence[Sentence], most: int) -> Iterator[list[Sentence]]:
+    group: list[Sentence] = []
+    room = most
+    for sentence in sentences:
+        size = len(sentence.words or ())
+        if group and size > room:
+            yield group
+            group, room = [], most
+        group.append(sentence)
+        room -= size
+    if group:
+        yield group
+
+
+# --- The documents of a treebank, by its ``newdoc`` comments ------------------------------------
+
+
+def documents(sentences: Iterable[Sentence]) -> Iterator[tuple[str, list[Sentence]]]:
+    """Each document's name and sentences; without a ``newdoc`` all is one.
+
+    >>> texts = [Sentence("A", comments={"newdoc id": "x"}), Sentence("B")]
+    >>> [(name, len(found)) for name, found in documents(texts)]
+    [('x', 2)]
+    """
+    name, found = "", list[Sentence]()
+    for sentence in sentences:
+        opened = [key for key in sentence.comments if key.split()[0] == "newdoc"]
+        if opened and found:
+            yield name, found
+            found = []
+        if opened:
+            name = sentence.comments[opened[0]]
+        found.append(sentence)
+    if found:
+        yield name, found
+
+
+# --- Coreference from JSON lines ----------------------------------------------------------------
+
+#: What a line must have; ``doc`` names it, and mentions count words through the document.
+KEYS = ("sents", "clusters")
+
+
+def read_coref(
+    file: TextFile,
+    skipped: Counter[str],
+    *,
+    passage: int = PASSAGE,
+    trees: Iterable[Sentence] | None = None,
+    strict: bool = False,
+) -> Iterator[Sentence]:
+    """The passages of a file's documents, with their clusters.
+
+    Texts are the words with spaces between, unless `trees` has the same document (``newdoc id``)
+    in the same words: then its sentences are taken, with their true texts, tags and heads.
+
+    >>> import io
+    >>> raw = b'{"sents": [["Ann", "left", "."], ["She", "ran"]], "clusters": [[[0, 0], [3, 3]]]}'
+    >>> passage, = read_coref(TextFile("x.jsonl", lambda: io.BytesIO(raw)), Counter())
+    >>> passage.text, passage.clusters
+    ('Ann left . She ran', ((Span(first=0, last=0), Span(first=3, last=3)),))
+    """
+    known = {} if trees is None else dict(documents(trees))
+
+    def read(line: Line) -> list[Sentence]:
+        return _passages(line, file.name, skipped, passage, known, strict)
+
+    for found in sound(lines(file, skipped), read, skipped, strict):
+        yield from found
+
+
+def _passages(
+    line: Line,
+    name: str,
+    skipped: Counter[str],
+    passage: int,
+    known: Mapping[str, list[Sentence]],
+    strict: bool,
+) -> list[Sentence]:
+    number, _ = line
+    where = f"{name}, line {number}"
+    found = record(line, name, KEYS, "a document with coreference")
+    _check(found, where)
+    words = [sent for sent in found["sents"] if sent]
+    count = sum(map(len, words))
+    clusters = checked_clusters(found["clusters"], count, where, skipped, strict)
+    doc = str(found.get("doc", number))
+    sentences = [spaced(map(Word, sent), line=number) for sent in words]
+    if known:
+        sentences = _with_trees(sentences, known.get(doc, []), skipped)
+    return list(passages(sentences, clusters, passage, doc))
+
+
+def _check(found: Mapping[str, Any], where: str) -> None:
+    sents, clusters = found["sents"], found["clusters"]
+    need(
+        isinstance(sents, list) and all(_words(sent) for sent in sents),
+        where,
+        "has sents that are not lists of words",
+        "lines with sents that are not lists of words",
+    )
+    need(any(sents), where, "has no word", "lines without a word")
+    need(
+        isinstance(clusters, list) and all(isinstance(each, list) for each in clusters),
+        where,
+        "has clusters that are not lists of [first, last]",
+        "lines with clusters that are not lists",
+    )
+
+
+def _words(sent: Any) -> bool:
+    return isinstance(sent, list) and all(isinstance(word, str) and word for word in sent)
+
+
+def _with_trees(
+    sentences: list[Sentence], known: list[Sentence], skipped: Counter[str]
+) -> list[Sentence]:
+    """The treebank's sentences where they have the same words."""
+    same = [_forms(each) for each in sentences] == [_forms(each) for each in known]
+    if not same:
+        skipped["trees of documents in other words"] += 1
+    return known if same else sentences
+
+
+def _forms(sentence: Sentence) -> list[str]:
+    return [word.form for word in sentence.words or ()]
+
+
+# --- Coreference from the ``Entity=`` brackets of CoNLL-U ---------------------------------------
+
+_BRACKET = re.compile(r"\(([^()]*)|([^()]*)\)")
+#: What the header calls an entity's name.
+_NAMES = ("eid", "GRP")
+
+
+def entity_passages(
+    sentences: Iterable[Sentence],
+    skipped: Counter[str],
+    *,
+    passage: int = PASSAGE,
+    strict: bool = False,
+) -> Iterator[Sentence]:
+    """The passages of a treebank's documents, with the clusters that its brackets mark."""
+    for doc, found in documents(sentences):
+        yield from passages(found, entity_clusters(found, doc, skipped, strict), passage, doc)
+
+
+def entity_clusters(
+    sentences: Iterable[Sentence], doc: str, skipped: Counter[str], strict: bool = False
+) -> Clusters:
+    """The clusters of one document, words counted through it.
+
+    >>> from headcount.text.sentence import spaced
+    >>> from headcount.text.sentence import Word
+    >>> marks = {"Ann": "(1-person(2-person)", "B": "1)"}
+    >>> words = [Word(form, misc={"Entity": mark}) for form, mark in marks.items()]
+    >>> entity_clusters([spaced(words)], "x", Counter())
+    ((Span(first=0, last=0),), (Span(first=0, last=1),))
+    """
+    found: dict[str, list[Span]] = {}
+    where, start, field = f"Document {doc}", 0, 0
+    for sentence in sentences:
+        field = _field(sentence.comments.get("global.Entity"), field)
+        for name, span in _mentions(sentence, field, where, skipped, strict):
+            found.setdefault(name, []).append(Span(start + span.first, start + span.last))
+        start += len(sentence.words or ())
+    return checked_clusters(found.values(), start, where, skipped, strict)
+
+
+def _field(header: str | None, usual: int) -> int:
+    """Which of the fields between hyphens is the entity's name."""
+    names = (header or "").split("-")
+    return next((names.index(name) for name in _NAMES if name in names), usual)
+
+
+def _mentions(
+    sentence: Sentence, field: int, where: str, skipped: Counter[str], strict: bool
+) -> Iterator[tuple[str, Span]]:
+    opened: list[tuple[str, int]] = []
+    for place, word in enumerate(sentence.words or ()):
+        for starts, ends in _BRACKET.findall(word.misc.get("Entity") or ""):
+            if starts:
+                opened.append((_name(starts, field), place))
+                continue
+            partner = _partner(opened, ends)
+            if partner is None:
+                _alone(f"{where} closes a mention of '{ends}' that is not open", skipped, strict)
+            else:
+                yield partner[0], Span(partner[1], place)
+    for name, _ in opened:
+        _alone(f"{where} does not close a mention of '{name}' in its sentence", skipped, strict)
+
+
+def _name(fields: str, field: int) -> str:
+    cells = fields.split("-")
+    return cells[field] if field < len(cells) else cells[0]
+
+
+def _partner(opened: list[tuple[str, int]], ends: str) -> tuple[str, int] | None:
+    """The mention that a bracket closes: the last one open, or of those of its name the last."""
+    for place in reversed(range(len(opened))):
+        if not ends or opened[place][0] == ends:
+            return opened.pop(place)
+    return None
+
+
+def _alone(said: str, skipped: Counter[str], strict: bool) -> None:
+    if strict:
+        raise Fault(f"{said}.", "Entity brackets without a partner")
+    skipped["Entity brackets without a partner"] += 1
+
+
+# --- Ambiguous pronouns from GAP's TSV (Webster et al. 2018) ------------------------------------
+
+#: The columns that must be there, by which GAP's files are known.
+HEADER = (
+    *("ID", "Text", "Pronoun", "Pronoun-offset"),
+    *("A", "A-offset", "A-coref", "B", "B-offset", "B-coref"),
+)
+_TRUTH = {"TRUE": True, "FALSE": False}
+
+Row = tuple[int, Mapping[str, str]]
+
+
+def read_gap(file: TextFile, skipped: Counter[str], *, strict: bool = False) -> Iterator[Sentence]:
+    """The texts of a file, with the pronoun and the names it may mean.
+
+    The pronoun and the name that it means are one cluster; a name that it does not mean is a
+    cluster of one. The comments ``pronoun``, ``A`` and ``B`` say which word each of them starts
+    at, ``A-coref`` and ``B-coref`` whether it is meant.
+    """
+    return sound(_rows(file, skipped), lambda row: _sentence(row, file.name), skipped, strict)
+
+
+def _rows(file: TextFile, skipped: Counter[str]) -> Iterator[Row]:
+    names: list[str] = []
+    for number, cells in tab_cells(file):
+        if not any(cell.strip() for cell in cells):
+            skipped["blank lines"] += 1
+        elif not names:
+            names = cells
+            _check_header(names, file.name)
+        else:
+            yield number, dict(zip(names, cells, strict=False))
+
+
+def _check_header(names: list[str], name: str) -> None:
+    missing = [column for column in HEADER if column not in names]
+    if missing:
+        raise InputError(
+            f"{name} is not a GAP file: its first line does not name {', '.join(missing)}; "
+            f"GAP has {', '.join(HEADER)}."
+        )
+
+
+def _sentence(row: Row, name: str) -> Sentence:
+    number, cells = row
+    where = f"{name}, line {number}"
+    if len(cells) < len(HEADER):
+        raise Fault(
+            f"{where} has {len(cells)} columns; GAP has {len(HEADER)} or more.",
+            "lines with missing columns",
+        )
+    words = split_words(cells["Text"])
+    spans = {key: _span(cells, key, words, where) for key in ("Pronoun", "A", "B")}
+    meant = {key: _truth(cells, key, where) for key in ("A", "B")}
+    return Sentence(
+        cells["Text"],
+        words,
+        comments=_comments(cells, spans),
+        line=number,
+        clusters=_clusters(spans, meant),
+    )
+
+
+def _span(cells: Mapping[str, str], key: str, words: tuple[Word, ...], where: str) -> Span:
+    """The words of the pronoun or a name, whose offset must be right."""
+    text, name, offset = cells["Text"], cells[key], cells[f"{key}-offset"]
+    start = int(offset) if offset.isdecimal() else -1
+    end = start + len(name)
+    inside = [
+        number
+        for number, word in enumerate(words)
+        if word.start is not None and word.end is not None and word.start < end and start < word.end
+    ]
+    if start < 0 or not inside or text[start:end] != name:
+        raise Fault(
+            f"{where} has '{name}' at {offset}, where the text has "
+            f"'{text[max(start, 0) : max(end, 0)]}'.",
+            "lines with a wrong offset",
+        )
+    return Span(inside[0], inside[-1])
+
+
+def _truth(cells: Mapping[str, str], key: str, where: str) -> bool:
+    said = cells[f"{key}-coref"].upper()
+    if said not in _TRUTH:
+        raise Fault(
+            f"{where} has {key}-coref '{cells[f'{key}-coref']}'; it is TRUE or FALSE.",
+            "lines without TRUE or FALSE",
+        )
+    return _TRUTH[said]
+
+
+def _clusters(spans: Mapping[str, Span], meant: Mapping[str, bool]) -> tuple[tuple[Span, ...], ...]:
+    together = [spans["Pronoun"], *(spans[key] for key in ("A", "B") if meant[key])]
+    alone = [(spans[key],) for key in ("A", "B") if not meant[key]]
+    return tuple(sorted([tuple(sorted(set(together))), *alone]))
+
+
+def _comments(cells: Mapping[str, str], spans: Mapping[str, Span]) -> dict[str, str]:
+    kept = {"sent_id": cells["ID"], "A-coref": cells["A-coref"], "B-coref": cells["B-coref"]}
+    return kept | {
+        "pronoun": str(spans["Pronoun"].first),
+        "A": str(spans["A"].first),
+        "B": str(spans["B"].first),
+    }

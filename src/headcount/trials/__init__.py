@@ -1,1 +1,0 @@
-"""Trials: inputs made to ask one question, run through the model, answered a value a head."""
