@@ -5,6 +5,6 @@ python scripts/models.py [minilm] [smollm2] [e5-small]
 
 import sys
 
-from headcount.models.find import main
+from headcount.models.find import fetch_models
 
-sys.exit(main(sys.argv[1:]))
+sys.exit(fetch_models(sys.argv[1:]))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.survey.trials.trial import Marks, Question
+from headcount.survey.trials.trial import TrialCounts, TrialQuestion
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring.sighting import look
 
@@ -38,18 +38,18 @@ def uniform(queries: int, *, causal: bool) -> Tensor:
     return even / even.sum(-1, keepdim=True)
 
 
-def show(question: Question, site: Site, maps: Tensor, batch: Batch) -> None:
+def show(question: TrialQuestion, site: Site, maps: Tensor, batch: Batch) -> None:
     """Let a question look at a map."""
     question.update(look(site, maps, None, batch, question.needs))
 
 
-def scores(marks: Marks, site: Site) -> list[float]:
+def scores(marks: TrialCounts, site: Site) -> list[float]:
     """Each head's hits in cells over all examples."""
     counted = marks.of(site)
     return (counted.hits.sum(0) / counted.cells.sum(0)).tolist()
 
 
-def chances(marks: Marks, site: Site) -> list[float]:
+def chances(marks: TrialCounts, site: Site) -> list[float]:
     """What chance would get."""
     counted = marks.of(site)
     return (counted.chance.sum(0) / counted.cells.sum(0)).tolist()

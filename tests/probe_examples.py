@@ -6,17 +6,17 @@ import random
 
 import torch
 
-from headcount.probing.data import Example
+from headcount.probing.data import ProbeExample
 
 HEADS, ROWS = 3, 7
 
 
-def example(words: int, seed: int = 0, heads: int = HEADS) -> Example:
+def example(words: int, seed: int = 0, heads: int = HEADS) -> ProbeExample:
     """A sentence of so many words with a random tree, maps whose rows sum to 1, word rows."""
     draw, order = torch.Generator().manual_seed(seed), random.Random(seed)
     gold = [order.choice([j for j in range(words + 1) if j != i + 1]) for i in range(words)]
     maps = torch.rand(heads, words + 2, words + 2, generator=draw)
-    return Example(
+    return ProbeExample(
         index=seed,
         forms=tuple(f"w{number}" for number in range(1, words + 1)),
         heads=torch.tensor(gold),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import UsageError
-from headcount.records.files import decode, encode
+from headcount.records.files import json_decode, json_encode
 from headcount.records.heads import Head
 
 ANYTHING = st.recursive(
@@ -27,7 +27,7 @@ def same(a: object, b: object) -> bool:
 
 @given(ANYTHING)
 def test_whatever_goes_in_comes_out(value: object) -> None:
-    assert same(decode(encode(value)), value)
+    assert same(json_decode(json_encode(value)), value)
 
 
 @given(st.floats())
@@ -35,7 +35,7 @@ def test_what_is_written_is_strict_json(value: float) -> None:
     def refuse(name: str) -> None:
         raise AssertionError(f"{name} is not JSON")
 
-    json.loads(encode({"x": [value]}), parse_constant=refuse)
+    json.loads(json_encode({"x": [value]}), parse_constant=refuse)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_written_is_strict_json(value: float) -> None:
     ],
 )
 def test_numpy_heads_and_paths_become_plain(given: object, read: object) -> None:
-    assert same(decode(encode(given)), read)
+    assert same(json_decode(json_encode(given)), read)
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_numpy_heads_and_paths_become_plain(given: object, read: object) -> None
 )
 def test_what_would_not_come_back_is_refused(value: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        encode(value)
+        json_encode(value)
 
 
 @pytest.mark.parametrize("text", ["NaN", "[Infinity]", '{"$float": []}', "{", ""])
 def test_text_that_is_not_ours_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - json's own message
-        decode(text)
+        json_decode(text)

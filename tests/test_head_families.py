@@ -15,7 +15,7 @@ from headcount.survey.similarity import (
     StackPairs,
     families_of,
     head_clusters,
-    head_map,
+    mds_places,
 )
 
 
@@ -39,15 +39,15 @@ def found() -> Families:
 
 def test_a_plane_is_found_again() -> None:
     places = np.random.default_rng(1).normal(size=(15, 2))
-    again, stress = head_map(distances(places))
+    again, stress = mds_places(distances(places))
     assert stress < 1e-3
     np.testing.assert_allclose(distances(again), distances(places), atol=0.01)
-    np.testing.assert_array_equal(again, head_map(distances(places))[0])
+    np.testing.assert_array_equal(again, mds_places(distances(places))[0])
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_map_of_few_heads(count: int) -> None:
-    places, stress = head_map(1.5 * (1 - np.eye(count)))
+    places, stress = mds_places(1.5 * (1 - np.eye(count)))
     assert places.shape == (count, 2)
     assert stress < 1e-3
     assert head_clusters(1.5 * (1 - np.eye(count))).tolist() == [0] * count

@@ -8,7 +8,7 @@ import pytest
 
 from headcount.errors import RunError
 from headcount.records.columns import Column
-from headcount.records.files import decode, encode
+from headcount.records.files import json_decode, json_encode
 from headcount.records.heads import Head
 from headcount.records.parquet import about_table, frame_bytes, read_frame, read_table, table_bytes
 from headcount.records.table import HeadTable
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 def rewrite(path: Path, about: object | None) -> None:
     """What another tool might do to the file: other metadata, same data."""
     data = pq.read_table(path)
-    metadata = {} if about is None else {"headcount": encode(about)}
+    metadata = {} if about is None else {"headcount": json_encode(about)}
     pq.write_table(data.replace_schema_metadata(metadata), path)
 
 
@@ -48,7 +48,7 @@ def test_any_tool_reads_ordinary_columns(path: Path) -> None:
 
 
 def test_the_file_carries_its_descriptions(path: Path) -> None:
-    told = decode(pq.read_schema(path).metadata[b"headcount"])
+    told = json_decode(pq.read_schema(path).metadata[b"headcount"])
     assert told["schema"] == 1
     assert told["columns"][0]["unit"] == "nats"
     assert read_table(path).columns == table().columns

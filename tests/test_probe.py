@@ -14,7 +14,7 @@ from headcount.bundle import sample
 from headcount.errors import InputError, ModelError, RunError, UsageError
 from headcount.models.subject import Subject
 from headcount.probing.data import KINDS
-from headcount.probing.parse import summary
+from headcount.probing.parse import probe_summary
 from headcount.text import Corpus, read_corpus
 
 TREES = [
@@ -41,7 +41,7 @@ def test_all_kinds_side_by_side(subject: Subject, bank: Corpus, tmp_path: Path) 
     assert set(found.results["probe"]) == set(KINDS)
     assert found.results["seed"].value_counts().to_dict() == {0: 5, 1: 5}
     assert found.results["uas"].between(0, 1).all()
-    together = summary(found.hits)
+    together = probe_summary(found.hits)
     assert together["probe"].tolist() == list(KINDS)
     right = together.set_index("probe").loc["right-branching"]
     assert right["seed_low"] == pytest.approx(right["seed_high"])

@@ -11,7 +11,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 import headcount as hc
 from headcount import tasks
-from headcount.pruning.place import place_at
+from headcount.pruning.place import output_folder
 from headcount.pruning.prune import prune_run
 from headcount.records.run import Run
 
@@ -31,11 +31,11 @@ def test_another_model_takes_the_place_by_force_alone(tmp_path: Path) -> None:
     with torch.no_grad():
         next(second.model.parameters()).mul_(2)
     options = {"by": "random", "keep": 4, "step": 50}
-    done = prune_run(first, CLASSES, place=place_at(tmp_path / "out", force=False), **options)
+    done = prune_run(first, CLASSES, place=output_folder(tmp_path / "out", force=False), **options)
     assert set(done.saved) == {"model"}
     with pytest.raises(hc.HeadcountError, match="holds a pruned model already"):
-        place_at(tmp_path / "out", force=False)
-    place = place_at(tmp_path / "out", force=True)
+        output_folder(tmp_path / "out", force=False)
+    place = output_folder(tmp_path / "out", force=True)
     again = prune_run(second, CLASSES, place=place, force=True, **options)
     run = Run.open(place.run, create=False)
     assert run.provenance["weights"] == second.weights_hash
@@ -45,7 +45,7 @@ def test_another_model_takes_the_place_by_force_alone(tmp_path: Path) -> None:
 
 def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
     subject = writer("llama", num_key_value_heads=2)
-    place = place_at(tmp_path / "out", force=False)
+    place = output_folder(tmp_path / "out", force=False)
     done = prune_run(
         subject, tasks.lm(ENGLISH), place=place, by="gradient", drop_share=0.5, export="zeros"
     )
@@ -62,10 +62,10 @@ def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
 
 
 def test_healing_learns_from_the_other_half(tmp_path: Path) -> None:
-    from headcount.pruning.prune import Training
+    from headcount.pruning.prune import TrainingOptions
 
     subject = classifier()
-    done = prune_run(subject, CLASSES, heads="enc.0.1-2", heal=Training(steps=4, lr=1e-3))
+    done = prune_run(subject, CLASSES, heads="enc.0.1-2", heal=TrainingOptions(steps=4, lr=1e-3))
     assert done.plan is not None
     assert done.plan.curve["healed"].tolist() == [False, False, True]
     assert done.plan.curve["n"].tolist() == [5, 5, 5]

@@ -17,7 +17,7 @@ from headcount.records.progress import Progress
 from headcount.records.run import Run
 from headcount.report import story
 from headcount.report.chapters import Chapter, Scene, affordable
-from headcount.report.story import tell
+from headcount.report.story import run_story
 from headcount.tasks.glue import natural_task
 from headcount.text import read_corpus, texts_of
 
@@ -31,7 +31,7 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Run.open(tmp_path_factory.mktemp("story") / "run") as run:
         task = natural_task(subject, pairs)
         scene = Scene(run, subject, pairs, pairs, own_text=False, task=task, limit=4, seed=0)
-        first = tell(scene)
+        first = run_story(scene)
         assert {one.state for one in first} == {"done"}
         yield scene
 
@@ -67,7 +67,7 @@ def test_what_is_there_is_not_done_again(
     translated: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {name: stage["finished"] for name, stage in translated.run.stages.items()}
-    again = tell(translated)
+    again = run_story(translated)
     assert {one.state for one in again} == {"kept"}
     assert {name: one["finished"] for name, one in translated.run.stages.items()} == before
 
@@ -82,7 +82,7 @@ def test_other_settings_are_done_again(translated: Scene) -> None:
 def test_a_run_of_another_model_is_refused(translated: Scene) -> None:
     other = replace(translated, subject=tiny_subjects.translator(encoder_layers=1))
     with pytest.raises(RunError, match="choose another folder"):
-        tell(other)
+        run_story(other)
 
 
 def test_a_model_without_a_task_still_has_a_story(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_model_without_a_task_still_has_a_story(tmp_path: Path) -> None:
     why = "it predicts no words"
     with Run.open(tmp_path / "run") as run:
         scene = Scene(run, tiny_subjects.encoder(), texts, why_no_task=why)
-        told = {one.name: one for one in tell(scene, exhibits=False)}
+        told = {one.name: one for one in run_story(scene, exhibits=False)}
         assert not read_exhibits(run)
     assert told["survey"].state == "done"
     assert "exhibits" not in told
@@ -114,11 +114,11 @@ def test_ctrl_c_leaves_a_whole_run_that_goes_on(tmp_path: Path) -> None:
     with Run.open(place) as run:
         scene = Scene(run, subject, texts, task=natural_task(subject, texts), limit=6)
         with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
-            tell(scene, watch=stopping)
+            run_story(scene, watch=stopping)
     with Run.open(place) as run:
         assert "score-gradient" in run.stages
         assert "curve" not in run.stages
-        told = {one.name: one.state for one in tell(replace(scene, run=run))}
+        told = {one.name: one.state for one in run_story(replace(scene, run=run))}
     assert told["survey"] == told["score-gradient"] == "kept"
     assert told["score-ablation"] == told["curve"] == "done"
     assert told["own-metric"] == "left out"

@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 
 from headcount.errors import UnknownHead, UsageError
 from headcount.records.columns import Column
-from headcount.records.files import encode
+from headcount.records.files import json_encode
 from headcount.records.heads import STACKS, Head
 from headcount.records.table import HeadTable
 
@@ -265,7 +265,7 @@ def test_to_dict_is_strict_json_with_null_for_missing(table: HeadTable) -> None:
     table.frame.loc[("enc", 0, 0), "share"] = math.inf
     table.provenance["rate"] = NAN
     read = json.loads(json.dumps(table.to_dict(), allow_nan=False))
-    assert read == json.loads(encode(table.to_dict())), "there is one way to write it"
+    assert read == json.loads(json_encode(table.to_dict())), "there is one way to write it"
     assert read["schema"] == 1
     assert read["provenance"]["rate"] is None
     assert read["provenance"]["model"] == "m"

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.importance.ablation import costs_of
+from headcount.importance.ablation import ablation_costs
 from headcount.importance.sweep.sweep import Sweep
 from headcount.stats.corrections import detectable_effect
 from headcount.stats.paired import minimum_detectable_difference
@@ -51,7 +51,7 @@ def detectable_gain(found: Sweep, *, tests: int = 1, seed: int = 0) -> np.ndarra
     """
     if found.baseline.metric.test == "mcnemar":
         return _by_changes(found, tests)
-    costs = costs_of(found, seed=seed)
+    costs = ablation_costs(found, seed=seed)
     known = np.isfinite(costs.low) & np.isfinite(costs.high) & (costs.high > costs.low)
     low, high = (np.where(known, ends, 0.0) for ends in (costs.low, costs.high))
     return np.where(known, detectable_effect(low, high, tests=tests), np.nan)
@@ -70,7 +70,7 @@ def _row(found: Sweep, split: int, seed: int) -> dict[str, Any]:
     costs = np.nan_to_num(np.array(choosing.costs()), nan=np.inf)
     best = int(np.argmin(costs))
     judged = judging.some([best])
-    cost = costs_of(judged, seed=seed)
+    cost = ablation_costs(judged, seed=seed)
     return {
         "split": split,
         "chosen": found.interventions[best].name,

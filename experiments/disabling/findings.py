@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.importance.ablation import costs_of
+from headcount.importance.ablation import ablation_costs
 from headcount.importance.sweep.sweep import Sweep
 
 from .best_of_halves import best_of_halves, detectable_gain
@@ -39,7 +39,7 @@ def _places(found: Sweep, mode: str, unit: str) -> list[int]:
 
 
 def _of_unit(part: Sweep, config: dict[str, Any], sought: float) -> dict[str, Any]:
-    costs = costs_of(part, seed=config["seed"])
+    costs = ablation_costs(part, seed=config["seed"])
     gains = -costs.value
     halves = best_of_halves(part, splits=config["splits"], seed=config["seed"])
     seen = detectable_gain(part, tests=len(part), seed=config["seed"])

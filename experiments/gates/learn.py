@@ -17,7 +17,7 @@ from experiments.translator.corpus import Corpus, lay_rows
 from experiments.translator.evaluate import bleu, dev_loss, translate
 from experiments.translator.schedule import dial_table
 from experiments.translator.weights import Weights, spread
-from headcount.bundle.packed import pack
+from headcount.bundle.packed import pack_weights
 from headcount.pruning.gates import Gates, Target
 from headcount.records.files import write_bytes
 from headcount.records.heads import Head
@@ -174,7 +174,7 @@ class Run:
         """The result, and the weights that learned in int8."""
         write_bytes(self.out / f"{self.plan.name}.json", json.dumps(result, indent=1).encode())
         learned = {name: _named(self.judge.model)[name].detach().cpu() for name in self.names}
-        data = safetensors.torch.save(pack(learned))
+        data = safetensors.torch.save(pack_weights(learned))
         write_bytes(self.out / f"{self.plan.name}.safetensors", data)
 
 

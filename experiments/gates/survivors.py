@@ -18,7 +18,7 @@ import torch
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.bundle.packed import unpack
+from headcount.bundle.packed import unpack_weights
 
 __all__ = ["pruned", "roles_left"]
 
@@ -43,7 +43,7 @@ def main() -> None:
 def pruned(run: Path) -> hc.Subject:
     """The translator of a run: its weights, and only its heads."""
     subject = hc.load("translator", device="cpu")
-    weights = unpack(safetensors.torch.load_file(run.with_suffix(".safetensors")))
+    weights = unpack_weights(safetensors.torch.load_file(run.with_suffix(".safetensors")))
     with torch.no_grad():
         for name, weight in dict(subject.model.named_parameters()).items():
             if name in weights:

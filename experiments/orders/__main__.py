@@ -19,7 +19,7 @@ from headcount.bundle import sample
 from headcount.importance.sweep.sweep import Sweep
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
 from headcount.pruning.order import Order
-from headcount.pruning.plan import Goal, How, Orders
+from headcount.pruning.plan import Goal, OrderOptions, Orders
 from headcount.records import provenance
 from headcount.stats import holm
 
@@ -45,7 +45,7 @@ KEPT = [*PLACE, "value", "low", "high", "delta", "delta_low", "delta_high", "p"]
 def order_of(name: str, subject: hc.Subject, choose: Any, steps: int) -> Order:
     """One order, on the heads that all of them may take."""
     score, how = CASES[name]
-    made = Orders(subject, choose, How(**how)).of([score], Goal())[0]
+    made = Orders(subject, choose, OrderOptions(**how)).of([score], Goal())[0]
     return replace(made, name=name, steps=made.steps[:steps])
 
 
@@ -71,7 +71,7 @@ def measured(names: list[str], limit: int | None, seed: int) -> dict[str, Any]:
     task: Any = hc.tasks.translation(sample.pairs(), metric="loss")
     task = task if limit is None else task.limit(limit, seed)
     choose, held_out = task.split(0.5, seed)
-    chance = Orders(subject, choose, How(seed=seed)).of(["random"], Goal())
+    chance = Orders(subject, choose, OrderOptions(seed=seed)).of(["random"], Goal())
     orders = [order_of(name, subject, choose, len(chance[0])) for name in names] + chance
     found = curve_sweep(subject, held_out, orders)
     frame, _ = curve_frame(found, orders, heads=len(subject.heads), part="held-out", seed=seed)

@@ -26,7 +26,7 @@ from headcount.survey.pattern_network import (
     Network,
     pictures,
 )
-from headcount.survey.patterns import Rule
+from headcount.survey.patterns import PatternRule
 
 from .drawn import drawn_maps
 from .heads import FAMILY, parts, subject_of
@@ -62,7 +62,7 @@ def _examples(config: dict[str, Any], classifiers: str) -> tuple[Tensor, Tensor]
     """Pictures and the numbers of their patterns, of all three sources."""
     drawn, labels = drawn_maps(config["drawn"], config["seed"])
     real = list(_real(config, classifiers))
-    by_rule = torch.cat([Rule()(*tensors(one)) for one in real])
+    by_rule = torch.cat([PatternRule()(*tensors(one)) for one in real])
     seen, by_eye = _seen(config["dev_times"], config["seed"])
     print(f"{len(drawn)} drawn, {len(real)} by the rule, {len(seen)} by eye", flush=True)
     x = torch.cat([drawn_pictures(maps) for maps in (drawn, real, seen)])

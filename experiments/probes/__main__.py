@@ -13,7 +13,7 @@ import numpy as np
 
 import headcount as hc
 from experiments.probes.order import steps_of_the_order
-from headcount.probing.parse import summary
+from headcount.probing.parse import probe_summary
 from headcount.records import provenance
 from headcount.records.files import to_strict
 from headcount.text import read_corpus
@@ -35,7 +35,7 @@ def measured(name: str, config: dict[str, Any], data: Path) -> tuple[hc.Probe, H
     how = {"test": test, "words": data / config["words"], "seeds": config["seeds"]}
     subject = hc.load(name, device="cpu")
     best = hc.probe(subject, train, kind="words", baselines=OWN_KINDS, **how)
-    print(summary(best.hits).to_string(), flush=True)
+    print(probe_summary(best.hits).to_string(), flush=True)
     twins = hc.probe(subject, train, kind="random-init", **how)
     return best, {**best.hits, **twins.hits}
 
@@ -44,7 +44,7 @@ def told(probe: hc.Probe, hits: Hits) -> dict[str, Any]:
     assert probe.table is not None
     top = probe.table.top("probe_weight", 8)
     return {
-        "summary": to_strict(summary(hits).round(4).to_dict("records")),
+        "summary": to_strict(probe_summary(hits).round(4).to_dict("records")),
         "by_seed": {
             f"{kind} {seed}": round(float(found[:, 0].sum() / found[:, 1].sum()), 4)
             for (kind, seed), found in hits.items()

@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.records.heads import Head
 from headcount.stats import bootstrap_interval
-from headcount.tasks import Outcome, compare
+from headcount.tasks import Outcome, compare_outcomes
 
 from .points import Point
 
@@ -34,8 +34,8 @@ def curve_rows(
     statistics = np.stack([outcome.statistics for outcome in outcomes], axis=1)
     assert whole.statistic is not None  # accuracy and loss are ratios of sums
     values = bootstrap_interval(statistics, whole.statistic)
-    told = compare(outcomes, whole, correction="none")
-    fair = compare(outcomes, trained, correction="none") if trained is not None else None
+    told = compare_outcomes(outcomes, whole, correction="none")
+    fair = compare_outcomes(outcomes, trained, correction="none") if trained is not None else None
     rows = []
     for place, (point, outcome) in enumerate(zip(points, outcomes, strict=True)):
         value, low, high = (float(column[place]) for column in values)

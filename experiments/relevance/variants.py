@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from headcount.importance.lrp.composite import RULES, Default
-from headcount.importance.lrp.rule import Attending, Rule, WithBias, grouped, over, repeated
+from headcount.importance.lrp.rule import Attending, Rule, WithBias, grouped, over, repeat_heads
 
 
 class PassingNorms(Default):
@@ -31,7 +31,7 @@ class SharedAttention(Default):
 
     def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
         heads = call.query.shape[-3]
-        k, v = repeated(call.key, heads), repeated(call.value, heads)
+        k, v = repeat_heads(call.key, heads), repeat_heads(call.value, heads)
         share = over(relevance, call.output) / 2
         at_weights = call.weights * (share @ v.mT)
         # Through the softmax, then half each to q and k: score * slope = q k * slope.

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from headcount.bundle.packed import pack, unpack
+from headcount.bundle.packed import pack_weights, unpack_weights
 from headcount.records.files import write_bytes
 
 from .config import Config
@@ -33,11 +33,11 @@ def judge(config: Config, data: Path | None, out: Path, device: str) -> dict[str
     parts = {"dev": splits.dev, "test": splits.test}
     result: dict[str, Any] = {"parameters": sum(t.numel() for t in learned(model).values())}
     result["float32"] = _score(model, tokenizer, parts, out, "float32")
-    packed = pack(learned(model))
+    packed = pack_weights(learned(model))
     data_ = safetensors.torch.save(packed)
     write_bytes(out / "packed.safetensors", data_)
     result["packed_bytes"] = len(data_)
-    model.load_state_dict(unpack(packed), strict=False)
+    model.load_state_dict(unpack_weights(packed), strict=False)
     model.tie_weights()
     result["int8"] = _score(model, tokenizer, parts, out, "int8")
     write_bytes(out / "result.json", json.dumps(result, indent=1, ensure_ascii=False).encode())

@@ -1,6 +1,6 @@
 """`python -m headcount` is the `headcount` command."""
 
-from headcount.cli.main import run
+from headcount.cli import run
 
 if __name__ == "__main__":
     run()

@@ -10,7 +10,7 @@ import torch
 
 import headcount
 from headcount.bundle import sample
-from headcount.bundle.packed import PACKED, unpacked
+from headcount.bundle.packed import PACKED, read_packed
 from headcount.errors import ModelError
 from headcount.models.load import load
 from headcount.models.subject import Subject
@@ -82,4 +82,4 @@ def test_cross_attention_sums_to_one_over_the_source(translator: Subject) -> Non
 def test_damaged_weights_are_an_error(tmp_path: Path) -> None:
     (tmp_path / PACKED).write_bytes((FOLDER / PACKED).read_bytes()[:100_000])
     with pytest.raises(ModelError, match=r"cannot be read: it is cut off or damaged"):
-        unpacked(tmp_path)
+        read_packed(tmp_path)

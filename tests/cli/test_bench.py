@@ -9,7 +9,7 @@ import pytest
 from subjects import save
 from typer.testing import CliRunner
 
-from headcount.cli.bench import read_results, told
+from headcount.cli.bench import bench_lines, read_results
 from headcount.cli.main import app
 from headcount.models.load import load
 from headcount.pruning.remove import prune
@@ -89,14 +89,14 @@ def test_promises_are_read_from_the_results(tmp_path: Path) -> None:
         ("gpu ablation", 0.99, 1.08),
         ("survey", 1.2, 1.5),
     ]
-    assert "[1.1, 1.3]" in told(rows)
+    assert "[1.1, 1.3]" in bench_lines(rows)
 
 
 def test_a_promise_that_is_not_kept_is_marked() -> None:
     row = {"work": "w", "what": "", "value": 12.0, "low": None, "high": None, "aim": 10, "more": ""}
-    assert "aim 10, missed" in told([row])
-    assert "missed" not in told([row | {"more": "better"}])
-    assert "aim at least 10, missed" in told([row | {"more": "better", "value": 9.0}])
+    assert "aim 10, missed" in bench_lines([row])
+    assert "missed" not in bench_lines([row | {"more": "better"}])
+    assert "aim at least 10, missed" in bench_lines([row | {"more": "better", "value": 9.0}])
 
 
 def test_too_few_pairs_are_refused_before_a_model_is_looked_for() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from headcount.cli.report import summary
+from headcount.cli.report import summarise
 from headcount.records.heads import Head
 from headcount.records.run import FRAMES, Run
 from headcount.records.table import HeadTable
@@ -74,7 +74,7 @@ def test_a_head_counts_once_for_each_of_its_roles(desk: Path) -> None:
     frame = pd.DataFrame(verdicts, columns=["stack", "layer", "head", "role"])
     with Run.open(desk / "one") as run:
         run.write_frame("roles", frame.reindex(columns=FRAMES["roles"]))
-    found = summary(desk / "one", Report(desk / "s.txt"), [], exhibits=False)
+    found = summarise(desk / "one", Report(desk / "s.txt"), [], exhibits=False)
     assert (found["with_role"], found["roles"]) == (1, {"feature": 1, "sink": 1})
 
 

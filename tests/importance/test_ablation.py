@@ -12,7 +12,7 @@ from small_tasks import KINDS, TEXTS
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
-from headcount.importance.ablation import ablation, best_single_heads, costs_of, set_costs
+from headcount.importance.ablation import ablation, ablation_costs, best_single_heads, set_costs
 from headcount.importance.examples import Interrupted
 from headcount.importance.sweep.interventions import others, single_heads
 from headcount.importance.sweep.sweep import sweep
@@ -188,7 +188,7 @@ def test_a_metric_without_a_value_is_an_error() -> None:
 def test_a_value_lost_by_one_ablation_is_na(subject: Subject, task: Any) -> None:
     found = sweep(subject, task, single_heads(subject.anatomy), metric="task")
     found.outcomes[1].statistics[:] = 0.0
-    costs = costs_of(found)
+    costs = ablation_costs(found)
     assert np.isnan(costs.value[1])
     assert not np.isnan(costs.value[0])
     assert "NA where the accuracy is undefined after the ablation" in costs.notes

@@ -12,7 +12,7 @@ import tiny_subjects
 from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount.survey.passes import run_trials
-from headcount.survey.trials.alignment import Pairs, Sink
+from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
 from headcount.survey.trials.repeats import Copying, Repeats
 
@@ -22,7 +22,7 @@ LONG = [" ".join(ENGLISH)] * 4
 TRIALS: dict[str, tuple[Any, Callable[[int], Any]]] = {
     "repeats": (TRANSLATOR, lambda size: Repeats(length=6, examples=7, batch_size=size)),
     "copying": (WRITER, lambda size: Copying(Repeats(length=6, examples=7, batch_size=size))),
-    "sink": (WRITER, lambda size: Sink(ENGLISH, length=12, examples=7, batch_size=size)),
+    "sink": (WRITER, lambda size: SinkTrial(ENGLISH, length=12, examples=7, batch_size=size)),
     "needle": (
         WRITER,
         lambda size: Needle(LONG, lengths=(360,), depths=(0.2, 0.7), each=2, batch_size=size),

@@ -12,10 +12,10 @@ import tiny_subjects
 from tiny_tokenizers import ENGLISH, GERMAN
 
 from headcount.models.subject import Subject
-from headcount.survey.passes import Manner, passed
-from headcount.survey.tallies.coreference import Coreference, PronounChoice
-from headcount.survey.tallies.features import Features
-from headcount.survey.tallies.links import Arguments, Frames, Links
+from headcount.survey.passes import Manner, run_pass
+from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
+from headcount.survey.tallies.features import FeatureTally
+from headcount.survey.tallies.links import ArgumentTally, Frames, Links
 from headcount.survey.tallies.rest_by_relation import RestByRelation
 from headcount.survey.tallies.surface import SeparatorRow
 from headcount.survey.tally import Tally
@@ -63,8 +63,9 @@ CASES: dict[str, tuple[Subject, Sequence[Item]]] = {
 
 def tallies() -> list[Tally]:
     return [
-        Coreference(), Coreference("paper"), PronounChoice(), Features(), Features("code"), Links(),
-        Links("code"), Arguments(frames=Frames(words=None)), RestByRelation(support=2),
+        CoreferenceTally(), CoreferenceTally("paper"), PronounChoice(), FeatureTally(),
+        FeatureTally("code"), Links(),
+        Links("code"), ArgumentTally(frames=Frames(words=None)), RestByRelation(support=2),
         SeparatorRow(),
     ]  # fmt: skip
 
@@ -73,7 +74,7 @@ def counted(name: str, size: int, part: slice = slice(None)) -> list[Tally]:
     subject, items = CASES[name]
     made = tallies()
     manner = Manner(subject.anatomy.stacks, batch_size=size)
-    passed(subject, read_corpus(list(items[part])), made, manner)
+    run_pass(subject, read_corpus(list(items[part])), made, manner)
     return made
 
 
@@ -106,10 +107,12 @@ def test_shards_merge(name: str) -> None:
     parts = [tallies(), tallies()]
     manner = Manner(subject.anatomy.stacks, batch_size=3)
     for made, part in zip(parts, (items[6:], items[:6]), strict=True):
-        passed(subject, read_corpus(list(part)), made, manner)
+        run_pass(subject, read_corpus(list(part)), made, manner)
     for mine, theirs, whole in zip(*parts, counted(name, 4), strict=True):
         mine.merge(theirs)
-        if not isinstance(whole, Coreference | PronounChoice):  # their texts count from 0 twice
+        if not isinstance(
+            whole, CoreferenceTally | PronounChoice
+        ):  # their texts count from 0 twice
             assert_same(mine, whole)
         elif whole.details():
             totals = (t.frame().query("split == 'all'")["n"].max() for t in (mine, whole))

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from headcount.errors import UnsupportedModel
 from headcount.importance.lrp.composite import rule_named
-from headcount.importance.lrp.rule import Cut, Ledger
+from headcount.importance.lrp.rule import Cut, RelevanceCounter
 from headcount.importance.lrp.trace import Tracer
 
 
@@ -19,7 +19,7 @@ def back(
     function: Callable[[Tensor], Tensor], x: Tensor, told: Tensor, rule: str = "default"
 ) -> tuple[Tensor, float]:
     """Relevance of x, and what biases kept."""
-    ledger = Ledger(rows=1)
+    ledger = RelevanceCounter(rows=1)
     ledger.enter(Cut("enc", 0, ledger.counter(x), []), x)
     x = x.clone().requires_grad_()
     with Tracer(rule_named(rule), ledger, "mine"):

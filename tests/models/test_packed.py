@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from tiny import TINY
 
-from headcount.bundle.packed import pack, unpack
+from headcount.bundle.packed import pack_weights, unpack_weights
 from headcount.errors import ModelError
 from headcount.models.load import load
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     learned = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    save_file(pack(learned), tmp_path / "packed.safetensors")
+    save_file(pack_weights(learned), tmp_path / "packed.safetensors")
     return tmp_path
 
 
@@ -32,7 +32,7 @@ def test_the_weights_are_the_unpacked_ones(folder: Path) -> None:
     name = "model.encoder.layers.1.self_attn.k_proj.weight"
     original = TINY["marian"]().state_dict()[name]
     loaded = subject.model.state_dict()[name]
-    assert torch.equal(loaded, unpack(pack({name: original}))[name])
+    assert torch.equal(loaded, unpack_weights(pack_weights({name: original}))[name])
     assert torch.allclose(loaded, original, atol=0.01)
 
 

@@ -8,14 +8,14 @@ import pytest
 from tiny import TINY
 from tiny_tokenizers import BUILDERS
 
-from headcount.models.find import Found
+from headcount.models.find import FoundModel
 from headcount.models.guards import quiet
 from headcount.models.hub import options_for
 from headcount.models.load import open_tokenizer
 
 
 def opened(folder: Path) -> tuple[object, list[str]]:
-    found = Found("folder", str(folder), "x", "x")
+    found = FoundModel("folder", str(folder), "x", "x")
     with quiet():
         return open_tokenizer(found, *options_for(found, trusted=False))
 

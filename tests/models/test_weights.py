@@ -8,7 +8,7 @@ import pytest
 from tiny import TINY
 
 from headcount.errors import ModelError
-from headcount.models.explain import check_files, check_names
+from headcount.models.explain import check_files, check_weight_names
 
 
 def told(missing: list[str] = (), extra: list[str] = ()) -> dict[str, Any]:  # type: ignore[assignment]
@@ -25,7 +25,7 @@ def told(missing: list[str] = (), extra: list[str] = ()) -> dict[str, Any]:  # t
     ],
 )
 def test_heads_may_be_missing(family: str, name: str) -> None:
-    notes = check_names(TINY[family](), told(missing=[name]), "x")
+    notes = check_weight_names(TINY[family](), told(missing=[name]), "x")
     assert notes == [f"not in the checkpoint, so random until trained: {name}"]
 
 
@@ -41,7 +41,7 @@ def test_heads_may_be_missing(family: str, name: str) -> None:
 )
 def test_parts_of_the_model_may_not(family: str, name: str) -> None:
     with pytest.raises(ModelError, match=rf"has no {name}, which \w+ needs"):
-        check_names(TINY[family](), told(missing=[name]), "x")
+        check_weight_names(TINY[family](), told(missing=[name]), "x")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_parts_of_the_model_may_not(family: str, name: str) -> None:
     ],
 )
 def test_what_may_be_left_over(family: str, name: str) -> None:
-    notes = check_names(TINY[family](), told(extra=[name]), "x")
+    notes = check_weight_names(TINY[family](), told(extra=[name]), "x")
     assert notes == [f"in the checkpoint, but not used by this class: {name}"]
 
 
@@ -70,13 +70,13 @@ def test_what_may_be_left_over(family: str, name: str) -> None:
 )
 def test_a_layer_that_nobody_reads_may_not(family: str, name: str) -> None:
     with pytest.raises(ModelError, match=rf"holds {name}, which \w+ does not use"):
-        check_names(TINY[family](), told(extra=[name]), "x")
+        check_weight_names(TINY[family](), told(extra=[name]), "x")
 
 
 def test_many_names_are_counted() -> None:
     names = [f"encoder.layer.{i}.output.dense.weight" for i in range(7)]
     with pytest.raises(ModelError, match=r"layer\.2\.output\.dense\.weight and 4 more, which"):
-        check_names(TINY["bert"](), told(missing=names), "x")
+        check_weight_names(TINY["bert"](), told(missing=names), "x")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from trees import batch_of, side_of, sighting_of, site
 
-from headcount.survey.tallies.coreference import Coreference
+from headcount.survey.tallies.coreference import CoreferenceTally
 from headcount.text.sentence import Sentence, Span, Word, spaced
 from headcount.text.words import Words
 
@@ -72,7 +72,7 @@ def slow(
 
 @pytest.mark.parametrize("candidates", ["preceding", "mentions", "all"])
 def test_accuracies_and_baselines_are_as_defined(candidates: str) -> None:
-    tally, total, asked = Coreference(candidates=candidates), np.zeros(HEADS), 0
+    tally, total, asked = CoreferenceTally(candidates=candidates), np.zeros(HEADS), 0
     base = {"nearest": 0, "head match": 0}
     for seed in range(12):
         text, tokens, maps = draw(seed)

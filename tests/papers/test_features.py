@@ -11,8 +11,8 @@ import scipy.stats
 import torch
 from trees import batch_of, site
 
-from headcount.survey.tallies.features import Features
-from headcount.survey.tallies.links import Arguments, Links, LinkTally
+from headcount.survey.tallies.features import FeatureTally
+from headcount.survey.tallies.links import ArgumentTally, Links, LinkTally
 from headcount.survey.tally import FEATURES, NEGATIONS
 from headcount.text.batch import Side
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced
@@ -118,7 +118,7 @@ def slow_feature(
 @pytest.mark.parametrize("convention", ["headcount", "paper", "code"])
 @pytest.mark.parametrize("origin", ["all", "first"])
 def test_features_are_as_defined(convention: str, origin: str) -> None:
-    tally = Features(convention)
+    tally = FeatureTally(convention)
     for index, case in enumerate(CASES):
         tally.update(case.sighting(index, 30))
     frame = tally.details()["features"].query("split == 'all' and origin == @origin")
@@ -133,7 +133,7 @@ def test_features_are_as_defined(convention: str, origin: str) -> None:
 
 
 def test_places_drawn_at_random_are_all_subsets() -> None:
-    tally = Features("paper", pieces="sum")
+    tally = FeatureTally("paper", pieces="sum")
     for index, case in enumerate(CASES):
         tally.update(case.sighting(index, 30))
     frame = tally.details()["features"].query("split == 'all' and origin == 'all'")
@@ -161,7 +161,7 @@ def standing(case: Case, word: int) -> tuple[int, int, bool]:
 
 @pytest.mark.parametrize("origin", ["all", "first"])
 def test_a_kind_is_compared_with_words_that_stand_alike(origin: str) -> None:
-    tally = Features()
+    tally = FeatureTally()
     for index, case in enumerate(CASES):
         tally.update(case.sighting(index, 30))
     frame = tally.details()["features"].query("split == 'all' and origin == @origin")
@@ -240,7 +240,7 @@ def slow_map(case: Case, convention: str, head: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("convention", ["headcount", "paper", "code"])
-@pytest.mark.parametrize("kind", [Links, Arguments])
+@pytest.mark.parametrize("kind", [Links, ArgumentTally])
 def test_links_and_their_moved_pairs_are_as_defined(kind: type[LinkTally], convention: str) -> None:
     tally = kind(convention)
     for index, case in enumerate(CASES):

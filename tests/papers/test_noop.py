@@ -10,7 +10,7 @@ import tiny_subjects
 from tiny_tokenizers import ENGLISH
 
 from headcount.models.subject import Subject
-from headcount.survey.trials.noop import NOOP_LAYERS, NoOp, loss_per_target, objective_of
+from headcount.survey.trials.noop import NOOP_LAYERS, NoOpTrial, loss_per_target, objective_of
 from headcount.wiring.gradients import weights_gradient
 
 SUBJECTS = {"enc": tiny_subjects.filler(), "dec": tiny_subjects.writer("llama")}
@@ -52,7 +52,7 @@ def slow(subject: Subject, layer: int, target: str) -> float:
 @pytest.mark.parametrize("target", ["separator", "first", "punctuation", "other"])
 def test_the_layers_are_as_defined(name: str, target: str) -> None:
     subject = SUBJECTS[name]
-    layers = NoOp(ENGLISH)(subject).details[NOOP_LAYERS].set_index(["layer", "target"])
+    layers = NoOpTrial(ENGLISH)(subject).details[NOOP_LAYERS].set_index(["layer", "target"])
     for layer in (0, 1):
         wanted = slow(subject, layer, target)
         if np.isnan(wanted):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from probe_examples import HEADS, example, vectors
 
-from headcount.probing.data import Example, settings_for
+from headcount.probing.data import ProbeExample, settings_for
 from headcount.probing.fitting import train
 from headcount.probing.scorers import DistanceScores, fresh
 
@@ -34,7 +34,7 @@ class TensorFlowAdam:
             self.weights[name] -= rate * self.m[name] / (np.sqrt(self.v[name]) + 1e-8)
 
 
-def both_ways(one: Example) -> np.ndarray:
+def both_ways(one: ProbeExample) -> np.ndarray:
     """Maps and their transposes, ``[2 * head, 2 + n, 2 + n]``."""
     assert one.maps is not None
     maps = one.maps.double().numpy()
@@ -45,7 +45,7 @@ def weights_of_pair(kind: str, weights: Weights, pair: np.ndarray) -> np.ndarray
     return weights["weights"] if kind == "attention" else pair @ weights["kernel"] + weights["bias"]
 
 
-def word_pair(one: Example, table: np.ndarray, i: int, c: int, shifted: bool) -> np.ndarray:
+def word_pair(one: ProbeExample, table: np.ndarray, i: int, c: int, shifted: bool) -> np.ndarray:
     """[v_dependent; v_candidate] of word i and candidate c, 0 for ROOT."""
     words = table[one.words.numpy()]
     nothing = np.zeros(table.shape[1])
@@ -55,7 +55,7 @@ def word_pair(one: Example, table: np.ndarray, i: int, c: int, shifted: bool) ->
 
 
 def slow_step(
-    kind: str, weights: Weights, one: Example, table: np.ndarray, shifted: bool
+    kind: str, weights: Weights, one: ProbeExample, table: np.ndarray, shifted: bool
 ) -> Weights:
     """The gradients of one sentence."""
     maps, n = both_ways(one), len(one)
@@ -120,7 +120,7 @@ def test_scores_of_distances(shifted: bool) -> None:
     np.testing.assert_allclose(ours, slow, atol=1e-5)
 
 
-def weights_after(sentences: Sequence[Example], batch: int) -> np.ndarray:
+def weights_after(sentences: Sequence[ProbeExample], batch: int) -> np.ndarray:
     scorer = fresh("attention", HEADS, None)
     train(scorer, sentences, settings_for("code", batch=batch))
     return next(scorer.parameters()).detach().numpy()

@@ -9,10 +9,10 @@ from tiny_subjects import encoder, translator
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.survey.pattern_network import COLUMNS, PATTERNS
+from headcount.survey.pattern_network import PATTERN_COLUMNS, PATTERNS
 from headcount.survey.patterns import layer_shares
 
-NAMES = [column.name for column in COLUMNS]
+NAMES = [column.name for column in PATTERN_COLUMNS]
 TEXTS = [
     "the cat sat on the mat and the dog ran home",
     "rain fell",

@@ -7,7 +7,7 @@ import torch
 from probe_examples import HEADS, example, vectors
 
 from headcount.errors import UsageError
-from headcount.probing.data import batch_of, in_order, shuffled
+from headcount.probing.data import batch_of, example_batches, shuffled
 from headcount.probing.fitting import allowed, loss_of
 from headcount.probing.scorers import AttentionScores, distances, fresh
 
@@ -74,4 +74,4 @@ def test_a_shuffle_loses_nothing() -> None:
     first = [one.index for group in shuffled(examples, 4, seed=0) for one in group]
     assert sorted(first) == list(range(70))
     assert first != [one.index for group in shuffled(examples, 4, seed=1) for one in group]
-    assert [len(group) for group in in_order(examples, 32)] == [32, 32, 6]
+    assert [len(group) for group in example_batches(examples, 32)] == [32, 32, 6]

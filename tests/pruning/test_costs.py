@@ -11,7 +11,7 @@ from headcount.errors import UsageError
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.models.switch import switched
-from headcount.pruning.costs import costs_of
+from headcount.pruning.costs import model_costs
 from headcount.pruning.remove import prune, trial_inputs
 
 FAMILIES = (
@@ -32,7 +32,7 @@ def counted(subject: Subject, tokens: int) -> float:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_operations_are_those_that_pytorch_counts(family: str) -> None:
     subject = Subject(TINY[family](), name=family)
-    assert costs_of(subject, tokens=9).flops == pytest.approx(counted(subject, 9), rel=0.01)
+    assert model_costs(subject, tokens=9).flops == pytest.approx(counted(subject, 9), rel=0.01)
 
 
 def test_a_pruned_model_is_counted_as_it_is() -> None:
@@ -40,7 +40,7 @@ def test_a_pruned_model_is_counted_as_it_is() -> None:
     site = whole.anatomy.sites[0]
     size = site.heads // site.kv_heads
     small = prune(whole, site.names[:size])
-    before, after = costs_of(whole, tokens=9), costs_of(small, tokens=9)
+    before, after = model_costs(whole, tokens=9), model_costs(small, tokens=9)
     assert after.flops == pytest.approx(counted(small, 9), rel=0.01)
     assert before.kv_bytes - after.kv_bytes == 2 * site.head_dim * 4
     assert before.parameters - after.parameters == (
@@ -52,20 +52,20 @@ def test_a_pruned_model_is_counted_as_it_is() -> None:
 def test_a_layer_without_heads_still_runs_a_dead_one() -> None:
     whole = Subject(TINY["bert"](), name="bert")
     small = prune(whole, whole.anatomy.sites[0].names)
-    assert costs_of(small, tokens=9).flops == pytest.approx(counted(small, 9), rel=0.01)
+    assert model_costs(small, tokens=9).flops == pytest.approx(counted(small, 9), rel=0.01)
 
 
 def test_operations_grow_with_rows_and_maps_with_the_square_of_the_length() -> None:
     subject = Subject(TINY["bert"](), name="bert")
-    one, four = costs_of(subject, 8), costs_of(subject, 8, batch=4)
+    one, four = model_costs(subject, 8), model_costs(subject, 8, batch=4)
     assert four.flops == 4 * one.flops
-    twice = costs_of(subject, 16)
+    twice = model_costs(subject, 16)
     assert twice.parts["maps"] == 4 * one.parts["maps"]
     assert twice.parts["feed-forward"] == 2 * one.parts["feed-forward"]
 
 
 def test_the_translator_keeps_keys_of_both_sides() -> None:
-    costs = costs_of(load("translator", device="cpu"), tokens=4)
+    costs = model_costs(load("translator", device="cpu"), tokens=4)
     width = 2 * 6 * 8 * 4  # keys and values, layers, heads, bytes
     assert costs.kv_bytes == costs.source_kv_bytes
     assert costs.kv_bytes % width == 0

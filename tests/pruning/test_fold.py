@@ -11,13 +11,13 @@ from headcount.errors import UsageError
 from headcount.models.subject import Subject
 from headcount.pruning.gates import Gates, gated, pruned_by
 from headcount.pruning.learn import learn_gates
-from headcount.pruning.order import units_of
+from headcount.pruning.order import removable_units
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "albert", "t5"])
 def test_the_model_that_is_left_has_the_authors_gates(family: str) -> None:
     subject = Subject(TINY[family]())
-    units = units_of(subject.anatomy)
+    units = removable_units(subject.anatomy)
     gates = Gates(subject.heads, units=units, convention="code").eval()
     gates.log_a.data.copy_(torch.linspace(-3.5, 3.5, len(gates.log_a)))
     inputs = tiny_inputs(subject.model, pad=2)

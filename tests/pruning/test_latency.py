@@ -12,12 +12,12 @@ from tiny import TINY
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
 from headcount.pruning import costs as clock
-from headcount.pruning.costs import Costs, part_times
+from headcount.pruning.costs import ModelCosts, part_times
 from headcount.pruning.remove import prune, trial_inputs
 from headcount.pruning.speed import SpeedReport, interleaved, latency, speed_of
 from headcount.records.files import to_strict
 
-WHOLE = Costs(
+WHOLE = ModelCosts(
     parameters=100,
     attention_parameters=40,
     parts={"projections": 40.0, "maps": 10.0, "feed-forward": 50.0, "ends": 0.0},

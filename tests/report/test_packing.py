@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.report.parts.numbers import pack, unpack
+from headcount.report.parts.numbers import pack_map, unpack_map
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
@@ -14,7 +14,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("sharp", [0.5, 3.0, 12.0])
 def test_weights_come_back_within_the_promise(sharp: float) -> None:
     maps = softmax(np.random.default_rng(0).normal(0, sharp, (3, 40, 50))).astype("float32")
-    back = unpack(pack(maps), *maps.shape)
+    back = unpack_map(pack_map(maps), *maps.shape)
     assert np.abs(back - maps).max() <= 0.002
     assert (back.argmax(-1) == maps.argmax(-1)).mean() > 0.98
 
@@ -22,7 +22,7 @@ def test_weights_come_back_within_the_promise(sharp: float) -> None:
 def test_broad_rows_keep_their_order_where_coarse_ones_lose_it() -> None:
     maps = softmax(np.random.default_rng(0).normal(0, 0.3, (1, 64, 512))).astype("float32")
     kept = [
-        (unpack(pack(maps, fineness), *maps.shape).argmax(-1) == maps.argmax(-1)).mean()
+        (unpack_map(pack_map(maps, fineness), *maps.shape).argmax(-1) == maps.argmax(-1)).mean()
         for fineness in ("fine", "coarse")
     ]
     assert kept[0] > 0.9 > kept[1]
@@ -30,4 +30,4 @@ def test_broad_rows_keep_their_order_where_coarse_ones_lose_it() -> None:
 
 def test_rows_of_nothing_stay_nothing() -> None:
     maps = np.zeros((1, 2, 3), dtype="float32")
-    assert (unpack(pack(maps), 1, 2, 3) == 0).all()
+    assert (unpack_map(pack_map(maps), 1, 2, 3) == 0).all()

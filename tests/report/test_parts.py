@@ -10,14 +10,20 @@ import pytest
 from report_runs import ENCODER, THREE, made_curve, made_pairs, made_relations, made_run, made_table
 
 from headcount.report.page import page_data
-from headcount.report.parts.numbers import Source, column_part, packed, read_source, unpacked
+from headcount.report.parts.numbers import (
+    Source,
+    column_part,
+    pack_column,
+    read_source,
+    unpack_column,
+)
 from headcount.report.parts.scoreboard import compare_part, could_go, curve_part
 from headcount.report.parts.verdicts import pair_part, relation_part, role_part
 
 
 def test_columns_come_back_as_they_were() -> None:
     table = made_table(THREE)
-    found = {one["id"]: unpacked(one) for one in column_part(Source(table))}
+    found = {one["id"]: unpack_column(one) for one in column_part(Source(table))}
     for name in ("confidence", "entropy", "gradient", "ablation"):
         values = table.numbers(name)
         assert np.allclose(found[name]["values"], values, rtol=1e-3, atol=1e-3 * values.max())
@@ -41,21 +47,21 @@ def test_what_was_not_measured_is_none_and_never_zero() -> None:
 @pytest.mark.parametrize("scale", [1e-7, 1e-3, 1.0, 40.0, 1e6])
 def test_packed_numbers_keep_three_digits(scale: float) -> None:
     values = np.random.default_rng(0).uniform(0.2, 1, 50) * scale
-    back = unpacked(packed(values, values * 0.9, values * 1.1))
+    back = unpack_column(pack_column(values, values * 0.9, values * 1.1))
     assert np.allclose(back["values"], values, rtol=3e-3)
     assert np.allclose(back["lo"], values * 0.9, rtol=5e-3)
 
 
 def test_an_interval_beside_its_value_stays_there() -> None:
     """A bootstrap interval of a biased statistic need not hold the value itself."""
-    back = unpacked(packed([0.5, 0.5], [0.52, 0.3], [0.6, 0.48]))
+    back = unpack_column(pack_column([0.5, 0.5], [0.52, 0.3], [0.6, 0.48]))
     assert back["lo"] == pytest.approx([0.52, 0.3])
     assert back["hi"] == pytest.approx([0.6, 0.48])
 
 
 def test_numbers_that_span_far_are_not_lost() -> None:
     values = [1e-9, 2e-8, 3e-7, 5.0]
-    assert unpacked(packed(values))["values"] == pytest.approx(values, rel=1e-3)
+    assert unpack_column(pack_column(values))["values"] == pytest.approx(values, rel=1e-3)
 
 
 def test_heads_that_went_leave_gaps() -> None:

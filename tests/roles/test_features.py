@@ -6,7 +6,8 @@ import math
 
 import pandas as pd
 import pytest
-from role_frames import halves, table
+from role_frames import halves
+from role_frames import table as frame_table
 
 from headcount.survey.roles.linguistic import Arguments, Features
 
@@ -20,7 +21,7 @@ def looks(select: list[float], report: list[float], **common: object) -> pd.Data
 
 
 def test_a_feature_head_holds_on_both_halves() -> None:
-    found = Features().judge(table(features=looks([0.3, 0.3], [0.25, 0.12])))
+    found = Features().judge(frame_table(features=looks([0.3, 0.3], [0.25, 0.12])))
     assert [(verdict.head.index, verdict.label) for verdict in found] == [(0, "noun")]
     assert found[0].n == 70
     assert found[0].evidence == "attention to a noun 0.25 [0.00, 1.00], to any word 0.10"
@@ -38,14 +39,14 @@ def test_a_feature_head_holds_on_both_halves() -> None:
     ids=["chance", "[CLS] alone", "no more than others", "little", "no baseline"],
 )
 def test_what_is_no_feature_head(frame: pd.DataFrame) -> None:
-    assert Features().judge(table(features=frame)) == []
+    assert Features().judge(frame_table(features=frame)) == []
 
 
 def test_the_twin_looks_at_the_same_kind_of_word() -> None:
-    verdict = Features().judge(table(features=looks([0.3, 0.1], [0.25, 0.1])))[0]
-    twin = table(features=looks([0.3, 0.3], [0.21, 0.22], baseline=0.2))
+    verdict = Features().judge(frame_table(features=looks([0.3, 0.1], [0.25, 0.1])))[0]
+    twin = frame_table(features=looks([0.3, 0.3], [0.21, 0.22], baseline=0.2))
     assert Features().chance(twin, verdict) == pytest.approx(1.1 * verdict.baseline)
-    other = table(features=looks([0.1, 0.1], [0.06, 0.07], feature="verb"))
+    other = frame_table(features=looks([0.1, 0.1], [0.06, 0.07], feature="verb"))
     assert math.isnan(Features().chance(other, verdict))
 
 
@@ -60,12 +61,12 @@ def links(outlier: bool = True, report: float = 0.23, **common: object) -> pd.Da
 
 
 def test_an_argument_head_stands_out_and_holds() -> None:
-    verdict = Arguments().judge(table(arguments=links()))[0]
+    verdict = Arguments().judge(frame_table(arguments=links()))[0]
     assert (verdict.head.index, verdict.label) == (0, "argument->predicate")
     assert verdict.evidence == (
         "argument->predicate 0.23 [0.00, 1.00], the same pairs elsewhere 0.05"
     )
-    assert Arguments().chance(table(arguments=links(report=0.02)), verdict) == 0.1
+    assert Arguments().chance(frame_table(arguments=links(report=0.02)), verdict) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -74,8 +75,8 @@ def test_an_argument_head_stands_out_and_holds() -> None:
     ids=["one of many", "not on the other half", "chance", "distance alone"],
 )
 def test_what_is_no_argument_head(frame: pd.DataFrame) -> None:
-    assert Arguments().judge(table(arguments=frame)) == []
+    assert Arguments().judge(frame_table(arguments=frame)) == []
 
 
 def test_outliers_are_a_field() -> None:
-    assert len(Arguments(outliers=False).judge(table(arguments=links(False)))) == 2
+    assert len(Arguments(outliers=False).judge(frame_table(arguments=links(False)))) == 2

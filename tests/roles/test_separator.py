@@ -6,18 +6,19 @@ import math
 
 import pandas as pd
 import pytest
-from role_frames import halves, table
+from role_frames import halves
+from role_frames import table as frame_table
 
 from headcount.records.heads import Head
 from headcount.survey.roles.resting import NoOp, Separator
 
 
 def test_the_whole_interval_must_reach_the_share() -> None:
-    found = Separator().judge(table({"separator": [0.7, 0.62]}))
+    found = Separator().judge(frame_table({"separator": [0.7, 0.62]}))
     assert [verdict.head for verdict in found] == [Head("enc", 0, 0)]
     assert (found[0].role, found[0].label, found[0].n) == ("separator", "separators", 12)
     assert found[0].evidence == "mass on separators 0.70 [0.65, 0.75]"
-    assert len(Separator(share=0.5).judge(table({"separator": [0.7, 0.62]}))) == 2
+    assert len(Separator(share=0.5).judge(frame_table({"separator": [0.7, 0.62]}))) == 2
 
 
 def test_the_evidence_has_the_other_arguments_where_they_were_measured() -> None:
@@ -26,7 +27,7 @@ def test_the_evidence_has_the_other_arguments_where_they_were_measured() -> None
     )
     columns = {"separator": [0.7, 0.1], "separator_to_separator": [0.9, 0.2]}
     columns["separator_breadth"] = [0.15, 0.5]
-    verdict = Separator().judge(table(columns, noop_layers=layers))[0]
+    verdict = Separator().judge(frame_table(columns, noop_layers=layers))[0]
     assert verdict.evidence.endswith(
         "from separators themselves 0.90, their breadth 0.15 of the largest, "
         "|dL/dα| there 0.04 of that on other tokens in its layer"
@@ -35,23 +36,23 @@ def test_the_evidence_has_the_other_arguments_where_they_were_measured() -> None
 
 def test_resting_on_the_first_token_is_a_sink() -> None:
     ours = {"first": [0.8, 0.2], "separator": [0.1, 0.7]}
-    ends, first = Separator().judge(table(ours))
+    ends, first = Separator().judge(frame_table(ours))
     assert (first.role, first.label) == ("sink", "the first token")
-    twin = table({"first": [0.3, 0.1], "separator": [0.2, 0.4]})
+    twin = frame_table({"first": [0.3, 0.1], "separator": [0.2, 0.4]})
     assert Separator().chance(twin, first) == 0.3
     assert Separator().chance(twin, ends) == 0.4
 
 
 def test_a_treebank_adds_heads_that_rest_now_and_then() -> None:
-    ours = table({"separator": [0.1, 0.1]}, relations=relations(), rest_by_relation=rests())
+    ours = frame_table({"separator": [0.1, 0.1]}, relations=relations(), rest_by_relation=rests())
     (verdict,) = Separator().judge(ours)
     assert verdict.label == "rests on separators without det dep->head"
     assert Separator().chance(ours, verdict) == pytest.approx(0.3)
-    assert math.isnan(Separator().chance(table({"separator": [0.1, 0.1]}), verdict))
+    assert math.isnan(Separator().chance(frame_table({"separator": [0.1, 0.1]}), verdict))
 
 
 def test_no_interval_no_verdict() -> None:
-    bare = table({"separator": [0.9, 0.9]})
+    bare = frame_table({"separator": [0.9, 0.9]})
     bare.low = bare.low.drop(columns="separator")
     assert Separator().judge(bare) == []
 
@@ -70,7 +71,7 @@ def rests(difference: float = -0.3, p: float = 0.001, rest: str = "separator") -
 
 
 def test_a_head_that_follows_a_relation_rests_without_it() -> None:
-    found = NoOp().judge(table(relations=relations(), rest_by_relation=rests()))
+    found = NoOp().judge(frame_table(relations=relations(), rest_by_relation=rests()))
     assert [verdict.head.index for verdict in found] == [0]  # the other follows nothing
     verdict = found[0]
     assert (verdict.role, verdict.label) == (
@@ -84,7 +85,7 @@ def test_a_head_that_follows_a_relation_rests_without_it() -> None:
 
 
 def test_where_it_rests_is_its_role() -> None:
-    found = NoOp().judge(table(relations=relations(), rest_by_relation=rests(rest="first")))
+    found = NoOp().judge(frame_table(relations=relations(), rest_by_relation=rests(rest="first")))
     assert found[0].role == "sink"
 
 
@@ -100,17 +101,17 @@ def test_where_it_rests_is_its_role() -> None:
     ids=["follows nothing", "hardly rests", "works there", "chance", "columns"],
 )
 def test_what_is_no_no_op(relation: pd.DataFrame, rest: pd.DataFrame) -> None:
-    assert NoOp().judge(table(relations=relation, rest_by_relation=rest)) == []
+    assert NoOp().judge(frame_table(relations=relation, rest_by_relation=rest)) == []
 
 
 def test_each_head_is_asked_about_its_best_relation_alone() -> None:
     better = relations(0.4).assign(relation="obj")
     both = pd.concat([relations(0.3), better], ignore_index=True)
-    assert NoOp().judge(table(relations=both, rest_by_relation=rests())) == []
+    assert NoOp().judge(frame_table(relations=both, rest_by_relation=rests())) == []
 
 
 def test_the_twin_rests_too_or_not() -> None:
-    verdict = NoOp().judge(table(relations=relations(), rest_by_relation=rests()))[0]
-    twin = table(relations=relations(), rest_by_relation=rests(-0.02))
+    verdict = NoOp().judge(frame_table(relations=relations(), rest_by_relation=rests()))[0]
+    twin = frame_table(relations=relations(), rest_by_relation=rests(-0.02))
     assert NoOp().chance(twin, verdict) == pytest.approx(0.02)
-    assert math.isnan(NoOp().chance(table(rest_by_relation=rests(rest="first")), verdict))
+    assert math.isnan(NoOp().chance(frame_table(rest_by_relation=rests(rest="first")), verdict))

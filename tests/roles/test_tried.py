@@ -10,7 +10,7 @@ from trial_tables import trial_table
 from headcount.records.heads import Head
 from headcount.survey.roles.recall import Duplicate, Induction
 from headcount.survey.roles.resting import Previous, SourceEnd
-from headcount.survey.roles.role import ANSWERS, MEASURES, Role, measured
+from headcount.survey.roles.role import ANSWERS, MEASURES, Role, trial_figure
 from headcount.survey.trials import trial as answer
 
 ROLES = {
@@ -74,4 +74,4 @@ def test_roles_and_trials_mean_the_same_details() -> None:
 
 
 def test_a_figure_of_the_model_that_nobody_took() -> None:
-    assert math.isnan(measured(trial_table({}), "needle", "right tokens of the answer"))
+    assert math.isnan(trial_figure(trial_table({}), "needle", "right tokens of the answer"))

@@ -9,7 +9,7 @@ from headcount.bundle import sample
 from headcount.models.subject import Subject
 from headcount.survey.passes import Manner, Programme
 from headcount.survey.roles.catalogue import all_roles
-from headcount.survey.survey import Wishes, planned, read_corpora
+from headcount.survey.survey import SurveyOptions, planned, read_corpora
 
 READS = frozenset(name for role in all_roles() for name in role.reads)
 
@@ -18,7 +18,7 @@ TREES = sample.path("sample.conllu")
 
 def programme(subject: Subject, *texts: str) -> Programme:
     corpora = read_corpora([*texts] or None, treebank=TREES, limit=12)
-    found = planned(subject, corpora, Manner(("enc",)), Wishes(reads=READS))
+    found = planned(subject, corpora, Manner(("enc",)), SurveyOptions(reads=READS))
     return Programme(found.passes)
 
 
@@ -36,7 +36,7 @@ def test_the_columns_come_from_the_text() -> None:
     subject = encoder()
     two = programme(subject, "Rain fell.", "It stopped.").run(subject)
     corpora = read_corpora(["Rain fell.", "It stopped."])
-    alone = planned(subject, corpora, Manner(("enc",)), Wishes()).run(subject)
+    alone = planned(subject, corpora, Manner(("enc",)), SurveyOptions()).run(subject)
     np.testing.assert_array_equal(two.frame[alone.names], alone.frame)
 
 

@@ -13,7 +13,7 @@ from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 from headcount.survey.passes import Manner, Programme, beside, check_control, twin_tables
 from headcount.survey.roles.catalogue import all_roles
-from headcount.survey.survey import Wishes, planned, read_corpora
+from headcount.survey.survey import SurveyOptions, planned, read_corpora
 
 READS = frozenset(name for role in all_roles() for name in role.reads)
 
@@ -59,7 +59,7 @@ def test_without_twins_nothing_is_added() -> None:
 def test_twins_are_surveyed_as_the_model_is() -> None:
     subject = encoder()
     corpora = read_corpora(None, treebank=sample.path("sample.conllu"), limit=10)
-    whole = planned(subject, corpora, Manner(("enc",)), Wishes(reads=READS))
+    whole = planned(subject, corpora, Manner(("enc",)), SurveyOptions(reads=READS))
     programme = Programme(whole.passes)
     one, two, again = (
         twin_tables(subject, programme, "random-init", [seed])[0] for seed in (0, 1, 0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_tasks import KINDS
 
-from headcount.importance.sweep.interventions import picked, repeated, rows_an_example
+from headcount.importance.sweep.interventions import picked, repeat_batch, rows_an_example
 from headcount.importance.sweep.sweep import encoded
 from headcount.text.batch import Batch
 
@@ -15,7 +15,7 @@ from headcount.text.batch import Batch
 def test_copies_lie_one_below_the_other(which: str) -> None:
     subject, task = KINDS[which]()
     batch = encoded(task, subject, 3).batches[0]
-    twice = repeated(batch, 2)
+    twice = repeat_batch(batch, 2)
     assert twice.index == batch.index * 2
     assert twice.window == batch.window * 2
     for name, tensor in batch.inputs.items():
@@ -25,7 +25,7 @@ def test_copies_lie_one_below_the_other(which: str) -> None:
         assert twice.sides[name].tokens == side.tokens * 2
     assert batch.labels is not None
     assert torch.equal(twice.labels, torch.cat([batch.labels] * 2))  # type: ignore[arg-type]
-    assert repeated(batch, 1) is batch
+    assert repeat_batch(batch, 1) is batch
 
 
 def test_both_texts_of_a_pair_go_together() -> None:
@@ -38,4 +38,4 @@ def test_both_texts_of_a_pair_go_together() -> None:
 
 
 def test_a_batch_of_numbers_only() -> None:
-    assert repeated(Batch({}, {}, [3, 4]), 2).index == [3, 4, 3, 4]
+    assert repeat_batch(Batch({}, {}, [3, 4]), 2).index == [3, 4, 3, 4]

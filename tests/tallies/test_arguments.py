@@ -10,7 +10,7 @@ from trees import sight
 
 import headcount as hc
 from headcount.models.subject import Subject
-from headcount.survey.tallies.links import Arguments, Frames
+from headcount.survey.tallies.links import ArgumentTally, Frames
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced
 
@@ -56,7 +56,7 @@ def test_only_pairs_of_one_link_count() -> None:
     text = sentence(8, (0, {"ARG1": (5, 5)}), (7, {"ARG2": (1, 1)}))
     maps = np.zeros((8, 8))
     maps[5, 0], maps[1, 7], maps[5, 7], maps[0, 5] = 0.3, 0.2, 0.9, 0.6
-    tally = Arguments()
+    tally = ArgumentTally()
     tally.update(sight([text], [[maps.tolist()]]))
     frame = tally.details()["arguments"].query("split == 'all'").set_index("link")
     assert frame.loc["argument->predicate", "value"] == pytest.approx(0.3)
@@ -67,14 +67,14 @@ def test_the_same_pair_elsewhere_is_the_baseline() -> None:
     text = sentence(6, (5, {"ARG0": (1, 1)}))
     maps = np.zeros((6, 6))
     maps[1, 5], maps[0, 4] = 0.8, 0.2
-    tally = Arguments()
+    tally = ArgumentTally()
     tally.update(sight([text], [[maps.tolist()]]))
     row = tally.details()["arguments"].query("split == 'all'").set_index("link")
     assert row.loc["argument->predicate", "baseline"] == pytest.approx(0.2)
 
 
 def test_nothing_to_ask() -> None:
-    tally = Arguments()
+    tally = ArgumentTally()
     tally.update(sight([sentence(3)], [[np.eye(3).tolist()]]))
     assert tally.details() == {}
     assert {reading.note for reading in tally.compute()} == {
@@ -87,7 +87,7 @@ def test_nothing_to_ask() -> None:
 def test_a_head_of_a_real_model_links_arguments(data_dir: Path, minilm: Subject) -> None:
     corpus = data_dir / "srl" / "ewt_propbank-dev.jsonl.xz"
     kept = [item for item in read_corpus(corpus) if Frames().links(item)]
-    table = hc.survey(minilm, kept, tallies=[Arguments()], columns=["argument_to_predicate"])
+    table = hc.survey(minilm, kept, tallies=[ArgumentTally()], columns=["argument_to_predicate"])
     frame = table.details["arguments"].query("split == 'all' and link == 'argument->predicate'")
     best = frame.sort_values("value").iloc[-1]
     assert best["outlier"]

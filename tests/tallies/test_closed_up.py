@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from trees import tree, words_of
 
-from headcount.survey.tally import closed_up, places_of
+from headcount.survey.tally import compact_places, compact_words
 from headcount.text.words import Words, word_maps
 
 
@@ -15,8 +15,8 @@ def test_maps_between_the_words_that_are_there_stay() -> None:
     cut[0, [0, 3]] = False
     words = Words(whole.pieces & cut[..., None], cut, whole.sentences)
     maps = torch.rand(2, 3, 5, 5, generator=torch.Generator().manual_seed(0))
-    wide, close = word_maps(maps, words, words), closed_up(words)
-    narrow, places = word_maps(maps, close, close), places_of(words)
+    wide, close = word_maps(maps, words, words), compact_words(words)
+    narrow, places = word_maps(maps, close, close), compact_places(words)
     assert narrow.shape == (2, 3, 3, 3)
     assert close.there.tolist() == [[True, True, True], [True, True, False]]
     for row, there in enumerate(cut):
@@ -28,4 +28,4 @@ def test_maps_between_the_words_that_are_there_stay() -> None:
 
 def test_a_batch_without_words() -> None:
     empty = Words(torch.zeros(2, 0, 4, dtype=torch.bool), torch.zeros(2, 0, dtype=torch.bool), [])
-    assert closed_up(Words(empty.pieces, empty.there, [None, None])).pieces.shape == (2, 0, 4)
+    assert compact_words(Words(empty.pieces, empty.there, [None, None])).pieces.shape == (2, 0, 4)

@@ -13,7 +13,7 @@ from trees import sight, site
 import headcount as hc
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
-from headcount.survey.tallies.coreference import Coreference
+from headcount.survey.tallies.coreference import CoreferenceTally
 from headcount.text.sentence import Sentence, Span, Word, spaced
 
 
@@ -32,7 +32,7 @@ def pointing(size: int, *arrows: tuple[int, int]) -> list[list[float]]:
     return maps.tolist()
 
 
-def accuracies(tally: Coreference, kind: str = "all", split: str = "all") -> list[float]:
+def accuracies(tally: CoreferenceTally, kind: str = "all", split: str = "all") -> list[float]:
     frame = tally.frame()
     rows = frame[(frame["kind"] == kind) & (frame["split"] == split)]
     return rows[rows["against"] == "nearest"]["accuracy"].tolist()
@@ -42,7 +42,7 @@ ANN = passage("Ann saw Tom . She left him", (0, 4), (2, 6))
 
 
 def test_the_most_attended_word_must_head_an_antecedent() -> None:
-    tally = Coreference()
+    tally = CoreferenceTally()
     right, wrong = pointing(7, (4, 0), (6, 2)), pointing(7, (4, 2), (6, 2))
     tally.update(sight([ANN], [[right, wrong]]))
     assert accuracies(tally) == [1.0, 0.5]
@@ -57,7 +57,7 @@ def test_the_most_attended_word_must_head_an_antecedent() -> None:
 
 def test_any_antecedent_will_do_and_the_word_itself_is_none() -> None:
     text = passage("Ann ran . She hid . She sang", (0, 3, 6))
-    tally = Coreference()
+    tally = CoreferenceTally()
     tally.update(sight([text], [[pointing(8, (6, 0), (3, 3)), pointing(8, (6, 3), (3, 0))]]))
     assert accuracies(tally) == [1.0, 1.0]  # 3 looks at itself most, and at 0 next
 
@@ -68,13 +68,13 @@ def test_any_antecedent_will_do_and_the_word_itself_is_none() -> None:
 def test_candidates(candidates: str, accuracy: float) -> None:
     ahead = np.array(pointing(7, (6, 2)))
     ahead[4] = [0.2, 0, 0.1, 0.0, 0.1, 0.6, 0]  # mostly ahead, then at Ann
-    tally = Coreference(candidates=candidates)
+    tally = CoreferenceTally(candidates=candidates)
     tally.update(sight([ANN], [[ahead.tolist()]]))
     assert accuracies(tally) == [accuracy]
 
 
 def test_a_causal_head_is_never_asked_what_it_cannot_see() -> None:
-    tally = Coreference(convention="paper")
+    tally = CoreferenceTally(convention="paper")
     where = site("dec", causal=True)
     tally.update(sight([ANN], [[pointing(7, (4, 0), (6, 2))]], where))
     assert accuracies(tally) == [1.0]
@@ -82,7 +82,7 @@ def test_a_causal_head_is_never_asked_what_it_cannot_see() -> None:
 
 def test_passages_of_a_document_are_one_text() -> None:
     texts = [passage("Ann ran . She hid", (0, 3), doc=name) for name in ("one", "one", "two")]
-    tally = Coreference()
+    tally = CoreferenceTally()
     tally.update(sight(texts, [[pointing(5, (3, 0))]] * 3))
     assert set(tally.frame().query("split == 'all'")["texts"]) == {2}
     assert set(tally.frame().query("split == 'all'")["n"]) == {3}
@@ -91,7 +91,7 @@ def test_passages_of_a_document_are_one_text() -> None:
 def test_batches_and_shards_never_show() -> None:
     texts = [passage(f"Ann {word} . She hid", (0, 3)) for word in ("ran", "sang", "fell", "wept")]
     maps = [[pointing(5, (3, 0)), pointing(5, (3, 1 + n % 2 * -1))] for n in range(4)]
-    whole, first, second = Coreference(), Coreference(), Coreference()
+    whole, first, second = CoreferenceTally(), CoreferenceTally(), CoreferenceTally()
     whole.update(sight(texts, maps))
     first.update(sight(texts[2:], maps[2:], index=[2, 3], extra=3))
     second.update(sight(texts[:2], maps[:2], index=[0, 1]))
@@ -115,7 +115,7 @@ def test_batches_and_shards_never_show() -> None:
     ids=["one mention", "none", "one word", "outside", "nested"],
 )
 def test_without_an_antecedent_nothing_is_claimed(text: Sentence) -> None:
-    tally = Coreference()
+    tally = CoreferenceTally()
     size = len(text.words or ())
     tally.update(sight([text], [[np.eye(size).tolist()]]))
     assert tally.details() == {}
@@ -125,13 +125,13 @@ def test_without_an_antecedent_nothing_is_claimed(text: Sentence) -> None:
 
 
 def test_cross_heads_are_not_asked() -> None:
-    tally = Coreference()
+    tally = CoreferenceTally()
     tally.update(sight([ANN], [[pointing(7)]], site("cross")))
     assert tally.compute()[0].note == "queries and keys are different texts"
 
 
 def test_attention_that_is_no_number_is_told() -> None:
-    tally = Coreference()
+    tally = CoreferenceTally()
     maps = np.full((7, 7), np.nan)
     tally.update(sight([ANN], [[maps.tolist()]]))
     assert tally.compute()[0].note is None
@@ -140,7 +140,7 @@ def test_attention_that_is_no_number_is_told() -> None:
 
 def test_a_survey_of_plain_text_has_no_value_and_says_why() -> None:
     table = hc.survey(
-        tiny_subjects.encoder(), ["Rain fell on the tin roof."], tallies=[Coreference()]
+        tiny_subjects.encoder(), ["Rain fell on the tin roof."], tallies=[CoreferenceTally()]
     )
     assert table.frame["coreference"].isna().all()
     assert "no mention has an antecedent" in table.notes["coreference"]
@@ -149,7 +149,7 @@ def test_a_survey_of_plain_text_has_no_value_and_says_why() -> None:
 def test_windows_of_a_long_text_ask_what_they_hold() -> None:
     text = passage("Ann sat . " * 3 + "She saw Ann . She hid", (0, 9, 11, 13))
     table = hc.survey(
-        tiny_subjects.encoder(), [text], tallies=[Coreference()], max_length=12, batch_size=2
+        tiny_subjects.encoder(), [text], tallies=[CoreferenceTally()], max_length=12, batch_size=2
     )
     frame = table.details["coreference"]
     assert 0 < frame.query("split == 'all'")["n"].max() < 3
@@ -157,15 +157,15 @@ def test_windows_of_a_long_text_ask_what_they_hold() -> None:
 
 def test_settings_that_mean_nothing() -> None:
     with pytest.raises(UsageError, match="no convention 'code': its authors published no code"):
-        Coreference(convention="code")
+        CoreferenceTally(convention="code")
     with pytest.raises(UsageError, match="candidates is 'near'; choose preceding, mentions, all"):
-        Coreference(candidates="near")  # type: ignore[arg-type]
+        CoreferenceTally(candidates="near")  # type: ignore[arg-type]
 
 
 @pytest.mark.data
 @pytest.mark.real
 def test_a_head_of_a_real_model_finds_antecedents(data_dir: Path, minilm: Subject) -> None:
-    tally = Coreference()
+    tally = CoreferenceTally()
     corpus = data_dir / "coref" / "ontogum-dev.jsonl.xz"
     table = hc.survey(minilm, corpus, limit=80, tallies=[tally], columns=["coreference"])
     frame = table.details["coreference"].query("split == 'all' and kind == 'all'")

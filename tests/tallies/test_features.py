@@ -12,7 +12,7 @@ from trees import sight, site
 
 import headcount as hc
 from headcount.errors import UsageError
-from headcount.survey.tallies.features import Features
+from headcount.survey.tallies.features import FeatureTally
 from headcount.survey.tally import FEATURES, NEGATIONS, Feature
 from headcount.text.sentence import Sentence, Word, spaced
 from headcount.wiring.sighting import Sighting
@@ -64,14 +64,14 @@ def spelled(sentences: list[Sentence], maps: list[list[list[list[float]]]]) -> S
     return replace(found, keys=side, queries=side)
 
 
-def columns(tally: Features) -> dict[str, float]:
+def columns(tally: FeatureTally) -> dict[str, float]:
     return {reading.column: float(reading.value[0]) for reading in tally.compute()}
 
 
 def test_a_text_without_the_feature_is_left_out_or_counts_as_nothing() -> None:
     plain = spaced([Word("so", upos="ADV"), Word("blue", upos="ADJ")])
     for convention, noun in (("headcount", 0.25), ("paper", 0.25), ("code", 0.125)):
-        tally = Features(convention)
+        tally = FeatureTally(convention)
         tally.update(spelled([SENTENCE, plain], [MAP, MAP]))
         assert columns(tally)["to_noun"] == pytest.approx(noun)
 
@@ -79,17 +79,17 @@ def test_a_text_without_the_feature_is_left_out_or_counts_as_nothing() -> None:
 def test_negation_in_code_is_a_test_of_substrings() -> None:
     ignored = spaced([Word("we", upos="PRON"), Word("ignored", upos="VERB")])
     never = spaced([Word("never", upos="ADV"), Word("again", upos="ADV")])
-    tally = Features("code")
+    tally = FeatureTally("code")
     tally.update(spelled([SENTENCE, ignored, never], [MAP] * 3))
     # "nor" is in "ignored": it counts, with nothing found; rain does not count
     assert columns(tally)["to_negation"] == pytest.approx((0.0 + 0.25) / 2)
-    tally = Features()
+    tally = FeatureTally()
     tally.update(spelled([SENTENCE, ignored, never], [MAP] * 3))
     assert columns(tally)["to_negation"] == pytest.approx(0.25)
 
 
 def test_what_no_text_has_is_missing_with_its_reason() -> None:
-    tally = Features()
+    tally = FeatureTally()
     tally.update(sight([SENTENCE], [MAP]))
     told = {reading.column: reading for reading in tally.compute()}
     assert np.isnan(told["to_object"].value).all()
@@ -105,7 +105,7 @@ def test_a_side_without_words_is_silent() -> None:
         found.keys.words, pieces=found.keys.words.pieces[:, :0], there=found.keys.words.there[:, :0]
     )
     side = replace(found.keys, words=none)
-    tally = Features()
+    tally = FeatureTally()
     tally.update(replace(found, keys=side, queries=side))
     assert tally.details() == {}
     assert {one.note for one in tally.compute()} == {
@@ -114,17 +114,17 @@ def test_a_side_without_words_is_silent() -> None:
 
 
 def test_one_word_and_words_without_a_tag() -> None:
-    tally = Features()
+    tally = FeatureTally()
     tally.update(sight([spaced([Word("rain")])], [[[[1.0]]]]))
     assert tally.details() == {}
-    tally = Features()
+    tally = FeatureTally()
     tally.update(sight([spaced([Word("rain", upos="NOUN")])], [[[[1.0]]]]))
     assert columns(tally)["to_noun"] == 1.0
 
 
 def test_merging_is_adding() -> None:
     other = spaced([Word("she", upos="PRON"), Word("fell", upos="VERB")])
-    whole, first, second = Features(), Features(), Features()
+    whole, first, second = FeatureTally(), FeatureTally(), FeatureTally()
     whole.update(sight([SENTENCE, other], [MAP, [[[0.5, 0.5], [0.2, 0.8]]]]))
     first.update(sight([other], [[[[0.5, 0.5], [0.2, 0.8]]]], index=[1]))
     second.update(sight([SENTENCE], [MAP]))
@@ -136,7 +136,7 @@ def test_merging_is_adding() -> None:
 
 
 def test_attention_that_is_no_number_is_told() -> None:
-    tally = Features()
+    tally = FeatureTally()
     tally.update(sight([SENTENCE], [np.full((1, 2, 2), np.nan).tolist()]))
     told = {reading.column: reading for reading in tally.compute()}
     assert told["to_noun"].note is None
@@ -148,17 +148,17 @@ def test_own_features_and_a_survey_of_plain_text() -> None:
     subject = tiny_subjects.encoder()
     treebank = [spaced([Word("rain", upos="NOUN"), Word("now", upos="ADV")])]
     table = hc.survey(
-        subject, treebank, columns=["to_adverb"], tallies=[Features(features=[adverb])]
+        subject, treebank, columns=["to_adverb"], tallies=[FeatureTally(features=[adverb])]
     )
     assert table.frame["to_adverb"].between(0, 1).all()
     plain = hc.survey(subject, ["Rain fell."], columns=["to_adverb"],
-                      tallies=[Features(features=[adverb])])  # fmt: skip
+                      tallies=[FeatureTally(features=[adverb])])  # fmt: skip
     assert plain.frame["to_adverb"].isna().all()
     assert "no text has words" in plain.notes["to_adverb"]
 
 
 def test_cross_heads_look_at_the_words_of_the_source() -> None:
-    tally = Features()
+    tally = FeatureTally()
     tally.update(sight([SENTENCE], [MAP], site("cross")))
     assert columns(tally)["to_noun"] == pytest.approx(0.25)
     assert set(tally.details()["features"]["origin"]) == {"all"}
@@ -166,11 +166,11 @@ def test_cross_heads_look_at_the_words_of_the_source() -> None:
 
 def test_settings_that_mean_nothing() -> None:
     with pytest.raises(UsageError, match="no convention 'old'; choose headcount, paper, code"):
-        Features("old")
+        FeatureTally("old")
     with pytest.raises(UsageError, match="pieces is 'some'; choose sum or each"):
-        Features(pieces="some")  # type: ignore[arg-type]
+        FeatureTally(pieces="some")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="give each its own name, other than first"):
-        Features(features=[Feature("first")])
+        FeatureTally(features=[Feature("first")])
 
 
 def resting(head_looks_at: str) -> list[list[list[list[float]]]]:
@@ -195,7 +195,7 @@ TEXTS = [
 
 @pytest.mark.parametrize(("kind", "low", "high"), [("none", 0.999, 1.001), ("NOUN", 3, 6)])
 def test_the_first_word_is_not_compared(kind: str, low: float, high: float) -> None:
-    tally = Features()
+    tally = FeatureTally()
     tally.update(sight(TEXTS, resting(kind)))
     row = tally.details()["features"].query("feature == 'noun' and split == 'all'").iloc[0]
     assert row["value"] > 0.4  # the paper's figure: the first word is often a noun
@@ -204,6 +204,6 @@ def test_the_first_word_is_not_compared(kind: str, low: float, high: float) -> N
 
 
 def test_code_compares_with_nothing() -> None:
-    tally = Features("code")
+    tally = FeatureTally("code")
     tally.update(spelled([SENTENCE], [MAP]))
     assert tally.details()["features"]["baseline"].isna().all()

@@ -6,7 +6,7 @@ import pytest
 from headcount.errors import StatsError, UsageError
 from headcount.stats import bootstrap_difference, holm, mcnemar, sign_flip_scores
 from headcount.tasks.classification import ACCURACY, MATTHEWS, class_counts
-from headcount.tasks.comparison import Metric, compare
+from headcount.tasks.comparison import Metric, compare_outcomes
 from headcount.tasks.regression import SPEARMAN
 from headcount.tasks.task import LOSS, Outcome
 from headcount.tasks.translation import bleu_metric
@@ -19,7 +19,7 @@ def several(metric: Metric, make: object, systems: int = 3) -> list[Outcome]:
 def test_accuracies_are_compared_by_mcnemar() -> None:
     rng = np.random.default_rng(0)
     made = several(ACCURACY, lambda: np.stack([rng.integers(0, 2, 60), np.ones(60)], axis=1), 4)
-    found = compare(made[:3], made[3], draws=500)
+    found = compare_outcomes(made[:3], made[3], draws=500)
     for place in range(3):
         alone = mcnemar(made[place].scores, made[3].scores)
         assert found.p[place] == alone.p
@@ -32,7 +32,7 @@ def test_losses_are_compared_by_flipping_signs() -> None:
     rng = np.random.default_rng(0)
     tokens = rng.integers(3, 9, 50)
     made = several(LOSS, lambda: np.stack([tokens * rng.normal(2, 1, 50), tokens], axis=1), 3)
-    found = compare(made[:2], made[2], draws=500, seed=4)
+    found = compare_outcomes(made[:2], made[2], draws=500, seed=4)
     for place in range(2):
         alone = sign_flip_scores(made[place].statistics, made[2].statistics, draws=500, seed=4)
         assert found.p[place] == alone.p
@@ -66,7 +66,7 @@ def test_rank_correlations_are_compared_on_the_same_resamples() -> None:
     good = np.stack([gold + rng.normal(size=60) / 5, gold], axis=1)
     bad = np.stack([rng.normal(size=60), gold], axis=1)
     made = [Outcome(SPEARMAN, rows) for rows in (good, bad, good)]
-    found = compare(made[:2], made[2], draws=400)
+    found = compare_outcomes(made[:2], made[2], draws=400)
     assert (found.value[0], found.low[0], found.high[0], found.p[0]) == (0, 0, 0, 1)
     assert found.high[1] < 0
     assert found.p[1] == 1 / 401
@@ -85,10 +85,10 @@ def test_an_undefined_correlation_has_no_p() -> None:
 def test_too_few_examples_are_refused() -> None:
     made = several(ACCURACY, lambda: [[1, 1], [0, 1], [1, 1]], 2)
     with pytest.raises(StatsError, match="on 3 sentences gives no p below"):
-        compare(made[:1], made[1])
+        compare_outcomes(made[:1], made[1])
     rows = several(SPEARMAN, lambda: [[1, 1], [0, 1], [1, 2]], 2)
     with pytest.raises(StatsError, match="on 3 sentences gives no p below"):
-        compare(rows[:1], rows[1])
+        compare_outcomes(rows[:1], rows[1])
 
 
 def test_other_beams_are_compared_like_other_models() -> None:
@@ -117,4 +117,4 @@ def test_outcomes_of_different_tasks_are_refused() -> None:
     with pytest.raises(UsageError, match="differ: seed is 1 in one and 0 in the other"):
         hidden[1].against(hidden[0])
     with pytest.raises(UsageError, match="no outcome to compare"):
-        compare([], accuracy)
+        compare_outcomes([], accuracy)

@@ -7,12 +7,12 @@ import pytest
 from headcount.errors import InputError
 from headcount.tasks.examples import (
     Columns,
-    Found,
+    FoundExamples,
     Labelled,
     labelled,
     read_labelled,
-    read_pairs,
     read_texts,
+    read_translations,
 )
 from headcount.text.sentence import Pair
 
@@ -22,7 +22,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def read(source: object, **columns: object) -> Found:
+def read(source: object, **columns: object) -> FoundExamples:
     return read_labelled(
         source,
         labelled,
@@ -35,7 +35,7 @@ def read(source: object, **columns: object) -> Found:
 def test_named_columns_are_read(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.tsv", "id\tq\ta\tgold\n1\tWho?\tMe.\tyes\n")
     found = read(path, text="q", text2="a", label="gold")
-    assert found == Found((Labelled("Who?", "yes", "Me."),), str(path))
+    assert found == FoundExamples((Labelled("Who?", "yes", "Me."),), str(path))
     assert found.examples[0].line == 2
 
 
@@ -72,18 +72,18 @@ def test_all_examples_have_one_text_or_all_have_two() -> None:
 
 def test_pairs_need_no_header(tmp_path: Path) -> None:
     path = write(tmp_path / "test.tsv", "Rain.\tRegen.\nWind.\tWind.\n")
-    assert read_pairs(path).examples == (Pair("Rain.", "Regen."), Pair("Wind.", "Wind."))
-    assert read_pairs(str(path), columns=(1, 0)).examples[0] == Pair("Regen.", "Rain.")
-    assert read_pairs([("a", "b")]).examples == (Pair("a", "b"),)
+    assert read_translations(path).examples == (Pair("Rain.", "Regen."), Pair("Wind.", "Wind."))
+    assert read_translations(str(path), columns=(1, 0)).examples[0] == Pair("Regen.", "Rain.")
+    assert read_translations([("a", "b")]).examples == (Pair("a", "b"),)
 
 
 def test_pairs_may_have_named_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "test.tsv", "de\ten\nRegen.\tRain.\n")
-    assert read_pairs(path, columns=("en", "de")).examples == (Pair("Rain.", "Regen."),)
+    assert read_translations(path, columns=("en", "de")).examples == (Pair("Rain.", "Regen."),)
     lines = write(tmp_path / "test.jsonl", '{"source": "Rain.", "target": "Regen."}\n')
-    assert read_pairs(lines).examples == (Pair("Rain.", "Regen."),)
+    assert read_translations(lines).examples == (Pair("Rain.", "Regen."),)
     commas = write(tmp_path / "test.csv", "source,target\nRain.,Regen.\n")
-    assert read_pairs(commas).examples == (Pair("Rain.", "Regen."),)
+    assert read_translations(commas).examples == (Pair("Rain.", "Regen."),)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_wrong_with_a_pair_is_told_with_its_line(
 ) -> None:
     path = write(tmp_path / "test.tsv", text)
     with pytest.raises(InputError) as error:
-        read_pairs(path)
+        read_translations(path)
     assert str(error.value).startswith(f"{path}{message}")
 
 

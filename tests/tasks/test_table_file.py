@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import InputError
-from headcount.text.tables import read_table, suffix_of
+from headcount.text.tables import read_rows, suffix_of
 
 
 def write(path: Path, text: str) -> Path:
@@ -17,7 +17,7 @@ def write(path: Path, text: str) -> Path:
 
 def test_tabs_separate_and_quotes_are_characters(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.tsv", 'sentence\tlabel\n"He said\t1\nso\t0\n\n')
-    table = read_table(path)
+    table = read_rows(path)
     assert table.columns == ("sentence", "label")
     assert [row.cells["sentence"] for row in table.rows] == ['"He said', "so"]
     assert [row.line for row in table.rows] == [2, 3]
@@ -25,20 +25,20 @@ def test_tabs_separate_and_quotes_are_characters(tmp_path: Path) -> None:
 
 def test_commas_separate_and_quotes_quote(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.csv", 'text,label\n"a, ""b""\nc",1\n\nd,0\n')
-    table = read_table(path)
+    table = read_rows(path)
     assert [row.cells["text"] for row in table.rows] == ['a, "b"\nc', "d"]
     assert [row.line for row in table.rows] == [2, 5]
 
 
 def test_json_lines_are_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.jsonl", '{"text": "a", "label": 1}\n\n{"text": "b", "label": 0}\n')
-    table = read_table(path)
+    table = read_rows(path)
     assert table.columns == ("text", "label")
     assert [(row.line, row.cells["label"]) for row in table.rows] == [(1, 1), (3, 0)]
 
 
 def test_without_a_header_columns_are_numbers(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path / "dev.tsv", "gj04\t1\t\tA b.\n"), header=False)
+    table = read_rows(write(tmp_path / "dev.tsv", "gj04\t1\t\tA b.\n"), header=False)
     assert table.columns == ("0", "1", "2", "3")
     assert table.rows[0].cells["3"] == "A b."
 
@@ -48,11 +48,11 @@ def test_packed_files_and_byte_order_marks_are_read(tmp_path: Path) -> None:
     for name, opened in (("a.tsv.xz", lzma.open), ("a.tsv.gz", gzip.open)):
         with opened(tmp_path / name, "wb") as file:
             file.write(raw)
-        assert read_table(tmp_path / name).rows[0].cells == {"text": "ü", "label": "1"}
+        assert read_rows(tmp_path / name).rows[0].cells == {"text": "ü", "label": "1"}
 
 
 def test_columns_are_found_by_name_number_or_usual_name(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path / "a.tsv", "sentence\tgrade\nx\t1\n"))
+    table = read_rows(write(tmp_path / "a.tsv", "sentence\tgrade\nx\t1\n"))
     assert table.find(None, ("text", "sentence"), "text") == "sentence"
     assert table.find("grade", (), "label") == "grade"
     assert table.find(1, (), "label") == "grade"
@@ -110,26 +110,26 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(
 ) -> None:
     path = write(tmp_path / name, text)
     with pytest.raises(InputError) as error:
-        read_table(path)
+        read_rows(path)
     assert str(error.value) == f"{path}{message}"
 
 
 def test_rows_of_a_ragged_file_may_be_longer_but_not_shorter(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "a\tb\nc\td\te\n")
-    table = read_table(path, header=False, ragged=True)
+    table = read_rows(path, header=False, ragged=True)
     assert [list(row.cells.values()) for row in table.rows] == [["a", "b"], ["c", "d"]]
     with pytest.raises(InputError, match="line 2 has 1 column where the first line has 2"):
-        read_table(write(path, "a\tb\nc\n"), header=False, ragged=True)
+        read_rows(write(path, "a\tb\nc\n"), header=False, ragged=True)
 
 
 def test_broken_json_is_told_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="line 1 is not JSON: Expecting"):
-        read_table(write(tmp_path / "a.jsonl", "{text}\n"))
+        read_rows(write(tmp_path / "a.jsonl", "{text}\n"))
 
 
 def test_missing_files_and_unknown_suffixes_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="There is no file"):
-        read_table(tmp_path / "dev.tsv")
+        read_rows(tmp_path / "dev.tsv")
     with pytest.raises(InputError, match=r"has the suffix '.xlsx'.*examples come in .tsv"):
-        read_table(write(tmp_path / "a.xlsx", "x"))
+        read_rows(write(tmp_path / "a.xlsx", "x"))
     assert suffix_of("A.CSV.gz") == ".csv"

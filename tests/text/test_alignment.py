@@ -6,7 +6,7 @@ import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN
 
 from headcount.text.sentence import Sentence, Word, split_words
-from headcount.text.spans import EncodeReport, Row, shorten, windows
+from headcount.text.spans import EncodeReport, TokenRow, shorten, windows
 from headcount.text.tokenize import Scribe
 from headcount.text.words import Placed, count_words, pieces_of
 
@@ -51,28 +51,28 @@ def test_a_mark_of_white_space_opens_the_word_behind_it(kind: str) -> None:
 
 def test_words_written_as_one_share_its_tokens() -> None:
     zum = Sentence("zum", (Word("zu", start=0, end=3), Word("dem", start=0, end=3)))
-    row = Row([1, 5, 6, 2], [1, 0, 0, 1], places=[None, (0, 2), (2, 3), None])
+    row = TokenRow([1, 5, 6, 2], [1, 0, 0, 1], places=[None, (0, 2), (2, 3), None])
     assert tokens(pieces_of(row, zum)) == [[1, 2], [1, 2]]
     assert Placed(zum, row).shared == 2
 
 
 def test_a_wide_token_belongs_to_both_words() -> None:
     found = sentence("don't")
-    row = Row([5, 6], [0, 0], places=[(0, 4), (4, 5)])
+    row = TokenRow([5, 6], [0, 0], places=[(0, 4), (4, 5)])
     assert tokens(pieces_of(row, found)) == [[0], [0], [1]]
     assert Placed(found, row).shared == 2
 
 
 def test_words_without_a_place_and_tokens_without_one() -> None:
     found = Sentence("Go on", (Word("Go"), Word("on", start=3, end=5)))
-    row = Row([5, 6], [0, 0], places=[(0, 2), None])
+    row = TokenRow([5, 6], [0, 0], places=[(0, 2), None])
     assert tokens(pieces_of(row, found)) == [[], []]
-    assert pieces_of(Row([5, 6], [0, 0]), found).shape == (2, 2)
+    assert pieces_of(TokenRow([5, 6], [0, 0]), found).shape == (2, 2)
 
 
 #: Five words of 1, 2, 1, 3 and 1 tokens.
 LONG = sentence("a bc d efg h")
-ROW = Row(
+ROW = TokenRow(
     [1, *range(10, 18), 2],
     [1, *[0] * 8, 1],
     places=[None, (0, 1), (2, 3), (3, 4), (5, 6), (7, 8), (8, 9), (9, 10), (11, 12), None],

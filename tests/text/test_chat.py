@@ -8,7 +8,7 @@ from tiny_tokenizers import CHAT_TEMPLATE, chatty, gpt2
 from headcount.errors import InputError, UsageError
 from headcount.text.encode import encode
 from headcount.text.spans import EncodeReport
-from headcount.text.tokenize import Frame, Scribe, frame_of, must_have_template, render
+from headcount.text.tokenize import Frame, Scribe, chat_frame, must_have_template, render
 
 
 def marked(text: str, account: EncodeReport | None = None) -> list[str]:
@@ -20,7 +20,7 @@ def marked(text: str, account: EncodeReport | None = None) -> list[str]:
 
 
 def test_the_frame_is_what_the_template_adds() -> None:
-    frame = frame_of(chatty())
+    frame = chat_frame(chatty())
     assert frame == Frame(
         "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n"
     )

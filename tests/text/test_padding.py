@@ -8,8 +8,8 @@ from tiny_tokenizers import gpt2, llama, marian, wordpiece
 from torch import Tensor
 
 from headcount.errors import ModelError
-from headcount.text.batch import Batch, Example, Padder, positions
-from headcount.text.spans import Row
+from headcount.text.batch import Batch, EncodedExample, Padder, token_positions
+from headcount.text.spans import TokenRow
 from headcount.text.tokenize import Intake
 
 
@@ -25,12 +25,14 @@ def wrap_last(labels: Tensor) -> Tensor:
     return torch.cat([last, filled[:, :-1]], dim=1)
 
 
-LABELS = [Row([11, 12, 13, 2], [0, 0, 0, 1]), Row([14, 2], [0, 1])]
+LABELS = [TokenRow([11, 12, 13, 2], [0, 0, 0, 1]), TokenRow([14, 2], [0, 1])]
 
 
 def translated(shift: object, left: bool = False) -> Batch:
     intake = Intake(shift=shift, pad_id=0)  # type: ignore[arg-type]
-    examples = [Example(n, Row([5, 2], [0, 1]), labels) for n, labels in enumerate(LABELS)]
+    examples = [
+        EncodedExample(n, TokenRow([5, 2], [0, 1]), labels) for n, labels in enumerate(LABELS)
+    ]
     return Padder(marian(), intake, left=left).batch(examples, "source")
 
 
@@ -59,16 +61,16 @@ def test_a_shift_that_is_none() -> None:
 
 def test_the_encoder_alone_still_gets_a_decoder_token() -> None:
     padder = Padder(marian(), Intake(shift=start_with_nine, pad_id=0))
-    batch = padder.batch([Example(0, Row([5, 6, 2], [0, 0, 1]))], "source")
+    batch = padder.batch([EncodedExample(0, TokenRow([5, 6, 2], [0, 0, 1]))], "source")
     assert batch.inputs["decoder_input_ids"].tolist() == [[9]]
     assert list(batch.sides) == ["source"]
     assert batch.labels is None
 
 
-def examples(types: list[int] | None = None) -> list[Example]:
+def examples(types: list[int] | None = None) -> list[EncodedExample]:
     return [
-        Example(0, Row([5, 6, 7], [0, 0, 0], types)),
-        Example(1, Row([8], [0], types and types[:1])),
+        EncodedExample(0, TokenRow([5, 6, 7], [0, 0, 0], types)),
+        EncodedExample(1, TokenRow([8], [0], types and types[:1])),
     ]
 
 
@@ -93,7 +95,7 @@ def test_positions_only_when_padding_is_on_the_left() -> None:
 
 def test_positions_count_real_tokens() -> None:
     real = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1], [1, 1, 0, 0]]).bool()
-    assert positions(real).tolist() == [[0, 0, 0, 1], [0, 1, 2, 3], [0, 1, 1, 1]]
+    assert token_positions(real).tolist() == [[0, 0, 0, 1], [0, 1, 2, 3], [0, 1, 1, 1]]
 
 
 @pytest.mark.parametrize(

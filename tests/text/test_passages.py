@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UsageError
-from headcount.text.coreference import passages
+from headcount.text.coreference import split_passages
 from headcount.text.sentence import Sentence, Span, Word, spaced
 
 TEXTS = ["Ann left .", "She ran home .", "Oh .", "Bo met her there , and she smiled ."]
@@ -18,7 +18,7 @@ def sentences() -> list[Sentence]:
 
 def test_whole_sentences_up_to_so_many_words() -> None:
     clusters = ((Span(0, 0), Span(3, 3), Span(11, 11)), (Span(9, 9),))
-    found = list(passages(sentences(), clusters, 7, "tale"))
+    found = list(split_passages(sentences(), clusters, 7, "tale"))
     assert [each.text for each in found] == [f"{TEXTS[0]} {TEXTS[1]}", TEXTS[2], TEXTS[3]]
     assert [each.clusters for each in found] == [
         ((Span(0, 0), Span(3, 3)),),
@@ -30,7 +30,7 @@ def test_whole_sentences_up_to_so_many_words() -> None:
 
 
 def test_words_stand_where_the_text_has_them_and_heads_stay_in_their_sentence() -> None:
-    (found,) = passages(sentences(), (), 99)
+    (found,) = split_passages(sentences(), (), 99)
     words = found.words or ()
     assert [found.text[word.start : word.end] for word in words] == found.text.split()
     assert [word.head for word in words][:7] == [0, 1, 1, 0, 4, 4, 4]
@@ -39,4 +39,4 @@ def test_words_stand_where_the_text_has_them_and_heads_stay_in_their_sentence() 
 
 def test_a_passage_has_a_word_at_least() -> None:
     with pytest.raises(UsageError, match="A passage has 0 words; it must have 1 or more"):
-        list(passages(sentences(), (), 0))
+        list(split_passages(sentences(), (), 0))

@@ -6,7 +6,7 @@ import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, marian, python_wordpiece
 
 from headcount.errors import InputError
-from headcount.text.spans import EncodeReport, Row, gives_places, must_give_places
+from headcount.text.spans import EncodeReport, TokenRow, gives_places, must_give_places
 from headcount.text.tokenize import Scribe
 
 SILENT = ("python_wordpiece", "esm", "byt5")
@@ -23,12 +23,12 @@ ODD = [
 ]
 
 
-def rows(kind: str, texts: list[str], **how: object) -> list[Row]:
+def rows(kind: str, texts: list[str], **how: object) -> list[TokenRow]:
     scribe = Scribe(BUILDERS[kind](), EncodeReport(), places=True)
     return scribe.rows(texts, **how)  # type: ignore[arg-type]
 
 
-def covered(row: Row) -> set[int]:
+def covered(row: TokenRow) -> set[int]:
     assert row.places is not None
     return {letter for place in row.places if place for letter in range(*place)}
 

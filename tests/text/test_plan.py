@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from headcount.errors import UsageError
-from headcount.text.encode import fit_for, kind_of
+from headcount.text.encode import fit_for, model_kind
 from headcount.text.tokenize import Intake
 
 
 def test_kinds() -> None:
-    assert kind_of({"enc"}, Intake()) == "encoder"
-    assert kind_of(["dec"], Intake()) == "decoder"
-    assert kind_of(("enc",), Intake(shift=lambda labels: labels)) == "encoder-decoder"
+    assert model_kind({"enc"}, Intake()) == "encoder"
+    assert model_kind(["dec"], Intake()) == "decoder"
+    assert model_kind(("enc",), Intake(shift=lambda labels: labels)) == "encoder-decoder"
 
 
 @pytest.mark.parametrize(

@@ -5,27 +5,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import UsageError
-from headcount.text.spans import Row, content_length, shorten, windows
+from headcount.text.spans import TokenRow, content_length, shorten, windows
 
 
-def row(lead: int, content: int, tail: int) -> Row:
+def row(lead: int, content: int, tail: int) -> TokenRow:
     ids = [*range(900, 900 + lead), *range(content), *range(990, 990 + tail)]
     special = [1] * lead + [0] * content + [1] * tail
-    return Row(ids, special, [number % 2 for number in ids])
+    return TokenRow(ids, special, [number % 2 for number in ids])
 
 
-def pair(first: int, second: int) -> Row:
+def pair(first: int, second: int) -> TokenRow:
     """[CLS] first [SEP] second [SEP], with token types."""
     ids = [901, *range(first), 902, *range(100, 100 + second), 902]
     special = [1, *[0] * first, 1, *[0] * second, 1]
-    return Row(ids, special, [0] * (first + 2) + [1] * (second + 1))
+    return TokenRow(ids, special, [0] * (first + 2) + [1] * (second + 1))
 
 
 rows = st.builds(row, st.integers(0, 2), st.integers(1, 40), st.integers(0, 2))
 
 
 @given(rows, st.integers(5, 20))
-def test_windows_hold_the_text_once_in_order(whole: Row, limit: int) -> None:
+def test_windows_hold_the_text_once_in_order(whole: TokenRow, limit: int) -> None:
     pieces = windows(whole, limit)
     content = [
         n for piece in pieces for n, s in zip(piece.ids, piece.special, strict=True) if not s
@@ -41,7 +41,7 @@ def test_windows_hold_the_text_once_in_order(whole: Row, limit: int) -> None:
 
 
 @given(rows, st.integers(5, 20))
-def test_a_shortened_text_is_the_first_window(whole: Row, limit: int) -> None:
+def test_a_shortened_text_is_the_first_window(whole: TokenRow, limit: int) -> None:
     assert shorten(whole, limit).ids == list(windows(whole, limit)[0].ids)
 
 
@@ -81,12 +81,12 @@ def test_no_room_for_text(limit: int) -> None:
 
 def test_length_of_the_text_itself() -> None:
     assert content_length(row(2, 7, 1)) == 7
-    assert content_length(Row([901, 902], [1, 1])) == 0
+    assert content_length(TokenRow([901, 902], [1, 1])) == 0
 
 
 def test_places_go_with_their_tokens() -> None:
     places = [None, (0, 1), (1, 2), (3, 4), None]
-    row = Row([101, 5, 6, 7, 102], [1, 0, 0, 0, 1], places=places)
+    row = TokenRow([101, 5, 6, 7, 102], [1, 0, 0, 0, 1], places=places)
     assert [piece.places for piece in windows(row, 4)] == [
         [None, (0, 1), (1, 2), None],
         [None, (3, 4), None],

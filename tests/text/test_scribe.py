@@ -6,7 +6,7 @@ import pytest
 from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, TRANSLATORS
 
 from headcount.errors import UsageError
-from headcount.text.spans import EncodeReport, Row, special_ids
+from headcount.text.spans import EncodeReport, TokenRow, special_ids
 from headcount.text.tokenize import Scribe
 
 KINDS = sorted(BUILDERS)
@@ -19,11 +19,11 @@ TRAPS = [
 ]
 
 
-def rows(kind: str, texts: list[str], **how: object) -> list[Row]:
+def rows(kind: str, texts: list[str], **how: object) -> list[TokenRow]:
     return Scribe(BUILDERS[kind](), EncodeReport()).rows(texts, **how)  # type: ignore[arg-type]
 
 
-def written(kind: str, row: Row) -> list[str]:
+def written(kind: str, row: TokenRow) -> list[str]:
     return BUILDERS[kind]().convert_ids_to_tokens(list(row.ids))
 
 

@@ -5,18 +5,18 @@ import pytest
 import torch
 
 from headcount.text.batch import Side, bare_side, side_of, spread
-from headcount.text.spans import Row
+from headcount.text.spans import TokenRow
 from headcount.text.words import Vocabulary
 
 TOKENS = {0: "<pad>", 2: "<s>", 3: "</s>", 7: "rain", 8: ".", 9: "!", 10: "roof"}
 
 
-def side(rows: list[Row], left: bool = False) -> Side:
+def side(rows: list[TokenRow], left: bool = False) -> Side:
     vocabulary = Vocabulary(lambda ids: [TOKENS[number] for number in ids], " ".join)
     return side_of(rows, vocabulary, separators=(3,), pad_id=0, left=left)
 
 
-ROWS = [Row([2, 7, 8, 9, 3], [1, 0, 0, 0, 1]), Row([2, 10, 3], [1, 0, 1])]
+ROWS = [TokenRow([2, 7, 8, 9, 3], [1, 0, 0, 0, 1]), TokenRow([2, 10, 3], [1, 0, 1])]
 
 
 def test_padding_on_the_right() -> None:
@@ -42,25 +42,25 @@ def test_padding_on_the_left() -> None:
 @pytest.mark.parametrize("left", [False, True])
 def test_the_first_place_is_never_a_separator(left: bool) -> None:
     """BART's decoder starts with </s>, and GPT-2's first token may be its end of text."""
-    rows = [Row([3, 7, 8, 3], [1, 0, 0, 1]), Row([3, 7], [1, 0])]
+    rows = [TokenRow([3, 7, 8, 3], [1, 0, 0, 1]), TokenRow([3, 7], [1, 0])]
     found = side(rows, left)
     assert found.separator.sum(dim=1).tolist() == [1, 0]
     assert found.special.sum(dim=1).tolist() == [2, 1]
 
 
 def test_a_lookalike_is_no_separator() -> None:
-    assert side([Row([2, 3, 7, 3], [1, 0, 0, 1])]).separator.int().tolist() == [[0, 0, 0, 1]]
+    assert side([TokenRow([2, 3, 7, 3], [1, 0, 0, 1])]).separator.int().tolist() == [[0, 0, 0, 1]]
 
 
 def test_a_special_token_is_never_punctuation() -> None:
-    found = side([Row([8, 7, 8], [1, 0, 0])])
+    found = side([TokenRow([8, 7, 8], [1, 0, 0])])
     assert found.punctuation.int().tolist() == [[0, 0, 1]]
     assert found.stops.int().tolist() == [[0, 0, 1]]
 
 
 def test_no_separator_at_all() -> None:
     vocabulary = Vocabulary(lambda ids: ["x"] * len(ids), "".join)
-    found = side_of([Row([5, 6], [0, 0])], vocabulary, separators=(), pad_id=0)
+    found = side_of([TokenRow([5, 6], [0, 0])], vocabulary, separators=(), pad_id=0)
     assert not found.separator.any()
 
 

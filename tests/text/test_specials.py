@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tiny_tokenizers import BUILDERS
 
-from headcount.text.spans import Row, lookalikes, separator_ids, special_ids, spelt_out
+from headcount.text.spans import TokenRow, lookalikes, separator_ids, special_ids, spelt_out
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_special_tokens_that_have_no_name_count_too() -> None:
 
 
 def test_lookalikes_are_special_ids_in_the_text() -> None:
-    row = Row([1, 5, 2, 1, 2], [1, 0, 0, 0, 1])
+    row = TokenRow([1, 5, 2, 1, 2], [1, 0, 0, 0, 1])
     assert lookalikes(row, frozenset({1, 2})) == 2
     assert lookalikes(row, frozenset({9})) == 0
 
 
 def test_spelling_out_leaves_true_specials_alone() -> None:
-    row = Row([1, 5, 2, 2], [1, 0, 0, 1], [0, 0, 1, 1])
-    assert spelt_out(row, {1: [70], 2: [60, 61]}) == Row(
+    row = TokenRow([1, 5, 2, 2], [1, 0, 0, 1], [0, 0, 1, 1])
+    assert spelt_out(row, {1: [70], 2: [60, 61]}) == TokenRow(
         [1, 5, 60, 61, 2], [1, 0, 0, 0, 1], [0, 0, 1, 1, 1]
     )
-    assert spelt_out(Row([2, 2], [0, 1]), {2: [60]}).types is None
+    assert spelt_out(TokenRow([2, 2], [0, 1]), {2: [60]}).types is None

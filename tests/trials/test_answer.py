@@ -16,8 +16,8 @@ from headcount.survey.trials.trial import (
     MEASURES,
     Finding,
     Findings,
-    answers,
     measure_of,
+    trial_table,
 )
 
 SUBJECT = Subject(TINY["marian"](), name="tiny")
@@ -39,7 +39,7 @@ def found(examples: int, shares: list[float], chance: float, seed: int = 0) -> F
 
 def test_values_intervals_chance_and_tests() -> None:
     finding = found(40, [0.9, 0.5, 0.1, 0.5], chance=0.5)
-    table = answers(SUBJECT, [Findings([finding])])
+    table = trial_table(SUBJECT, [Findings([finding])])
     frame = table.details[ANSWERS].set_index("head")
     counted = finding.marks.of(SUBJECT.anatomy.site("dec", 0))
     ours = np.stack([counted.hits, counted.cells], -1)
@@ -60,12 +60,12 @@ def test_values_intervals_chance_and_tests() -> None:
 
 
 def test_stacks_that_were_not_asked_say_why() -> None:
-    table = answers(SUBJECT, [Findings([found(20, [0.5] * 4, 0.5)])])
+    table = trial_table(SUBJECT, [Findings([found(20, [0.5] * 4, 0.5)])])
     assert table.notes == {"share": "enc: nobody asks"}
 
 
 def test_too_few_examples_give_no_test_and_say_so() -> None:
-    table = answers(SUBJECT, [Findings([found(5, [0.9] * 4, 0.5)])])
+    table = trial_table(SUBJECT, [Findings([found(5, [0.9] * 4, 0.5)])])
     frame = table.details[ANSWERS]
     assert frame["p"].isna().all()
     assert frame["value"].notna().all()
@@ -77,7 +77,7 @@ def test_examples_without_a_case_give_no_value_and_say_so() -> None:
     site = SUBJECT.anatomy.site("cross", 0)
     nothing = torch.zeros(20)
     finding.marks.add(site, range(20), torch.zeros(20, 4), nothing, nothing)
-    table = answers(SUBJECT, [Findings([finding])])
+    table = trial_table(SUBJECT, [Findings([finding])])
     assert table.frame["share"].isna().all()
     assert table.notes["share"] == "cross: no example has a case of it"
     assert not len(table.details[ANSWERS])
@@ -88,11 +88,11 @@ def test_attention_that_is_no_number_is_refused() -> None:
     bad = torch.full((2, 4), torch.nan)
     finding.marks.add(SUBJECT.anatomy.site("dec", 1), [0, 1], bad, torch.ones(2), torch.ones(2))
     with pytest.raises(ModelError, match=r"The attention at dec.1 of tiny is not a number"):
-        answers(SUBJECT, [Findings([finding])])
+        trial_table(SUBJECT, [Findings([finding])])
 
 
 def test_what_the_model_does_is_kept_beside() -> None:
     measure = measure_of("t", "right", np.array([1.0, 2, 2]), np.array([2.0, 2, 2]), (0, 1))
     assert (measure.value, measure.high, measure.n) == (pytest.approx(5 / 6), 1.0, 6)
-    table = answers(SUBJECT, [Findings([found(20, [0.5] * 4, 0.5)], [measure])])
+    table = trial_table(SUBJECT, [Findings([found(20, [0.5] * 4, 0.5)], [measure])])
     assert table.details[MEASURES].to_dict("records")[0]["name"] == "right"

@@ -16,7 +16,7 @@ from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 from headcount.survey.passes import run_trials, trials_for
 from headcount.survey.survey import survey
-from headcount.survey.trials.alignment import Pairs, Sink
+from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
 from headcount.survey.trials.repeats import Copying, Repeats
 
@@ -54,7 +54,7 @@ def test_one_table_that_joins_a_survey() -> None:
 
 
 def test_it_is_kept_in_a_run_directory(tmp_path: Path) -> None:
-    table = run_trials(WRITER, trials=[Repeats(length=8), Sink(ENGLISH, length=12)])
+    table = run_trials(WRITER, trials=[Repeats(length=8), SinkTrial(ENGLISH, length=12)])
     table.save(tmp_path)
     again = HeadTable.load(tmp_path)
     assert {*again.details} == {"trials", "sinks"}
@@ -70,7 +70,7 @@ def test_a_trial_that_the_text_is_too_short_for_is_left_out_and_told() -> None:
     remarks = table.provenance["remarks"]
     assert remarks[0].startswith("the trial 'sink' was left out: The text has")
     with pytest.raises(InputError, match="give more text"):
-        run_trials(WRITER, trials=[Sink(ENGLISH[:2])])
+        run_trials(WRITER, trials=[SinkTrial(ENGLISH[:2])])
 
 
 def test_a_trial_of_one_s_own_that_means_nothing_is_refused() -> None:

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from made import site_of
 
-from headcount.survey.trials.trial import Marks
+from headcount.survey.trials.trial import TrialCounts
 
 SITE = site_of("dec", 2)
 
 
 def test_examples_come_back_in_their_order_whatever_the_batches() -> None:
     hits, ones = torch.arange(8.0).reshape(4, 2), torch.ones(4)
-    whole, parts = Marks(), Marks()
+    whole, parts = TrialCounts(), TrialCounts()
     whole.add(SITE, [0, 1, 2, 3], hits, ones, 2 * ones)
     for rows in ([3], [0, 2], [1]):
         parts.add(SITE, rows, hits[rows], ones[rows], 2 * ones[rows])

@@ -20,7 +20,7 @@ from headcount.survey.trials.needle import (
     Pointing,
     haystacks,
     needles,
-    said_by,
+    with_continuation,
 )
 
 GPT2 = subject_of("gpt2", "gpt2")
@@ -80,7 +80,7 @@ def test_a_random_decoder_stays_near_chance_and_knows_no_answer() -> None:
 
 def test_a_model_that_is_asked_for_what_it_would_say_gets_it_right() -> None:
     made = haystacks(GPT2, TEXTS, (360,), (0.2, 0.8), 2, seed=0)
-    spoken = [said_by(GPT2, example) for example in made]
+    spoken = [with_continuation(GPT2, example) for example in made]
     asked = [replace(one, answer=one.ids[-len(one.answer) :]) for one in spoken]
     assert [measure.value for measure in SMALL.accuracy(GPT2, asked)] == [1.0]
 

@@ -14,8 +14,8 @@ from tiny_tokenizers import ENGLISH, PAIRS
 from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
-from headcount.survey.trials.noop import NOOP_LAYERS, NoOp
-from headcount.survey.trials.trial import answers
+from headcount.survey.trials.noop import NOOP_LAYERS, NoOpTrial
+from headcount.survey.trials.trial import trial_table
 
 CASES = {
     "enc": (tiny_subjects.encoder(), ENGLISH),
@@ -29,14 +29,14 @@ CASES = {
 def test_batch_size_never_shows(name: str) -> None:
     subject, texts = CASES[name]
     one, many = (
-        NoOp(texts, batch_size=size)(subject).details[NOOP_LAYERS] for size in (1, len(texts))
+        NoOpTrial(texts, batch_size=size)(subject).details[NOOP_LAYERS] for size in (1, len(texts))
     )
     pd.testing.assert_frame_equal(one, many, rtol=1e-3, atol=1e-8)
 
 
 def test_every_stack_has_its_rows() -> None:
     subject, texts = CASES["enc-dec"]
-    layers = NoOp(texts)(subject).details[NOOP_LAYERS]
+    layers = NoOpTrial(texts)(subject).details[NOOP_LAYERS]
     assert list(layers["stack"].unique()) == ["enc", "dec", "cross"]
     ends = layers[layers["target"] == "separator"]
     assert set(ends["stack"]) == {"enc", "cross"}  # the end of the source; a decoder sees none
@@ -48,8 +48,8 @@ def test_every_stack_has_its_rows() -> None:
 
 def test_the_columns_join_the_table_of_other_trials() -> None:
     subject, texts = CASES["enc-dec"]
-    trial = NoOp(texts)
-    table = answers(subject, [trial(subject)])
+    trial = NoOpTrial(texts)
+    table = trial_table(subject, [trial(subject)])
     assert table.names == [column.name for column in trial.columns]
     assert table.stack("enc").frame["noop_gradient_separator"].notna().all()
     assert table.stack("dec").frame["noop_gradient_separator"].isna().all()
@@ -58,8 +58,8 @@ def test_the_columns_join_the_table_of_other_trials() -> None:
 
 def test_the_layer_is_the_mean_of_its_heads() -> None:
     subject, texts = CASES["enc"]
-    found = NoOp(texts)(subject)
-    table, layers = answers(subject, [found]), found.details[NOOP_LAYERS]
+    found = NoOpTrial(texts)(subject)
+    table, layers = trial_table(subject, [found]), found.details[NOOP_LAYERS]
     for (layer, target), row in layers.groupby(["layer", "target"]):
         heads = table.frame.xs(layer, level="layer")[f"noop_gradient_{target}"]
         assert row["gradient"].item() == pytest.approx(heads.mean(), rel=1e-6)
@@ -67,9 +67,9 @@ def test_the_layer_is_the_mean_of_its_heads() -> None:
 
 def test_under_paper_the_first_token_is_no_kind_and_marks_are_fewer() -> None:
     subject, texts = CASES["enc"]
-    layers = NoOp(texts, convention="paper")(subject).details[NOOP_LAYERS]
+    layers = NoOpTrial(texts, convention="paper")(subject).details[NOOP_LAYERS]
     assert set(layers["target"]) == {"separator", "punctuation", "other"}
-    own = NoOp(texts)(subject).details[NOOP_LAYERS]
+    own = NoOpTrial(texts)(subject).details[NOOP_LAYERS]
     marks = [frame[frame["target"] == "punctuation"]["texts"].max() for frame in (layers, own)]
     assert marks[0] < marks[1]  # a question mark is no stop
 
@@ -77,7 +77,7 @@ def test_under_paper_the_first_token_is_no_kind_and_marks_are_fewer() -> None:
 def test_a_task_may_be_the_objective() -> None:
     subject = tiny_subjects.classifier()
     task = tasks.classification([(text, n % 2) for n, text in enumerate(ENGLISH)])
-    layers = NoOp(objective=task)(subject).details[NOOP_LAYERS]
+    layers = NoOpTrial(objective=task)(subject).details[NOOP_LAYERS]
     assert set(layers["objective"]) == {"classification"}
     assert np.isfinite(layers["gradient"]).all()
 
@@ -86,9 +86,9 @@ def test_only_the_beginnings_are_read(tmp_path: Path) -> None:
     subject, texts = CASES["dec"]
     file = tmp_path / "texts.txt"
     file.write_text("\n".join(f"{text} {text}" for text in texts), encoding="utf-8")
-    cut, whole = (NoOp(file, most=4, words=size)(subject) for size in (5, None))
+    cut, whole = (NoOpTrial(file, most=4, words=size)(subject) for size in (5, None))
     short = [" ".join(text.split()[:5]) for text in texts[:4]]
-    again = NoOp(short, most=None, words=None)(subject)
+    again = NoOpTrial(short, most=None, words=None)(subject)
     pd.testing.assert_frame_equal(cut.details[NOOP_LAYERS], again.details[NOOP_LAYERS])
     assert whole.details[NOOP_LAYERS]["texts"].max() == 4
     assert not whole.details[NOOP_LAYERS]["gradient"].equals(again.details[NOOP_LAYERS]["gradient"])
@@ -96,28 +96,28 @@ def test_only_the_beginnings_are_read(tmp_path: Path) -> None:
 
 def test_few_texts_have_no_p() -> None:
     subject, texts = CASES["enc"]
-    layers = NoOp(texts[:1])(subject).details[NOOP_LAYERS]
+    layers = NoOpTrial(texts[:1])(subject).details[NOOP_LAYERS]
     assert layers["p"].isna().all()
     assert layers["low"].isna().all()
     assert layers["gradient"].notna().all()
 
 
 def test_what_it_is_not_for() -> None:
-    assert "part of the graph" in str(NoOp(ENGLISH).unfit(Subject(TINY["gptj"]())))
+    assert "part of the graph" in str(NoOpTrial(ENGLISH).unfit(Subject(TINY["gptj"]())))
     bare = tiny_subjects.writer("llama", model_class="LlamaModel")
-    assert NoOp(ENGLISH).unfit(bare) == "it predicts no tokens, so plain texts give no loss"
-    assert NoOp(ENGLISH).unfit(tiny_subjects.encoder()) is None
+    assert NoOpTrial(ENGLISH).unfit(bare) == "it predicts no tokens, so plain texts give no loss"
+    assert NoOpTrial(ENGLISH).unfit(tiny_subjects.encoder()) is None
     wordless = Subject(tiny_subjects.encoder().model)
-    assert "no mask token" in str(NoOp(ENGLISH).unfit(wordless))
+    assert "no mask token" in str(NoOpTrial(ENGLISH).unfit(wordless))
     with pytest.raises(UsageError, match="no convention 'code': the authors published no code"):
-        NoOp(ENGLISH, convention="code")
+        NoOpTrial(ENGLISH, convention="code")
     with pytest.raises(UsageError, match="needs texts, or a task"):
-        NoOp()
+        NoOpTrial()
 
 
 @pytest.mark.real
 def test_a_real_encoder_rests_on_its_first_token(minilm: Subject) -> None:
-    layers = NoOp(ENGLISH)(minilm).details[NOOP_LAYERS]
+    layers = NoOpTrial(ENGLISH)(minilm).details[NOOP_LAYERS]
     first = layers[(layers["target"] == "first") & layers["layer"].between(1, 4)]
     assert (first["share"] < 0.2).all()
     assert (first["mass"] > 0.2).all()

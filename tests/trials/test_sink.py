@@ -10,7 +10,7 @@ from subjects import subject_of
 from tiny_tokenizers import ENGLISH
 
 from headcount.errors import InputError
-from headcount.survey.trials.alignment import Resting, Sink, sink_frame
+from headcount.survey.trials.alignment import Resting, SinkTrial, sink_frame
 
 SITE = site_of("dec", 3, causal=True)
 GPT2 = subject_of("gpt2", "gpt2")  # adds no token in front
@@ -51,13 +51,13 @@ def test_early_rows_are_not_asked() -> None:
 
 def test_texts_are_run_with_and_without_a_beginning() -> None:
     for subject, other in ((GPT2, "with BOS"), (LLAMA, "without BOS")):
-        sinks = Sink(ENGLISH, length=16, examples=4)(subject).details["sinks"]
+        sinks = SinkTrial(ENGLISH, length=16, examples=4)(subject).details["sinks"]
         assert list(sinks["text"].unique()) == ["as written", other]
         assert len(sinks) == 2 * len(subject.heads)
 
 
 def test_a_random_decoder_rests_nowhere_in_particular() -> None:
-    found = Sink(ENGLISH, length=16, examples=8)(subject_of("gpt2", "gpt2", seed=3))
+    found = SinkTrial(ENGLISH, length=16, examples=8)(subject_of("gpt2", "gpt2", seed=3))
     marks = found.columns[0].marks
     for site in marks:
         gap = np.array(scores(marks, site)) - np.array(chances(marks, site))
@@ -66,9 +66,9 @@ def test_a_random_decoder_rests_nowhere_in_particular() -> None:
 
 def test_a_text_that_is_too_short_is_told() -> None:
     with pytest.raises(InputError, match="has 2 tokens and the trial reads windows of 64; give mo"):
-        Sink(["a b"])(GPT2)
+        SinkTrial(["a b"])(GPT2)
 
 
 def test_only_decoders_that_read_text_are_asked() -> None:
     bert = subject_of("bert", "wordpiece")
-    assert Sink(ENGLISH).unfit(bert) == "only decoders that read text by themselves are asked"
+    assert SinkTrial(ENGLISH).unfit(bert) == "only decoders that read text by themselves are asked"

@@ -18,10 +18,10 @@ _STEPS = 127
 _SCALE = ".scale"
 
 
-def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def pack_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices as int8 with a float16 scale a row, everything else as float16.
 
-    >>> packed = pack({"w": torch.tensor([[1.27, -0.5], [0.0, 0.0]]), "b": torch.ones(2)})
+    >>> packed = pack_weights({"w": torch.tensor([[1.27, -0.5], [0.0, 0.0]]), "b": torch.ones(2)})
     >>> packed["w"].tolist(), packed["b"].dtype
     ([[127, -50], [0, 0]], torch.float16)
     """
@@ -35,10 +35,10 @@ def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return packed
 
 
-def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unpack_weights(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights in float32, under the names they were packed by.
 
-    >>> unpack(pack({"w": torch.tensor([[2.0, -1.0, 0.0]])}))["w"].round(decimals=2)
+    >>> unpack_weights(pack_weights({"w": torch.tensor([[2.0, -1.0, 0.0]])}))["w"].round(decimals=2)
     tensor([[ 2.0000, -1.0100,  0.0000]])
     """
     weights = {}
@@ -87,10 +87,10 @@ def is_packed(folder: Path) -> bool:
     return (folder / PACKED).is_file()
 
 
-def unpacked(folder: Path) -> dict[str, Tensor]:
+def read_packed(folder: Path) -> dict[str, Tensor]:
     """The weights of a folder in float32, by name."""
     try:
-        return unpack(load_file(folder / PACKED))
+        return unpack_weights(load_file(folder / PACKED))
     except (SafetensorError, OSError) as error:
         raise ModelError(
             f"{folder / PACKED} cannot be read: it is cut off or damaged; install headcount again."

@@ -13,10 +13,10 @@ from headcount.cli import options
 from headcount.cli.options import loaded
 from headcount.cli.output import output, print_json
 from headcount.errors import UsageError
-from headcount.models.find import find
+from headcount.models import find
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
+    from headcount.models import Subject
 
 
 # --- `headcount bench` --------------------------------------------------------------------------
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHARE = 0.5
 
 
-def bench(
+def bench_command(
     whole: Annotated[
         str | None,
         typer.Argument(
@@ -104,7 +104,7 @@ def numbers(words: str, option: str) -> list[int]:
 
 def _check(share: float, pairs: int, way: str, pruned: str | None) -> None:
     """Refuse what cannot be before any model is loaded."""
-    from headcount.pruning.speed import check_pairs, check_share, check_way_name
+    from headcount.pruning import check_pairs, check_share, check_way_name
 
     check_pairs(pairs)
     check_way_name(way)
@@ -114,8 +114,7 @@ def _check(share: float, pairs: int, way: str, pruned: str | None) -> None:
 
 
 def _cut(subject: Subject, share: float) -> Subject:
-    from headcount.pruning.remove import prune
-    from headcount.pruning.speed import even_heads
+    from headcount.pruning import even_heads, prune
 
     return prune(subject, even_heads(subject, share))
 
@@ -130,7 +129,7 @@ def _compare(
     json: bool,
 ) -> None:
     from headcount.cli.output import bar
-    from headcount.pruning.speed import latency
+    from headcount.pruning import latency
 
     with bar("Timing", "cells") as update:
         report = latency(
@@ -154,7 +153,7 @@ def _promises(json: bool) -> None:
     if json:
         print_json({"promises": rows})
     elif rows:
-        output().print(told(rows), soft_wrap=True)
+        output().print(bench_lines(rows), soft_wrap=True)
     else:
         typer.echo(
             "There are no measured promises here: they lie in benchmarks/results of the "
@@ -180,7 +179,7 @@ def read_results(folder: Path | None = None) -> list[Row]:
     ]
 
 
-def told(rows: list[Row]) -> str:
+def bench_lines(rows: list[Row]) -> str:
     """The rows as lines of text."""
     lines = [
         "Ratios of times measured side by side: median of the rounds, and the middle half of them.",

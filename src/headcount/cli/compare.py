@@ -12,13 +12,13 @@ from headcount.cli import options as role_options
 from headcount.cli import survey as survey_options
 from headcount.cli.inputs import SAMPLE, named_corpus
 from headcount.cli.options import loaded
-from headcount.cli.output import bar, output, print_json, print_notes, told
+from headcount.cli.output import announced, bar, output, print_json, print_notes
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
-    from headcount.compare.runs import Changes
-    from headcount.models.subject import Subject
-    from headcount.text.corpus import Corpus
+    from headcount.compare import Changes
+    from headcount.models import Subject
+    from headcount.text import Corpus
 
 First = Annotated[
     str,
@@ -44,7 +44,7 @@ PadTo = Annotated[
 ]
 
 
-def compare(
+def compare_command(
     first: First,
     second: Second,
     text: survey_options.Text = None,
@@ -83,13 +83,13 @@ def compare(
                 f"{first} and {second} are run directories, whose texts were read already; leave "
                 "out --text, --pairs and --treebank."
             )
-        from headcount.compare.runs import compare_runs
+        from headcount.compare import compare_runs
 
         found = compare_runs(first, second)
     else:
         corpus = None
         if any(one is not None for one in given):
-            with told("Reading the corpus"):
+            with announced("Reading the corpus"):
                 corpus = _corpus(text, pairs, treebank, format, limit, seed)
         before, after = (
             loaded(
@@ -101,7 +101,7 @@ def compare(
             )
             for name in (first, second)
         )
-        from headcount.compare.compare import compare as measure
+        from headcount.compare import compare as measure
 
         if out is not None and not replace:
             _check_out(out, before)
@@ -164,7 +164,7 @@ def _corpus(
         raise UsageError("Both a text and --treebank were given; name one corpus to compare on.")
     if treebank == SAMPLE:
         return named_corpus(SAMPLE, None, format, limit, seed)
-    from headcount.survey.survey import read_corpora
+    from headcount.survey import read_corpora
 
     found = read_corpora(None, treebank=treebank, limit=limit, seed=seed).treebank
     assert found is not None
@@ -180,8 +180,7 @@ def _sample_for(subject: Subject, limit: int | None, seed: int | None) -> Corpus
 
 def _check_out(out: Path, subject: Subject) -> None:
     """Refuse a run directory of another model before the work."""
-    from headcount.records.run import Run
-    from headcount.records.table import HeadTable
+    from headcount.records import HeadTable, Run
 
     about = {"weights": subject.weights_hash}
     with Run.open(out) as run:
@@ -189,7 +188,7 @@ def _check_out(out: Path, subject: Subject) -> None:
 
 
 def _print(found: Changes) -> None:
-    from headcount.compare.runs import draw_columns, draw_grid, draw_layers, draw_roles
+    from headcount.compare import draw_columns, draw_grid, draw_layers, draw_role_changes
 
     console = output()
     console.print(f"{found.before} and {found.after}: {len(found.heads)} heads", style="bold")
@@ -203,5 +202,5 @@ def _print(found: Changes) -> None:
     if found.roles is not None:
         kept = int((found.roles["change"] == "kept").sum())
         console.print(f"Roles: {kept} kept, {len(found.roles) - kept} lost or won.")
-        console.print(draw_roles(found.roles))
+        console.print(draw_role_changes(found.roles))
     print_notes(found.notes)

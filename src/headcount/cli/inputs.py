@@ -17,12 +17,11 @@ from headcount.errors import InputError, StatsError, UsageError
 from headcount.records import provenance
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
-    from headcount.records.heads import Head
-    from headcount.tasks.comparison import Comparison
-    from headcount.tasks.task import Outcome, Task
-    from headcount.tasks.task import Task as AnyTask
-    from headcount.text.corpus import Corpus
+    from headcount.models import Subject
+    from headcount.records import Head
+    from headcount.tasks import Comparison, Outcome, Task
+    from headcount.tasks import Task as AnyTask
+    from headcount.text import Corpus
 
 
 # --- The corpus that `--text` or `--pairs` names ------------------------------------------------
@@ -49,7 +48,7 @@ def named_corpus(
         )
     if SAMPLE in (text, pairs):
         return _sample(pairs is not None, limit, seed)
-    from headcount.text.corpus import read_corpus
+    from headcount.text import read_corpus
 
     if pairs is not None:
         usual = "csv" if ".csv" in Path(pairs).suffixes else "tsv"
@@ -59,7 +58,7 @@ def named_corpus(
 
 def _sample(paired: bool, limit: int | None, seed: int | None) -> Corpus:
     from headcount.bundle import sample
-    from headcount.text.corpus import read_corpus
+    from headcount.text import read_corpus
 
     file = sample.path("sample.en-de.tsv" if paired else "sample.conllu")
     corpus = read_corpus(file, limit=limit, seed=seed)
@@ -106,7 +105,7 @@ def read_annotated(
     seed: int | None,
 ) -> Annotation:
     """Read the files that were named, and refuse those that lack what they are named for."""
-    from headcount.survey.survey import read_corpora
+    from headcount.survey import read_corpora
 
     given = {"treebank": treebank, "coref": coref, "arguments": arguments}
     files = {name: file for name, file in given.items() if file not in (None, SAMPLE)}
@@ -120,7 +119,7 @@ def _annotation_sample(
     name: str, limit: int | None, seed: int | None, translation: str | None = None
 ) -> Corpus:
     from headcount.bundle import sample
-    from headcount.text.corpus import read_corpus
+    from headcount.text import read_corpus
 
     corpus = read_corpus(sample.path(name), limit=limit, seed=seed, translation=translation)
     corpus.name = name  # where headcount is installed tells nothing
@@ -410,7 +409,7 @@ def _compared(
 
 
 def _evaluated(subject: Subject, task: Any, batch_size: int, heads: list[Head]) -> Outcome:
-    from headcount.wiring.valves import valve
+    from headcount.wiring import valve
 
     what = f"Scoring without {_names(heads)}" if heads else "Scoring"
     with bar(what, "examples") as progress, valve(subject, dict.fromkeys(heads, 0.0)):

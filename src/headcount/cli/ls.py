@@ -13,11 +13,11 @@ from headcount.cli.options import loaded
 from headcount.cli.output import output, print_json, print_notes
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
-    from headcount.records.table import HeadTable
+    from headcount.models import Subject
+    from headcount.records import HeadTable
 
 
-def ls(
+def ls_command(
     what: Annotated[
         str | None,
         typer.Argument(
@@ -53,7 +53,7 @@ def ls(
 
 
 def _models(json: bool) -> None:
-    from headcount.models.find import models_at_hand
+    from headcount.models import models_at_hand
 
     rows = models_at_hand()
     if json:
@@ -79,7 +79,7 @@ def _anatomy(subject: Subject, json: bool) -> None:
 
 
 def _run(path: Path, json: bool) -> None:
-    from headcount.records.run import Run
+    from headcount.records import Run
 
     run = Run.open(path, create=False)
     table = run.read_table() if run.has_table else None

@@ -9,16 +9,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from headcount.cli.bench import bench
-from headcount.cli.compare import compare
-from headcount.cli.ls import ls
-from headcount.cli.probe import probe
-from headcount.cli.prune import prune
-from headcount.cli.report import report
-from headcount.cli.score import score
-from headcount.cli.serve import serve
-from headcount.cli.show import show
-from headcount.cli.survey import survey
+from headcount.cli.bench import bench_command
+from headcount.cli.compare import compare_command
+from headcount.cli.ls import ls_command
+from headcount.cli.probe import probe_command
+from headcount.cli.prune import prune_command
+from headcount.cli.report import report_command
+from headcount.cli.score import score_command
+from headcount.cli.serve import serve_command
+from headcount.cli.show import show_command
+from headcount.cli.survey import survey_command
 from headcount.errors import HeadcountError
 
 
@@ -48,13 +48,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for verb in (report, survey, score, prune, probe, compare, show, serve, ls, bench):
-    app.command()(verb)
+for _verb, _command in {
+    "report": report_command,
+    "survey": survey_command,
+    "score": score_command,
+    "prune": prune_command,
+    "probe": probe_command,
+    "compare": compare_command,
+    "show": show_command,
+    "serve": serve_command,
+    "ls": ls_command,
+    "bench": bench_command,
+}.items():
+    app.command(_verb)(_command)
 
 
 def _version(asked: bool) -> None:
     if asked:
-        from headcount.records.provenance import version
+        from headcount.records import version
 
         typer.echo(f"headcount {version()}")
         raise typer.Exit

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli.output import told
+from headcount.cli.output import announced
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
+    from headcount.models import Subject
 
 
 # --- Options that several verbs share, each written once ----------------------------------------
@@ -148,8 +148,8 @@ def loaded(
     tokenizer: str | None = None,
 ) -> Subject:
     """The model; what there is to note about it stands in its `notes` instead of a warning."""
-    with told(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
-        from headcount.models.load import load
+    with announced(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
+        from headcount.models import load
 
         return load(
             model,

@@ -19,11 +19,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headcount.records.heads import Head
-    from headcount.records.progress import Progress
-    from headcount.records.table import HeadTable
-    from headcount.report.chapters import Chapter
-    from headcount.report.story import Told
+    from headcount.records import Head, HeadTable, Progress
+    from headcount.report import Chapter, Told
 
 
 # --- Results on standard output: text for people, JSON for machines -----------------------------
@@ -57,9 +54,9 @@ def output() -> Console:
 
 def print_json(what: dict[str, Any]) -> None:
     """Print strict JSON."""
-    from headcount.records.files import encode
+    from headcount.records import json_encode
 
-    typer.echo(encode(what))
+    typer.echo(json_encode(what))
 
 
 def print_table(table: HeadTable, columns: Iterable[str] | None = None) -> None:
@@ -89,7 +86,7 @@ def print_notes(notes: Iterable[str]) -> None:
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def announced(what: str) -> Iterator[None]:
     """Say what is going on while it goes on."""
     console = Console(stderr=True)
     if not console.is_terminal:

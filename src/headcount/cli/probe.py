@@ -10,14 +10,14 @@ import typer
 from headcount.cli import options
 from headcount.cli.inputs import SAMPLE
 from headcount.cli.options import WordRows, loaded, one_of, positive
-from headcount.cli.output import bar, output, print_json, print_notes, told
+from headcount.cli.output import announced, bar, output, print_json, print_notes
 from headcount.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headcount.probing.parse import Parse, Probe
-    from headcount.text.corpus import Corpus
+    from headcount.probing import Parse, Probe
+    from headcount.text import Corpus
 
 
 # --- Options of `headcount probe` alone ---------------------------------------------------------
@@ -160,10 +160,10 @@ _SHOWN = 10
 def print_probe(probe: Probe) -> None:
     """UAS of every kind, then the heads that the probe relies on."""
     from headcount.cli.output import print_ranking
-    from headcount.probing.parse import summary
+    from headcount.probing import probe_summary
 
     rows = []
-    found: Any = summary(probe.hits)
+    found: Any = probe_summary(probe.hits)
     for row in found.itertuples():
         seeds = f"{row.seed_low:.3f} to {row.seed_high:.3f}" if row.seeds > 1 else ""
         known = row.low == row.low  # one sentence has no interval
@@ -211,13 +211,13 @@ def probe_json(
     probe: Probe, trained: bool, parse: Parse | None, arc: pd.DataFrame | None
 ) -> dict[str, Any]:
     """All of it for machines."""
-    from headcount.probing.parse import summary
-    from headcount.records.files import to_strict
+    from headcount.probing import probe_summary
+    from headcount.records import to_strict
 
     told: dict[str, Any] = {"kind": probe.kind, "model": probe.subject.name}
     if trained:
         told["results"] = to_strict(probe.results.to_dict("records"))
-        told["summary"] = to_strict(summary(probe.hits).to_dict("records"))
+        told["summary"] = to_strict(probe_summary(probe.hits).to_dict("records"))
         told["table"] = None if probe.table is None else probe.table.to_dict()
         told["provenance"] = to_strict(probe.provenance)
     if parse is not None:
@@ -243,18 +243,18 @@ def _print(headings: list[str], rows: list[list[str]]) -> None:
 
 def probe_here(loading: dict[str, Any]) -> tuple[Probe, str]:
     """The probe of this folder, the newest of its folders', or a fresh one; and a word on it."""
-    from headcount.probing.parse import load
+    from headcount.probing import load_probe
 
     folder = _newest(Path())
     if folder is None:
         return _fresh(loading)
-    with told(f"Loading {folder}"):
-        found = load(folder, **loading)
+    with announced(f"Loading {folder}"):
+        found = load_probe(folder, **loading)
     return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
 
 
 def _newest(here: Path) -> Path | None:
-    from headcount.probing.parse import FILE, INSIDE, is_probe
+    from headcount.probing import FILE, INSIDE, is_probe
 
     if is_probe(here):
         return here
@@ -270,8 +270,8 @@ def _newest(here: Path) -> Path | None:
 def _fresh(loading: dict[str, Any]) -> tuple[Probe, str]:
     """A probe of the bundled translator, trained on the bundled sentences."""
     from headcount.bundle import sample
-    from headcount.models.load import load
-    from headcount.probing.probe import probe
+    from headcount.models import load
+    from headcount.probing import probe
 
     found = probe(load("translator", **loading), sample.path("sample.conllu"), telling=bar)
     return found, (
@@ -283,7 +283,7 @@ def _fresh(loading: dict[str, Any]) -> tuple[Probe, str]:
 # --- `headcount probe` --------------------------------------------------------------------------
 
 
-def probe(
+def probe_command(
     model: Model = None,
     treebank: Treebank = None,
     test: Test = None,
@@ -329,10 +329,10 @@ def probe(
     elif treebank is None:
         found = _saved(Path(model), loading)
     else:
-        with told("Reading the treebank"):
+        with announced("Reading the treebank"):
             corpora = _read(treebank, limit, seed), None if test is None else _read(test)
         subject = loaded(model, revision=revision, **loading)
-        from headcount.probing.probe import probe as measure
+        from headcount.probing import probe as measure
 
         found = measure(
             subject,
@@ -385,7 +385,7 @@ def _check(
 
 def _read(name: str, limit: int | None = None, seed: int | None = None) -> Corpus:
     from headcount.bundle import sample
-    from headcount.text.corpus import read_corpus
+    from headcount.text import read_corpus
 
     if name != SAMPLE:
         return read_corpus(name, limit=limit, seed=seed)
@@ -396,15 +396,15 @@ def _read(name: str, limit: int | None = None, seed: int | None = None) -> Corpu
 
 def _saved(folder: Path, loading: dict[str, Any]) -> Probe:
     """A probe from the disk, with its model."""
-    from headcount.probing.parse import is_probe, load
+    from headcount.probing import is_probe, load_probe
 
     if not is_probe(folder):
         raise UsageError(
             f"{folder} holds no trained probe; train one: headcount probe {folder} --treebank FILE "
             "-o DIR, then headcount probe DIR --parse TEXT."
         )
-    with told(f"Loading {folder}"):
-        return load(folder, **loading)
+    with announced(f"Loading {folder}"):
+        return load_probe(folder, **loading)
 
 
 def _tell(

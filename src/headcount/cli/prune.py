@@ -14,15 +14,15 @@ from headcount.cli import options
 from headcount.cli.inputs import TaskFile, TaskOption, parse_task, read_task
 from headcount.cli.options import loaded, names, one_of, positive
 from headcount.cli.output import bars
-from headcount.cli.prune_output import tell
+from headcount.cli.prune_output import print_pruning
 from headcount.errors import UsageError
-from headcount.models.find import find
-from headcount.pruning.place import Place, place_at
-from headcount.records.heads import check_head_set, check_once, check_stack
+from headcount.models import find
+from headcount.pruning import OutputFolder, output_folder
+from headcount.records import check_head_set, check_once, check_stack
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
-    from headcount.pruning.prune import Pruned
+    from headcount.models import Subject
+    from headcount.pruning import Pruned
 
 
 # --- Options of `headcount prune` ---------------------------------------------------------------
@@ -282,7 +282,7 @@ def _check_goal(asked: Mapping[str, Any]) -> None:
 
 
 def _check_values(asked: Mapping[str, Any]) -> None:
-    from headcount.pruning.plan import read_goal, removed_counts
+    from headcount.pruning import read_goal, removed_counts
 
     read_goal(asked["max_loss"], asked["keep"], asked["drop_share"])
     removed_counts(100, asked["step"])
@@ -358,7 +358,7 @@ def _check_read(asked: Mapping[str, Any], given: list[str]) -> None:
 # --- `headcount prune` --------------------------------------------------------------------------
 
 
-def prune(
+def prune_command(
     model: options.Model,
     task: TaskOption = None,
     task_file: TaskFile = None,
@@ -409,7 +409,7 @@ def prune(
     """
     check_call(dict(locals()), _usual())
     find(model)
-    place = None if dry_run or out is None else place_at(out, force=force)
+    place = None if dry_run or out is None else output_folder(out, force=force)
     table, learned = _table(scores), None if train is None else parse_task(train).looked_up()
     examples = read_task(task, task_file).build() if task or task_file else None
     if examples is not None and limit is not None:
@@ -446,27 +446,27 @@ def prune(
         seed=seed or 0,
         **({} if heads is not None else how),
     )
-    tell(done, subject, place, json=json)
+    print_pruning(done, subject, place, json=json)
 
 
 def _usual() -> dict[str, Any]:
     """What every option is where nothing was said."""
-    return {name: one.default for name, one in signature(prune).parameters.items()}
+    return {name: one.default for name, one in signature(prune_command).parameters.items()}
 
 
 def _pruned(
     subject: Subject,
     task: Any,
-    place: Place | None,
+    place: OutputFolder | None,
     gates: dict[str, Any] | None,
     heal: dict[str, Any] | None,
     **how: Any,
 ) -> Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
-    from headcount.pruning.prune import Training, prune_run
+    from headcount.pruning import TrainingOptions, prune_run
 
-    how |= {"gates": None if gates is None else Training(**gates)}
-    how |= {"heal": None if heal is None else Training(**heal)}
+    how |= {"gates": None if gates is None else TrainingOptions(**gates)}
+    how |= {"heal": None if heal is None else TrainingOptions(**heal)}
     try:
         with bars("examples") as progress:
             return prune_run(subject, task, place=place, progress=progress, announce=_say, **how)
@@ -483,7 +483,7 @@ def _table(scores: Path | None) -> Any:
     """The columns of another run, where one was named."""
     if scores is None:
         return None
-    from headcount.records.table import HeadTable
+    from headcount.records import HeadTable
 
     return HeadTable.load(scores)
 

@@ -12,16 +12,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from headcount.models.saving.save import Saved
-    from headcount.models.subject import Subject
-    from headcount.pruning.costs import Costs
-    from headcount.pruning.place import Place
-    from headcount.pruning.plan import Found, Plan
-    from headcount.pruning.prune import Pruned
-    from headcount.records.heads import Head
+    from headcount.models import Saved, Subject
+    from headcount.pruning import ModelCosts, OutputFolder, Plan, Pruned, SearchResult
+    from headcount.records import Head
 
 
-def tell(done: Pruned, subject: Subject, place: Place | None, *, json: bool) -> None:
+def print_pruning(
+    done: Pruned, subject: Subject, place: OutputFolder | None, *, json: bool
+) -> None:
     """Print what came of a pruning, for people or for machines."""
     if json:
         print_json(_told(done, subject))
@@ -43,9 +41,9 @@ def tell(done: Pruned, subject: Subject, place: Place | None, *, json: bool) -> 
         output().print(f"Wrote {place.folder}/ (headcount ls {place.run} lists what run/ holds).")
 
 
-def _print_verdict(plan: Plan, found: Found) -> None:
+def _print_verdict(plan: Plan, found: SearchResult) -> None:
     """The answer to the engineer's question, in a sentence."""
-    from headcount.pruning.plan import points_in_words
+    from headcount.pruning import points_in_words
 
     assert plan.goal.max_loss is not None
     metric = plan.sweep.baseline.name
@@ -152,7 +150,7 @@ def _chosen_rows(plan: Plan) -> list[dict[Any, Any]]:
     return curve[mine & (curve["step"] == plan.step)].to_dict("records")
 
 
-def _print_costs(before: Costs, after: Costs) -> None:
+def _print_costs(before: ModelCosts, after: ModelCosts) -> None:
     """What the model costs on any machine."""
     lines = {
         "parameters": (before.parameters, after.parameters),

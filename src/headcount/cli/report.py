@@ -14,17 +14,16 @@ import typer
 from headcount.cli import options
 from headcount.cli.inputs import TaskFile, TaskOption, read_task
 from headcount.cli.options import loaded, one_of
-from headcount.cli.output import StoryDisplay, bar, output, print_json, print_notes, told
+from headcount.cli.output import StoryDisplay, announced, bar, output, print_json, print_notes
 from headcount.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from headcount.cli.inputs import TaskSpec
-    from headcount.models.subject import Subject
-    from headcount.records.run import Run
-    from headcount.report.page import Report
-    from headcount.report.story import Scene, Told
-    from headcount.tasks.task import Task
-    from headcount.text.corpus import Corpus
+    from headcount.models import Subject
+    from headcount.records import Run
+    from headcount.report import Report, Scene, Told
+    from headcount.tasks import Task
+    from headcount.text import Corpus
 
 
 # --- Options of `headcount report` alone --------------------------------------------------------
@@ -114,7 +113,7 @@ Replace = Annotated[
 # --- `headcount report`: the whole story of a model's heads, as one page ------------------------
 
 
-def report(
+def report_command(
     what: What = None,
     text: Text = None,
     treebank: Treebank = None,
@@ -185,10 +184,10 @@ def _draw(
     compare: Path | None,
     json: bool,
 ) -> None:
-    from headcount.report.page import report as write
+    from headcount.report import report as write
 
     page: Report = write(run, out, exhibits=exhibits, maps=maps, compare=compare)  # type: ignore[arg-type]
-    found = summary(run, page, told, exhibits and maps != "none")
+    found = summarise(run, page, told, exhibits and maps != "none")
     if json:
         print_json(found)
         return
@@ -211,7 +210,7 @@ def _check_compare(compare: Path | None) -> None:
     """Refuse a second run that is none, before the long work."""
     if compare is None or compare.suffix == ".parquet":
         return
-    from headcount.records.run import Run
+    from headcount.records import Run
 
     if not Run.open(compare, create=False).has_table:
         raise RunError(f"{compare}/ has no head table yet; measure something into it first.")
@@ -288,7 +287,7 @@ class Wanted:
 
 def tell_story(wanted: Wanted, place: Path, *, exhibits: bool, replace: bool) -> list[Told]:
     """Measure what the run does not hold yet, with a line for each chapter."""
-    from headcount.records.run import Run
+    from headcount.records import Run
 
     files = _read(wanted)
     task = None if wanted.task is None else wanted.task.build()
@@ -299,25 +298,25 @@ def tell_story(wanted: Wanted, place: Path, *, exhibits: bool, replace: bool) ->
         if replace:
             run.clear()
         scene = _scene(wanted, run, subject, files, task)
-        from headcount.importance.sweep.sweep import in_words
-        from headcount.report.story import forecast, tell
+        from headcount.importance import in_words
+        from headcount.report import expected_seconds, run_story
 
         scene.begin()
-        seconds = forecast(scene)
+        seconds = expected_seconds(scene)
         expected = f"About {in_words(seconds)} on this machine." if seconds > 5 else ""
         with StoryDisplay(f"{subject!r}", expected) as display:
-            return tell(scene, exhibits=exhibits, watch=display.watch, ended=display.ended)
+            return run_story(scene, exhibits=exhibits, watch=display.watch, ended=display.ended)
 
 
 def _read(wanted: Wanted) -> dict[str, Corpus]:
     """The files that were named, read before a model is loaded for them."""
-    from headcount.survey.survey import read_corpora
+    from headcount.survey import read_corpora
 
     given = {"corpus": wanted.text, "treebank": wanted.treebank}
     named = {name: file for name, file in given.items() if file not in (None, "sample")}
     if not named:
         return {}
-    with told("Reading the corpus"):
+    with announced("Reading the corpus"):
         found = read_corpora(
             named.get("corpus"),
             treebank=named.get("treebank"),
@@ -331,7 +330,7 @@ def _read(wanted: Wanted) -> dict[str, Corpus]:
 def _scene(
     wanted: Wanted, run: Run, subject: Subject, files: dict[str, Corpus], task: Task | None
 ) -> Scene:
-    from headcount.report.story import Scene
+    from headcount.report import Scene
 
     corpora = files or _sample(subject, wanted)
     corpora, translated = _spoken(subject, corpora, wanted.batch_size)
@@ -374,8 +373,8 @@ def _spoken(
     texts = corpora["texts"]
     if "cross" not in subject.anatomy.stacks or texts.paired:
         return corpora, False
-    from headcount.tasks.translation import own_output
-    from headcount.text.corpus import read_corpus
+    from headcount.tasks import own_output
+    from headcount.text import read_corpus
 
     with ExitStack() as stack:
         progress = stack.enter_context(bar("Translating", unit="sentences"))
@@ -387,7 +386,7 @@ def _spoken(
 
 def _natural(subject: Subject, texts: Corpus, translated: bool) -> tuple[Task | None, str]:
     """What the model does with the texts by itself, or why nothing can be asked of it."""
-    from headcount.tasks.glue import natural_task
+    from headcount.tasks import natural_task
 
     if translated:
         return None, "its texts have no translations; give pairs, or --task translation:FILE"
@@ -403,9 +402,9 @@ def _natural(subject: Subject, texts: Corpus, translated: bool) -> tuple[Task | 
 # --- What `headcount report` says at its end: in a few lines, or as JSON ------------------------
 
 
-def summary(run: Path, page: Report, told: Sequence[Told], exhibits: bool) -> dict[str, Any]:
+def summarise(run: Path, page: Report, told: Sequence[Told], exhibits: bool) -> dict[str, Any]:
     """The page, the run, and what the page is about."""
-    from headcount.report.parts.numbers import read_source
+    from headcount.report import read_source
 
     source = read_source(run, exhibits=exhibits)
     roles = source.frame("roles")

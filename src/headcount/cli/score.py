@@ -12,11 +12,11 @@ from headcount.cli.inputs import TaskFile, TaskOption, read_task
 from headcount.cli.options import loaded, one_of
 from headcount.cli.output import bars, output, print_json, print_notes
 from headcount.errors import UsageError
-from headcount.records.heads import check_head_set, heads_named
+from headcount.records import check_head_set, heads_named
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
-    from headcount.records.table import HeadTable
+    from headcount.models import Subject
+    from headcount.records import HeadTable
 
 
 # --- Options of `headcount score` that say how heads are scored ---------------------------------
@@ -112,7 +112,7 @@ Shut = Annotated[
 # --- `headcount score` --------------------------------------------------------------------------
 
 
-def score(
+def score_command(
     model: options.Model,
     task: TaskOption = None,
     task_file: TaskFile = None,
@@ -185,7 +185,7 @@ def _check(by: str | None, shut: str | None, out: Path | None, how: dict[str, An
             "Both --shut and --by were given; shut heads to see what they cost together, or "
             "score every head by itself."
         )
-    from headcount.importance.score import options_by_score, read_names
+    from headcount.importance import options_by_score, read_names
 
     options_by_score(read_names(by), how)
 
@@ -193,9 +193,8 @@ def _check(by: str | None, shut: str | None, out: Path | None, how: dict[str, An
 def _score_heads(
     subject: Subject, task: Any, by: str, out: Path | None, how: dict[str, Any], json: bool
 ) -> None:
-    from headcount.importance.agreement import compared
-    from headcount.importance.score import column_of, read_names
-    from headcount.importance.score import score as measure
+    from headcount.importance import column_of, compared, read_names
+    from headcount.importance import score as measure
 
     names = read_names(by)
     with bars("examples") as progress:
@@ -222,7 +221,7 @@ def _remarks(table: HeadTable, columns: list[str]) -> list[str]:
 
 def _other_examples(table: HeadTable, columns: list[str], task: Any) -> list[str]:
     """Which scores are compared with these, though they are of other examples or other texts."""
-    from headcount.importance.agreement import importance_columns
+    from headcount.importance import importance_columns
 
     told = []
     for name in dict.fromkeys([*columns, *importance_columns(table)]):

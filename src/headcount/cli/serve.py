@@ -12,7 +12,7 @@ from headcount.cli.options import loaded
 from headcount.errors import UsageError
 
 
-def serve(
+def serve_command(
     model: Annotated[
         str,
         typer.Argument(metavar="MODEL", help="As in other verbs; by default the translator."),
@@ -46,8 +46,8 @@ def serve(
     [dim]headcount serve smollm2 --port 8000 --open[/dim]
     """
     _check_installed()
-    from headcount.report.serve import address, taken_socket
-    from headcount.report.serve import run as answer
+    from headcount.report import address, taken_socket
+    from headcount.report import run_server as answer
 
     taken = taken_socket(port)
     subject = loaded(
@@ -59,8 +59,7 @@ def serve(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    from headcount.report.live import live_of
-    from headcount.report.serve import app_of, new_token
+    from headcount.report import app_of, live_of, new_token
 
     token = new_token()
     app = app_of(live_of(subject, run), token)

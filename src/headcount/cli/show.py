@@ -9,10 +9,10 @@ import typer
 from headcount.cli import options
 from headcount.cli.options import loaded
 from headcount.cli.output import output, print_json
-from headcount.records.heads import parse_head
+from headcount.records import parse_head
 
 
-def show(
+def show_command(
     model: options.Model,
     sentence: Annotated[
         str, typer.Argument(metavar="SENTENCE", help="The sentence.", show_default=False)
@@ -58,7 +58,7 @@ def show(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    from headcount.report.show import show as look
+    from headcount.report import show as look
 
     view = look(subject, sentence, wanted, target=target, chat=chat, top=top)
     if json:

@@ -14,19 +14,16 @@ from headcount.cli import options
 from headcount.cli import options as role_options
 from headcount.cli.inputs import Annotation, named_corpus, read_annotated
 from headcount.cli.options import loaded, one_of, positive
-from headcount.cli.output import bar, output, print_json, print_notes, print_table, told
+from headcount.cli.output import announced, bar, output, print_json, print_notes, print_table
 from headcount.errors import UsageError
-from headcount.records.heads import STACKS
+from headcount.records import STACKS
 
 if TYPE_CHECKING:
-    from headcount.models.subject import Subject
-    from headcount.records.run import Run, Stage
-    from headcount.records.table import HeadTable
-    from headcount.survey.roles.role import Role
-    from headcount.survey.similarity import Families
-    from headcount.survey.tallies.divergence import Divergence
-    from headcount.survey.tallies.rarity import Frequencies
-    from headcount.text.corpus import Corpus
+    from headcount.models import Subject
+    from headcount.records import HeadTable, Run, Stage
+    from headcount.survey import Divergence, Families, Frequencies
+    from headcount.survey.roles import Role
+    from headcount.text import Corpus
 
 
 # --- Options of `headcount survey` alone --------------------------------------------------------
@@ -160,7 +157,7 @@ def print_survey(
 
 def survey_json(table: HeadTable) -> dict[str, Any]:
     """The table, and the verdicts where heads were judged."""
-    from headcount.records.files import to_strict
+    from headcount.records import to_strict
 
     told = table.to_dict()
     if "roles" in table.details:
@@ -169,8 +166,7 @@ def survey_json(table: HeadTable) -> dict[str, Any]:
 
 
 def _print_roles(table: HeadTable, subject: Subject) -> None:
-    from headcount.survey.roles.catalogue import all_roles, unread
-    from headcount.survey.roles.role import RolesText, verdicts_of
+    from headcount.survey.roles import RolesText, all_roles, unread, verdicts_of
 
     missing = [role for role in all_roles() if unread(role, table)]
     output().print(
@@ -186,7 +182,7 @@ def _print_roles(table: HeadTable, subject: Subject) -> None:
 
 def _print_patterns(table: HeadTable) -> None:
     """The mean share of each pattern in every layer."""
-    from headcount.survey.patterns import layer_shares
+    from headcount.survey import layer_shares
 
     shares = layer_shares(table)
     output().print("Patterns, mean share over the heads of a layer:", style="bold")
@@ -222,14 +218,14 @@ def opened(out: Path | None) -> AbstractContextManager[Run | None]:
     """The run directory, made and locked before the work: a bad place is told at once."""
     if out is None:
         return nullcontext()
-    from headcount.records.run import Run
+    from headcount.records import Run
 
     return Run.open(out)
 
 
 def check_run(run: Run, subject: Subject, stacks: list[str] | None) -> None:
     """Refuse, before the work, a run of another model or one that would lose what it knows."""
-    from headcount.records.table import HeadTable
+    from headcount.records import HeadTable
 
     run.check_subject(HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash}))
     others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
@@ -274,7 +270,7 @@ def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
 
 def watched(convention: str) -> list[Divergence]:
     """The tally to take along on a survey."""
-    from headcount.survey.tallies.divergence import Divergence
+    from headcount.survey import Divergence
 
     return [Divergence(convention)]
 
@@ -289,7 +285,7 @@ def write_families(
     """What the tally found, also as the run's pairs.npz; None where it was not taken along."""
     if not tallies:
         return None
-    from headcount.survey.families import families_of_tally
+    from headcount.survey import families_of_tally
 
     about = table.provenance
     found = families_of_tally(subject, tallies[0], seed=seed or 0, about=about)
@@ -304,7 +300,7 @@ def families_json(found: Families | None) -> dict[str, Any]:
     """The figures of each stack, and every head's cluster, place and nearest heads."""
     if found is None:
         return {}
-    from headcount.records.files import to_strict
+    from headcount.records import to_strict
 
     stacks = {
         stack: {
@@ -330,7 +326,7 @@ def print_families(found: Families | None) -> None:
     """The pairs most alike, and a sentence for each stack."""
     if found is None:
         return
-    from headcount.survey.families import draw_nearest, family_sentences
+    from headcount.survey import draw_nearest, family_sentences
 
     console = output()
     console.print()
@@ -342,7 +338,7 @@ def print_families(found: Families | None) -> None:
 # --- `headcount survey`: what every head looks at, over a corpus --------------------------------
 
 
-def survey(
+def survey_command(
     model: options.Model,
     text: Text = None,
     pairs: Pairs = None,
@@ -388,7 +384,7 @@ def survey(
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
     chosen, wanted = options.names(columns), _stacks(stacks)
-    with told("Reading the corpus"):
+    with announced("Reading the corpus"):
         annotated = read_annotated(treebank, coref, arguments, limit, seed)
         corpus = _text(text, pairs, format, parser, annotated, limit, seed)
         frequencies = _frequencies(word_frequencies)
@@ -411,7 +407,7 @@ def survey(
             annotated = annotated.with_treebank(corpus)
         if own_output:
             corpus, annotated = _translated(subject, corpus, annotated, batch_size)
-        from headcount.survey.survey import survey as measure
+        from headcount.survey import survey as measure
 
         watching = watched(convention) if families else []
         table = measure(
@@ -473,13 +469,13 @@ def _text(
             "Both --treebank and --parser were given; a parser makes a treebank of the text, so "
             "leave one of them out."
         )
-    from headcount.text.corpus import read_corpus
+    from headcount.text import read_corpus
 
     return read_corpus(corpus, parser=parser)
 
 
 def _frequencies(given: str | None) -> Frequencies | None:
-    from headcount.survey.tallies.rarity import frequencies_of
+    from headcount.survey import frequencies_of
 
     return frequencies_of(given)
 
@@ -495,12 +491,11 @@ def _stacks(given: str | None) -> list[str] | None:
 
 def _check_columns(columns: list[str] | None, convention: str) -> None:
     """Refuse a column that is not known before a model is loaded for it."""
-    from headcount.survey.catalogue import chosen_tallies
-    from headcount.survey.pattern_network import COLUMNS, PATTERN
+    from headcount.survey import PATTERN, PATTERN_COLUMNS, chosen_tallies
 
     if columns is not None and not columns:
         raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
-    patterns = {PATTERN.name, *(column.name for column in COLUMNS)}
+    patterns = {PATTERN.name, *(column.name for column in PATTERN_COLUMNS)}
     others = None if columns is None else [name for name in columns if name not in patterns]
     chosen_tallies(others, convention)
 
@@ -509,8 +504,8 @@ def _translated(
     subject: Subject, corpus: Corpus | None, annotated: Annotation, batch_size: int
 ) -> tuple[Corpus | None, Annotation]:
     """Each source with what the model makes of it, in the text or in the treebank in its place."""
-    from headcount.tasks.translation import own_output
-    from headcount.text.corpus import Corpus, read_corpus
+    from headcount.tasks import own_output
+    from headcount.text import Corpus, read_corpus
 
     sources = annotated.treebank if corpus is None else corpus
     if not isinstance(sources, Corpus):

@@ -1,1 +1,18 @@
 """compare"""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.compare.compare import compare
+    from headcount.compare.runs import (
+        Changes,
+        compare_runs,
+        draw_columns,
+        draw_grid,
+        draw_layers,
+        draw_role_changes,
+    )
+
+open_door(__name__)

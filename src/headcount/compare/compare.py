@@ -21,26 +21,15 @@ from headcount.compare.likeness import (
     batches_of_both,
     layer_changes,
     match_sites,
-    widened,
+    pad_to_width,
 )
 from headcount.compare.runs import Changes, role_changes
 from headcount.errors import UsageError
-from headcount.models.subject import Subject, check_finite, refuse_nan
-from headcount.records import provenance
-from headcount.records.heads import STACKS
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
-from headcount.survey.catalogue import chosen_tallies
-from headcount.survey.survey import survey
-from headcount.survey.tallies.features import Features
-from headcount.survey.tallies.links import Links
-from headcount.survey.tally import Tally, tabulate
-from headcount.text.batch import Batch
-from headcount.text.corpus import Corpus, read_corpus
-from headcount.text.encode import Long
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import tap
+from headcount.models import Subject, check_finite, refuse_nan
+from headcount.records import STACKS, HeadTable, Progress, provenance
+from headcount.survey import FeatureTally, Links, Tally, chosen_tallies, survey, tabulate
+from headcount.text import Batch, Corpus, Long, intake_of, read_corpus
+from headcount.wiring import Needs, Sighting, tap
 
 #: What Kovaleva et al.'s notebook pads to.
 PAD_TO = 200
@@ -151,7 +140,7 @@ class _Work:
 
     def _tallies(self) -> list[Tally]:
         more: list[Tally] = (
-            [Features(self.convention), Links(self.convention)] if self.annotated else []
+            [FeatureTally(self.convention), Links(self.convention)] if self.annotated else []
         )
         return [*chosen_tallies(None, self.convention), *more]
 
@@ -160,7 +149,7 @@ class _Work:
 
     def _wide(self, batch: Batch) -> Batch:
         tokenizer: Any = self.first.tokenizer
-        return widened(batch, self.pad_to, tokenizer.pad_token_id or 0)
+        return pad_to_width(batch, self.pad_to, tokenizer.pad_token_id or 0)
 
     def _take_in(
         self,

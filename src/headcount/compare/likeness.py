@@ -20,17 +20,12 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, StatsError, UsageError
-from headcount.models.anatomy import Anatomy
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.records.heads import Head
-from headcount.stats.bootstrap import jackknife_interval
-from headcount.survey.tallies.divergence import SMOOTHING
-from headcount.survey.tally import Tally
-from headcount.text.batch import Batch, Side
-from headcount.text.encode import Long, encode
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Sighting
+from headcount.models import Anatomy, Site, Subject
+from headcount.records import Head
+from headcount.stats import jackknife_interval
+from headcount.survey import SMOOTHING, Tally
+from headcount.text import Batch, Long, Side, encode, intake_of
+from headcount.wiring import Sighting
 
 # --- Which heads of two models answer to each other ---------------------------------------------
 
@@ -357,7 +352,7 @@ def _shown(side: Side, other: Side | None) -> str:
     return ""
 
 
-def widened(batch: Batch, width: int, pad_id: int) -> Batch:
+def pad_to_width(batch: Batch, width: int, pad_id: int) -> Batch:
     """The batch with all rows padded to a width, as Kovaleva et al.'s notebook has them."""
     there = batch.inputs["input_ids"].shape[1]
     if there > width:

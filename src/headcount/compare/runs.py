@@ -11,10 +11,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.records.columns import NA, STEPS, Column, heat_steps
-from headcount.records.heads import Head
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.records import NA, STEPS, Column, Head, HeadTable, Run, heat_steps
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -87,7 +84,7 @@ class Changes:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON."""
-        from headcount.records.files import to_strict
+        from headcount.records import to_strict
 
         told = {
             "before": self.before,
@@ -263,7 +260,7 @@ def draw_columns(found: Changes) -> Table:
     return table
 
 
-def draw_roles(roles: pd.DataFrame) -> Table:
+def draw_role_changes(roles: pd.DataFrame) -> Table:
     """Roles that were lost or won; those that were kept are counted by the caller."""
     from rich.table import Table
     from rich.text import Text

@@ -1,1 +1,24 @@
 """Importance: how much each head matters to a task, one file a score; higher is more important."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.importance.ablation import ablation_costs
+    from headcount.importance.agreement import GROUP, compared, importance_columns
+    from headcount.importance.examples import origin
+    from headcount.importance.score import (
+        NamedProgress,
+        check_score_names,
+        column_of,
+        options_by_score,
+        read_names,
+        score,
+        texts_of_task,
+        vocabulary_hash,
+    )
+    from headcount.importance.sweep.interventions import Intervention, sets
+    from headcount.importance.sweep.sweep import Sweep, in_words, sweep, sweep_task
+
+open_door(__name__)

@@ -24,21 +24,15 @@ from headcount.importance.sweep.interventions import (
     whole_layers,
 )
 from headcount.importance.sweep.sweep import Measured, Sweep, SweepInterrupted, sweep
-from headcount.models.anatomy import Anatomy
-from headcount.models.subject import Subject
-from headcount.records.columns import Column
-from headcount.records.heads import Head
-from headcount.records.journal import Journal
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
-from headcount.stats.corrections import benjamini_hochberg
-from headcount.stats.sample import Floats
-from headcount.tasks.task import Task
+from headcount.models import Anatomy, Subject
+from headcount.records import Column, Head, HeadTable, Journal, Progress
+from headcount.stats import Floats, benjamini_hochberg
+from headcount.tasks import Task
 
 # --- What interventions cost --------------------------------------------------------------------
 
 
-class Costs(NamedTuple):
+class AblationCosts(NamedTuple):
     """One number an intervention; higher is worse, whatever the metric."""
 
     value: Floats
@@ -53,7 +47,7 @@ class Costs(NamedTuple):
     notes: tuple[str, ...]
 
 
-def costs_of(sweep: Sweep, *, seed: int = 0) -> Costs:
+def ablation_costs(sweep: Sweep, *, seed: int = 0) -> AblationCosts:
     """Costs against the model as it is, on the same resamples.
 
     Where examples are too few for a test of so many interventions, costs stand alone.
@@ -65,9 +59,9 @@ def costs_of(sweep: Sweep, *, seed: int = 0) -> Costs:
     except StatsError as error:
         none = np.full(len(sweep), np.nan)
         told = (*notes, f"not tested: {error}")
-        return Costs(np.array(sweep.costs()), none, none, none, none, none, told)
+        return AblationCosts(np.array(sweep.costs()), none, none, none, none, none, told)
     value, low, high, p, adjusted = found[:5]
-    return Costs(value, low, high, p, adjusted, benjamini_hochberg(p), notes)
+    return AblationCosts(value, low, high, p, adjusted, benjamini_hochberg(p), notes)
 
 
 def _check_baseline(sweep: Sweep) -> None:
@@ -132,12 +126,14 @@ def _cheapest(found: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
 
 
 def _judged(best: dict[Head, int], judging: Sweep, chosen: str, seed: int) -> pd.DataFrame:
-    costs = costs_of(judging.some(list(best.values())), seed=seed)
+    costs = ablation_costs(judging.some(list(best.values())), seed=seed)
     rows = [_row(head, chosen, judging, costs, place) for place, head in enumerate(best)]
     return pd.DataFrame(rows)
 
 
-def _row(head: Head, chosen: str, judging: Sweep, costs: Costs, place: int) -> dict[str, Any]:
+def _row(
+    head: Head, chosen: str, judging: Sweep, costs: AblationCosts, place: int
+) -> dict[str, Any]:
     return {
         "stack": head.stack,
         "layer": head.layer,
@@ -237,7 +233,7 @@ def ablation(
 
 def _table(subject: Subject, found: Sweep, settings: dict[str, Any], seed: int) -> HeadTable:
     """Costs as columns of all heads."""
-    costs = costs_of(found, seed=seed)
+    costs = ablation_costs(found, seed=seed)
     name = _BY_UNIT[settings["unit"]][0]
     rows = _rows(found.interventions, subject.heads, settings["unit"])
     values = {name: costs.value, f"{name}_p": costs.p}
@@ -316,7 +312,7 @@ def set_costs(
 
 def cost_frame(found: Sweep, *, seed: int = 0) -> pd.DataFrame:
     """One row for each intervention of a sweep."""
-    costs = costs_of(found, seed=seed)
+    costs = ablation_costs(found, seed=seed)
     return pd.DataFrame(
         {
             "set": [one.name for one in found.interventions],

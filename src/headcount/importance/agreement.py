@@ -13,9 +13,8 @@ import pandas as pd
 
 from headcount import stats
 from headcount.errors import UsageError
-from headcount.records.table import HeadTable
-from headcount.stats.agreement import Kind
-from headcount.stats.sample import Floats
+from headcount.records import HeadTable
+from headcount.stats import Floats, Kind
 
 #: The question that scores answer, in the table's menus.
 GROUP = "How much it matters"

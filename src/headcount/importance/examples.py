@@ -12,16 +12,11 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import UsageError
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.records import provenance
-from headcount.records.heads import Head
-from headcount.records.journal import Journal, Ledger
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
-from headcount.stats.sample import Floats, Interval
-from headcount.tasks.task import Task
-from headcount.text.batch import Batch
+from headcount.models import Site, Subject
+from headcount.records import Head, HeadTable, Journal, JournaledCounts, Progress, provenance
+from headcount.stats import Floats, Interval
+from headcount.tasks import Task
+from headcount.text import Batch
 
 # --- Work that goes batch by batch, each batch a unit of the journal ----------------------------
 
@@ -42,7 +37,7 @@ def by_batch(
     The batches must be the same every time: other `settings` than those of the journal are
     refused. Units are called by the score and the batch's number: "gradient 0".
     """
-    Ledger(journal, name).begin(settings)
+    JournaledCounts(journal, name).begin(settings)
     seen: set[int] = set()
     for number, batch in enumerate(batches):
         unit = f"{name} {number}"
@@ -50,18 +45,18 @@ def by_batch(
             found = measure(batch)
         else:
             if unit not in journal.done:
-                journal.append(unit, {key: packed(a) for key, a in measure(batch).items()})
-            found = {key: unpacked(text) for key, text in journal.done[unit].items()}
+                journal.append(unit, {key: array_to_text(a) for key, a in measure(batch).items()})
+            found = {key: array_from_text(text) for key, text in journal.done[unit].items()}
         seen.update(batch.index)
         if progress is not None:
             progress(len(seen), total)
         yield batch, found
 
 
-def packed(array: np.ndarray) -> dict[str, Any]:
+def array_to_text(array: np.ndarray) -> dict[str, Any]:
     """An array as JSON can hold it, bit by bit and a third the length of its digits.
 
-    >>> packed(np.array([1.0], dtype=np.float32))
+    >>> array_to_text(np.array([1.0], dtype=np.float32))
     {'dtype': 'float32', 'shape': [1], 'base64': 'AACAPw=='}
     """
     raw = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -69,10 +64,10 @@ def packed(array: np.ndarray) -> dict[str, Any]:
     return {"dtype": array.dtype.name, "shape": list(array.shape), "base64": text}
 
 
-def unpacked(text: Mapping[str, Any]) -> np.ndarray:
+def array_from_text(text: Mapping[str, Any]) -> np.ndarray:
     """The array that was packed.
 
-    >>> unpacked(packed(np.arange(4).reshape(2, 2))).tolist()
+    >>> array_from_text(array_to_text(np.arange(4).reshape(2, 2))).tolist()
     [[0, 1], [2, 3]]
     """
     kind = np.dtype(text["dtype"]).newbyteorder("<")

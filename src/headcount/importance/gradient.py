@@ -27,15 +27,11 @@ from headcount.importance.examples import (
     real_tokens,
     token_counts,
 )
-from headcount.models.site import Site
-from headcount.models.subject import Subject, check_finite, enough_memory
-from headcount.records.columns import Column
-from headcount.records.journal import Journal
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
-from headcount.tasks.task import Task
-from headcount.text.batch import Batch
-from headcount.wiring.gradients import backflow
+from headcount.models import Site, Subject, check_finite, enough_memory
+from headcount.records import Column, HeadTable, Journal, Progress
+from headcount.tasks import Task
+from headcount.text import Batch
+from headcount.wiring import backflow
 
 # --- The slope of a task's loss in every head's scale, for one batch ----------------------------
 

@@ -16,10 +16,9 @@ import pandas as pd
 
 from headcount import stats
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject
-from headcount.records.heads import STACKS, Head, parse_head
-from headcount.records.table import HeadTable
-from headcount.stats.agreement import Kind
+from headcount.models import Subject
+from headcount.records import STACKS, Head, HeadTable, parse_head
+from headcount.stats import Kind
 
 DRAWS = 2_000
 

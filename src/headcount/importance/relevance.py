@@ -19,22 +19,33 @@ from torch import Tensor
 from headcount.errors import ModelError, UsageError
 from headcount.importance.examples import Arrays, ExampleSums, Interrupted, by_batch, origin
 from headcount.importance.lrp.composite import rule_named
-from headcount.importance.lrp.propagate import Flow, Relevance, Tracing, Words, traced, words_read
-from headcount.importance.lrp.rule import Ledger
-from headcount.models.anatomy import Anatomy
-from headcount.models.subject import Subject, check_finite, enough_memory
-from headcount.records.columns import Column
-from headcount.records.heads import STACKS
-from headcount.records.journal import Journal
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
-from headcount.tasks.glue import natural_task
-from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling
-from headcount.tasks.regression import Similarity, embed
-from headcount.tasks.task import IGNORED, HeadTask, Task, forward, labels_of, logits_of
-from headcount.tasks.translation import Translation
-from headcount.text.batch import Batch
-from headcount.wiring.sighting import check_ids
+from headcount.importance.lrp.propagate import (
+    Flow,
+    LogitInputs,
+    Relevance,
+    Tracing,
+    traced,
+    words_read,
+)
+from headcount.importance.lrp.rule import RelevanceCounter
+from headcount.models import Anatomy, Subject, check_finite, enough_memory
+from headcount.records import STACKS, Column, HeadTable, Journal, Progress
+from headcount.tasks import (
+    IGNORED,
+    HeadTask,
+    LanguageModelling,
+    MaskedLanguageModelling,
+    Similarity,
+    Task,
+    Translation,
+    embed,
+    forward,
+    labels_of,
+    logits_of,
+    natural_task,
+)
+from headcount.text import Batch
+from headcount.wiring import check_ids
 
 # --- What is explained --------------------------------------------------------------------------
 
@@ -62,7 +73,7 @@ class Start:
     output: Tensor
     starts: Tensor
     counted: Tensor
-    ledger: Ledger
+    ledger: RelevanceCounter
     rows: int = 1
 
     def together(self) -> Start:
@@ -86,7 +97,7 @@ def check_per(per: str) -> Per:
     )
 
 
-def explained(task: Task) -> str:
+def explanation_target(task: Task) -> str:
     """What is explained in a task, in words."""
     if task.kind not in EXPLAINED:
         raise UsageError(
@@ -107,10 +118,10 @@ def explaining(subject: Subject, task: Task) -> Iterator[Explain]:
     elif isinstance(task, HeadTask):
         yield lambda tracing, batch: _logits(tracing, batch, task)
     else:
-        raise UsageError(explained(task))
+        raise UsageError(explanation_target(task))
 
 
-def _words(tracing: Tracing, batch: Batch, words: Words) -> Start:
+def _words(tracing: Tracing, batch: Batch, words: LogitInputs) -> Start:
     """One start for each labelled place of a row."""
 
     def run() -> Tensor:
@@ -304,7 +315,7 @@ def relevance(
     """
     task = natural_task(subject, task)
     work = _Work(subject, task, _rule_name(rule, convention), check_per(per), convention)
-    explained(task)
+    explanation_target(task)
     task.check(subject)
     batches = task.batches(subject, batch_size)
     try:
@@ -388,7 +399,7 @@ class _Work:
         )
 
     def _remarks(self) -> list[str]:
-        said = [f"Explained is {explained(self.task)}."]
+        said = [f"Explained is {explanation_target(self.task)}."]
         if self.per == "sentence":
             said.append(
                 "One backward a text, from the sum of its predictions: an approximation of one "

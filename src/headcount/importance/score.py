@@ -15,18 +15,11 @@ from headcount.importance.agreement import compared
 from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
 from headcount.importance.relevance import relevance
-from headcount.models.subject import Subject
-from headcount.records.journal import Journal
-from headcount.records.provenance import hash_strings
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
-from headcount.survey.catalogue import COLUMNS
-from headcount.survey.survey import survey
-from headcount.tasks.examples import Labelled
-from headcount.tasks.regression import Similarity
-from headcount.tasks.task import Task
-from headcount.text.corpus import read_corpus
-from headcount.text.sentence import Item, Pair, Sentence
+from headcount.models import Subject
+from headcount.records import HeadTable, Journal, Run, hash_strings
+from headcount.survey import COLUMNS, survey
+from headcount.tasks import Labelled, Similarity, Task
+from headcount.text import Item, Pair, Sentence, read_corpus
 
 # --- Which options belong to which score, sorted out before any work begins ---------------------
 
@@ -193,7 +186,7 @@ def score(
     with _opened(run) as kept:
         work = _Work(subject, task, table, kept)
         work.begin(replace)
-        check_names(names, work.table)
+        check_score_names(names, work.table)
         with work.journal() as journal:
             how = _How(convention, batch_size, seed, journal, progress, announce)
             for name in names:
@@ -201,7 +194,7 @@ def score(
         return work.finish(names, [column_of(name, options[name]) for name in names], journal)
 
 
-def check_names(names: Sequence[str], table: HeadTable | None) -> None:
+def check_score_names(names: Sequence[str], table: HeadTable | None) -> None:
     """Refuse what is neither a score, nor a column at hand, nor one that a survey has."""
     there = [] if table is None else table.names
     surveyed = [column.name for column in COLUMNS]

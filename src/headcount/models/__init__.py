@@ -1,1 +1,37 @@
 """models"""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of
+    from headcount.models.dummy_forward import (
+        alone,
+        core_of,
+        own_maps,
+        probe_inputs,
+        quiet_arguments,
+    )
+    from headcount.models.find import find, models_at_hand
+    from headcount.models.guards import at_rest, frozen, quiet
+    from headcount.models.load import load
+    from headcount.models.outside import entering, family_of, window_of
+    from headcount.models.projections import (
+        COUNTS,
+        GIVEN,
+        HeadWeight,
+        head_weights,
+        is_activation,
+        is_rms_norm,
+        output_of,
+        row_of,
+    )
+    from headcount.models.resize import OwnConfig, Pick, forget_bias, put
+    from headcount.models.saving.save import Saved
+    from headcount.models.site import Site
+    from headcount.models.subject import Subject, check_finite, enough_memory, refuse_nan
+    from headcount.models.switch import base_function, register, switched
+    from headcount.models.twin import random_twin
+
+open_door(__name__)

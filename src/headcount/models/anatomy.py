@@ -21,13 +21,19 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
-from headcount.models.dummy_forward import alone, core_of, explained, probe_inputs, quiet_arguments
-from headcount.models.find import Found
+from headcount.models.dummy_forward import (
+    alone,
+    core_of,
+    finding_heads,
+    probe_inputs,
+    quiet_arguments,
+)
+from headcount.models.find import FoundModel
 from headcount.models.guards import at_rest, quiet
 from headcount.models.outside import OUTSIDE, outside_sites, refuse_two_towers
 from headcount.models.site import Site, layer_numbers, looks_back_only
 from headcount.models.switch import base_function, register, switched
-from headcount.records.heads import STACKS, Head
+from headcount.records import STACKS, Head
 
 # --- Heads keep their numbers for life ----------------------------------------------------------
 
@@ -44,7 +50,7 @@ def heads_left(config: Any) -> dict[str, list[int]] | None:
     return kept["heads"] if isinstance(kept, dict) and "heads" in kept else None
 
 
-def restore_numbers(found: Found, config: Any) -> None:
+def restore_numbers(found: FoundModel, config: Any) -> None:
     """Take the numbers from the map in a folder whose config has lost them."""
     file = found.folder / MAP
     if found.kind != "folder" or not file.is_file() or heads_left(config) is not None:
@@ -146,7 +152,7 @@ def _heard_sites(model: nn.Module) -> list[Site]:
     """Run the model once on a few tokens and note every attention call."""
     core = core_of(model)
     calls: list[_Call] = []
-    with _listening(core, calls), at_rest(core), torch.no_grad(), explained(core):
+    with _listening(core, calls), at_rest(core), torch.no_grad(), finding_heads(core):
         inputs = probe_inputs(core)
         core(**inputs, **quiet_arguments(core))
     names = {id(module): name for name, module in model.named_modules()}

@@ -47,7 +47,7 @@ def quiet_arguments(model: nn.Module) -> dict[str, Any]:
 
 
 @contextmanager
-def explained(core: PreTrainedModel) -> Iterator[None]:
+def finding_heads(core: PreTrainedModel) -> Iterator[None]:
     """Within the block, a forward that fails says that the heads could not be found."""
     try:
         yield

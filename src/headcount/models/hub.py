@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import ModelError, UsageError
-from headcount.models.find import Found, closest
+from headcount.models.find import FoundModel, closest
 
 _PATIENCE = 10.0  # seconds; without a network the library itself would retry for half a minute
 
@@ -29,7 +29,7 @@ class Listing:
 
 
 def options_for(
-    found: Found, trusted: bool, revision: str | None = None
+    found: FoundModel, trusted: bool, revision: str | None = None
 ) -> tuple[dict[str, Any], Listing]:
     """What every ``from_pretrained`` is told, and which files there are."""
     options: dict[str, Any] = {"trust_remote_code": trusted}
@@ -37,12 +37,12 @@ def options_for(
         options["gguf_file"] = found.gguf
     if found.kind != "hub":
         return options, Listing(frozenset(child.name for child in found.folder.iterdir()))
-    listing = ask(found.location, revision)
+    listing = look_up(found.location, revision)
     # The name of the revision, not its commit: only so is it found again without a network.
     return options | {"revision": revision, "local_files_only": listing.offline}, listing
 
 
-def ask(name: str, revision: str | None) -> Listing:
+def look_up(name: str, revision: str | None) -> Listing:
     """Look a name up on the hub, or among what was downloaded when the hub is out of reach."""
     from huggingface_hub import HfApi, errors
 

@@ -36,11 +36,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from headcount.bundle.packed import is_packed, unpacked
+from headcount.bundle import is_packed, read_packed
 from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import KEY, restore_numbers
-from headcount.models.explain import check_files, check_names, explained, first_line
-from headcount.models.find import Found, find
+from headcount.models.explain import as_model_error, check_files, check_weight_names, first_line
+from headcount.models.find import FoundModel, find
 from headcount.models.guards import quiet
 from headcount.models.hub import Listing, options_for
 from headcount.models.resize import fit
@@ -198,7 +198,7 @@ _NO_FILES = "no tokenizer: there are no tokenizer files beside the model."
 
 
 def open_tokenizer(
-    found: Found, options: dict[str, Any], listing: Listing, other: str | None = None
+    found: FoundModel, options: dict[str, Any], listing: Listing, other: str | None = None
 ) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
     """The tokenizer beside a model, or that of another folder; or none and a note that says why."""
     if other is not None:
@@ -214,7 +214,7 @@ def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
     """The tokenizer of another folder, GGUF file, model of ours or hub id."""
     folder = Path(path).expanduser()
     plain = folder.is_dir() and not any(folder.glob("*.gguf"))
-    where = Found("folder", str(folder), path, path) if plain else find(path)
+    where = FoundModel("folder", str(folder), path, path) if plain else find(path)
     tokenizer, notes = open_tokenizer(where, *options_for(where, trusted))
     if tokenizer is None:
         raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
@@ -239,7 +239,7 @@ def open_packed(
 ) -> tuple[Any, dict[str, Any]]:
     """The model with its weights unpacked, and what transformers says of their names."""
     concrete = _concrete(model_class, config)
-    weights = unpacked(folder)
+    weights = read_packed(folder)
     model, info = concrete.from_pretrained(None, config=config, state_dict=weights, **how)
     if (folder / "generation_config.json").is_file():
         model.generation_config = GenerationConfig.from_pretrained(folder)
@@ -330,14 +330,14 @@ _CLASSES = {
 }
 
 
-def open_adapter(found: Found, wishes: Wishes) -> Subject:
+def open_adapter(found: FoundModel, wishes: LoadOptions) -> Subject:
     """The base model that the adapter names, with the adapter on it."""
     peft = _import_peft(found)
     settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
     names = [child.name for child in found.folder.iterdir()]
     check_files(names, found.name, wishes.allow_bin)
     base = _open_base(found, settings, wishes)
-    with warnings.catch_warnings(record=True) as heard, explained(found):
+    with warnings.catch_warnings(record=True) as heard, as_model_error(found):
         warnings.simplefilter("always")
         model = peft.PeftModel.from_pretrained(
             base.model, found.location, torch_device=str(wishes.device)
@@ -348,7 +348,7 @@ def open_adapter(found: Found, wishes: Wishes) -> Subject:
     return replace(base, model=model.eval(), name=found.name, source=found.source, notes=notes)
 
 
-def _import_peft(found: Found) -> Any:
+def _import_peft(found: FoundModel) -> Any:
     """The peft package, needed for adapters only."""
     try:
         import peft
@@ -360,7 +360,7 @@ def _import_peft(found: Found) -> Any:
     return peft
 
 
-def _open_base(found: Found, settings: dict[str, Any], wishes: Wishes) -> Subject:
+def _open_base(found: FoundModel, settings: dict[str, Any], wishes: LoadOptions) -> Subject:
     """The model that an adapter was trained on, by name or by a path beside the adapter."""
     base = settings.get("base_model_name_or_path")
     if not base:
@@ -382,11 +382,11 @@ def _open_base(found: Found, settings: dict[str, Any], wishes: Wishes) -> Subjec
     )
 
 
-def downloaded(found: Found, options: dict[str, Any]) -> Found:
+def downloaded(found: FoundModel, options: dict[str, Any]) -> FoundModel:
     """An adapter of the hub as a folder on this machine."""
     from huggingface_hub import snapshot_download
 
-    with explained(found):
+    with as_model_error(found):
         folder = snapshot_download(
             found.location,
             revision=options["revision"],
@@ -404,7 +404,7 @@ def downloaded(found: Found, options: dict[str, Any]) -> Found:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class LoadOptions:
     """What the caller of `load` asked for, checked."""
 
     device: torch.device
@@ -441,7 +441,7 @@ def load(
     place = pick_device(device)
     number = pick_dtype(dtype, place)
     words = None if tokenizer is None else _spelled(tokenizer)
-    wishes = Wishes(place, number, trust_remote_code, allow_bin, revision, auto_class, words)
+    wishes = LoadOptions(place, number, trust_remote_code, allow_bin, revision, auto_class, words)
     found = find(_spelled(name))
     with quiet():
         subject = _open(found, wishes)
@@ -459,7 +459,7 @@ def _spelled(name: object) -> str:
     return str(name)
 
 
-def _open(found: Found, wishes: Wishes) -> Subject:
+def _open(found: FoundModel, wishes: LoadOptions) -> Subject:
     """Open whatever was found."""
     if found.kind == "adapter":
         return open_adapter(found, wishes)
@@ -475,10 +475,10 @@ def _open(found: Found, wishes: Wishes) -> Subject:
 
 
 def _open_model(
-    found: Found, wishes: Wishes, options: dict[str, Any], listing: Listing
+    found: FoundModel, wishes: LoadOptions, options: dict[str, Any], listing: Listing
 ) -> tuple[Any, list[str]]:
     """The model and what to note about its weights."""
-    with explained(found):
+    with as_model_error(found):
         config = read_config(found.location, found.name, options)
     restore_numbers(found, config)
     if not found.gguf:
@@ -488,7 +488,7 @@ def _open_model(
     if cut:
         chosen = fitted_class(chosen, config)
     how = options | _placing(wishes) | {"output_loading_info": True}
-    with explained(found, chosen, config):
+    with as_model_error(found, chosen, config):
         if found.kind == "folder" and is_packed(found.folder):
             model, info = open_packed(found.folder, chosen, config, how)
         else:
@@ -496,16 +496,16 @@ def _open_model(
             model, info = chosen.from_pretrained(found.location, **how, **reading)
     if cut:
         model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
-    return model, check_names(model, info, found.name)
+    return model, check_weight_names(model, info, found.name)
 
 
-def _placing(wishes: Wishes) -> dict[str, Any]:
+def _placing(wishes: LoadOptions) -> dict[str, Any]:
     """In which numbers the weights are kept, and where."""
     on_cpu = wishes.device.type == "cpu"
     return {"dtype": wishes.dtype} | ({} if on_cpu else {"device_map": {"": wishes.device}})
 
 
-def _reading(found: Found, wishes: Wishes, config: Any, offline: bool) -> dict[str, Any]:
+def _reading(found: FoundModel, wishes: LoadOptions, config: Any, offline: bool) -> dict[str, Any]:
     """How the files of weights are read."""
     how: dict[str, Any] = {"weights_only": True}
     if not wishes.allow_bin:

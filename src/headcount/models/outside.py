@@ -21,7 +21,7 @@ from headcount.errors import UnsupportedModel
 from headcount.models.dummy_forward import (
     OwnMaps,
     core_of,
-    explained,
+    finding_heads,
     own_maps,
     probe_inputs,
     quiet_arguments,
@@ -196,7 +196,7 @@ def outside_sites(model: nn.Module) -> list[Site]:
     if family is None:
         _refuse_parts(core)
         return []
-    with at_rest(core), torch.no_grad(), explained(core):
+    with at_rest(core), torch.no_grad(), finding_heads(core):
         calls, recorded = _listen(core, family)
     names = {id(module): name for name, module in model.named_modules()}
     return _number(core, family, calls, recorded, names)

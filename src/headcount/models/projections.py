@@ -22,7 +22,7 @@ from headcount.models.site import Site
 
 
 @dataclass(frozen=True)
-class Row:
+class AttentionLayout:
     """One way of writing an attention.
 
     `parts` are projections by path and what they give: `q`, `k` and `v` one after the other;
@@ -39,11 +39,11 @@ class Row:
     also: tuple[tuple[str, str], ...] = ()
 
 
-def _apart(query: str, key: str, value: str, output: str) -> Row:
-    return Row(((query, "q"), (key, "k"), (value, "v")), output)
+def _apart(query: str, key: str, value: str, output: str) -> AttentionLayout:
+    return AttentionLayout(((query, "q"), (key, "k"), (value, "v")), output)
 
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[AttentionLayout, ...] = (
     _apart("query", "key", "value", "..output.dense"),  # BERT, RoBERTa, Electra
     _apart("self.query", "self.key", "self.value", "output.dense"),  # RoFormer, Luke, RemBERT
     _apart("query", "key", "value", "dense"),  # ALBERT
@@ -53,19 +53,23 @@ ROWS: tuple[Row, ...] = (
     _apart("q", "k", "v", "o"),  # T5, MPNet
     _apart("q_lin", "k_lin", "v_lin", "out_lin"),  # DistilBERT, XLM
     _apart("Wq", "Wk", "Wv", "dense"),  # CTRL
-    Row((("q_attn", "q"), ("c_attn", "kv")), "c_proj"),  # GPT-2 where it looks at an encoder
-    Row((("c_attn", "qkv"),), "c_proj"),  # GPT-2
-    Row((("query_key_value", "qkv"),), "dense", by_group=True),  # GPT-NeoX, BLOOM, Falcon
-    Row((("qkv_proj", "qkv"),), "o_proj", asks_config=True),  # Phi-3
-    Row((("Wqkv", "qkv"),), "Wo"),  # ModernBERT
-    Row((("Wqkv", "qkv"),), "out_proj"),  # MPT
-    Row(  # DeBERTa
+    AttentionLayout(
+        (("q_attn", "q"), ("c_attn", "kv")), "c_proj"
+    ),  # GPT-2 where it looks at an encoder
+    AttentionLayout((("c_attn", "qkv"),), "c_proj"),  # GPT-2
+    AttentionLayout(
+        (("query_key_value", "qkv"),), "dense", by_group=True
+    ),  # GPT-NeoX, BLOOM, Falcon
+    AttentionLayout((("qkv_proj", "qkv"),), "o_proj", asks_config=True),  # Phi-3
+    AttentionLayout((("Wqkv", "qkv"),), "Wo"),  # ModernBERT
+    AttentionLayout((("Wqkv", "qkv"),), "out_proj"),  # MPT
+    AttentionLayout(  # DeBERTa
         (("self.in_proj", "qkv"),),
         "output.dense",
         by_group=True,
         also=(("self.pos_proj", "k"), ("self.pos_q_proj", "q")),
     ),
-    Row(  # DeBERTa 2 and 3
+    AttentionLayout(  # DeBERTa 2 and 3
         (("self.query_proj", "q"), ("self.key_proj", "k"), ("self.value_proj", "v")),
         "output.dense",
         also=(("self.pos_key_proj", "k"), ("self.pos_query_proj", "q")),
@@ -130,7 +134,7 @@ FOREIGN: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class HeadWeight:
     """One weight with entries a head: its name, the axis, and whose entries stand at each index.
 
     `owner` is `[entry]`: the number of the head, counted within its kind. `kind` is `[entry]` too:
@@ -149,7 +153,7 @@ class Place:
         return torch.where(self.kind == 0, whose_query, whose_key).nonzero().flatten()
 
 
-def row_of(model: nn.Module, site: Site) -> Row:
+def row_of(model: nn.Module, site: Site) -> AttentionLayout:
     """How the attention at a site is written; raises for one that is not known."""
     core = core_of(model)
     kind = str(core.config.model_type)
@@ -169,14 +173,14 @@ def row_of(model: nn.Module, site: Site) -> Row:
     )
 
 
-def places_of(model: nn.Module, site: Site) -> list[Place]:
+def head_weights(model: nn.Module, site: Site) -> list[HeadWeight]:
     """Every weight of a site that has entries a head.
 
     >>> from transformers import BertConfig, BertModel
     >>> from headcount.models.anatomy import anatomy_of
     >>> model = BertModel(BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
     ...                              intermediate_size=16, vocab_size=32))
-    >>> places = places_of(model, anatomy_of(model).sites[0])
+    >>> places = head_weights(model, anatomy_of(model).sites[0])
     >>> [place.name for place in places][-2:], places[0].owner[:6].tolist()
     (['encoder.layer.0.attention.self.value.bias', 'encoder.layer.0.attention.output.dense.weight'],
      [0, 0, 0, 0, 1, 1])
@@ -190,7 +194,7 @@ def places_of(model: nn.Module, site: Site) -> list[Place]:
     return places + _per_head(model, site)
 
 
-def output_of(model: nn.Module, site: Site) -> Place:
+def output_of(model: nn.Module, site: Site) -> HeadWeight:
     """The weight of a site's output projection, whose inputs are the heads side by side."""
     return _columns(model, site, row_of(model, site).output)
 
@@ -226,15 +230,17 @@ def _checked(model: nn.Module, site: Site, path: str) -> nn.Linear | Conv1D:
     return module
 
 
-def _rows(model: nn.Module, site: Site, path: str, letters: str, by_group: bool) -> list[Place]:
+def _rows(
+    model: nn.Module, site: Site, path: str, letters: str, by_group: bool
+) -> list[HeadWeight]:
     """Weight and bias of a projection that gives queries, keys or values."""
     module, name = _checked(model, site, path), _name(site, path)
     turned = isinstance(module, Conv1D)  # its weight is [in, out]
     width = module.weight.shape[1 if turned else 0]
     owner, kind = _owners(site, letters, by_group, width, name)
-    places = [Place(f"{name}.weight", 1 if turned else 0, owner, kind)]
+    places = [HeadWeight(f"{name}.weight", 1 if turned else 0, owner, kind)]
     if module.bias is not None:
-        places.append(Place(f"{name}.bias", 0, owner, kind))
+        places.append(HeadWeight(f"{name}.bias", 0, owner, kind))
     return places
 
 
@@ -260,7 +266,7 @@ def _joined(blocks: list[Tensor], groups: int) -> Tensor:
     return torch.cat([block.view(groups, -1) for block in blocks], 1).flatten()
 
 
-def _columns(model: nn.Module, site: Site, path: str) -> Place:
+def _columns(model: nn.Module, site: Site, path: str) -> HeadWeight:
     """The weight of the output projection, whose inputs are the heads side by side."""
     module, name = _checked(model, site, path), _name(site, path)
     turned = isinstance(module, Conv1D)
@@ -271,10 +277,10 @@ def _columns(model: nn.Module, site: Site, path: str) -> Place:
             "so no head can be removed there."
         )
     owner = torch.arange(site.heads).repeat_interleave(site.head_dim)
-    return Place(f"{name}.weight", 0 if turned else 1, owner, torch.zeros_like(owner))
+    return HeadWeight(f"{name}.weight", 0 if turned else 1, owner, torch.zeros_like(owner))
 
 
-def _per_head(model: nn.Module, site: Site) -> list[Place]:
+def _per_head(model: nn.Module, site: Site) -> list[HeadWeight]:
     """What else a site keeps for each head."""
     found = []
     weights = dict(model.get_submodule(site.module).named_parameters())
@@ -288,7 +294,7 @@ def _per_head(model: nn.Module, site: Site) -> list[Place]:
             continue
         owner = torch.arange(count).repeat_interleave(weight.shape[trait.axis] // count)
         kind = torch.full_like(owner, 0 if trait.of == "q" else 1)
-        found.append(Place(_name(site, trait.path), trait.axis, owner, kind))
+        found.append(HeadWeight(_name(site, trait.path), trait.axis, owner, kind))
     return found
 
 

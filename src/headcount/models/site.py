@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headcount.records.heads import Head
+from headcount.records import Head
 
 # --- One place in a model where heads lie side by side ------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
-from headcount.records.heads import Head
+from headcount.records import Head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -16,18 +16,23 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject, enough_memory, refuse_nan
+from headcount.models import Subject, enough_memory, refuse_nan
 from headcount.probing.vectors import WordVectors
-from headcount.records.heads import Head
-from headcount.records.progress import Progress
-from headcount.text.batch import Batch, Side
-from headcount.text.corpus import Corpus
-from headcount.text.encode import encode
-from headcount.text.sentence import Sentence, Word, sentences_of
-from headcount.text.tokenize import intake_of
-from headcount.text.words import Rows, Words, word_maps
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import tap
+from headcount.records import Head, Progress
+from headcount.text import (
+    Batch,
+    Corpus,
+    Rows,
+    Sentence,
+    Side,
+    Word,
+    Words,
+    encode,
+    intake_of,
+    sentences_of,
+    word_maps,
+)
+from headcount.wiring import Needs, Sighting, tap
 
 # --- How a probe is trained: by headcount's choice, or as Clark et al. did ----------------------
 
@@ -185,7 +190,7 @@ UNKNOWN = -1
 
 
 @dataclass(frozen=True)
-class Example:
+class ProbeExample:
     """One sentence of n words; candidates are ROOT, 0, and the words from 1 to n."""
 
     #: Which item of the corpus.
@@ -233,7 +238,7 @@ class Gathered:
 
     name: str
     hash: str
-    examples: list[Example]
+    examples: list[ProbeExample]
     #: Sentences too long for the model.
     cut: int = 0
     #: Sentences of which no word has a head.
@@ -323,10 +328,10 @@ class _Gathering:
         room: Room | None,
     ) -> None:
         self.subject, self.settings, self.vectors, self.room = subject, settings, vectors, room
-        self.found: dict[int, Example] = {}
+        self.found: dict[int, ProbeExample] = {}
         self.cut: set[int] = set()
         self._spots = {head: spot for spot, head in enumerate(probed_heads(subject))}
-        self._rows: list[Example | None] = []
+        self._rows: list[ProbeExample | None] = []
         self._layout: Words | None = None
 
     def add(self, batch: Batch, stack: str) -> None:
@@ -377,7 +382,7 @@ class _Gathering:
         bare = len(whole) - len(kept)
         return Gathered(corpus.name, corpus.hash, kept, len(self.cut), bare, self.room)
 
-    def _example(self, index: int, sentence: Sentence, ids: Tensor, pieces: Tensor) -> Example:
+    def _example(self, index: int, sentence: Sentence, ids: Tensor, pieces: Tensor) -> ProbeExample:
         words = sentence.words or ()
         heads = gold_heads(sentence)
         rows = [0] * len(words)
@@ -388,7 +393,7 @@ class _Gathering:
                 for place, word in enumerate(words)
             ]
         size = EXTRA + len(words)
-        return Example(
+        return ProbeExample(
             index,
             tuple(word.form for word in words),
             heads,
@@ -448,7 +453,7 @@ class ProbeBatch:
         return places <= self.sizes[:, None]
 
 
-def batch_of(examples: Sequence[Example], device: torch.device | str = "cpu") -> ProbeBatch:
+def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu") -> ProbeBatch:
     """Pad examples to one size and put them on a device."""
     most = max(len(example) for example in examples)
 
@@ -465,25 +470,29 @@ def batch_of(examples: Sequence[Example], device: torch.device | str = "cpu") ->
     )
 
 
-def in_order(examples: Sequence[Example], size: int) -> Iterator[Sequence[Example]]:
+def example_batches(
+    examples: Sequence[ProbeExample], size: int
+) -> Iterator[Sequence[ProbeExample]]:
     """Examples as they come, so many at a time."""
     return (examples[begin : begin + size] for begin in range(0, len(examples), size))
 
 
-def shuffled(examples: Sequence[Example], size: int, seed: int) -> Iterator[Sequence[Example]]:
+def shuffled(
+    examples: Sequence[ProbeExample], size: int, seed: int
+) -> Iterator[Sequence[ProbeExample]]:
     """Examples in random order, those of like length together."""
     draw = random.Random(seed)
     order = draw.sample(list(examples), len(examples))
     groups = [
         group
-        for pool in in_order(order, size * _POOL)
-        for group in in_order(sorted(pool, key=len), size)
+        for pool in example_batches(order, size * _POOL)
+        for group in example_batches(sorted(pool, key=len), size)
     ]
     draw.shuffle(groups)
     return iter(groups)
 
 
-def _maps(examples: Sequence[Example], most: int, device: torch.device | str) -> Tensor | None:
+def _maps(examples: Sequence[ProbeExample], most: int, device: torch.device | str) -> Tensor | None:
     first = examples[0].maps
     if first is None:
         return None

@@ -10,15 +10,15 @@ from torch.nn.functional import cross_entropy
 
 from headcount.probing.data import (
     UNKNOWN,
-    Example,
     ProbeBatch,
+    ProbeExample,
     Settings,
     batch_of,
-    in_order,
+    example_batches,
     shuffled,
 )
 from headcount.probing.scorers import Scorer
-from headcount.records.progress import Progress
+from headcount.records import Progress
 
 # --- Adam as TensorFlow computes it -------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class Adam:
 
 def train(
     scorer: Scorer,
-    examples: Sequence[Example],
+    examples: Sequence[ProbeExample],
     settings: Settings,
     seed: int = 0,
     progress: Progress | None = None,
@@ -78,7 +78,7 @@ def train(
     total, done = settings.epochs * len(examples), 0
     for epoch in range(settings.epochs):
         if settings.as_authors:
-            groups = in_order(examples, settings.batch)
+            groups = example_batches(examples, settings.batch)
         else:
             groups = shuffled(examples, settings.batch, seed=1000 * seed + epoch)
         for group in groups:

@@ -15,33 +15,33 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from headcount.errors import ModelError, RunError, UsageError
-from headcount.models.load import load as load_model
-from headcount.models.subject import Subject
-from headcount.models.twin import random_twin
+from headcount.models import Subject, random_twin
+from headcount.models import load as load_model
 from headcount.probing.data import (
     KINDS,
     UNKNOWN,
     WITH_MAPS,
-    Example,
+    ProbeExample,
     Settings,
     batch_of,
+    example_batches,
     gather,
-    in_order,
     probed_heads,
 )
 from headcount.probing.fitting import allowed
 from headcount.probing.scorers import Scorer, fresh
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors
-from headcount.records.columns import Column
-from headcount.records.files import decode, encode, to_strict, write_bytes
-from headcount.records.heads import Head
-from headcount.records.table import HeadTable
-from headcount.stats.bootstrap import bootstrap_interval
-from headcount.stats.intervals import mean_interval
-from headcount.stats.sample import Interval, ratio
-from headcount.text.corpus import read_corpus
-from headcount.text.parsers import plain_sentence
-from headcount.text.sentence import Sentence
+from headcount.records import (
+    Column,
+    Head,
+    HeadTable,
+    json_decode,
+    json_encode,
+    to_strict,
+    write_bytes,
+)
+from headcount.stats import Interval, bootstrap_interval, mean_interval, ratio
+from headcount.text import Sentence, plain_sentence, read_corpus
 
 # --- The best tree ------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Parse:
 
 
 @torch.no_grad()
-def parsed(scorer: Scorer, example: Example, tree: bool = True) -> Parse:
+def predicted_tree(scorer: Scorer, example: ProbeExample, tree: bool = True) -> Parse:
     """The best tree, or with ``tree=False`` each word's best candidate by itself."""
     batch = batch_of([example], next(scorer.parameters()).device)
     scores = scorer(batch)[0].double().cpu()
@@ -161,8 +161,8 @@ def parsed(scorer: Scorer, example: Example, tree: bool = True) -> Parse:
 
 
 @torch.no_grad()
-def explained(
-    scorer: Scorer, heads: list[Head], example: Example, dependent: str, head: str
+def explain_arc(
+    scorer: Scorer, heads: list[Head], example: ProbeExample, dependent: str, head: str
 ) -> pd.DataFrame:
     """Each attention head's say in one arc, the weightiest first.
 
@@ -204,7 +204,7 @@ def _place(name: str, forms: tuple[str, ...], root: bool = False) -> int:
 # --- How good a probe is ------------------------------------------------------------------------
 
 #: The head that each word of each example is given.
-Choose = Callable[[Sequence[Example]], list[NDArray[np.int64]]]
+Choose = Callable[[Sequence[ProbeExample]], list[NDArray[np.int64]]]
 _AT_ONCE_MEASURE = 32
 
 
@@ -212,10 +212,10 @@ def choice_of(scorer: Scorer) -> Choose:
     """Every word takes the candidate of the highest score, whether or not that makes a tree."""
 
     @torch.no_grad()
-    def choose(examples: Sequence[Example]) -> list[NDArray[np.int64]]:
+    def choose(examples: Sequence[ProbeExample]) -> list[NDArray[np.int64]]:
         device = next(scorer.parameters()).device
         found: list[NDArray[np.int64]] = []
-        for group in in_order(examples, _AT_ONCE_MEASURE):
+        for group in example_batches(examples, _AT_ONCE_MEASURE):
             batch = batch_of(group, device)
             best = allowed(scorer(batch), batch).argmax(-1).cpu().numpy()
             found += [row[: len(one)] for row, one in zip(best, group, strict=True)]
@@ -227,7 +227,7 @@ def choice_of(scorer: Scorer) -> Choose:
 def right_branching(convention: str) -> Choose:
     """Every word hangs from the next. The last hangs from ROOT; for the authors, from itself."""
 
-    def choose(examples: Sequence[Example]) -> list[NDArray[np.int64]]:
+    def choose(examples: Sequence[ProbeExample]) -> list[NDArray[np.int64]]:
         found = [np.arange(2, len(example) + 2) for example in examples]
         for heads in found:
             heads[-1] = 0 if convention == "headcount" else len(heads)
@@ -236,7 +236,7 @@ def right_branching(convention: str) -> Choose:
     return choose
 
 
-def hits(choose: Choose, examples: Sequence[Example]) -> NDArray[np.int64]:
+def hits(choose: Choose, examples: Sequence[ProbeExample]) -> NDArray[np.int64]:
     """``[sentence, 2]``: words whose head was found, and words that count."""
     rows = []
     for example, heads in zip(examples, choose(examples), strict=True):
@@ -289,7 +289,7 @@ class Probe:
         if self.scorer is None:
             heads = right_branching(self.settings.convention)([example])[0]
             return Parse(example.forms, heads.tolist(), np.eye(len(example) + 1)[heads])
-        return parsed(self.scorer, example, tree)
+        return predicted_tree(self.scorer, example, tree)
 
     def explain(self, text: str | Sentence, dependent: str, head: str) -> pd.DataFrame:
         """Which attention heads decided an arc; words by form, or by number from 1."""
@@ -298,7 +298,7 @@ class Probe:
                 f"The probe '{self.kind}' looks at no attention, so no head decides its arcs; "
                 "train the kind attention or words."
             )
-        return explained(
+        return explain_arc(
             self.scorer, probed_heads(self.subject), self._example(text), dependent, head
         )
 
@@ -309,9 +309,9 @@ class Probe:
     @staticmethod
     def load(folder: str | Path, subject: Subject | None = None, **how: Any) -> Probe:
         """Read a saved probe; without a subject the model that it was trained on is loaded."""
-        return load(Path(folder), subject, **how)
+        return load_probe(Path(folder), subject, **how)
 
-    def _example(self, text: str | Sentence) -> Example:
+    def _example(self, text: str | Sentence) -> ProbeExample:
         sentence = plain_sentence(text) if isinstance(text, str) else text
         found = gather(
             self.subject,
@@ -351,7 +351,7 @@ def save_probe(probe: Probe, folder: Path) -> None:
     if isinstance(probe.vectors, FileVectors):
         tensors["vectors"] = torch.from_numpy(np.ascontiguousarray(probe.vectors.values))
     write_bytes(folder / WEIGHTS, save(tensors))
-    write_bytes(folder / FILE, (encode(_about(probe)) + "\n").encode())
+    write_bytes(folder / FILE, (json_encode(_about(probe)) + "\n").encode())
 
 
 def _about(probe: Probe) -> dict[str, Any]:
@@ -370,7 +370,7 @@ def _about(probe: Probe) -> dict[str, Any]:
     }
 
 
-def load(folder: Path, subject: Subject | None = None, **how: Any) -> Probe:
+def load_probe(folder: Path, subject: Subject | None = None, **how: Any) -> Probe:
     """Read a probe, and load its model where none is given (`how` goes to `hc.load`)."""
     place = folder if (folder / FILE).is_file() else folder / INSIDE
     about, tensors = _read(place)
@@ -401,7 +401,7 @@ def load(folder: Path, subject: Subject | None = None, **how: Any) -> Probe:
 
 def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     try:
-        about = decode((place / FILE).read_text(encoding="utf8"))
+        about = json_decode((place / FILE).read_text(encoding="utf8"))
         tensors = load_file(place / WEIGHTS)
     except (OSError, ValueError, SafetensorError) as error:
         raise RunError(
@@ -446,7 +446,7 @@ _AT_ONCE = 8
 
 def reliance(
     scorer: Scorer,
-    examples: Sequence[Example],
+    examples: Sequence[ProbeExample],
     probed: Sequence[Head],
     heads: Sequence[Head],
     **about: Any,
@@ -456,7 +456,9 @@ def reliance(
     Softmax takes no notice of what all candidates of a word get alike, so only the margin over
     their mean counts. Heads of other stacks than the probed one are NA.
     """
-    sums = np.array([row for group in in_order(examples, _AT_ONCE) for row in _sums(scorer, group)])
+    sums = np.array(
+        [row for group in example_batches(examples, _AT_ONCE) for row in _sums(scorer, group)]
+    )
     found = bootstrap_interval(sums) if len(sums) > 1 else _of_one(sums[0])
     spots = {head: spot for spot, head in enumerate(probed)}
     values, low, high = (
@@ -481,7 +483,7 @@ def _of_one(sums: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 @torch.no_grad()
-def _sums(scorer: Scorer, examples: Sequence[Example]) -> list[np.ndarray]:
+def _sums(scorer: Scorer, examples: Sequence[ProbeExample]) -> list[np.ndarray]:
     """``[head, 2]`` of each sentence: the sum of margins on gold arcs, and their number."""
     batch = batch_of(examples, next(scorer.parameters()).device)
     parts = scorer.contributions(batch).double()
@@ -513,14 +515,14 @@ def result_row(kind: str, seed: int, found: NDArray[np.int64], **about: Any) -> 
     }
 
 
-def summary(hits: Hits) -> pd.DataFrame:
+def probe_summary(hits: Hits) -> pd.DataFrame:
     """A row a probe, the expected best last.
 
     `low` and `high`: the bootstrap over sentences of the mean over seeds; `seed_low` and
     `seed_high`: Student's interval over seeds, NaN with one seed.
 
     >>> one, two = np.array([[1, 2], [2, 2]]), np.array([[2, 2], [2, 2]])
-    >>> summary({("attention", 0): one, ("attention", 1): two})["uas"].tolist()
+    >>> probe_summary({("attention", 0): one, ("attention", 1): two})["uas"].tolist()
     [0.875]
     """
     rows = []

@@ -11,8 +11,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject
-from headcount.models.twin import random_twin
+from headcount.models import Subject, random_twin
 from headcount.probing.data import (
     KINDS,
     WITH_MAPS,
@@ -36,13 +35,9 @@ from headcount.probing.parse import (
 )
 from headcount.probing.scorers import Scorer, fresh
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
-from headcount.records import provenance
-from headcount.records.progress import Progress
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
-from headcount.survey.passes import Telling
-from headcount.text.corpus import Corpus, read_corpus
-from headcount.text.words import Rows
+from headcount.records import HeadTable, Progress, Run, provenance
+from headcount.survey import Telling
+from headcount.text import Corpus, Rows, read_corpus
 
 #: Of the treebank's sentences, each of this number is kept to test on where no test is given.
 _HELD_OUT = 5

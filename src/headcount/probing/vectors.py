@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from headcount.errors import InputError
-from headcount.models.subject import Subject
-from headcount.text.lines import TextFile, text_file
+from headcount.models import Subject
+from headcount.text import TextFile, text_file
 
 # --- Vectors of words, frozen -------------------------------------------------------------------
 

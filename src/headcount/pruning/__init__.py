@@ -1,1 +1,39 @@
 """Removing heads: learned gates, ranked orders, surgery, and folders that load again."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.pruning.costs import ModelCosts
+    from headcount.pruning.curve import (
+        FUNCTIONS,
+        curve_frame,
+        curve_sweep,
+        left_by_layer,
+        left_by_stack,
+        survivors,
+    )
+    from headcount.pruning.order import Order
+    from headcount.pruning.place import OutputFolder, output_folder
+    from headcount.pruning.plan import (
+        Goal,
+        OrderOptions,
+        Orders,
+        Plan,
+        SearchResult,
+        points_in_words,
+        read_goal,
+        removed_counts,
+    )
+    from headcount.pruning.prune import Pruned, TrainingOptions, prune_run
+    from headcount.pruning.remove import prune, read_heads
+    from headcount.pruning.speed import (
+        check_pairs,
+        check_share,
+        check_way_name,
+        even_heads,
+        latency,
+    )
+
+open_door(__name__)

@@ -19,11 +19,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import HeadcountError
-from headcount.models.anatomy import sites_of
-from headcount.models.guards import at_rest, quiet
-from headcount.models.projections import row_of
-from headcount.models.site import Site
-from headcount.models.subject import Subject
+from headcount.models import Site, Subject, at_rest, quiet, row_of, sites_of
 from headcount.pruning.remove import trial_inputs
 
 # --- The parts of a forward ---------------------------------------------------------------------
@@ -51,13 +47,13 @@ class Parts:
     output: dict[nn.Module, nn.Module]
 
 
-def parts_of(subject: Subject) -> Parts:
+def matrix_parts(subject: Subject) -> Parts:
     """Sort the matrices of a model: by what its attention is made of, and where its layers lie.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
     ...                     intermediate_size=16, vocab_size=32)
-    >>> list(parts_of(Subject(BertModel(config))).matrices.values())
+    >>> list(matrix_parts(Subject(BertModel(config))).matrices.values())
     ['projections', 'projections', 'projections', 'projections', 'feed-forward', 'feed-forward',
      'ends']
     """
@@ -115,7 +111,7 @@ def _outside(name: str, blocks: set[str]) -> Part:
 
 
 @dataclass(frozen=True)
-class Costs:
+class ModelCosts:
     """The costs of one model for so many rows of so many tokens."""
 
     parameters: int
@@ -140,23 +136,23 @@ class Costs:
         return {**vars(self), "parts": dict(self.parts), "flops": self.flops}
 
 
-def costs_of(subject: Subject, tokens: int = 128, batch: int = 1) -> Costs:
+def model_costs(subject: Subject, tokens: int = 128, batch: int = 1) -> ModelCosts:
     """Count what a model costs, whole or pruned; one forward of one row is run.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
     ...                     intermediate_size=32, vocab_size=32)
-    >>> costs = costs_of(Subject(BertModel(config)), tokens=10)
+    >>> costs = model_costs(Subject(BertModel(config)), tokens=10)
     >>> costs.attention_parameters, costs.parts["projections"], costs.parts["maps"]
     (1088, 20480.0, 6400.0)
     """
-    parts = parts_of(subject)
+    parts = matrix_parts(subject)
     inputs = trial_inputs(subject, tokens, 1)
     counted: dict[Part, float] = dict.fromkeys(PARTS, 0.0)
     with at_rest(subject.model), torch.no_grad(), quiet(), _counting(parts, counted):
         subject.model(**inputs)
     own, source = _cache(subject)
-    return Costs(
+    return ModelCosts(
         parameters=sum(weight.numel() for weight in subject.model.parameters()),
         attention_parameters=_attention(parts),
         parts={part: batch * amount for part, amount in counted.items()},
@@ -239,7 +235,7 @@ def part_times(
     >>> list(part_times([Subject(BertModel(config))], inputs)[0])
     ['projections', 'maps', 'feed-forward', 'ends', 'rest']
     """
-    parts = [parts_of(subject) for subject in subjects]
+    parts = [matrix_parts(subject) for subject in subjects]
     rows: list[list[dict[str, float]]] = [[] for _ in subjects]
     for number in range(rounds + 1):
         for place, subject in enumerate(subjects):

@@ -12,13 +12,11 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import StatsError, UsageError
-from headcount.importance.sweep.interventions import sets
-from headcount.importance.sweep.sweep import Sweep, sweep
-from headcount.models.subject import Subject
+from headcount.importance import Sweep, sets, sweep
+from headcount.models import Subject
 from headcount.pruning.order import Order
-from headcount.records.heads import Head, parse_heads
-from headcount.tasks.comparison import Comparison, compare
-from headcount.tasks.task import Task
+from headcount.records import Head, parse_heads
+from headcount.tasks import Comparison, Task, compare_outcomes
 
 # --- The quality of a model against the heads that are left -------------------------------------
 
@@ -70,7 +68,7 @@ def _compared(found: Sweep, seed: int) -> tuple[Comparison, list[str]]:
         empty = np.empty(0)
         return Comparison(empty, empty, empty, empty, empty, found.baseline.metric.test), []
     try:
-        return compare(found.outcomes, found.baseline, seed=seed), []
+        return compare_outcomes(found.outcomes, found.baseline, seed=seed), []
     except StatsError as error:
         none = np.full(len(found), np.nan)
         value = np.array([one.value - found.baseline.value for one in found.outcomes])

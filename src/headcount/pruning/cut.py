@@ -13,12 +13,22 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models.anatomy import KEY, Anatomy
-from headcount.models.dummy_forward import core_of
-from headcount.models.projections import COUNTS, GIVEN, Place, places_of, row_of
-from headcount.models.resize import OwnConfig, Pick, forget_bias, put
-from headcount.models.site import Site
-from headcount.records.heads import Head
+from headcount.models import (
+    COUNTS,
+    GIVEN,
+    KEY,
+    Anatomy,
+    HeadWeight,
+    OwnConfig,
+    Pick,
+    Site,
+    core_of,
+    forget_bias,
+    head_weights,
+    put,
+    row_of,
+)
+from headcount.records import Head
 
 # --- Which heads of each attention stay, and whether they can -----------------------------------
 
@@ -192,7 +202,7 @@ def _number(keep: Keep, sizes: Sizes) -> None:
 
 
 def _cut_weights(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
-    for place in places_of(model, keep.sites[0]):
+    for place in head_weights(model, keep.sites[0]):
         module, leaf = _owner(model, place)
         weight: Tensor = getattr(module, leaf)
         kept = place.kept(keep.queries, keep.keys).to(weight.device)
@@ -201,7 +211,7 @@ def _cut_weights(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
         sizes["shapes"][_within(model, place.name)] = list(value.shape)
 
 
-def _owner(model: nn.Module, place: Place) -> tuple[nn.Module, str]:
+def _owner(model: nn.Module, place: HeadWeight) -> tuple[nn.Module, str]:
     path, _, leaf = place.name.rpartition(".")
     return model.get_submodule(path), leaf
 

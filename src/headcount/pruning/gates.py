@@ -17,11 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models.projections import output_of
-from headcount.models.subject import Subject
+from headcount.models import Subject, output_of
 from headcount.pruning.remove import prune
-from headcount.records.heads import Head
-from headcount.wiring.valves import valve
+from headcount.records import Head
+from headcount.wiring import valve
 
 # --- The hard-concrete distribution of a gate ---------------------------------------------------
 

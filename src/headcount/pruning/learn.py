@@ -14,15 +14,13 @@ from typing import Any, Unpack
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.models.subject import Subject
-from headcount.models.twin import random_twin
+from headcount.models import Subject, random_twin
 from headcount.pruning.gates import Gates, Penalty, Price, Target, pruned_by
-from headcount.pruning.order import units_of
+from headcount.pruning.order import removable_units
 from headcount.pruning.recipe import Chosen, Options, recipe_of
 from headcount.pruning.remove import prune
 from headcount.pruning.training import Lesson, Row, Session
-from headcount.records.heads import STACKS, Head, check_heads, heads_named, parse_heads
-from headcount.records.progress import Progress
+from headcount.records import STACKS, Head, Progress, check_heads, heads_named, parse_heads
 
 # --- Learn which heads to keep: gates that close while the model trains -------------------------
 
@@ -143,7 +141,7 @@ def gates_for(
 ) -> Gates:
     """Gates for a model's heads, for those of some stacks, or for those that are named."""
     chosen = _chosen(subject, stacks, heads)
-    units = units_of(subject.anatomy, chosen)
+    units = removable_units(subject.anatomy, chosen)
     whole = {head for unit in units for head in unit}
     for head in chosen:
         if head not in whole:

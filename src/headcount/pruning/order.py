@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.errors import UsageError
-from headcount.models.anatomy import Anatomy
-from headcount.records.heads import Head
+from headcount.models import Anatomy
+from headcount.records import Head
 
 # --- Units --------------------------------------------------------------------------------------
 
 
-def units_of(anatomy: Anatomy, heads: Iterable[Head] | None = None) -> list[tuple[Head, ...]]:
+def removable_units(
+    anatomy: Anatomy, heads: Iterable[Head] | None = None
+) -> list[tuple[Head, ...]]:
     """Every head, or these, in units that can be removed alone, in the model's order.
 
     One head where each has keys of its own; a group of query heads that share keys; the same
@@ -44,7 +46,7 @@ Unit = tuple[Head, ...]
 def candidates(anatomy: Anatomy, stacks: Iterable[str] | None = None) -> list[Unit]:
     """Everything in these stacks that can be cut out by itself, in the order of the model."""
     chosen = check_stacks(stacks, anatomy.stacks)
-    return units_of(anatomy, [head for head in anatomy.heads if head.stack in chosen])
+    return removable_units(anatomy, [head for head in anatomy.heads if head.stack in chosen])
 
 
 def check_stacks(stacks: Iterable[str] | None, there: Iterable[str]) -> list[str]:

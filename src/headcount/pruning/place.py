@@ -9,7 +9,7 @@ from headcount.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Place:
+class OutputFolder:
     """The parts of an output folder."""
 
     folder: Path
@@ -44,9 +44,9 @@ class Place:
         return self.folder / what
 
 
-def place_at(folder: Path, *, force: bool) -> Place:
+def output_folder(folder: Path, *, force: bool) -> OutputFolder:
     """The output folder, if it may be written; a pruning that was broken off is gone on with."""
-    place = Place(folder)
+    place = OutputFolder(folder)
     if folder.is_file():
         raise UsageError(f"'{folder}' is a file; choose another name for the output folder.")
     for parent in folder.parents:
@@ -59,7 +59,7 @@ def place_at(folder: Path, *, force: bool) -> Place:
     return place
 
 
-def _refuse(place: Place) -> None:
+def _refuse(place: OutputFolder) -> None:
     """Refuse a folder with a model, or with anything that is no pruning."""
     if place.model.exists():
         raise UsageError(

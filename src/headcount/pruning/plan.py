@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from headcount.errors import InputError, UsageError
-from headcount.importance.score import (
+from headcount.importance import (
     NamedProgress,
-    check_names,
+    Sweep,
+    check_score_names,
     read_names,
     score,
     vocabulary_hash,
 )
-from headcount.importance.sweep.sweep import Sweep
-from headcount.models.subject import Subject
+from headcount.models import Subject
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
 from headcount.pruning.order import (
     Order,
@@ -34,13 +34,9 @@ from headcount.pruning.order import (
     spared,
 )
 from headcount.pruning.remove import prune
-from headcount.records.heads import Head
-from headcount.records.journal import Journal
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
-from headcount.stats.paired import paired_share_interval
-from headcount.stats.sample import DRAWS, Floats
-from headcount.tasks.task import Task
+from headcount.records import Head, HeadTable, Journal, Run
+from headcount.stats import DRAWS, Floats, paired_share_interval
+from headcount.tasks import Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +160,7 @@ RANDOM = "random"
 
 
 @dataclass(frozen=True)
-class How:
+class OrderOptions:
     """How heads are ordered; `prune_plan` says what each means."""
 
     step: float = 10.0
@@ -185,7 +181,7 @@ class Orders:
 
     subject: Subject
     task: Task
-    how: How
+    how: OrderOptions
     table: HeadTable | None = None
     run: Run | None = None
     journal: Journal | None = None
@@ -314,7 +310,7 @@ def points_in_words(points: float, metric: str) -> str:
 CONFIDENCE = 0.95
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """How far a search came."""
 
     #: The last step that passed; 0 where even the first lost too much.
@@ -333,7 +329,7 @@ def search(
     confidence: float = CONFIDENCE,
     draws: int = DRAWS,
     seed: int = 0,
-) -> Found:
+) -> SearchResult:
     """The last step of an order, tried in turn, whose loss is surely within `max_loss` points.
 
     The order must have been chosen on other examples than those of `found`.
@@ -342,11 +338,11 @@ def search(
         raise UsageError(f"The loss allowed is {max_loss:g} points; it must be 0 or more.")
     limit = max_loss * point_of(found.baseline.name)
     if not order.steps:  # steps so large that no head may go
-        return Found(0, np.empty(0), limit)
+        return SearchResult(0, np.empty(0), limit)
     bounds = loss_bounds(_along(found, order), confidence=confidence, draws=draws, seed=seed)
     passed = bounds <= limit
     step = len(passed) if passed.all() else int(np.argmin(passed))
-    return Found(step, bounds, limit)
+    return SearchResult(step, bounds, limit)
 
 
 def loss_bounds(
@@ -395,7 +391,7 @@ class Plan:
     #: All points of the curve, example by example.
     sweep: Sweep
     #: How far a loss that was allowed let it go.
-    found: Found | None = None
+    found: SearchResult | None = None
     notes: tuple[str, ...] = ()
     #: The examples that heads were chosen on; None where they were named.
     choose: Task | None = None
@@ -449,7 +445,7 @@ def prune_plan(
     """
     goal = read_goal(max_loss, keep, drop_share)
     chosen = None if stacks is None else tuple(stacks)
-    how = How(
+    how = OrderOptions(
         *(step, exact, at_least, chosen, by_stack, randoms, convention, batch_size, seed),
         normalize=normalize,
     )
@@ -489,7 +485,7 @@ def plan_of_heads(
     """
     choose, judged = task.split(0.5, seed) if halve else (None, task)
     order = Order("heads", "all", (tuple(heads),))
-    how, names = How(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
+    how, names = OrderOptions(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
     with _opened(run) as kept, _journal(subject, [judged], how, names, Goal(), kept) as log:
         curve = _Curve(subject, judged, how, kept, log, progress, announce)
         sweep, frame, notes = curve.measure([order], "held-out" if halve else "all")
@@ -502,7 +498,7 @@ class _Curve:
 
     subject: Subject
     task: Task
-    how: How
+    how: OrderOptions
     run: Run | None
     journal: Journal | None
     progress: NamedProgress | None
@@ -546,7 +542,7 @@ def _checked(
 ) -> list[str]:
     """The scores to order by; what cannot work is told before the long work."""
     names = read_names(by)
-    check_names([name for name in names if name != RANDOM], table)
+    check_score_names([name for name in names if name != RANDOM], table)
     if len(task) < 2:
         raise InputError(
             f"{task.name} has {len(task)} example; heads are chosen on one half of a task and "
@@ -562,7 +558,7 @@ def _checked(
 def _journal(
     subject: Subject,
     tasks: Sequence[Task],
-    how: How,
+    how: OrderOptions,
     names: Sequence[str],
     goal: Goal,
     run: Run | None,

@@ -14,32 +14,24 @@ from typing import Any
 import pandas as pd
 
 from headcount.errors import RunError
-from headcount.importance.score import NamedProgress
-from headcount.importance.sweep.interventions import Intervention
-from headcount.importance.sweep.sweep import Sweep
-from headcount.models.dummy_forward import core_of
-from headcount.models.saving.save import Saved
-from headcount.models.subject import Subject
-from headcount.pruning.costs import Costs, costs_of
+from headcount.importance import Intervention, NamedProgress, Sweep
+from headcount.models import Saved, Subject, core_of
+from headcount.pruning.costs import ModelCosts, model_costs
 from headcount.pruning.curve import curve_frame, point_name
 from headcount.pruning.cut import keeps
 from headcount.pruning.learn import heal, learn_gates
 from headcount.pruning.order import Order
-from headcount.pruning.place import Place
+from headcount.pruning.place import OutputFolder
 from headcount.pruning.plan import JOURNAL, Goal, Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import prune, read_heads
-from headcount.records import provenance
-from headcount.records.heads import Head
-from headcount.records.progress import Progress
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
-from headcount.tasks.task import Outcome, Task
+from headcount.records import Head, HeadTable, Progress, Run, provenance
+from headcount.tasks import Outcome, Task
 
 # --- Prunings in which weights learn ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingOptions:
     """How a model learns: so many steps at a rate, on these examples."""
 
     steps: int
@@ -61,7 +53,7 @@ class Training:
 def gates_plan(
     subject: Subject,
     task: Task,
-    training: Training,
+    training: TrainingOptions,
     *,
     price: float | None = None,
     keep: int | None = None,
@@ -98,7 +90,7 @@ def gates_plan(
 
 
 def healed_plan(
-    plan: Plan, subject: Subject, small: Subject, training: Training
+    plan: Plan, subject: Subject, small: Subject, training: TrainingOptions
 ) -> tuple[Plan, Subject]:
     """Train what is left, taught by the whole model, and add what it then scores to the curve."""
     learn_from = training.task or plan.choose
@@ -139,7 +131,7 @@ class Pruned:
     #: By what was saved: "model", "onnx", "zeros"; empty for a dry run.
     saved: dict[str, Saved]
     #: Before and after: parameters, operations of a forward, bytes of the cache a token.
-    costs: tuple[Costs, Costs]
+    costs: tuple[ModelCosts, ModelCosts]
     notes: tuple[str, ...]
 
 
@@ -148,9 +140,9 @@ def prune_run(
     task: Task | None,
     *,
     heads: str | Sequence[str | Head] | None = None,
-    gates: Training | None = None,
-    heal: Training | None = None,
-    place: Place | None = None,
+    gates: TrainingOptions | None = None,
+    heal: TrainingOptions | None = None,
+    place: OutputFolder | None = None,
     export: str | None = None,
     force: bool = False,
     batch_size: int = 16,
@@ -187,7 +179,7 @@ def prune_run(
             told += _drawn(plan, place)
             _mark_done(run, place, subject, plan, saved, how)
     tokens = _usual_length(subject)
-    costs = costs_of(subject, tokens), costs_of(small or subject, tokens)
+    costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
     return Pruned(going, plan, small, saved, costs, tuple(dict.fromkeys(told)))
 
 
@@ -214,7 +206,7 @@ def _cut(
 
 
 def _gated(
-    subject: Subject, task: Task, training: Training, how: dict[str, Any]
+    subject: Subject, task: Task, training: TrainingOptions, how: dict[str, Any]
 ) -> tuple[Plan, Subject | None]:
     """What gates closed; no smaller model where none did."""
     plan, small = gates_plan(subject, task, training, **how)
@@ -222,8 +214,8 @@ def _gated(
 
 
 def _with_desk(
-    training: Training, place: Place | None, kind: str, progress: NamedProgress | None
-) -> Training:
+    training: TrainingOptions, place: OutputFolder | None, kind: str, progress: NamedProgress | None
+) -> TrainingOptions:
     """A training with a place for its checkpoints, and somebody who watches."""
     watched = None if progress is None else partial(progress, kind)
     desk = None if place is None else place.training / kind
@@ -231,7 +223,7 @@ def _with_desk(
 
 
 def _saved(
-    small: Subject | None, place: Place | None, export: str | None, force: bool
+    small: Subject | None, place: OutputFolder | None, export: str | None, force: bool
 ) -> dict[str, Saved]:
     """The model in its folder, and in another format where that was asked."""
     if small is None or place is None:
@@ -242,10 +234,9 @@ def _saved(
     return saved
 
 
-def _drawn(plan: Plan, place: Place) -> list[str]:
+def _drawn(plan: Plan, place: OutputFolder) -> list[str]:
     """The curve as a picture, or why there is none."""
-    from headcount.report.plot.figure import can_draw
-    from headcount.report.plot.pruning_figures import pruning_curves
+    from headcount.report.plot import can_draw, pruning_curves
 
     if not can_draw():
         return ["No curve.svg was drawn: that takes matplotlib (pip install matplotlib)."]
@@ -265,7 +256,7 @@ def _drawn(plan: Plan, place: Place) -> list[str]:
 
 def _mark_done(
     run: Run,
-    place: Place,
+    place: OutputFolder,
     subject: Subject,
     plan: Plan,
     saved: dict[str, Saved],
@@ -302,7 +293,7 @@ def _usual_length(subject: Subject) -> int:
 
 @contextmanager
 def _run_at(
-    place: Place | None, task: Task | None, subject: Subject, force: bool
+    place: OutputFolder | None, task: Task | None, subject: Subject, force: bool
 ) -> Iterator[Run | None]:
     """The run inside the output folder; none for a dry run, or without a task."""
     if place is None or task is None:

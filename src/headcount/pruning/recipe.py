@@ -17,13 +17,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div
 
 from headcount.errors import InputError, UsageError
-from headcount.models.dummy_forward import core_of
-from headcount.models.guards import at_rest
-from headcount.models.subject import Subject
-from headcount.tasks.custom import Custom
-from headcount.tasks.regression import Regression, Similarity
-from headcount.tasks.task import IGNORED, LOSS, HeadTask, Task, labels_of
-from headcount.text.batch import Batch
+from headcount.models import Subject, at_rest, core_of
+from headcount.tasks import IGNORED, LOSS, Custom, HeadTask, Regression, Similarity, Task, labels_of
+from headcount.text import Batch
 
 # --- A recipe: how long and how fast a model learns ---------------------------------------------
 
@@ -32,7 +28,7 @@ PRECISIONS = ("no", "bf16", "fp16")
 
 
 class Options(TypedDict, total=False):
-    """The fields of a `Recipe`, as `learn_gates` and `heal` take them by name."""
+    """The fields of a `Schedule`, as `learn_gates` and `heal` take them by name."""
 
     steps: int
     lr: float
@@ -48,13 +44,13 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Schedule:
     """Steps of AdamW, and the learning rate at each.
 
     The rate rises in `warmup` steps to `lr` and falls to 0 at the end (`decay` "linear" or
     "cosine"), or stays ("constant").
 
-    >>> [Recipe(steps=4, lr=1.0, warmup=2).rate(step) for step in range(4)]
+    >>> [Schedule(steps=4, lr=1.0, warmup=2).rate(step) for step in range(4)]
     [0.5, 1.0, 1.0, 0.5]
     """
 
@@ -101,13 +97,13 @@ class Recipe:
         return {n: v for n, v in settings.items() if n not in ("log_every", "save_every")}
 
 
-def recipe_of(options: Options) -> Recipe:
+def recipe_of(options: Options) -> Schedule:
     """The recipe of options given by name."""
-    known = [field.name for field in fields(Recipe)]
+    known = [field.name for field in fields(Schedule)]
     for name in options:
         if name not in known:
             raise UsageError(f"There is no option '{name}'; there are {', '.join(known)}.")
-    return Recipe(**options)
+    return Schedule(**options)
 
 
 def _check_word(name: str, value: str, allowed: tuple[str, ...]) -> None:

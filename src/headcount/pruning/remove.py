@@ -14,12 +14,17 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UnsupportedModel, UsageError
-from headcount.models.dummy_forward import core_of, probe_inputs, quiet_arguments
-from headcount.models.guards import at_rest, quiet
-from headcount.models.subject import Subject
-from headcount.models.switch import switched
+from headcount.models import (
+    Subject,
+    at_rest,
+    core_of,
+    probe_inputs,
+    quiet,
+    quiet_arguments,
+    switched,
+)
 from headcount.pruning.cut import cut, keeps
-from headcount.records.heads import (
+from headcount.records import (
     Head,
     check_head_set,
     check_heads,
@@ -28,7 +33,7 @@ from headcount.records.heads import (
     heads_named,
     parse_heads,
 )
-from headcount.wiring.valves import valve
+from headcount.wiring import valve
 
 # --- The heads that a call means, however it names them -----------------------------------------
 

@@ -13,12 +13,11 @@ import numpy as np
 import torch
 
 from headcount.errors import UsageError
-from headcount.models.guards import at_rest, quiet
-from headcount.models.subject import Subject
-from headcount.pruning.costs import Costs, costs_of, part_times
+from headcount.models import Subject, at_rest, quiet
+from headcount.pruning.costs import ModelCosts, model_costs, part_times
 from headcount.pruning.remove import trial_inputs
-from headcount.records.heads import Head
-from headcount.stats.intervals import median_interval
+from headcount.records import Head
+from headcount.stats import median_interval
 
 # --- One measured pair of speeds ----------------------------------------------------------------
 
@@ -79,7 +78,7 @@ class Speed:
 
 def speed_of(
     seconds: tuple[Sequence[float], Sequence[float]],
-    costs: tuple[Costs, Costs],
+    costs: tuple[ModelCosts, ModelCosts],
     parts: Sequence[dict[str, float]] | None,
 ) -> Speed:
     """Sum up the pairs of one batch size and length."""
@@ -102,7 +101,9 @@ def speed_of(
     )
 
 
-def _leak(costs: tuple[Costs, Costs], one: dict[str, float], other: dict[str, float]) -> Leak:
+def _leak(
+    costs: tuple[ModelCosts, ModelCosts], one: dict[str, float], other: dict[str, float]
+) -> Leak:
     """What is saved, against what operations promise, part by part.
 
     Every part of the whole model's time, shrunk as its own operations shrink, would give
@@ -135,7 +136,7 @@ class SpeedReport:
     #: Heads of each.
     heads: tuple[int, int]
     #: At the longest length, one row.
-    costs: tuple[Costs, Costs]
+    costs: tuple[ModelCosts, ModelCosts]
     speeds: tuple[Speed, ...]
     #: Device, dtype, threads, and how the forwards were run.
     about: dict[str, Any]
@@ -394,7 +395,7 @@ def latency(
         whole=whole.name,
         small=small.name,
         heads=(len(whole.heads), len(small.heads)),
-        costs=(costs_of(whole, longest), costs_of(small, longest)),
+        costs=(model_costs(whole, longest), model_costs(small, longest)),
         speeds=tuple(speeds),
         about=_about(whole, pairs, way),
         notes=notes,
@@ -412,7 +413,7 @@ def _measured(
     }
     seconds = interleaved(ways, pairs)
     one, other = ([taken / repeats for taken in seconds[name]] for name in ("whole", "small"))
-    costs = costs_of(whole, length, batch), costs_of(small, length, batch)
+    costs = model_costs(whole, length, batch), model_costs(small, length, batch)
     timed = part_times([whole, small], inputs) if parts else None
     return speed_of((one, other), costs, timed)
 

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.subject import Subject
+from headcount.models import Subject
 from headcount.pruning.gates import Gates, Penalty, Target, gate_places, pruned_by
 from headcount.pruning.learn import gate_rate, gates_for, penalty_for
-from headcount.pruning.training import number_of, settling
-from headcount.records.heads import Head
-from headcount.wiring.valves import valve
+from headcount.pruning.training import gate_schedule, number_of
+from headcount.records import Head
+from headcount.wiring import valve
 
 #: What the gates are called in the model while it trains, and in checkpoints.
 _PART = "headcount_gates"
@@ -120,7 +120,7 @@ class _Gated:
         """The Trainer's own schedule; gates keep their rate, and come to rest at the end."""
         schedule = super().create_scheduler(*args, **kwargs)  # type: ignore[misc]
         if hasattr(schedule, "lr_lambdas"):
-            schedule.lr_lambdas[-1] = partial(settling, steps=self.gating.steps)
+            schedule.lr_lambdas[-1] = partial(gate_schedule, steps=self.gating.steps)
         return schedule
 
     def _price_share(self, items: Any) -> float:

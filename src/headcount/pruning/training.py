@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError, RunError, UsageError
-from headcount.models.subject import Subject
+from headcount.models import Subject
 from headcount.pruning.gates import Gates, Penalty, Target, gate_places
 from headcount.pruning.recipe import (
     Chosen,
@@ -32,17 +32,16 @@ from headcount.pruning.recipe import (
     Loss,
     OwnLoss,
     ReadyLessons,
-    Recipe,
+    Schedule,
     TaskLessons,
     TaskLoss,
     borrowed,
     describe_chosen,
     trainable,
 )
-from headcount.records.files import decode, encode, write_bytes
-from headcount.records.progress import Progress
-from headcount.tasks.task import Task
-from headcount.wiring.valves import Valve, valve
+from headcount.records import Progress, json_decode, json_encode, write_bytes
+from headcount.tasks import Task
+from headcount.wiring import Valve, valve
 
 # --- A checkpoint of training -------------------------------------------------------------------
 
@@ -55,7 +54,7 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
         self.path = Path(folder) / FILE
-        self.fingerprint = decode(encode(fingerprint))
+        self.fingerprint = json_decode(json_encode(fingerprint))
 
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and the rest, or None where nothing was saved yet."""
@@ -63,7 +62,7 @@ class Checkpoint:
             return None
         try:
             with safetensors.safe_open(self.path, framework="pt") as file:
-                told = decode(file.metadata()[_KEY])
+                told = json_decode(file.metadata()[_KEY])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file is no dict
         except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
             raise RunError(
@@ -77,14 +76,14 @@ class Checkpoint:
         """Put everything on the disk; the old file stays whole until then."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         here = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-        meta = {_KEY: encode({**told, "fingerprint": self.fingerprint})}
+        meta = {_KEY: json_encode({**told, "fingerprint": self.fingerprint})}
         write_bytes(self.path, safetensors.torch.save(here, meta))
 
     def _check(self, before: Mapping[str, Any]) -> None:
         """Refuse to go on with something else: name what differs, and both values."""
         for key in [*before, *(key for key in self.fingerprint if key not in before)]:
             was, now = before.get(key), self.fingerprint.get(key)
-            if encode(was, sort_keys=True) != encode(now, sort_keys=True):
+            if json_encode(was, sort_keys=True) != json_encode(now, sort_keys=True):
                 raise RunError(
                     f"{self.path} was begun with {key} = {_short(was)}, and now {key} = "
                     f"{_short(now)}; train as before to go on, choose another folder, or delete "
@@ -120,7 +119,7 @@ def _weights(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 
 
 def _short(value: Any) -> str:
-    told = encode(value)
+    told = json_encode(value)
     return told if len(told) <= 80 else f"{told[:77]}..."
 
 
@@ -170,7 +169,7 @@ class Training:
         learner: Learner,
         weights: Mapping[str, nn.Parameter],
         lessons: Lessons,
-        recipe: Recipe,
+        recipe: Schedule,
         accelerator: Any,
         *,
         gate_lr: float = 0.0,
@@ -231,7 +230,7 @@ class Training:
 
     def _rate(self) -> None:
         rate = self.recipe.rate(self.step)
-        gates = self.gate_lr * settling(self.step, self.recipe.steps)
+        gates = self.gate_lr * gate_schedule(self.step, self.recipe.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = gates if group["gates"] else rate
 
@@ -307,10 +306,10 @@ class Training:
         self.sums = torch.tensor(told["sums"], dtype=torch.float64)
 
 
-def settling(step: int, steps: int) -> float:
+def gate_schedule(step: int, steps: int) -> float:
     """Gates move at their own rate until the last fifth of training, then they come to rest.
 
-    >>> settling(0, 100), settling(79, 100), settling(90, 100)
+    >>> gate_schedule(0, 100), gate_schedule(79, 100), gate_schedule(90, 100)
     (1.0, 1.0, 0.5)
     """
     return min(1.0, (steps - step) / (0.2 * steps))
@@ -418,7 +417,7 @@ class Session:
 
     kind: str
     task: Lesson
-    recipe: Recipe
+    recipe: Schedule
     train: Chosen = "all"
     teacher: Subject | None = None
     share: float = 0.7

@@ -1,1 +1,36 @@
 """Records: heads, columns, tables, run directories, journals and files; no model is needed here."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.records.columns import NA, STEPS, Column, heat_steps
+    from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
+    from headcount.records.files import (
+        json_decode,
+        json_encode,
+        reason,
+        sync_folder,
+        to_strict,
+        write_bytes,
+    )
+    from headcount.records.heads import (
+        STACKS,
+        Head,
+        check_head_set,
+        check_heads,
+        check_once,
+        check_stack,
+        heads_named,
+        parse_head,
+        parse_heads,
+    )
+    from headcount.records.journal import Journal, JournaledCounts
+    from headcount.records.progress import Progress
+    from headcount.records.provenance import hash_strings, version
+    from headcount.records.rendering import view_html, visible_token
+    from headcount.records.run import FRAMES, Run, Stage
+    from headcount.records.table import HeadTable
+
+open_door(__name__)

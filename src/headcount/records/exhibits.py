@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import decode, encode, reason, write_bytes
+from headcount.records.files import json_decode, json_encode, reason, write_bytes
 from headcount.records.heads import STACKS
 from headcount.records.parquet import npz_bytes, read_npz
 from headcount.records.run import Run
@@ -97,7 +97,7 @@ def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
         maps = {f"{stack}.{layer}": kept.astype("float16") for (stack, layer), kept in _sorted(one)}
         write_bytes(folder / f"{one.id}.npz", npz_bytes(maps))
     index = {"schema": _SCHEMA, "exhibits": [_described(one) for one in exhibits]}
-    write_bytes(folder / _INDEX, encode(index, indent=1).encode() + b"\n")
+    write_bytes(folder / _INDEX, json_encode(index, indent=1).encode() + b"\n")
     kept_names = {f"{one.id}.npz" for one in exhibits}
     for file in folder.glob("*.npz"):
         if file.name not in kept_names:
@@ -108,7 +108,7 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
     """The exhibits of a run, in order; none where none were made."""
     folder = (run.path if isinstance(run, Run) else Path(run)) / "exhibits"
     try:
-        index = decode((folder / _INDEX).read_bytes())
+        index = json_decode((folder / _INDEX).read_bytes())
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -98,19 +98,19 @@ def _kept(path: Path) -> str:
 _FLOAT = "$float"
 
 
-def encode(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> str:
+def json_encode(value: Any, *, indent: int | None = None, sort_keys: bool = False) -> str:
     """Write a value as strict JSON; NumPy numbers and arrays become numbers and lists.
 
-    >>> encode({"loss": float("nan"), "accuracy": 0.1})
+    >>> json_encode({"loss": float("nan"), "accuracy": 0.1})
     '{"loss": {"$float": "nan"}, "accuracy": 0.1}'
     """
     return json.dumps(to_plain(value), indent=indent, sort_keys=sort_keys, allow_nan=False)
 
 
-def decode(text: str | bytes) -> Any:
-    """Read what `encode` wrote; raises ValueError for anything that is not JSON.
+def json_decode(text: str | bytes) -> Any:
+    """Read what `json_encode` wrote; raises ValueError for anything that is not JSON.
 
-    >>> decode('{"loss": {"$float": "-inf"}}')
+    >>> json_decode('{"loss": {"$float": "-inf"}}')
     {'loss': -inf}
     """
     return json.loads(text, object_hook=_read_float, parse_constant=_refuse_constant)
@@ -137,7 +137,7 @@ def to_strict(value: Any) -> Any:
     >>> to_strict({"loss": float("nan"), "ratio": float("inf")})
     {'loss': None, 'ratio': 'Infinity'}
     """
-    return json.loads(encode(value), object_hook=_name_float)
+    return json.loads(json_encode(value), object_hook=_name_float)
 
 
 def _scalar(value: str | int | float) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import decode, encode, reason, sync_folder, write_all
+from headcount.records.files import json_decode, json_encode, reason, sync_folder, write_all
 from headcount.records.provenance import version
 
 # --- The right to write in one folder, held by one process at a time ----------------------------
@@ -199,7 +199,7 @@ class Journal:
             if _is_unbegun(path):
                 _begin(path, descriptor, header)
             lines = _Lines(path)
-            _check_fingerprint(path, lines.fingerprint, decode(encode(fingerprint)))
+            _check_fingerprint(path, lines.fingerprint, json_decode(json_encode(fingerprint)))
         except BaseException:
             os.close(descriptor)
             raise
@@ -209,10 +209,10 @@ class Journal:
         """Write one finished unit down; it has reached the disk when this returns."""
         if unit in self.done:
             raise UsageError(f"'{unit}' is already in {self.path}; each unit is written once.")
-        line = encode({"unit": unit, "result": result})
+        line = json_encode({"unit": unit, "result": result})
         self._write(line.encode() + b"\n", unit)
         # The result as the file gives it back, so that resumed and unbroken work see the same.
-        self.done[unit] = decode(line)["result"]
+        self.done[unit] = json_decode(line)["result"]
 
     def close(self) -> None:
         """Let go of the file; `done` can still be read."""
@@ -313,7 +313,7 @@ class _Lines:
 def _object(line: bytes) -> dict[str, Any] | None:
     """The JSON object in a line, or None."""
     try:
-        found = decode(line.decode("utf-8"))
+        found = json_decode(line.decode("utf-8"))
     except (ValueError, TypeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -326,7 +326,7 @@ def _header(fingerprint: Mapping[str, Any]) -> bytes:
         "headcount": version(),
         "fingerprint": fingerprint,
     }
-    return encode(header).encode() + b"\n"
+    return json_encode(header).encode() + b"\n"
 
 
 def _is_unbegun(path: Path) -> bool:
@@ -390,17 +390,17 @@ def _flat(tree: Mapping[str, Any], stem: str = "") -> dict[str, str]:
         if isinstance(value, dict) and value:
             leaves.update(_flat(value, f"{stem}{key}."))
         else:
-            leaves[stem + key] = encode(value)
+            leaves[stem + key] = json_encode(value)
     return leaves
 
 
 # --- What a sweep has done, unit by unit --------------------------------------------------------
 
 
-class Ledger:
+class JournaledCounts:
     """Counts by unit, `[intervention, row, column]`; a unit that is there is not run again.
 
-    >>> ledger = Ledger(None, "sweep")
+    >>> ledger = JournaledCounts(None, "sweep")
     >>> ledger.get("batch 0 whole", lambda: np.zeros((1, 2, 2))).shape
     (1, 2, 2)
     >>> "batch 0 whole" in ledger
@@ -419,7 +419,7 @@ class Ledger:
         unit = self._full("settings")
         if unit not in self._journal.done:
             self._journal.append(unit, dict(settings))
-        before, after = self._journal.done[unit], decode(encode(dict(settings)))
+        before, after = self._journal.done[unit], json_decode(json_encode(dict(settings)))
         for key in [*before, *(key for key in after if key not in before)]:
             was, now = before.get(key, "nothing"), after.get(key, "nothing")
             if was != now:

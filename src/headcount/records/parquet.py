@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from headcount.errors import RunError, UsageError
 from headcount.records.columns import Column
-from headcount.records.files import decode, encode
+from headcount.records.files import json_decode, json_encode
 from headcount.records.provenance import version
 from headcount.records.table import INDEX, SCHEMA, HeadTable
 
@@ -48,7 +48,7 @@ def frame_bytes(frame: pd.DataFrame, about: Mapping[str, Any] | None = None) -> 
     data = pa.Table.from_pandas(frame, preserve_index=False)
     if about is not None:
         kept = data.schema.metadata or {}
-        data = data.replace_schema_metadata({**kept, _KEY: encode(about).encode()})
+        data = data.replace_schema_metadata({**kept, _KEY: json_encode(about).encode()})
     sink = io.BytesIO()
     pq.write_table(data, sink)
     return sink.getvalue()
@@ -64,7 +64,7 @@ def read_table(path: Path, about: Mapping[str, Any] | None = None) -> HeadTable:
     data = _read(path)
     own = (data.schema.metadata or {}).get(_KEY)
     try:
-        told = decode(own) if own is not None else about or {}
+        told = json_decode(own) if own is not None else about or {}
         check_schema(told, path)
         return _table(data.to_pandas(), told)
     except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:

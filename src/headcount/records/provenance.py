@@ -133,3 +133,7 @@ def _checkout_version() -> str | None:
     except (OSError, KeyError, tomllib.TOMLDecodeError):
         return None
     return str(project["version"]) if project.get("name") == "headcount" else None
+
+
+#: Loaded with `headcount.__version__`, so that importing headcount looks nothing up.
+__version__ = version()

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import decode, encode, is_leftover, reason, write_bytes
+from headcount.records.files import is_leftover, json_decode, json_encode, reason, write_bytes
 from headcount.records.journal import LOCK_FILE, Journal, Lock
 from headcount.records.parquet import (
     about_table,
@@ -65,7 +65,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     """run.json, checked; None where there is none."""
     file = path / RECORD
     try:
-        record = decode(file.read_bytes())
+        record = json_decode(file.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -401,7 +401,7 @@ class Run:
         record = self.record
         change(record)
         record.update(schema=SCHEMA, headcount=version(), updated=now())
-        write_bytes(self.path / RECORD, encode(record, indent=2).encode() + b"\n")
+        write_bytes(self.path / RECORD, json_encode(record, indent=2).encode() + b"\n")
 
 
 @dataclass(frozen=True)
@@ -426,7 +426,9 @@ class Stage:
         """Whether it was done with exactly these settings."""
         if not self.done:
             return False
-        return encode(self.record["settings"], sort_keys=True) == encode(settings, sort_keys=True)
+        return json_encode(self.record["settings"], sort_keys=True) == json_encode(
+            settings, sort_keys=True
+        )
 
     def finish(
         self,

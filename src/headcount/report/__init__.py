@@ -1,5 +1,16 @@
 """The report: one HTML file that holds a run, opened from disk, and asks nothing of the network."""
 
-from headcount.report.page import write_page
+from typing import TYPE_CHECKING
 
-__all__ = ["write_page"]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.report.chapters import Chapter
+    from headcount.report.live import live_of
+    from headcount.report.page import Report, report, write_page
+    from headcount.report.parts.numbers import read_source
+    from headcount.report.serve import address, app_of, new_token, run_server, taken_socket
+    from headcount.report.show import show
+    from headcount.report.story import Scene, Told, expected_seconds, run_story
+
+open_door(__name__)

@@ -12,32 +12,25 @@ import numpy as np
 import pandas as pd
 
 from headcount import tasks
-from headcount.importance.ablation import costs_of
-from headcount.importance.agreement import GROUP, compared
-from headcount.importance.examples import origin
-from headcount.importance.score import score, texts_of_task
-from headcount.importance.sweep.interventions import Intervention
-from headcount.importance.sweep.sweep import Sweep, measured, sweep
-from headcount.models.subject import Subject
-from headcount.pruning.curve import curve_frame, curve_sweep
-from headcount.pruning.order import Order
-from headcount.pruning.plan import Goal, How, Orders
-from headcount.records.columns import Column
-from headcount.records.exhibits import write_exhibits
-from headcount.records.heads import Head
-from headcount.records.journal import Journal
-from headcount.records.progress import Progress
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.importance import (
+    GROUP,
+    Intervention,
+    Sweep,
+    ablation_costs,
+    compared,
+    origin,
+    score,
+    sweep,
+    sweep_task,
+    texts_of_task,
+)
+from headcount.models import Subject
+from headcount.pruning import Goal, Order, OrderOptions, Orders, curve_frame, curve_sweep
+from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
 from headcount.report.chosen_sentences import exhibits_of
-from headcount.survey.families import families
-from headcount.survey.passes import Manner, Telling, passed
-from headcount.survey.pattern_network import COLUMNS
-from headcount.survey.survey import survey
-from headcount.tasks.task import Task
-from headcount.tasks.translation import Translation
-from headcount.text.corpus import Corpus
-from headcount.text.sentence import texts_of
+from headcount.survey import PATTERN_COLUMNS, Manner, Telling, families, run_pass, survey
+from headcount.tasks import Task, Translation
+from headcount.text import Corpus, texts_of
 
 # --- What all chapters of a story share ---------------------------------------------------------
 
@@ -136,7 +129,7 @@ def own_metric(scene: Scene) -> Task | None:
     return task
 
 
-def metric_in_words(task: Task) -> str:
+def metric_title(task: Task) -> str:
     """A metric as people write it."""
     return _WORDS.get(task.metric.name, task.metric.name)
 
@@ -187,7 +180,7 @@ def curve_chapter(scene: Scene) -> Chapter:
     """Heads are ordered on one half of the examples; the other half judges what is left."""
     if scene.task is None:
         return Chapter(_NAME, _TITLE, why_not=scene.why_no_task)
-    task = _cut(scene, measured(scene.task), 11, _BUDGET)
+    task = _cut(scene, sweep_task(scene.task), 11, _BUDGET)
     if len(task) < 4:
         return Chapter(_NAME, _TITLE, why_not=f"{task.name} has {len(task)} examples, too few.")
     names = ["gradient", *(["ablation"] if scene.thorough else []), "random"]
@@ -216,7 +209,7 @@ class _Curve:
 
     def measured(self) -> tuple[pd.DataFrame, list[str]]:
         """The curve by the loss, then by the task's own metric along the first order."""
-        how = How(step=_STEP, randoms=1, batch_size=self.scene.batch_size)
+        how = OrderOptions(step=_STEP, randoms=1, batch_size=self.scene.batch_size)
         orders = Orders(self.scene.subject, self.choose, how, journal=self.journal)
         made = orders.of(self.names, Goal())
         frames, notes = [], []
@@ -319,7 +312,7 @@ def own_metric_chapter(scene: Scene) -> Chapter:
     if task is None:
         why = scene.why_no_task or "the task has no metric besides its loss"
         return Chapter("own-metric", title, why_not=why)
-    title = f"What the most important heads cost in {metric_in_words(task)}"
+    title = f"What the most important heads cost in {metric_title(task)}"
     count = len(scene.heads) if scene.thorough else _FEW
     if not scene.thorough and scene.limit is None:
         task = task.limit(
@@ -360,7 +353,7 @@ def _most_important(table: HeadTable | None, count: int) -> list[Head]:
 
 def _table(scene: Scene, task: Task, heads: list[Head], found: Sweep) -> HeadTable:
     """A column that is NA for the heads that were not tried."""
-    costs = costs_of(found)
+    costs = ablation_costs(found)
     name = f"ablation_{task.metric.name}"
     rows = [scene.heads.index(head) for head in heads]
 
@@ -386,8 +379,8 @@ def _columns(name: str, task: Task) -> list[Column]:
     return [
         Column(
             name,
-            meaning=f"How much {metric_in_words(task)} falls without the head.",
-            unit=metric_in_words(task),
+            meaning=f"How much {metric_title(task)} falls without the head.",
+            unit=metric_title(task),
             paper=paper,
             group=GROUP,
             more="more important",
@@ -419,7 +412,7 @@ def patterns_chapter(scene: Scene) -> Chapter:
         table = survey(
             scene.subject,
             texts,
-            columns=[column.name for column in COLUMNS],
+            columns=[column.name for column in PATTERN_COLUMNS],
             patterns=True,
             roles=False,
             batch_size=scene.batch_size,
@@ -559,7 +552,7 @@ def seconds_a_text(scene: Scene) -> float:
     """What one forward of one text takes, among others in a batch."""
     texts = scene.texts.limit(_TEXTS_PACE, scene.seed or 0)
     manner = Manner(scene.subject.anatomy.stacks, scene.batch_size)
-    passed(scene.subject, texts, [], manner)
+    run_pass(scene.subject, texts, [], manner)
     begun = monotonic()
-    passed(scene.subject, texts, [], manner)
+    run_pass(scene.subject, texts, [], manner)
     return (monotonic() - begun) / len(texts)

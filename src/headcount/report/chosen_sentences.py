@@ -10,16 +10,23 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import InputError
-from headcount.models.subject import Subject, refuse_nan
-from headcount.records.exhibits import SIDES, Exhibit, Text
-from headcount.tasks.translation import own_output
-from headcount.text.batch import Batch, Side
-from headcount.text.corpus import Corpus
-from headcount.text.encode import encode
-from headcount.text.sentence import Item, Pair, Sentence, Word, sentences_of, texts_of
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import tap
+from headcount.models import Subject, refuse_nan
+from headcount.records import SIDES, Exhibit, Text
+from headcount.tasks import own_output
+from headcount.text import (
+    Batch,
+    Corpus,
+    Item,
+    Pair,
+    Sentence,
+    Side,
+    Word,
+    encode,
+    intake_of,
+    sentences_of,
+    texts_of,
+)
+from headcount.wiring import Needs, Sighting, tap
 
 # --- Which sentences of a corpus to look at -----------------------------------------------------
 

@@ -11,22 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.models.guards import at_rest
-from headcount.models.subject import Subject
-from headcount.pruning.remove import read_heads
-from headcount.records.columns import Column
-from headcount.records.exhibits import Exhibit
-from headcount.records.heads import Head
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.models import Subject, at_rest
+from headcount.pruning import read_heads
+from headcount.records import Column, Exhibit, Head, HeadTable, Run
 from headcount.report.chosen_sentences import look_at
 from headcount.report.parts.numbers import Source, read_source
-from headcount.tasks.task import forward
-from headcount.tasks.translation import own_output
-from headcount.text.batch import Batch
-from headcount.text.encode import encode
-from headcount.text.tokenize import intake_of
-from headcount.wiring.valves import valve
+from headcount.tasks import forward, own_output
+from headcount.text import Batch, encode, intake_of
+from headcount.wiring import valve
 
 # --- What a model says to a text ----------------------------------------------------------------
 
@@ -36,7 +28,7 @@ _TOP = 5
 _ON = 16
 
 
-def said_by(subject: Subject, text: str, second: str = "") -> list[dict[str, Any]]:
+def model_outputs(subject: Subject, text: str, second: str = "") -> list[dict[str, Any]]:
     """Answers, each with a `title` and a `text`, or with `guesses` (token and probability)."""
     with at_rest(subject.model), torch.no_grad():
         speaks = subject.inner.get_output_embeddings() is not None
@@ -184,7 +176,7 @@ class Live:
 
     def _said(self, text: str, second: str, off: Sequence[Head]) -> list[dict[str, Any]]:
         with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
-            return said_by(self.subject, text, second)
+            return model_outputs(self.subject, text, second)
 
     def _seen(self, item: str | tuple[str, str], off: Sequence[Head]) -> Exhibit:
         with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):

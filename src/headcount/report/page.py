@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import write_bytes
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.records import HeadTable, Run, write_bytes
 from headcount.report.parts.look import ramps, role_css
 from headcount.report.parts.numbers import (
     Fineness,

@@ -80,7 +80,7 @@ _KEPT = 8
 _FILES = {"report.css": "text/css", "serve.css": "text/css", "serve.js": "text/javascript"}
 
 
-class Asked(Protocol):
+class LiveModel(Protocol):
     """Whoever answers: a model, or anything like one."""
 
     heads: list[str]
@@ -95,7 +95,7 @@ class Asked(Protocol):
         """What is said to a text, whole and without some heads; and all maps."""
 
 
-def app_of(asked: Asked, token: str) -> Guard:
+def app_of(asked: LiveModel, token: str) -> Guard:
     """The application; it answers below ``/token/`` alone."""
     desk = _Desk(asked)
     routes = [
@@ -110,7 +110,7 @@ def app_of(asked: Asked, token: str) -> Guard:
 class _Desk:
     """One question at a time; the last pages are kept."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: LiveModel) -> None:
         self.asked = asked
         self._pages: OrderedDict[int, str] = OrderedDict()
         self._count = 0
@@ -162,10 +162,10 @@ _IN_OUR_FRAME = "frame-ancestors 'self'"
 
 def _question(body: bytes) -> tuple[str, str, list[str]]:
     """The text, the second text and the heads that are off; anything else is refused."""
-    from headcount.records.files import decode
+    from headcount.records import json_decode
 
     try:
-        given = decode(body)
+        given = json_decode(body)
         text, second, shut = given["text"], given.get("second", ""), given.get("shut", [])
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise UsageError("The question must be JSON with text, second and shut.") from None
@@ -208,7 +208,7 @@ def address(taken: socket.socket, token: str) -> str:
     return f"http://{HOST}:{taken.getsockname()[1]}/{token}/"
 
 
-def run(app: Any, taken: socket.socket) -> None:
+def run_server(app: Any, taken: socket.socket) -> None:
     """Answer until the user ends it; nothing is logged, nothing is sent anywhere."""
     import uvicorn
 

@@ -13,15 +13,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject, refuse_nan
-from headcount.records.heads import Head, check_heads, parse_head
-from headcount.records.rendering import view_html, visible_token
-from headcount.text.batch import Batch
-from headcount.text.encode import encode
-from headcount.text.sentence import Pair
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import tap
+from headcount.models import Subject, refuse_nan
+from headcount.records import Head, check_heads, parse_head, view_html, visible_token
+from headcount.text import Batch, Pair, encode, intake_of
+from headcount.wiring import Needs, Sighting, tap
 
 #: Shades for a weight, from nothing to all.
 _SHADES = " ·░▒▓█"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
 
-from headcount.records import provenance
-from headcount.records.progress import Progress
+from headcount.records import Progress, provenance
 from headcount.report.chapters import (
     Chapter,
     Scene,
@@ -64,7 +63,7 @@ class Told:
         return vars(self).copy()
 
 
-def tell(
+def run_story(
     scene: Scene,
     *,
     exhibits: bool = True,
@@ -85,7 +84,7 @@ def tell(
     return told
 
 
-def forecast(scene: Scene) -> float:
+def expected_seconds(scene: Scene) -> float:
     """Seconds that the chapters which are not in the run yet will take, roughly."""
     chapters = [make(scene) for make in CHAPTERS]
     left = [one for one in chapters if not one.why_not and not _is_kept(scene, one)]

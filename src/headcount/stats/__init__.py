@@ -11,56 +11,65 @@ a function of their sum, e.g. `ratio`. Heads are further axes, tested together:
 [0.62, 0.45, 0.86]
 """
 
-from headcount.stats.agreement import (
-    Agreement,
-    agreement_matrix,
-    rank_agreement,
-    sentence_agreement,
-)
-from headcount.stats.bootstrap import bootstrap_difference, bootstrap_interval
-from headcount.stats.corrections import (
-    adjust,
-    benjamini_hochberg,
-    check_resolution,
-    detectable_effect,
-    holm,
-)
-from headcount.stats.intervals import mean_interval, ratio_interval, wilson_interval
-from headcount.stats.paired import (
-    mcnemar,
-    minimum_detectable_difference,
-    ratio_test,
-    sign_flip,
-    sign_flip_counts,
-    sign_flip_scores,
-)
-from headcount.stats.sample import Interval, PairedDifference, PairedTest, Statistic, bleu, ratio
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Agreement",
-    "Interval",
-    "PairedDifference",
-    "PairedTest",
-    "Statistic",
-    "adjust",
-    "agreement_matrix",
-    "benjamini_hochberg",
-    "bleu",
-    "bootstrap_difference",
-    "bootstrap_interval",
-    "check_resolution",
-    "detectable_effect",
-    "holm",
-    "mcnemar",
-    "mean_interval",
-    "minimum_detectable_difference",
-    "rank_agreement",
-    "ratio",
-    "ratio_interval",
-    "ratio_test",
-    "sentence_agreement",
-    "sign_flip",
-    "sign_flip_counts",
-    "sign_flip_scores",
-    "wilson_interval",
-]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.stats.agreement import (
+        Agreement,
+        Kind,
+        agreement_matrix,
+        correlate_weighted,
+        rank_agreement,
+        sentence_agreement,
+    )
+    from headcount.stats.bootstrap import (
+        bootstrap_difference,
+        bootstrap_interval,
+        jackknife_interval,
+        quantiles,
+    )
+    from headcount.stats.corrections import (
+        Correction,
+        adjust,
+        benjamini_hochberg,
+        check_resolution,
+        detectable_effect,
+        floor,
+        holm,
+    )
+    from headcount.stats.intervals import (
+        mean_interval,
+        median_interval,
+        ratio_interval,
+        wilson_interval,
+    )
+    from headcount.stats.paired import (
+        mcnemar,
+        minimum_detectable_difference,
+        paired_share_interval,
+        ratio_test,
+        sign_flip,
+        sign_flip_counts,
+        sign_flip_scores,
+    )
+    from headcount.stats.sample import (
+        DRAWS,
+        Counts,
+        Floats,
+        Interval,
+        PairedDifference,
+        PairedTest,
+        Statistic,
+        bleu,
+        ratio,
+        read_count,
+        read_seed,
+        read_share,
+        read_statistics,
+        resample_weights,
+    )
+    from headcount.stats.silhouette import SilhouetteTest, mean_silhouette, silhouette_test
+
+open_door(__name__)

@@ -6,17 +6,17 @@ import difflib
 from collections.abc import Sequence
 
 from headcount.errors import UsageError
-from headcount.records.columns import Column
-from headcount.survey.tallies.coreference import Coreference, PronounChoice
+from headcount.records import Column
+from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
 from headcount.survey.tallies.counts import RelationTest
-from headcount.survey.tallies.features import Features
-from headcount.survey.tallies.links import Arguments, Links
+from headcount.survey.tallies.features import FeatureTally
+from headcount.survey.tallies.links import ArgumentTally, Links
 from headcount.survey.tallies.offsets import Offsets
 from headcount.survey.tallies.relations import Relations
 from headcount.survey.tallies.rest_by_relation import RestByRelation
 from headcount.survey.tallies.surface import Confidence, Entropy, Neighbours, Specials
 from headcount.survey.tally import CONVENTIONS, Tally
-from headcount.text.words import Rows
+from headcount.text import Rows
 
 # --- The statistics that every survey has -------------------------------------------------------
 
@@ -88,7 +88,7 @@ def tree_tallies(convention: str, rows: Rows | None = None, relations: Names = N
     """Relations, what kinds of words are looked at, and where a head rests without a relation."""
     return [
         Relations(convention, rows=rows, test=RelationTest(relations=relations)),
-        Features(convention),
+        FeatureTally(convention),
         Links(convention),
         RestByRelation(),
     ]
@@ -100,11 +100,11 @@ def mention_tallies(
     """Antecedents, and pronouns between two names; the authors published no program for them."""
     if convention == "code":
         return []
-    return [Coreference(convention, rows=rows or "mean"), PronounChoice(rows=rows or "mean")]
+    return [CoreferenceTally(convention, rows=rows or "mean"), PronounChoice(rows=rows or "mean")]
 
 
 def argument_tallies(
     convention: str, rows: Rows | None = None, relations: Names = None
 ) -> list[Tally]:
     """Predicates and their distant arguments."""
-    return [Arguments(convention)]
+    return [ArgumentTally(convention)]

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.errors import UsageError
-from headcount.models.subject import Subject, refuse_nan
-from headcount.records import provenance
-from headcount.records.progress import Progress
-from headcount.survey.passes import Manner, passed
+from headcount.models import Subject, refuse_nan
+from headcount.records import Progress, provenance
+from headcount.survey.passes import Manner, run_pass
 from headcount.survey.similarity import Families, families_of
 from headcount.survey.survey import stacks_of
 from headcount.survey.tallies.divergence import Divergence
-from headcount.text.batch import Ready, is_ready
-from headcount.text.corpus import read_corpus
-from headcount.text.encode import Long
+from headcount.text import Long, Ready, is_ready, read_corpus
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,7 +54,7 @@ def families(
         else read_corpus(corpus, limit=limit, seed=seed)
     )
     tally = Divergence(convention)
-    report = passed(subject, source, [tally], manner, progress)
+    report = run_pass(subject, source, [tally], manner, progress)
     about = provenance.collect(
         model=subject.name,
         weights=subject.weights_hash,

@@ -20,25 +20,27 @@ import torch
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject, enough_memory, refuse_nan
-from headcount.models.twin import random_twin
-from headcount.records import provenance
-from headcount.records.columns import Column
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
+from headcount.models import Subject, enough_memory, random_twin, refuse_nan
+from headcount.records import Column, HeadTable, Progress, provenance
 from headcount.survey.tally import Tally, tabulate
-from headcount.survey.trials.alignment import Pairs, Sink
+from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
 from headcount.survey.trials.repeats import Copying, Repeats
-from headcount.survey.trials.trial import Findings, Trial, answers
-from headcount.text.batch import Batch, Ready
-from headcount.text.corpus import Corpus, read_corpus
-from headcount.text.encode import Encoded, Long, encode
-from headcount.text.sentence import Pair, texts_of
-from headcount.text.spans import EncodeReport
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import tap
+from headcount.survey.trials.trial import Findings, Trial, trial_table
+from headcount.text import (
+    Batch,
+    Corpus,
+    Encoded,
+    EncodeReport,
+    Long,
+    Pair,
+    Ready,
+    encode,
+    intake_of,
+    read_corpus,
+    texts_of,
+)
+from headcount.wiring import Needs, Sighting, tap
 
 # --- One pass -----------------------------------------------------------------------------------
 
@@ -63,7 +65,7 @@ class Manner:
         return {name: value for name, value in kept.items() if name != "batch_size"}
 
 
-def passed(
+def run_pass(
     subject: Subject,
     source: Corpus | Ready,
     tallies: Sequence[Tally],
@@ -155,7 +157,7 @@ def trials_for(subject: Subject, corpus: Any = None, *, seed: int = 0) -> list[T
     every: list[Trial] = [
         repeats,
         Copying(repeats),
-        Sink(texts),
+        SinkTrial(texts),
         Needle(texts, seed=seed),
         Pairs(pairs),
     ]
@@ -191,7 +193,7 @@ def run_trials(
             if not (trials is None if lenient is None else lenient):
                 raise
             left_out[trial.name] = str(error)
-    table = answers(subject, found)
+    table = trial_table(subject, found)
     table.provenance = _provenance(subject, chosen, left_out, seed)
     return table
 
@@ -278,7 +280,7 @@ class Pass:
 
     def run(self, subject: Subject, progress: Progress | None = None) -> HeadTable:
         """Go through the corpus and tabulate."""
-        report = passed(subject, self.source, self.tallies, self.manner, progress)
+        report = run_pass(subject, self.source, self.tallies, self.manner, progress)
         table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
         for tally in self.tallies:
             table.details.update(tally.details())

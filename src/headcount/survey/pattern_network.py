@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.records.columns import Column
+from headcount.records import Column
 
 # --- The five patterns of attention maps, in the order of their numbers -------------------------
 
@@ -30,7 +30,7 @@ _MEANING = {
 }
 
 #: The share of a head's maps that show each pattern.
-COLUMNS: tuple[Column, ...] = tuple(
+PATTERN_COLUMNS: tuple[Column, ...] = tuple(
     Column(
         f"pattern_{name}",
         meaning=f"Share of maps with the pattern {name.replace('_', ' and ')}: {_MEANING[name]}.",

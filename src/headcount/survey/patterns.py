@@ -17,11 +17,11 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, UsageError
-from headcount.models.site import Site
-from headcount.records.table import HeadTable
-from headcount.survey.pattern_network import COLUMNS, PATTERN, PATTERNS, network, pictures
+from headcount.models import Site
+from headcount.records import HeadTable
+from headcount.survey.pattern_network import PATTERN, PATTERN_COLUMNS, PATTERNS, network, pictures
 from headcount.survey.tally import Reading, SumsTally
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.wiring import Needs, Sighting
 
 # --- Where the texts of a map meet, when nobody says --------------------------------------------
 
@@ -31,14 +31,14 @@ MOST_PARTS = 4
 _LEAST = 3
 
 
-def parts_of(gain: Tensor) -> Tensor:
+def segments_of(gain: Tensor) -> Tensor:
     """The number `[head, token]` of the part of each token: squares along the diagonal.
 
     `gain` `[head, query, key]` is what a cell counts for when it is inside a square. One more part
     is taken only where it gains a twentieth of the rows' weight, so noise is not cut to pieces.
 
     >>> own = torch.block_diag(torch.ones(4, 4), torch.ones(6, 6)) - 0.5
-    >>> parts_of(own[None])[0].tolist()
+    >>> segments_of(own[None])[0].tolist()
     [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
     """
     heads, size, _ = gain.shape
@@ -166,7 +166,7 @@ def _block(
     cells = tokens[:, None] & tokens
     near = line | torch.eye(len(tokens), dtype=torch.bool, device=line.device)
     if segment is None:
-        number = parts_of(beyond * (cells & ~near))
+        number = segments_of(beyond * (cells & ~near))
     elif bool((segment != segment[0]).any()):
         number = segment[None]
     else:
@@ -184,14 +184,14 @@ _VERTICAL, _DIAGONAL, _BOTH, _BLOCK, _REST = range(len(PATTERNS))
 
 
 @dataclass(frozen=True)
-class Rule:
+class PatternRule:
     """Say which pattern a map shows by its weight in columns, along the diagonal, in own texts.
 
     The thresholds were tuned on 364 maps that were looked at, of heads that no test uses. A plain
     block of two texts has 0.5 beyond what columns would put there, so 0.22 is not quite half.
 
     >>> nothing = torch.zeros(8, dtype=torch.long)
-    >>> PATTERNS[Rule()(torch.eye(8)[None], nothing.bool(), nothing)]
+    >>> PATTERNS[PatternRule()(torch.eye(8)[None], nothing.bool(), nothing)]
     'diagonal'
     """
 
@@ -251,7 +251,7 @@ def numbers_of(
 ) -> Tensor:
     """The places in PATTERNS `[head]`; nothing is checked."""
     if by == "rule":
-        return Rule()(maps, special, segment)
+        return PatternRule()(maps, special, segment)
     scores: Tensor = network(str(maps.device))(pictures(maps, special, segment))
     if segment is not None and not bool((segment != segment[0]).any()):
         # A single text has no blocks, by definition.
@@ -286,7 +286,7 @@ def _check(maps: Tensor) -> None:
 
 # --- Shares of patterns read off a table --------------------------------------------------------
 
-_NAMES = [column.name for column in COLUMNS]
+_NAMES = [column.name for column in PATTERN_COLUMNS]
 
 
 def with_pattern(table: HeadTable) -> HeadTable:
@@ -330,7 +330,7 @@ class Patterns(SumsTally):
 
     by: Judge = "network"
     convention: str = "headcount"
-    columns = COLUMNS
+    columns = PATTERN_COLUMNS
 
     def __post_init__(self) -> None:
         """Check who tells."""
@@ -375,7 +375,7 @@ class Patterns(SumsTally):
 
     def _of_site(self, site: Site) -> list[Reading]:
         *hits, maps = self.sums.of(site, "counts").numpy()
-        names = [column.name for column in COLUMNS]
+        names = [column.name for column in PATTERN_COLUMNS]
         if not maps.any():
             why = _CROSS if site.stack == "cross" else _SMALL
             return [Reading.missing(name, site, why) for name in names]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.records.heads import Head, parse_head
-from headcount.stats.silhouette import SilhouetteTest, mean_silhouette, silhouette_test
+from headcount.records import Head, parse_head
+from headcount.stats import SilhouetteTest, mean_silhouette, silhouette_test
 
 # --- Groups of heads that lie together ----------------------------------------------------------
 
@@ -62,13 +62,13 @@ def _numbered(cut: NDArray[np.int32]) -> NDArray[np.int64]:
 Array = NDArray[np.float64]
 
 
-def head_map(distances: Array, seed: int = 0) -> tuple[Array, float]:
+def mds_places(distances: Array, seed: int = 0) -> tuple[Array, float]:
     """Places `[head, 2]` whose distances are close to those given, and Kruskal's stress.
 
     The stress is the root of the squared misfit's share of the squared distances. Of the turned
     and mirrored maps that fit as well, the one whose spread is largest from left to right is told.
 
-    >>> places, stress = head_map(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
+    >>> places, stress = mds_places(np.array([[0.0, 3.0, 4.0], [3.0, 0.0, 5.0], [4.0, 5.0, 0.0]]))
     >>> places.shape, stress < 0.001
     ((3, 2), True)
     """
@@ -217,7 +217,7 @@ def _fill(
     square = np.ix_(rows, rows)
     found.js[square], found.js_sum[square] = mean, pairs.js_sum
     found.tokens[rows] = pairs.rows
-    found.mds[rows], found.stress[number] = head_map(mean, seed)
+    found.mds[rows], found.stress[number] = mds_places(mean, seed)
     found.cluster[rows] = head_clusters(mean)
     found.nearest[rows] = _nearest(mean, rows)
     tested = _same_layer(mean, pairs.heads, seed)

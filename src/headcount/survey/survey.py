@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject
-from headcount.records.columns import Column
-from headcount.records.heads import STACKS
-from headcount.records.progress import Progress
-from headcount.records.table import HeadTable
+from headcount.models import Subject
+from headcount.records import STACKS, Column, HeadTable, Progress
 from headcount.survey.catalogue import (
     COLUMNS,
     argument_tallies,
@@ -42,14 +39,20 @@ from headcount.survey.tallies.offsets import OffsetMass
 from headcount.survey.tallies.rarity import Frequencies, Rarity, corpus_frequencies, frequencies_of
 from headcount.survey.tallies.surface import SeparatorRow
 from headcount.survey.tally import Tally
-from headcount.survey.trials.noop import NoOp
+from headcount.survey.trials.noop import NoOpTrial
 from headcount.survey.trials.trial import ANSWERS, Trial
-from headcount.text.batch import Ready, is_ready
-from headcount.text.coreference import PASSAGE
-from headcount.text.corpus import Corpus, read_corpus
-from headcount.text.encode import Long
-from headcount.text.sentence import Sentence, sentences_of, texts_of
-from headcount.text.words import Rows
+from headcount.text import (
+    PASSAGE,
+    Corpus,
+    Long,
+    Ready,
+    Rows,
+    Sentence,
+    is_ready,
+    read_corpus,
+    sentences_of,
+    texts_of,
+)
 
 # --- The corpora of a survey --------------------------------------------------------------------
 
@@ -181,7 +184,7 @@ _GRADIENTS = 64
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SurveyOptions:
     """What a survey was asked for besides its corpora."""
 
     convention: str = "headcount"
@@ -198,7 +201,7 @@ class Wishes:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Programme:
+def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: SurveyOptions) -> Programme:
     """The text with the tallies of every survey, then each annotated corpus, then the trials."""
     passes = [_text_pass(subject, corpora, manner, wishes)]
     if not wishes.reads:
@@ -214,7 +217,7 @@ def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) 
     return Programme(tuple(passes), tuple(_trials(subject, corpora.text, wishes)))
 
 
-def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishes) -> Pass:
+def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: SurveyOptions) -> Pass:
     """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
     own = {column.name for tally in wishes.tallies for column in tally.columns}
     columns = wishes.columns
@@ -239,7 +242,7 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Wishe
 
 
 def _for_roles(
-    subject: Subject, text: Corpus | Ready, manner: Manner, wishes: Wishes
+    subject: Subject, text: Corpus | Ready, manner: Manner, wishes: SurveyOptions
 ) -> list[Tally]:
     """What roles read of plain text besides the columns of every survey."""
     resting: list[Tally] = [SeparatorRow()] if "separator" in wishes.reads else []
@@ -250,7 +253,7 @@ def _for_roles(
     return [*resting, Rarity(known)]
 
 
-def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Trial]:
+def _trials(subject: Subject, text: Corpus | Ready, wishes: SurveyOptions) -> list[Trial]:
     """Those that fit the model, on the text; ready inputs are no text to make trials of."""
     if isinstance(text, Ready):
         return []
@@ -259,13 +262,15 @@ def _trials(subject: Subject, text: Corpus | Ready, wishes: Wishes) -> list[Tria
     return [*asked, *_gradients(subject, text, wishes)]
 
 
-def _gradients(subject: Subject, text: Corpus, wishes: Wishes) -> list[Trial]:
+def _gradients(subject: Subject, text: Corpus, wishes: SurveyOptions) -> list[Trial]:
     """How much the loss notices a head that rests; on a few texts, since it runs backwards."""
     told = wishes.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
     if "separator" not in wishes.reads or not told:
         return []
     texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
-    trial = NoOp(texts if text.paired else [one for (one,) in texts], convention=wishes.convention)
+    trial = NoOpTrial(
+        texts if text.paired else [one for (one,) in texts], convention=wishes.convention
+    )
     return [trial] if trial.unfit(subject) is None else []
 
 
@@ -275,7 +280,7 @@ def _with(
     corpus: Corpus,
     tallies: Sequence[Tally],
     manner: Manner,
-    wishes: Wishes,
+    wishes: SurveyOptions,
 ) -> list[Pass]:
     """The passes with more tallies: on a pass over the same corpus, or on one more."""
     columns: list[Column] = [column for tally in tallies for column in tally.columns]
@@ -294,7 +299,7 @@ def _for(subject: Subject, corpus: Corpus | Ready, manner: Manner) -> Manner:
     return replace(manner, stacks=tuple(stack for stack in manner.stacks if stack == "enc"))
 
 
-def _facts(manner: Manner, wishes: Wishes) -> dict[str, Any]:
+def _facts(manner: Manner, wishes: SurveyOptions) -> dict[str, Any]:
     settings = {**manner.to_dict(), "limit": wishes.facts.get("limit")}
     return {
         "convention": wishes.convention,
@@ -368,7 +373,7 @@ def survey(
     given = control is not None or any(one is not None for one in annotated.values())
     judging = _roles(roles, given)
     reads = frozenset(name for role in judging for name in role.reads)
-    wishes = Wishes(
+    wishes = SurveyOptions(
         convention, columns, [*patterned, *tallies], offset_mass, reads, word_rows, relations,
         frequencies_of(frequencies), {"seed": seed, "limit": limit},
     )  # fmt: skip

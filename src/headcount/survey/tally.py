@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.models.anatomy import Anatomy
-from headcount.models.site import Site
-from headcount.records.columns import Column
-from headcount.records.table import HeadTable
-from headcount.text.sentence import Sentence, Word
-from headcount.text.words import Words
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.models import Anatomy, Site
+from headcount.records import Column, HeadTable
+from headcount.text import Sentence, Word, Words
+from headcount.wiring import Needs, Sighting
 
 # --- Named sums, kept for every site in float64 -------------------------------------------------
 
@@ -334,14 +331,14 @@ FEATURES = (NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION)
 # --- A window's own words, without room for the rest of a long text -----------------------------
 
 
-def closed_up(words: Words) -> Words:
+def compact_words(words: Words) -> Words:
     """The words that are there, moved up to the front of each row, in their order.
 
     A window keeps the numbering of its whole text, which may have thousands of words; maps between
-    words would be as large. `places_of` says where each word went.
+    words would be as large. `compact_places` says where each word went.
 
     >>> pieces = torch.tensor([[[False, False], [True, False], [False, False], [False, True]]])
-    >>> closed_up(Words(pieces, pieces.any(-1), [None])).pieces.int().tolist()
+    >>> compact_words(Words(pieces, pieces.any(-1), [None])).pieces.int().tolist()
     [[[1, 0], [0, 1]]]
     """
     order = torch.argsort((~words.there).int(), dim=1, stable=True)
@@ -351,6 +348,6 @@ def closed_up(words: Words) -> Words:
     return Words(pieces, words.there.gather(1, order), [None] * len(words))
 
 
-def places_of(words: Words) -> Tensor:
-    """Where `closed_up` puts each word, ``[batch, word]``; nothing of use for words not there."""
+def compact_places(words: Words) -> Tensor:
+    """Where `compact_words` puts each word, ``[batch, word]``; undefined for words not there."""
     return words.there.long().cumsum(1) - 1

@@ -6,31 +6,33 @@
 ('length', 'reference length')
 """
 
-from headcount.tasks.classification import classification
-from headcount.tasks.comparison import Comparison, Metric, compare
-from headcount.tasks.custom import custom
-from headcount.tasks.examples import Labelled
-from headcount.tasks.glue import glue
-from headcount.tasks.language import lm, mlm
-from headcount.tasks.regression import regression, similarity
-from headcount.tasks.task import Marks, Outcome, Sheet, Task
-from headcount.tasks.translation import translation
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Comparison",
-    "Labelled",
-    "Marks",
-    "Metric",
-    "Outcome",
-    "Sheet",
-    "Task",
-    "classification",
-    "compare",
-    "custom",
-    "glue",
-    "lm",
-    "mlm",
-    "regression",
-    "similarity",
-    "translation",
-]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.tasks.classification import classification
+    from headcount.tasks.comparison import Comparison, Metric
+    from headcount.tasks.comparison import compare_outcomes as compare
+    from headcount.tasks.custom import Custom, custom
+    from headcount.tasks.examples import Labelled
+    from headcount.tasks.glue import glue, natural_task
+    from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling, lm, mlm
+    from headcount.tasks.regression import Regression, Similarity, embed, regression, similarity
+    from headcount.tasks.task import (
+        IGNORED,
+        LOSS,
+        MEAN_LOSS,
+        HeadTask,
+        Marks,
+        Outcome,
+        Sheet,
+        Task,
+        forward,
+        label_counts,
+        labels_of,
+        logits_of,
+    )
+    from headcount.tasks.translation import Translation, own_output, translation
+
+open_door(__name__)

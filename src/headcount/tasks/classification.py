@@ -13,12 +13,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.models.subject import Subject
-from headcount.stats.sample import Floats, ratio
+from headcount.models import Subject
+from headcount.stats import Floats, ratio
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, Columns, Label, labelled, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, labels_of
-from headcount.text.batch import Batch
+from headcount.text import Batch
 
 # --- Metrics of a classifier --------------------------------------------------------------------
 

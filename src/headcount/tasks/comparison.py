@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from headcount.errors import UsageError
-from headcount.stats.bootstrap import bootstrap_difference, quantiles
-from headcount.stats.corrections import Correction, adjust, check_resolution, floor
-from headcount.stats.paired import mcnemar, sign_flip_scores
-from headcount.stats.sample import (
+from headcount.stats import (
     DRAWS,
+    Correction,
     Floats,
     Interval,
     PairedDifference,
     PairedTest,
     Statistic,
+    adjust,
+    bootstrap_difference,
+    check_resolution,
+    floor,
+    mcnemar,
+    quantiles,
     read_count,
     read_seed,
     read_share,
     read_statistics,
     resample_weights,
+    sign_flip_scores,
 )
 
 if TYPE_CHECKING:
@@ -188,7 +193,7 @@ class Comparison(NamedTuple):
         return Comparison(value, low, high, p, adjusted, self.test)
 
 
-def compare(
+def compare_outcomes(
     outcomes: Sequence[Outcome],
     baseline: Outcome,
     *,

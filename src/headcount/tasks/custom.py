@@ -11,11 +11,11 @@ import numpy as np
 from torch import Tensor
 
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject
-from headcount.stats.sample import ratio
+from headcount.models import Subject
+from headcount.stats import ratio
 from headcount.tasks.comparison import Metric
 from headcount.tasks.task import Marks, Task
-from headcount.text.batch import Batch
+from headcount.text import Batch
 
 #: Takes the model and some examples; gives one number an example.
 Score = Callable[[Subject, list[Any]], Sequence[float]]

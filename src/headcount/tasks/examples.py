@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from headcount.errors import InputError
-from headcount.text.corpus import read_corpus
-from headcount.text.lines import text_file
-from headcount.text.sentence import Pair, Sentence, texts_of
-from headcount.text.tables import Table, read_table, suffix_of
+from headcount.text import (
+    Pair,
+    Sentence,
+    Table,
+    read_corpus,
+    read_rows,
+    suffix_of,
+    text_file,
+    texts_of,
+)
 
 # --- Examples in hand ---------------------------------------------------------------------------
 
@@ -34,10 +40,10 @@ class Labelled:
     line: int | None = field(default=None, compare=False)
 
 
-def place(number: int, line: int | None = None) -> str:
+def example_name(number: int, line: int | None = None) -> str:
     """How a message names an example, counted from 1.
 
-    >>> place(2, 7)
+    >>> example_name(2, 7)
     'Example 3 (line 7)'
     """
     return f"Example {number + 1}" + ("" if line is None else f" (line {line})")
@@ -63,7 +69,7 @@ def read_each(
             f"Examples of the kind {kind} are a list of {shape}, or the path of a file, not of the "
             f"type {type(items).__name__}."
         )
-    found = tuple(read(item, place(number)) for number, item in enumerate(items))
+    found = tuple(read(item, example_name(number)) for number, item in enumerate(items))
     if not found:
         raise InputError(f"There are no examples; tasks of the kind {kind} take a list of {shape}.")
     return found
@@ -172,7 +178,7 @@ IN_HAND = "examples in hand"
 Column = str | int | None
 
 
-class Found(NamedTuple):
+class FoundExamples(NamedTuple):
     """Examples, and where they were found."""
 
     examples: tuple[Any, ...]
@@ -196,13 +202,13 @@ def read_labelled(
     kind: str,
     shape: str,
     columns: Columns,
-) -> Found:
+) -> FoundExamples:
     """Labelled examples, each gone through `read`; all with a second text, or none."""
     if isinstance(source, str | Path):
-        table = read_table(source, header=columns.header)
-        found = Found(tuple(labelled_rows(table, columns, read)), table.name)
+        table = read_rows(source, header=columns.header)
+        found = FoundExamples(tuple(labelled_rows(table, columns, read)), table.name)
     else:
-        found = Found(read_each(source, read, kind, shape), IN_HAND)
+        found = FoundExamples(read_each(source, read, kind, shape), IN_HAND)
     paired = [example.second is not None for example in found.examples]
     if len(set(paired)) > 1:
         odd = paired.index(not paired[0])
@@ -236,48 +242,52 @@ def _second(table: Table, columns: Columns) -> str | None:
     return table.has(SECOND) if columns.text is None else None
 
 
-def read_pairs(
+def read_translations(
     source: Any, *, columns: tuple[Column, Column] = (None, None), header: bool | None = None
-) -> Found:
+) -> FoundExamples:
     """Sources with their targets.
 
     A .tsv has no header unless columns are named: its first two columns are source and target.
     """
     if not isinstance(source, str | Path):
-        return Found(read_each(source, pair, "translation", "(source, target) pairs"), IN_HAND)
+        return FoundExamples(
+            read_each(source, pair, "translation", "(source, target) pairs"), IN_HAND
+        )
     text_file(source)  # a missing file with an odd suffix is above all missing
     numbered = all(column is None or str(column).isdecimal() for column in columns)
     if numbered and not header and suffix_of(source) in (".tsv", ".txt"):
         places = [usual if given is None else int(given) for usual, given in enumerate(columns)]
         corpus = read_corpus(source, format="tsv", columns=(places[0], places[1]))
-        return Found(tuple(corpus), corpus.name)
-    return _paired_rows(read_table(source, header=header is not False), *columns)
+        return FoundExamples(tuple(corpus), corpus.name)
+    return _paired_rows(read_rows(source, header=header is not False), *columns)
 
 
-def _paired_rows(table: Table, source: Column, target: Column) -> Found:
+def _paired_rows(table: Table, source: Column, target: Column) -> FoundExamples:
     first = table.find(source, ("source",), "source")
     other = table.find(target, ("target",), "target")
     rows = [
         pair(Pair(row.cells[first], row.cells[other], row.line), f"{table.name}, line {row.line}")
         for row in table.rows
     ]
-    return Found(tuple(rows), table.name)
+    return FoundExamples(tuple(rows), table.name)
 
 
-def read_texts(source: Any, *, kind: str, text: Column = None, header: bool = True) -> Found:
+def read_texts(
+    source: Any, *, kind: str, text: Column = None, header: bool = True
+) -> FoundExamples:
     """Single texts: a line each in a .txt or .conllu, else the column of a file."""
     if not isinstance(source, str | Path):
-        return Found(read_each(source, sentence, kind, "texts"), IN_HAND)
+        return FoundExamples(read_each(source, sentence, kind, "texts"), IN_HAND)
     if text is None and _is_plain(source):
         corpus = read_corpus(source)
-        return Found(tuple(corpus), corpus.name)
-    table = read_table(source, header=header)
+        return FoundExamples(tuple(corpus), corpus.name)
+    table = read_rows(source, header=header)
     column = table.find(text, TEXT, "text")
     rows = [
         sentence(Sentence(row.cells[column], line=row.line), f"{table.name}, line {row.line}")
         for row in table.rows
     ]
-    return Found(tuple(rows), table.name)
+    return FoundExamples(tuple(rows), table.name)
 
 
 def _is_plain(source: str | Path) -> bool:

@@ -15,15 +15,13 @@ from typing import Any
 
 from headcount import tasks
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject
+from headcount.models import Subject
 from headcount.tasks.classification import classification
 from headcount.tasks.examples import Columns, labelled, labelled_rows
 from headcount.tasks.regression import regression
 from headcount.tasks.regression import similarity as similar
 from headcount.tasks.task import Task
-from headcount.text.corpus import Corpus, read_corpus
-from headcount.text.sentence import Pair
-from headcount.text.tables import read_table
+from headcount.text import Corpus, Pair, read_corpus, read_rows
 
 # --- GLUE's tasks from their files as published -------------------------------------------------
 
@@ -82,7 +80,7 @@ def glue(
         raise UsageError(f"{chosen.folder} has classes and no scores of similarity; STS-B has.")
     path, columns = _file(chosen, Path(folder), split)
     # Some rows of STS-B end in columns of their own: where the texts came from.
-    table = read_table(path, header=columns.header, ragged=True)
+    table = read_rows(path, header=columns.header, ragged=True)
     examples = labelled_rows(table, columns, labelled)
     extra = {"labels": chosen.labels} if chosen.labels else {}
     make = _MAKERS["similarity" if similarity else chosen.kind]

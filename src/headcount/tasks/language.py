@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from headcount.errors import ModelError, UsageError
-from headcount.models.subject import Subject
-from headcount.stats.sample import ratio
+from headcount.models import Subject
+from headcount.stats import ratio
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, read_texts
 from headcount.tasks.task import (
@@ -28,8 +28,7 @@ from headcount.tasks.task import (
     refuse,
     row_losses,
 )
-from headcount.text.batch import Batch
-from headcount.text.encode import Encoded, Long
+from headcount.text import Batch, Encoded, Long
 
 # --- Language modelling -------------------------------------------------------------------------
 

@@ -13,15 +13,12 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from headcount.errors import InputError, UsageError
-from headcount.models.subject import Subject
-from headcount.stats.agreement import correlate_weighted
-from headcount.stats.sample import Floats
+from headcount.models import Subject
+from headcount.stats import Floats, correlate_weighted
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, Columns, Labelled, read_labelled, scored
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, Task, forward, labels_of, refuse
-from headcount.text.batch import Batch
-from headcount.text.encode import Encoded
-from headcount.text.sentence import Sentence
+from headcount.text import Batch, Encoded, Sentence
 
 # --- Metrics of predicted numbers ---------------------------------------------------------------
 

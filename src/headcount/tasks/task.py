@@ -16,18 +16,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.models.guards import at_rest
-from headcount.models.subject import Subject, check_finite
-from headcount.records.progress import Progress
-from headcount.stats.bootstrap import bootstrap_interval
-from headcount.stats.sample import DRAWS, Floats, Interval, Statistic, ratio
-from headcount.tasks.comparison import Comparison, Metric, compare, redraw_interval
-from headcount.tasks.examples import Labelled, content, place
-from headcount.text.batch import Batch
-from headcount.text.corpus import Corpus
-from headcount.text.encode import Encoded, Long, encode
-from headcount.text.sentence import Item, Pair, Sentence
-from headcount.text.tokenize import intake_of
+from headcount.models import Subject, at_rest, check_finite
+from headcount.records import Progress
+from headcount.stats import DRAWS, Floats, Interval, Statistic, bootstrap_interval, ratio
+from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, redraw_interval
+from headcount.tasks.examples import Labelled, content, example_name
+from headcount.text import Batch, Corpus, Encoded, Item, Long, Pair, Sentence, encode, intake_of
 
 # --- The mark sheet -----------------------------------------------------------------------------
 
@@ -171,7 +165,7 @@ class Outcome:
         The test is McNemar's exact one for accuracy, sign flips for losses, and the paired
         bootstrap for everything else; see `headcount.tasks.compare` for many outcomes at once.
         """
-        many = compare([self], other, draws=draws, confidence=confidence, seed=seed)
+        many = compare_outcomes([self], other, draws=draws, confidence=confidence, seed=seed)
         return many.one(0)
 
 
@@ -383,7 +377,7 @@ class Task(ABC):
         )
 
     def _place(self, number: int) -> str:
-        return place(number, getattr(self.examples[number], "line", None))
+        return example_name(number, getattr(self.examples[number], "line", None))
 
 
 # --- The loss of predicted tokens ---------------------------------------------------------------

@@ -16,11 +16,10 @@ from torch import Tensor
 from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria
 
 from headcount.errors import ModelError, StatsError, UsageError
-from headcount.models.guards import quiet
-from headcount.models.subject import Subject, check_finite
-from headcount.stats.sample import Floats, bleu
+from headcount.models import Subject, check_finite, quiet
+from headcount.stats import Floats, bleu
 from headcount.tasks.comparison import Metric, choose_metric
-from headcount.tasks.examples import Column, read_pairs
+from headcount.tasks.examples import Column, read_translations
 from headcount.tasks.task import (
     LOSS,
     Marks,
@@ -31,11 +30,16 @@ from headcount.tasks.task import (
     refuse,
     row_losses,
 )
-from headcount.text.batch import Batch
-from headcount.text.corpus import read_corpus
-from headcount.text.encode import Encoded, encode
-from headcount.text.sentence import Pair, sentences_of, texts_of
-from headcount.text.tokenize import intake_of
+from headcount.text import (
+    Batch,
+    Encoded,
+    Pair,
+    encode,
+    intake_of,
+    read_corpus,
+    sentences_of,
+    texts_of,
+)
 
 # --- Translations by batched beam search, the same in any batch ---------------------------------
 
@@ -384,7 +388,7 @@ def translation(
     for name, number in (("beams", beams), ("max_new_tokens", max_new_tokens)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is {number}; it must be 1 or more.")
-    found = read_pairs(examples, columns=(source, target), header=header)
+    found = read_translations(examples, columns=(source, target), header=header)
     return Translation(
         found.examples, chosen, found.name, beams, max_new_tokens, length_penalty, tokenize
     )

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.errors import InputError, ModelError
-from headcount.text.spans import EncodeReport, Row, content_length, separator_ids, shorten, windows
+from headcount.text.spans import (
+    EncodeReport,
+    TokenRow,
+    content_length,
+    separator_ids,
+    shorten,
+    windows,
+)
 from headcount.text.tokenize import Intake, Shift
 from headcount.text.words import Placed, Vocabulary, Words, vocabulary_of, words_of
 
@@ -26,19 +33,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class EncodedExample:
     """One row of a batch to be: the input, and for an encoder-decoder the labels."""
 
     index: int
-    row: Row
-    labels: Row | None = None
+    row: TokenRow
+    labels: TokenRow | None = None
     window: int = 0
     #: The words of the input and of the labels, where they are known.
     words: Placed | None = None
     label_words: Placed | None = None
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TokenRow]:
         """The input and, where there are any, the labels."""
         return [self.row] if self.labels is None else [self.row, self.labels]
 
@@ -54,7 +61,9 @@ class Fit:
     #: Whether an item is two texts; then a long one is truncated, for windows would tear it.
     paired: bool
 
-    def __call__(self, example: Example, name: str, report: EncodeReport) -> list[Example]:
+    def __call__(
+        self, example: EncodedExample, name: str, report: EncodeReport
+    ) -> list[EncodedExample]:
         """The example's rows, with every change counted; `name` is the item's in an error."""
         lengths = [content_length(row) for row in example.rows]
         if min(lengths) == 0:
@@ -67,7 +76,9 @@ class Fit:
             return [example]
         return self._fitted(example, name, report)
 
-    def _fitted(self, example: Example, name: str, report: EncodeReport) -> list[Example]:
+    def _fitted(
+        self, example: EncodedExample, name: str, report: EncodeReport
+    ) -> list[EncodedExample]:
         if self.long == "error":
             raise self._too_long(example, name)
         if self.long == "truncate" or self.paired:
@@ -79,20 +90,20 @@ class Fit:
         report.windows += len(pieces)
         return [replace(example, row=piece, window=number) for number, piece in enumerate(pieces)]
 
-    def _truncated(self, example: Example) -> Example:
+    def _truncated(self, example: EncodedExample) -> EncodedExample:
         return replace(
             example,
             row=self._short(example.row, self.limit),
             labels=example.labels and self._short(example.labels, self.label_limit),
         )
 
-    def _short(self, row: Row, limit: int | None) -> Row:
+    def _short(self, row: TokenRow, limit: int | None) -> TokenRow:
         return shorten(row, limit) if limit is not None and self._over(row, limit) else row
 
-    def _over(self, row: Row | None, limit: int | None) -> bool:
+    def _over(self, row: TokenRow | None, limit: int | None) -> bool:
         return row is not None and limit is not None and len(row.ids) > limit
 
-    def _too_long(self, example: Example, name: str) -> InputError:
+    def _too_long(self, example: EncodedExample, name: str) -> InputError:
         row, limit = example.row, self.limit
         if not self._over(row, limit):
             assert example.labels is not None  # or nothing would be too long
@@ -143,7 +154,7 @@ class Side:
 
 
 def side_of(
-    rows: Sequence[Row],
+    rows: Sequence[TokenRow],
     vocabulary: Vocabulary,
     *,
     separators: tuple[int, ...],
@@ -153,7 +164,7 @@ def side_of(
 ) -> Side:
     """Pad rows into a side and look every token up; `words` belong to an annotated corpus.
 
-    >>> side = side_of([Row([2, 7, 3], [1, 0, 1]), Row([2, 3], [1, 1])],
+    >>> side = side_of([TokenRow([2, 7, 3], [1, 0, 1]), TokenRow([2, 3], [1, 1])],
     ...     Vocabulary(lambda ids: [str(number) for number in ids], "".join),
     ...     separators=(3,), pad_id=0)
     >>> side.ids.tolist(), side.separator.tolist()
@@ -335,7 +346,7 @@ class Padder:
         self._source = vocabulary_of(tokenizer)
         self._target = vocabulary_of(tokenizer, target=True)
 
-    def batch(self, examples: Sequence[Example], side: str) -> Batch:
+    def batch(self, examples: Sequence[EncodedExample], side: str) -> Batch:
         """The batch of some examples, whose rows are the source or the target side."""
         rows = [example.row for example in examples]
         sides = {side: self._side(rows, self._source, [each.words for each in examples])}
@@ -358,7 +369,7 @@ class Padder:
         )
 
     def _side(
-        self, rows: Sequence[Row], vocabulary: Vocabulary, words: Sequence[Placed | None]
+        self, rows: Sequence[TokenRow], vocabulary: Vocabulary, words: Sequence[Placed | None]
     ) -> Side:
         return side_of(
             rows,
@@ -369,17 +380,17 @@ class Padder:
             words=words if self._words else None,
         )
 
-    def _inputs(self, rows: Sequence[Row], side: Side) -> dict[str, Tensor]:
+    def _inputs(self, rows: Sequence[TokenRow], side: Side) -> dict[str, Tensor]:
         inputs = {"input_ids": side.ids, "attention_mask": side.real.long()}
         if rows[0].types is not None and self._intake.accepts("token_type_ids"):
             types = np.fromiter(chain.from_iterable(row.types or () for row in rows), np.int64)
             inputs["token_type_ids"] = spread(types, side.real.numpy(), 0)
         if self._left and self._intake.needs_positions:
-            inputs["position_ids"] = positions(side.real)
+            inputs["position_ids"] = token_positions(side.real)
         return inputs
 
     def _decoder(
-        self, labels: Sequence[Row], words: Sequence[Placed | None]
+        self, labels: Sequence[TokenRow], words: Sequence[Placed | None]
     ) -> tuple[Side, Tensor]:
         """The decoder's side, and its labels in the same places."""
         assert self._intake.shift is not None  # only an encoder-decoder has labels
@@ -389,16 +400,16 @@ class Padder:
         return side, spread(ids, side.real.numpy(), _IGNORED)
 
 
-def positions(real: Tensor) -> Tensor:
+def token_positions(real: Tensor) -> Tensor:
     """Positions of the real tokens counted from 0, on whichever side the padding stands.
 
-    >>> positions(torch.tensor([[False, True, True], [True, True, True]])).tolist()
+    >>> token_positions(torch.tensor([[False, True, True], [True, True, True]])).tolist()
     [[0, 0, 1], [0, 1, 2]]
     """
     return (real.long().cumsum(dim=1) - 1).clamp(min=0)
 
 
-def _started(labels: Sequence[Row], shift: Shift) -> list[Row]:
+def _started(labels: Sequence[TokenRow], shift: Shift) -> list[TokenRow]:
     """Labels as the decoder reads them: started by the model's own rule, and no longer.
 
     A shifted row is as long as its labels; what the shift leaves behind that is padding.
@@ -409,17 +420,17 @@ def _started(labels: Sequence[Row], shift: Shift) -> list[Row]:
     return [_start(row, ids[: len(row.ids)]) for row, ids in zip(labels, shifted, strict=True)]
 
 
-def _start(labels: Row, ids: list[int]) -> Row:
+def _start(labels: TokenRow, ids: list[int]) -> TokenRow:
     if ids[1:] != list(labels.ids[:-1]):
         raise ModelError(
             "The model's own decoder input is not its labels moved by one place, so it is not "
             "known which token stands where; pass ready inputs instead."
         )
     places = None if labels.places is None else [None, *labels.places[:-1]]
-    return Row(ids, [1, *labels.special[:-1]], places=places)
+    return TokenRow(ids, [1, *labels.special[:-1]], places=places)
 
 
-def _first_tokens(rows: Sequence[Row]) -> Tensor:
+def _first_tokens(rows: Sequence[TokenRow]) -> Tensor:
     return torch.tensor([row.ids[:1] for row in rows])
 
 

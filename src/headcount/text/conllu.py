@@ -12,7 +12,15 @@ from conllu.parser import DEFAULT_FIELD_PARSERS, parse_comment_line, parse_line
 
 from headcount.errors import Fault, sound
 from headcount.text.lines import TextFile
-from headcount.text.sentence import Form, Multiword, Sentence, Word, check_tree, divided, place
+from headcount.text.sentence import (
+    Form,
+    Multiword,
+    Sentence,
+    Word,
+    check_tree,
+    divided,
+    place_forms,
+)
 
 # --- Sentences from CoNLL-U ---------------------------------------------------------------------
 
@@ -160,7 +168,7 @@ def _place(
     """The sentence's text, and where each word stands in it."""
     surface = _surface(tokens)
     forms = [Form(token["form"], not _closed(token)) for token in surface]
-    written, places = place(forms, text, skipped)
+    written, places = place_forms(forms, text, skipped)
     words = {token["id"]: token["form"] for token in tokens if isinstance(token["id"], int)}
     spans: dict[int, tuple[int, int]] = {}
     for token, where in zip(surface, places, strict=True):
@@ -233,7 +241,7 @@ def _conll_sentence(block: Block, name: str, skipped: Counter[str]) -> Sentence 
     _conll_check_numbers(rows, where)
     comments = comments_of(block)
     forms = [Form(row[_FORM], "SpaceAfter=No" not in row[_MISC].split("|")) for row in rows]
-    text, places = place(forms, comments.get("text"), skipped)
+    text, places = place_forms(forms, comments.get("text"), skipped)
     words = tuple(_conll_word(row, *span) for row, span in zip(rows, places, strict=True))
     check_tree(words, where, skipped)
     return Sentence(text, words, comments=comments, line=block[0][0])

@@ -28,7 +28,7 @@ from headcount.text.sentence import (
 PASSAGE = 128
 
 
-def passages(
+def split_passages(
     sentences: Sequence[Sentence], clusters: Clusters, most: int = PASSAGE, doc: str = ""
 ) -> Iterator[Sentence]:
     """A document's passages of at most `most` words; a longer sentence is a passage of its own.
@@ -40,7 +40,7 @@ def passages(
     >>> from headcount.text.sentence import spaced
     >>> from headcount.text.sentence import Span, Word
     >>> texts = [spaced(map(Word, text.split())) for text in ("Ann left .", "She ran .", "Oh .")]
-    >>> found = list(passages(texts, ((Span(0, 0), Span(3, 3)),), most=6))
+    >>> found = list(split_passages(texts, ((Span(0, 0), Span(3, 3)),), most=6))
     >>> [(each.text, each.clusters) for each in found]
     [('Ann left . She ran .', ((Span(first=0, last=0), Span(first=3, last=3)),)), ('Oh .', ())]
     """
@@ -148,7 +148,7 @@ def _passages(
     sentences = [spaced(map(Word, sent), line=number) for sent in words]
     if known:
         sentences = _with_trees(sentences, known.get(doc, []), skipped)
-    return list(passages(sentences, clusters, passage, doc))
+    return list(split_passages(sentences, clusters, passage, doc))
 
 
 def _check(found: Mapping[str, Any], where: str) -> None:
@@ -202,7 +202,7 @@ def entity_passages(
 ) -> Iterator[Sentence]:
     """The passages of a treebank's documents, with the clusters that its brackets mark."""
     for doc, found in documents(sentences):
-        yield from passages(found, entity_clusters(found, doc, skipped, strict), passage, doc)
+        yield from split_passages(found, entity_clusters(found, doc, skipped, strict), passage, doc)
 
 
 def entity_clusters(

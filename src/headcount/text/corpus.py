@@ -20,7 +20,7 @@ from headcount.text.conllu import read_conll, read_conllu
 from headcount.text.coreference import PASSAGE, entity_passages
 from headcount.text.lines import TextFile, format_of, text_file
 from headcount.text.parsers import Parser, load_parser, parsed, parser_name
-from headcount.text.sentence import Form, Item, Pair, Sentence, place, sentences_of, texts_of
+from headcount.text.sentence import Form, Item, Pair, Sentence, place_forms, sentences_of, texts_of
 from headcount.text.tables import Columns, read_pairs
 
 # --- Which reader a corpus file needs -----------------------------------------------------------
@@ -30,7 +30,7 @@ Reader = Callable[[Counter[str]], Iterator[Item]]
 
 
 @dataclass(frozen=True)
-class How:
+class ReadOptions:
     """How a file is to be read, where its format leaves a choice."""
 
     #: Source and target of a pair file, by number or name.
@@ -47,7 +47,7 @@ class How:
     strict: bool = False
 
 
-def reader_for(file: TextFile, format: str, how: How) -> Reader:
+def reader_for(file: TextFile, format: str, how: ReadOptions) -> Reader:
     """The reader of a file whose format is known, or shows in its first line."""
     format = _told_apart(file, format)
     if how.translation is not None and format not in ("conllu", "conll"):
@@ -56,10 +56,10 @@ def reader_for(file: TextFile, format: str, how: How) -> Reader:
         return lambda skipped: _plain(file, skipped)
     if format in ("tsv", "csv"):
         return _pairs(file, how, commas=format == "csv")
-    return kept(_annotated(file, format, how))
+    return cached(_annotated(file, format, how))
 
 
-def kept(reader: Reader) -> Reader:
+def cached(reader: Reader) -> Reader:
     """Read once, then from memory: treebanks are small and slow to read."""
     memory: list[Item] = []
     left_out: Counter[str] = Counter()
@@ -75,7 +75,7 @@ def kept(reader: Reader) -> Reader:
     return again
 
 
-def _annotated(file: TextFile, format: str, how: How) -> Reader:
+def _annotated(file: TextFile, format: str, how: ReadOptions) -> Reader:
     strict, most = how.strict, how.passage or PASSAGE
     if format == "gap":
         return lambda skipped: gap.read_gap(file, skipped, strict=strict)
@@ -97,7 +97,7 @@ def _annotated(file: TextFile, format: str, how: How) -> Reader:
     return lambda skipped: read(file, skipped, strict=strict)
 
 
-def _pairs(file: TextFile, how: How, commas: bool) -> Reader:
+def _pairs(file: TextFile, how: ReadOptions, commas: bool) -> Reader:
     header = commas if how.header is None else how.header
     return lambda skipped: read_pairs(file, skipped, how.columns, header=header, commas=commas)
 
@@ -212,7 +212,7 @@ def _placed(sentence: Sentence | None, number: int) -> Sentence | None:
         return sentence
     words = sentence.words or ()
     lost: Counter[str] = Counter()
-    _, places = place([Form(word.form) for word in words], sentence.text, lost)
+    _, places = place_forms([Form(word.form) for word in words], sentence.text, lost)
     if lost:
         raise InputError(
             f"Item {number} of the texts in hand has words that do not make up its text, "
@@ -331,7 +331,7 @@ def read_corpus(
         _check_limit(limit)
     if not isinstance(source, Corpus):
         known = None if trees is None else read_corpus(trees)
-        how = How(columns, header, passage, translation, known, strict)  # type: ignore[arg-type]
+        how = ReadOptions(columns, header, passage, translation, known, strict)  # type: ignore[arg-type]
         reader, name = _reader_of(source, format, how)
         # Without a parser, so that no more is parsed than is kept.
         source = Corpus(
@@ -350,7 +350,7 @@ def _parsed(
 ) -> Corpus:
     first = None if parser is None else load_parser(parser)
     second = None if target_parser is None else load_parser(target_parser)
-    reader = kept(lambda skipped: (parsed(item, first, second) for item in corpus))
+    reader = cached(lambda skipped: (parsed(item, first, second) for item in corpus))
     names = [parser_name(each) for each in (parser, target_parser) if each is not None]
     found = Corpus(reader, f"{corpus.name} (parsed by {' and '.join(names)})")
     found.skipped = corpus.skipped + found.skipped
@@ -358,7 +358,7 @@ def _parsed(
 
 
 def _reader_of(
-    source: str | Path | Iterable[Any], format: str | None, how: How
+    source: str | Path | Iterable[Any], format: str | None, how: ReadOptions
 ) -> tuple[Reader, str]:
     if isinstance(source, str | Path):
         # The file first: a missing file with an odd suffix is above all missing.

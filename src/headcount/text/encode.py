@@ -8,11 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from headcount.errors import InputError, UsageError
-from headcount.records.heads import STACKS
-from headcount.text.batch import Batch, Example, Fit, Padder
+from headcount.records import STACKS
+from headcount.text.batch import Batch, EncodedExample, Fit, Padder
 from headcount.text.corpus import Corpus, read_corpus
 from headcount.text.sentence import Item, Pair, Sentence, joined, sentences_of, texts_of
-from headcount.text.spans import EncodeReport, Row, gives_places, must_give_places
+from headcount.text.spans import EncodeReport, TokenRow, gives_places, must_give_places
 from headcount.text.tokenize import Intake, Scribe, must_have_template
 from headcount.text.words import Placed, count_words
 
@@ -27,7 +27,7 @@ Long = Literal["window", "truncate", "error"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class EncodingPlan:
     """How a corpus is encoded."""
 
     kind: Kind
@@ -55,10 +55,10 @@ class Plan:
         return "target" if self.kind == "decoder" else "source"
 
 
-def kind_of(stacks: Collection[str], intake: Intake) -> Kind:
+def model_kind(stacks: Collection[str], intake: Intake) -> Kind:
     """What sort of model has these stacks and takes this in.
 
-    >>> kind_of({"dec"}, Intake())
+    >>> model_kind({"dec"}, Intake())
     'decoder'
     """
     unknown = sorted(set(stacks) - set(STACKS))
@@ -169,7 +169,7 @@ def encode(
     """
     corpus = read_corpus(corpus)
     intake = intake or Intake()
-    kind = kind_of(stacks, intake)
+    kind = model_kind(stacks, intake)
     decoded = kind == "encoder-decoder" and not {"dec", "cross"}.isdisjoint(stacks)
     if tokenizer is None:
         raise UsageError(
@@ -182,7 +182,9 @@ def encode(
     paired = decoded or (kind == "encoder" and corpus.paired)
     fit = fit_for(kind, intake, max_length, long, paired)
     found = finds_words(corpus, tokenizer, words)
-    plan = Plan(kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort, found)
+    plan = EncodingPlan(
+        kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort, found
+    )
     return Encoded(corpus, tokenizer, plan)
 
 
@@ -192,7 +194,7 @@ class Encoded:
 
     corpus: Corpus
     tokenizer: PreTrainedTokenizerBase
-    plan: Plan
+    plan: EncodingPlan
     report: EncodeReport = field(default_factory=EncodeReport)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -206,7 +208,7 @@ class Encoded:
                 report.tokens[name] += int(side.real.sum())
             yield batch
 
-    def _examples(self, report: EncodeReport) -> Iterator[Example]:
+    def _examples(self, report: EncodeReport) -> Iterator[EncodedExample]:
         """Fitted rows in the order in which they are batched."""
         markup, places = self.plan.markup, self.plan.words
         scribe = Scribe(self.tokenizer, report, markup=markup, places=places)
@@ -221,11 +223,11 @@ class Encoded:
             yield from sorted(fitted, key=_length) if self.plan.sort else fitted
 
     def _fitted(
-        self, index: int, item: Item, row: Row, labels: Row | None, report: EncodeReport
-    ) -> list[Example]:
+        self, index: int, item: Item, row: TokenRow, labels: TokenRow | None, report: EncodeReport
+    ) -> list[EncodedExample]:
         """The item's examples, with its words where they are found."""
         first, second = _annotations(item, decoded=labels is not None)
-        example = Example(
+        example = EncodedExample(
             index,
             row,
             labels,
@@ -238,7 +240,7 @@ class Encoded:
         count_words(example.label_words, labelled, report)
         return found
 
-    def _rows(self, items: list[Item], scribe: Scribe) -> list[tuple[Row, Row | None]]:
+    def _rows(self, items: list[Item], scribe: Scribe) -> list[tuple[TokenRow, TokenRow | None]]:
         """Each item's input row, and its labels where there are any."""
         firsts = [item.source if isinstance(item, Pair) else item.text for item in items]
         seconds = [item.target for item in items if isinstance(item, Pair)]
@@ -270,7 +272,7 @@ def _name(index: int, item: Item, corpus: str) -> str:
     return f"Item {index + 1} of {corpus}{line}"
 
 
-def _length(example: Example) -> tuple[int, ...]:
+def _length(example: EncodedExample) -> tuple[int, ...]:
     """Longest first, so that a batch that does not fit in memory shows at once."""
     return tuple(-len(row.ids) for row in example.rows)
 

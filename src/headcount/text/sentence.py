@@ -411,16 +411,16 @@ class Form(NamedTuple):
     spaced: bool = True
 
 
-def place(
+def place_forms(
     forms: Sequence[Form], text: str | None, skipped: Counter[str]
 ) -> tuple[str, list[tuple[int, int]]]:
     """The text and where each form stands in it.
 
     Where the text disagrees with the forms, the forms win: places must be true.
 
-    >>> place([Form("Go", spaced=False), Form("!")], "Go !", Counter())
+    >>> place_forms([Form("Go", spaced=False), Form("!")], "Go !", Counter())
     ('Go !', [(0, 2), (3, 4)])
-    >>> place([Form("Go", spaced=False), Form("!")], "Stop!", Counter())
+    >>> place_forms([Form("Go", spaced=False), Form("!")], "Stop!", Counter())
     ('Go!', [(0, 2), (2, 3)])
     """
     if text is not None:

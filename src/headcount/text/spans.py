@@ -22,7 +22,7 @@ Place = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """Token ids, which of them the tokenizer added, and token types where it gives them.
 
     `places`, where they were asked for, say which characters each token stands for; a second
@@ -35,19 +35,19 @@ class Row:
     places: Sequence[Place] | None = None
 
 
-def content_length(row: Row) -> int:
+def content_length(row: TokenRow) -> int:
     """How many tokens come from the text itself.
 
-    >>> content_length(Row([101, 7, 8, 102], [1, 0, 0, 1]))
+    >>> content_length(TokenRow([101, 7, 8, 102], [1, 0, 0, 1]))
     2
     """
     return len(row.ids) - sum(row.special)
 
 
-def windows(row: Row, limit: int) -> list[Row]:
+def windows(row: TokenRow, limit: int) -> list[TokenRow]:
     """Consecutive pieces of at most `limit` tokens, each between the row's own specials.
 
-    >>> [piece.ids for piece in windows(Row([101, 5, 6, 7, 102], [1, 0, 0, 0, 1]), 4)]
+    >>> [piece.ids for piece in windows(TokenRow([101, 5, 6, 7, 102], [1, 0, 0, 0, 1]), 4)]
     [[101, 5, 6, 102], [101, 7, 102]]
     """
     if len(row.ids) <= limit:
@@ -62,10 +62,10 @@ def windows(row: Row, limit: int) -> list[Row]:
     ]
 
 
-def shorten(row: Row, limit: int) -> Row:
+def shorten(row: TokenRow, limit: int) -> TokenRow:
     """The row cut to `limit` tokens: specials stay, the longest text loses its end first.
 
-    >>> shorten(Row([101, 5, 6, 7, 102, 8, 102], [1, 0, 0, 0, 1, 0, 1]), 6).ids
+    >>> shorten(TokenRow([101, 5, 6, 7, 102, 8, 102], [1, 0, 0, 0, 1, 0, 1]), 6).ids
     [101, 5, 6, 102, 8, 102]
     """
     runs = [
@@ -106,7 +106,7 @@ def _shares(runs: Sequence[Sequence[int]], room: int) -> list[int]:
     return shares
 
 
-def _take(row: Row, places: Sequence[int]) -> Row:
+def _take(row: TokenRow, places: Sequence[int]) -> TokenRow:
     def at(values: Sequence[T]) -> list[T]:
         return [values[place] for place in places]
 
@@ -145,11 +145,11 @@ def fast_places(found: BatchEncoding, number: int, second: int) -> list[Place]:
 
 def sentencepiece_rows(
     tokenizer: PreTrainedTokenizerBase,
-    rows: Sequence[Row],
+    rows: Sequence[TokenRow],
     texts: Sequence[Sequence[str]],
     *,
     target: bool = False,
-) -> list[Row]:
+) -> list[TokenRow]:
     """The rows with their places by the tokenizer's SentencePiece model; a row has a text or two.
 
     The tokens must be the very ones that the model gives for the text, read in one go or around
@@ -160,7 +160,9 @@ def sentencepiece_rows(
         return [_row(tokenizer, row, each, target) for row, each in zip(rows, texts, strict=True)]
 
 
-def still_placed(rows: Sequence[Row], texts: Sequence[str], mended: Sequence[str]) -> list[Row]:
+def still_placed(
+    rows: Sequence[TokenRow], texts: Sequence[str], mended: Sequence[str]
+) -> list[TokenRow]:
     """The rows without the places of texts that mending made shorter: those are others now.
 
     First texts come first in `texts`, then the second ones.
@@ -173,7 +175,7 @@ def still_placed(rows: Sequence[Row], texts: Sequence[str], mended: Sequence[str
     return [_unplaced(row) if number in moved else row for number, row in enumerate(rows)]
 
 
-def _row(tokenizer: Any, row: Row, texts: Sequence[str], target: bool) -> Row:
+def _row(tokenizer: Any, row: TokenRow, texts: Sequence[str], target: bool) -> TokenRow:
     own = [number for number, added in zip(row.ids, row.special, strict=True) if not added]
     for split in (_whole, _around_added):
         ids, places = _read(tokenizer, [split(tokenizer, text) for text in texts], target)
@@ -183,7 +185,7 @@ def _row(tokenizer: Any, row: Row, texts: Sequence[str], target: bool) -> Row:
     return _unplaced(row)
 
 
-def _unplaced(row: Row) -> Row:
+def _unplaced(row: TokenRow) -> TokenRow:
     return replace(row, places=[None] * len(row.ids))
 
 
@@ -308,16 +310,16 @@ def separator_ids(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     return ()
 
 
-def lookalikes(row: Row, specials: frozenset[int]) -> int:
+def lookalikes(row: TokenRow, specials: frozenset[int]) -> int:
     """How many tokens of the text itself carry a special id."""
     known = specials.__contains__
     return sum(map(known, row.ids)) - sum(map(known, compress(row.ids, row.special)))
 
 
-def spelt_out(row: Row, spelling: Mapping[int, list[int]]) -> Row:
+def spelt_out(row: TokenRow, spelling: Mapping[int, list[int]]) -> TokenRow:
     """The row with each look-alike replaced by the ids of its characters.
 
-    >>> spelt_out(Row([1, 5, 2, 2], [1, 0, 0, 1]), {2: [60, 47]}).ids
+    >>> spelt_out(TokenRow([1, 5, 2, 2], [1, 0, 0, 1]), {2: [60, 47]}).ids
     [1, 5, 60, 47, 2]
     """
     ids: list[int] = []

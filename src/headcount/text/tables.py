@@ -108,7 +108,7 @@ SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row: its line in the file, and its cells by column."""
 
     line: int
@@ -121,7 +121,7 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
     def find(self, wanted: str | int | None, usual: Sequence[str], what: str) -> str:
         """A column by name, by number from 0, or by one of its usual names."""
@@ -153,7 +153,7 @@ class Table:
         return ", ".join(self.columns)
 
 
-def read_table(path: str | Path, *, header: bool = True, ragged: bool = False) -> Table:
+def read_rows(path: str | Path, *, header: bool = True, ragged: bool = False) -> Table:
     """Read a file of rows; without a header its columns are called 0, 1, 2 and so on.
 
     In .tsv files quotes are ordinary characters; in .csv files they quote. Blank lines are
@@ -209,13 +209,13 @@ def _table(
     return Table(name, tuple(columns), tuple(rows))
 
 
-def _row(name: str, number: int, cells: list[str], columns: Sequence[str]) -> Row:
+def _row(name: str, number: int, cells: list[str], columns: Sequence[str]) -> TableRow:
     if len(cells) != len(columns):
         raise InputError(
             f"{name}, line {number} has {_table_file_count(len(cells))} where the first line has "
             f"{len(columns)}; give every line the same number."
         )
-    return Row(number, dict(zip(columns, cells, strict=True)))
+    return TableRow(number, dict(zip(columns, cells, strict=True)))
 
 
 def _objects(file: TextFile) -> Table:
@@ -233,7 +233,7 @@ def _objects(file: TextFile) -> Table:
     return Table(file.name, columns, rows)
 
 
-def _object(name: str, number: int, line: str) -> Row:
+def _object(name: str, number: int, line: str) -> TableRow:
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
@@ -243,7 +243,7 @@ def _object(name: str, number: int, line: str) -> Row:
             f"{name}, line {number} is a JSON {type(found).__name__}; give an object with named "
             'fields, e.g. {"text": "...", "label": 1}.'
         )
-    return Row(number, found)
+    return TableRow(number, found)
 
 
 def _table_file_count(cells: int) -> str:

@@ -16,7 +16,7 @@ from headcount.errors import InputError, ModelError, UsageError
 from headcount.text.spans import (
     EncodeReport,
     Place,
-    Row,
+    TokenRow,
     fast_places,
     lookalikes,
     must_give_places,
@@ -265,7 +265,7 @@ def render(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
         raise InputError(f"The chat template refuses a single user turn: {error}") from error
 
 
-def frame_of(tokenizer: PreTrainedTokenizerBase) -> Frame:
+def chat_frame(tokenizer: PreTrainedTokenizerBase) -> Frame:
     """The frame of a template, found with a stand-in for the text."""
     before, _, after = render(tokenizer, _STAND_IN).partition(_STAND_IN)
     return Frame(before, after)
@@ -277,7 +277,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Scribe:
-    """Writes texts as `Row`s with one tokenizer, and keeps the account.
+    """Writes texts as `TokenRow`s with one tokenizer, and keeps the account.
 
     With `markup` a special token written in a text, such as ``[MASK]``, is taken as such;
     otherwise it is text like any other. With `places` rows tell where their tokens stand.
@@ -306,7 +306,7 @@ class Scribe:
         seconds: Sequence[str] | None = None,
         *,
         target: bool = False,
-    ) -> list[Row]:
+    ) -> list[TokenRow]:
         """A row a text (or a text and its second text), as the tokenizer wraps it."""
         written = [self._mend(text) for text in texts]
         behind = None if seconds is None else [self._mend(text) for text in seconds]
@@ -324,9 +324,9 @@ class Scribe:
             rows = still_placed(rows, [*texts, *(seconds or ())], [*written, *(behind or ())])
         return rows if self._markup else [self._plain(row) for row in rows]
 
-    def chat_rows(self, texts: Sequence[str]) -> list[Row]:
+    def chat_rows(self, texts: Sequence[str]) -> list[TokenRow]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
-        frame = frame_of(self._tokenizer)
+        frame = chat_frame(self._tokenizer)
         rendered = [render(self._tokenizer, self._mend(text)) for text in texts]
         offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
         with untouched(self._tokenizer):
@@ -349,7 +349,7 @@ class Scribe:
         rendered: str,
         ids: list[int],
         places: list[tuple[int, int]] | None,
-    ) -> Row:
+    ) -> TokenRow:
         start, end = frame.content(rendered)
         inside = [start <= place[0] < end for place in places] if places else [False] * len(ids)
         special = [
@@ -357,7 +357,7 @@ class Scribe:
             for number, within in zip(ids, inside, strict=True)
         ]
         own = frame.places(text, rendered, places) if self._places and places else None
-        return Row(ids, special, places=own)
+        return TokenRow(ids, special, places=own)
 
     def _ask(
         self,
@@ -365,7 +365,7 @@ class Scribe:
         seconds: Sequence[str] | None,
         target: bool,
         split: bool,
-    ) -> list[Row]:
+    ) -> list[TokenRow]:
         offsets = self._places and self._tokenizer.is_fast
         found = self._tokenizer(
             **{"text_target" if target else "text": texts},
@@ -382,11 +382,11 @@ class Scribe:
             for number, text in enumerate(texts)
         ]
         cells = zip(found["input_ids"], found["special_tokens_mask"], types, places, strict=True)
-        return [Row(*each) for each in cells]
+        return [TokenRow(*each) for each in cells]
 
     def _reread(
         self,
-        rows: list[Row],
+        rows: list[TokenRow],
         texts: Sequence[str],
         seconds: Sequence[str] | None,
         target: bool,
@@ -404,7 +404,7 @@ class Scribe:
                 again = self._ask(texts[place : place + 1], second, target, True)
                 rows[place] = again[0]
 
-    def _plain(self, row: Row) -> Row:
+    def _plain(self, row: TokenRow) -> TokenRow:
         """The row with look-alikes of special tokens spelt out."""
         count = lookalikes(row, self._specials)
         if not count:
@@ -430,12 +430,12 @@ class Scribe:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _is_odd(row: Row, usual: int) -> bool:
+def _is_odd(row: TokenRow, usual: int) -> bool:
     """Whether special places were read off the text: too many, or no longer one a token."""
     return len(row.special) != len(row.ids) or sum(row.special) > usual
 
 
-def _aligned(row: Row) -> Row:
+def _aligned(row: TokenRow) -> TokenRow:
     """The row with a place a token: ByT5 adds no end to a text that has one, but counts it."""
     return replace(row, special=row.special[len(row.special) - len(row.ids) :])
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headcount.errors import UsageError
 from headcount.text.sentence import Sentence
-from headcount.text.spans import EncodeReport, Row
+from headcount.text.spans import EncodeReport, TokenRow
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -186,7 +186,7 @@ class Placed:
     """An annotated sentence, and how many tokens each of its words has before any cut."""
 
     sentence: Sentence
-    row: Row
+    row: TokenRow
     sizes: NDArray[np.int64] = field(init=False)
     #: How many words have a token in common with another.
     shared: int = field(init=False)
@@ -196,14 +196,14 @@ class Placed:
         object.__setattr__(self, "sizes", pieces.sum(1))
         object.__setattr__(self, "shared", int((pieces & (pieces.sum(0) > 1)).any(1).sum()))
 
-    def pieces(self, row: Row) -> Pieces:
+    def pieces(self, row: TokenRow) -> Pieces:
         """The pieces of the words in a row cut from the whole; a torn word has none."""
         pieces = pieces_of(row, self.sentence)
         pieces[pieces.sum(1) != self.sizes] = False
         return pieces
 
 
-def pieces_of(row: Row, sentence: Sentence) -> Pieces:
+def pieces_of(row: TokenRow, sentence: Sentence) -> Pieces:
     """Bool ``[word, token]``: the tokens that share a character with each word.
 
     A token of white space alone, such as SentencePiece's ``▁``, opens the word behind it; so
@@ -211,7 +211,8 @@ def pieces_of(row: Row, sentence: Sentence) -> Pieces:
 
     >>> from headcount.text.sentence import Word
     >>> sentence = Sentence("Go on", (Word("Go", start=0, end=2), Word("on", start=3, end=5)))
-    >>> row = Row([2, 7, 8, 9, 3], [1, 0, 0, 0, 1], places=[None, (0, 2), (2, 4), (4, 5), None])
+    >>> row = TokenRow([2, 7, 8, 9, 3], [1, 0, 0, 0, 1], places=[
+    ...     None, (0, 2), (2, 4), (4, 5), None])
     >>> pieces_of(row, sentence).astype(int).tolist()
     [[0, 1, 0, 0, 0], [0, 0, 1, 1, 0]]
     """
@@ -224,7 +225,7 @@ def pieces_of(row: Row, sentence: Sentence) -> Pieces:
     return np.asarray(starts < ends)
 
 
-def count_words(placed: Placed | None, rows: Sequence[Row], report: EncodeReport) -> None:
+def count_words(placed: Placed | None, rows: Sequence[TokenRow], report: EncodeReport) -> None:
     """Count a sentence's words into the report, given the rows that were made of it."""
     if placed is None:
         return
@@ -238,7 +239,7 @@ def count_words(placed: Placed | None, rows: Sequence[Row], report: EncodeReport
         report.cut += int(((placed.sizes > 0) & ~kept).sum())
 
 
-def words_of(rows: Sequence[Row], placed: Sequence[Placed | None], real: Pieces) -> Words:
+def words_of(rows: Sequence[TokenRow], placed: Sequence[Placed | None], real: Pieces) -> Words:
     """The words of padded rows."""
     found = [
         None if each is None else each.pieces(row) for row, each in zip(rows, placed, strict=True)

@@ -1,7 +1,32 @@
 """Wiring: the only room that hangs anything on a live model; a tap reads, a valve scales."""
 
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import Watch, tap
-from headcount.wiring.valves import Valve, valve
+from typing import TYPE_CHECKING
 
-__all__ = ["Needs", "Sighting", "Valve", "Watch", "tap", "valve"]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.wiring.ablation import (
+        Instead,
+        ablated,
+        check_uniform,
+        chosen_heads,
+        donors_of,
+        means_of,
+        uniform,
+        zero,
+    )
+    from headcount.wiring.gradients import Slope, backflow, weights_gradient
+    from headcount.wiring.seam import Attended, Turns, shown
+    from headcount.wiring.shortcut import Course, EncoderOnce, NoShortcut, Shortcut, course_of
+    from headcount.wiring.sighting import (
+        Needs,
+        Sighting,
+        check_ids,
+        known_ids,
+        of_class,
+        uniform_entropy,
+    )
+    from headcount.wiring.taps import Watch, tap
+    from headcount.wiring.valves import Valve, valve
+
+open_door(__name__)

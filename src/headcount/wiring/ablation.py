@@ -16,12 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from headcount.errors import ModelError, UnsupportedModel, UsageError
-from headcount.models.dummy_forward import alone, quiet_arguments
-from headcount.models.guards import at_rest
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.records.heads import Head, check_heads, parse_heads
-from headcount.text.batch import Batch
+from headcount.models import Site, Subject, alone, at_rest, quiet_arguments
+from headcount.records import Head, check_heads, parse_heads
+from headcount.text import Batch
 from headcount.wiring.seam import Attended, Turns, attached, listening, scaled_projections
 
 # --- Ablate heads: something else stands in the place of what they give -------------------------

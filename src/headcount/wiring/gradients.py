@@ -14,10 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError, UnsupportedModel, UsageError
-from headcount.models.dummy_forward import alone
-from headcount.models.guards import at_rest, frozen
-from headcount.models.site import Site
-from headcount.models.subject import Subject
+from headcount.models import Site, Subject, alone, at_rest, frozen
 from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
 
 # --- Read what each head gives and what flows back to it ----------------------------------------

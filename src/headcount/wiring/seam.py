@@ -18,14 +18,19 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models.dummy_forward import alone
-from headcount.models.outside import entering, family_of
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.models.switch import base_function, register, switched
+from headcount.models import (
+    Site,
+    Subject,
+    alone,
+    base_function,
+    entering,
+    family_of,
+    register,
+    switched,
+)
 
 if TYPE_CHECKING:
-    from headcount.models.anatomy import Anatomy
+    from headcount.models import Anatomy
 
 
 # --- The seam -----------------------------------------------------------------------------------

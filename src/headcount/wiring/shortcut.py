@@ -19,10 +19,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 from transformers.pytorch_utils import Conv1D
 
-from headcount.models.guards import at_rest
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.text.batch import Batch
+from headcount.models import Site, Subject, at_rest
+from headcount.text import Batch
 from headcount.wiring.ablation import Ablation, Instead, hung, replaced, zero
 from headcount.wiring.seam import Attended, listening
 
@@ -34,7 +32,7 @@ class NoShortcut(Exception):
 
 
 @dataclass
-class Passage:
+class SitePass:
     """How a forward passes one site."""
 
     site: Site
@@ -54,7 +52,7 @@ class Passage:
 class Course:
     """Every passage in the order of a forward, and what the two halves of a translator share."""
 
-    passages: dict[Site, Passage] = field(default_factory=dict)
+    passages: dict[Site, SitePass] = field(default_factory=dict)
     #: Blocks in the order they are called; a block that serves several layers is there as often.
     steps: list[nn.Module] = field(default_factory=list)
     encoder: nn.Module | None = None
@@ -91,7 +89,7 @@ class _Watch:
         self.subject = subject
         self.course = Course()
         self._blocks = {site: _block_of(subject.model, site) for site in subject.anatomy.sites}
-        self._heads: tuple[Passage, Tensor] | None = None
+        self._heads: tuple[SitePass, Tensor] | None = None
         self._projected: dict[Site, Tensor] = {}
         self._encoded: Tensor | None = None
         if "cross" in subject.anatomy.stacks:
@@ -121,7 +119,7 @@ class _Watch:
         block, step = self._blocks[site], len(self.course.steps) - 1
         if step < 0 or self.course.steps[step] is not block:
             raise NoShortcut(f"{site.stack}.{site.layer} does not run within its own layer")
-        passage = Passage(site, block, step, attention)
+        passage = SitePass(site, block, step, attention)
         self.course.passages[site] = passage
         self._heads = (passage, attended.output) if site.route == "interface" else None
 
@@ -273,7 +271,7 @@ class RecordedRun:
         return self._crossed[key]
 
     def projected_without(
-        self, passage: Passage, chosen: Tensor, project: Callable[[Tensor], Tensor]
+        self, passage: SitePass, chosen: Tensor, project: Callable[[Tensor], Tensor]
     ) -> Tensor:
         """What the projection gives when heads are ablated, `[ablation, head]`, one below another.
 
@@ -339,7 +337,7 @@ def _matrix(projection: nn.Module | None) -> Tensor | None:
 class Aim:
     """Where a run begins anew, and which heads are ablated."""
 
-    passage: Passage
+    passage: SitePass
     #: True for every head that is ablated, `[ablation, head]`.
     chosen: Tensor
     #: What the projection is to give, once its attention was passed over.
@@ -467,7 +465,7 @@ class StandIns:
             self.kept.keep_attention(site, output)
         return output
 
-    def _without_running(self, passage: Passage, aim: Aim) -> Any:
+    def _without_running(self, passage: SitePass, aim: Aim) -> Any:
         """What an attention gives when some of its heads are ablated."""
         assert passage.projection is not None  # or it could not be passed over
         chosen = aim.chosen[:, self._spans[passage.site]]

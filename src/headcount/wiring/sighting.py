@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from headcount.errors import ModelError
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.text.batch import Batch, Side, bare_side
+from headcount.models import Site, Subject
+from headcount.text import Batch, Side, bare_side
 
 # --- What tallies ask of an attention map -------------------------------------------------------
 

@@ -10,12 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models.dummy_forward import alone, own_maps, quiet_arguments
-from headcount.models.outside import window_of
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.records.heads import STACKS
-from headcount.text.batch import Batch
+from headcount.models import Site, Subject, alone, own_maps, quiet_arguments, window_of
+from headcount.records import STACKS
+from headcount.text import Batch
 from headcount.wiring.seam import Attended, Turns, attached
 from headcount.wiring.sighting import Needs, Sighting, check_ids, look
 

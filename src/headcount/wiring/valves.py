@@ -15,11 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models.anatomy import heads_left, sites_of
-from headcount.models.dummy_forward import alone, core_of
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.records.heads import Head, check_heads, parse_head
+from headcount.models import Site, Subject, alone, core_of, heads_left, sites_of
+from headcount.records import Head, check_heads, parse_head
 from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
 
 # --- The numbers a valve multiplies heads by ----------------------------------------------------

@@ -19,7 +19,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import MAP
 from headcount.models.load import load
 from headcount.models.saving import save as saving
-from headcount.models.saving.fresh_process import Job, check_fresh
+from headcount.models.saving.fresh_process import LoadCheck, check_fresh
 from headcount.models.saving.routes import routes_for
 from headcount.models.saving.save import draft_of, written
 from headcount.models.subject import Subject
@@ -68,7 +68,7 @@ def test_every_way_of_saving_loads_in_another_process(tmp_path: Path) -> None:
         assert [route.name for route in found] == ways, (family, heads)
         folder = tmp_path / f"{number}-{found[0].name}"
         written(small, folder, found[0])
-        jobs.append(Job(folder, small, found[0]))
+        jobs.append(LoadCheck(folder, small, found[0]))
     assert max(check_fresh(jobs)) <= 1e-5
 
 

@@ -7,6 +7,11 @@
 'Ihr Bruder beantwortet solche Fragen nie vor dem Frühstück.'
 """
 
-from headcount.bundle.sample.read import FILES, Passage, pairs, passages, path, sentences
+from typing import TYPE_CHECKING
 
-__all__ = ["FILES", "Passage", "pairs", "passages", "path", "sentences"]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.bundle.sample.read import FILES, Passage, pairs, passages, path, sentences
+
+open_door(__name__)

@@ -166,7 +166,7 @@ class AlphaBeta(Rule):
 
     def settle(self, flow: Tensor, total: Tensor) -> Tensor:
         """Scaled to the given total of |R|."""
-        return rules.kept(flow, total.reshape(-1, *[1] * (flow.dim() - 1)))
+        return rules.scaled_to_relevance(flow, total.reshape(-1, *[1] * (flow.dim() - 1)))
 
     def pick(
         self, x: Tensor, row: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor

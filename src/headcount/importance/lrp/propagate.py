@@ -13,15 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UnsupportedModel
-from headcount.importance.lrp.rule import Attending, Cut, Ledger, Rule, step
+from headcount.importance.lrp.rule import Attending, Cut, RelevanceCounter, Rule, step
 from headcount.importance.lrp.trace import Tracer, carries, met
-from headcount.models.anatomy import Anatomy
-from headcount.models.dummy_forward import alone
-from headcount.models.guards import at_rest
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.models.switch import base_function, register, switched
-from headcount.wiring.seam import Attended, Turns, shown
+from headcount.models import (
+    Anatomy,
+    Site,
+    Subject,
+    alone,
+    at_rest,
+    base_function,
+    register,
+    switched,
+)
+from headcount.wiring import Attended, Turns, shown
 
 if TYPE_CHECKING:
     pass
@@ -40,7 +44,7 @@ def attended_by(subject: Subject, tracing: Tracing) -> Iterator[None]:
     """Within the block every attention of the model is a step of the tracing."""
     turns = Turns(subject.model, subject.anatomy)
     modules = [subject.model.get_submodule(site.module) for site in subject.anatomy.sites]
-    register(_NAME, attend, mask_like="eager")
+    register(_NAME, traced_attention, mask_like="eager")
     with turns.counted(subject.model), switched(subject.model, lambda _: _NAME):
         try:
             _OPEN.update({id(module): (tracing, turns) for module in modules})
@@ -50,7 +54,7 @@ def attended_by(subject: Subject, tracing: Tracing) -> Iterator[None]:
                 _OPEN.pop(id(module), None)
 
 
-def attend(
+def traced_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """Attention as the family's eager function has it; a step where a forward is traced."""
@@ -116,9 +120,9 @@ class Entrances:
                 self._sites.setdefault(layer_of(site.module), []).append(site)
         self._modules = {path: model.get_submodule(path) for path in self._sites}
         self._calls: Counter[str] = Counter()
-        self.ledger: Ledger | None = None
+        self.ledger: RelevanceCounter | None = None
 
-    def begin(self, ledger: Ledger | None) -> None:
+    def begin(self, ledger: RelevanceCounter | None) -> None:
         """Start a forward with its ledger, or end one."""
         self.ledger = ledger
         self._calls.clear()
@@ -144,7 +148,7 @@ class Entrances:
 
 
 def _entered(
-    ledger: Ledger, site: Site, module: nn.Module, args: Any, kwargs: dict[str, Any]
+    ledger: RelevanceCounter, site: Site, module: nn.Module, args: Any, kwargs: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """The layer's arguments, with a counter on each that carries relevance."""
     hidden = args[0] if args else kwargs.get("hidden_states")
@@ -167,7 +171,7 @@ def _entered(
     return ((hidden, *rest), named) if args else ((), {"hidden_states": hidden, **named})
 
 
-def _beside(cut: Cut, ledger: Ledger, value: Any) -> Any:
+def _beside(cut: Cut, ledger: RelevanceCounter, value: Any) -> Any:
     if not isinstance(value, Tensor) or not carries(value):
         return value
     metered, counter = ledger.metered(value)
@@ -178,7 +182,7 @@ def _beside(cut: Cut, ledger: Ledger, value: Any) -> Any:
 # --- The layer that scores words, read at single places -----------------------------------------
 
 
-class Words:
+class LogitInputs:
     """What entered the layer that scores words, in the last forward."""
 
     def __init__(self, subject: Subject) -> None:
@@ -193,7 +197,9 @@ class Words:
             self._hidden = args[0]
         return (args[0].detach(), *args[1:])
 
-    def logits_at(self, places: Tensor, words: Tensor, rule: Rule, ledger: Ledger) -> Tensor:
+    def logits_at(
+        self, places: Tensor, words: Tensor, rule: Rule, ledger: RelevanceCounter
+    ) -> Tensor:
         """The logits of given words at given places, `[row, place]` each, as a step."""
         if self._hidden is None:
             raise UnsupportedModel(
@@ -224,9 +230,9 @@ class Words:
 
 
 @contextmanager
-def words_read(subject: Subject) -> Iterator[Words]:
+def words_read(subject: Subject) -> Iterator[LogitInputs]:
     """Within the block, forwards leave what entered the layer that scores words."""
-    words = Words(subject)
+    words = LogitInputs(subject)
     handle = words.layer.register_forward_pre_hook(words.catch)
     try:
         yield words
@@ -261,7 +267,7 @@ class Flow:
     biases: Tensor
 
 
-def flow_of(ledger: Ledger, found: list[Tensor], sent: Tensor) -> Flow:
+def flow_of(ledger: RelevanceCounter, found: list[Tensor], sent: Tensor) -> Flow:
     """Read the counters of cuts and biases, in the order in which the ledger has them."""
     counts = iter(found)
     through, beside = [], []
@@ -277,7 +283,9 @@ def flow_of(ledger: Ledger, found: list[Tensor], sent: Tensor) -> Flow:
     )
 
 
-def _crossing(ledger: Ledger, through: list[Tensor], beside: list[Tensor]) -> list[Tensor]:
+def _crossing(
+    ledger: RelevanceCounter, through: list[Tensor], beside: list[Tensor]
+) -> list[Tensor]:
     """All relevance through each cut."""
     decoders = [place for place, cut in enumerate(ledger.cuts) if cut.stack == "dec"]
     both = decoders and len(decoders) < len(ledger.cuts)
@@ -341,9 +349,9 @@ class Tracing:
         self.entrances = Entrances(subject.model, subject.anatomy)
         self.tracer: Tracer | None = None
 
-    def forward(self, run: Callable[[], T], rows: int) -> tuple[T, Ledger]:
+    def forward(self, run: Callable[[], T], rows: int) -> tuple[T, RelevanceCounter]:
         """Run something that calls the model once on so many rows, and remember how."""
-        ledger = Ledger(rows)
+        ledger = RelevanceCounter(rows)
         self.entrances.begin(ledger)
         self.tracer = Tracer(self.rule, ledger, self.subject.name)
         try:
@@ -354,12 +362,12 @@ class Tracing:
             self.entrances.begin(None)
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RelevanceCounter:
         """The counters of the forward under way."""
         assert self.tracer is not None  # asked for within `forward` only
         return self.tracer.ledger
 
-    def back(self, output: Tensor, starts: Tensor, ledger: Ledger) -> Relevance:
+    def back(self, output: Tensor, starts: Tensor, ledger: RelevanceCounter) -> Relevance:
         """Send each of the starts `[start, *output]` back to the heads.
 
         Where the rule settles totals, what counts of a start is its absolute value.
@@ -394,7 +402,7 @@ def _batched(output: Tensor, inputs: list[Tensor], starts: Tensor, keep: bool) -
     return list(torch.func.vmap(back)(starts))
 
 
-def _flow_counters(ledger: Ledger) -> list[Tensor]:
+def _flow_counters(ledger: RelevanceCounter) -> list[Tensor]:
     cuts = [counter for cut in ledger.cuts for counter in (cut.through, *cut.beside)]
     return [*cuts, *ledger.biases]
 

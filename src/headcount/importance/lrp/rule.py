@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from headcount.models.site import Site
+from headcount.models import Site
 
 # --- Small things that every rule needs ---------------------------------------------------------
 
@@ -54,7 +54,7 @@ def summed_to(tensor: Tensor, shape: torch.Size) -> Tensor:
     return tensor.sum(dim=axes, keepdim=True).reshape(shape) if axes else tensor
 
 
-def repeated(tensor: Tensor, heads: int) -> Tensor:
+def repeat_heads(tensor: Tensor, heads: int) -> Tensor:
     """Keys or values `[..., key head, key, dim]` once for every query head that reads them."""
     return tensor.repeat_interleave(heads // tensor.shape[-3], dim=-3)
 
@@ -124,7 +124,7 @@ def epsilon_attention(
 ) -> Tensor:
     """Relevance of the values `[..., key head, key, dim]` under constant attention weights."""
     heads = weights.shape[-3]
-    v = repeated(value, heads)
+    v = repeat_heads(value, heads)
     share = over(relevance, weights @ v if output is None else output)
     return grouped(v * (weights.mT @ share), value.shape[-3])
 
@@ -315,7 +315,7 @@ class Cut:
 
 
 @dataclass
-class Ledger:
+class RelevanceCounter:
     """The counters of one forward of so many rows."""
 
     rows: int

@@ -27,7 +27,7 @@ from headcount.importance.lrp.rule import (
     grouped,
     over,
     per_example,
-    repeated,
+    repeat_heads,
 )
 
 # --- The rules of the paper's text --------------------------------------------------------------
@@ -63,7 +63,7 @@ def ding_attention(
     activation and passes relevance on.
     """
     heads = query.shape[-3]
-    k, v = repeated(key, heads), repeated(value, heads)
+    k, v = repeat_heads(key, heads), repeat_heads(value, heads)
     to_weights, to_values = _products(weights[..., None], v[..., None, :, :], relevance, dim=-2)
     # Relevance of a weight is that of its score, [..., query, key], a sum over dimensions.
     scores = to_weights.sum(dim=-1)
@@ -130,7 +130,7 @@ def z_plus_attention(
     attention weights where they are known (masks and biases included).
     """
     heads = query.shape[-3]
-    q, k, v = query + eps, repeated(key, heads) + eps, repeated(value, heads) + eps
+    q, k, v = query + eps, repeat_heads(key, heads) + eps, repeat_heads(value, heads) + eps
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     weights = (scale * q @ k.mT).softmax(dim=-1) if weights is None else weights
     slope = relevance / (weights @ v + eps)
@@ -266,10 +266,10 @@ def alpha_beta_flow(
 
 def alpha_beta_keep(flow: Tensor, relevance: Tensor, eps: float = ALPHA_BETA_EPS) -> Tensor:
     """The flow scaled so that each sample's sum of |R| is kept."""
-    return kept(flow, per_example(relevance.abs()), eps)
+    return scaled_to_relevance(flow, per_example(relevance.abs()), eps)
 
 
-def kept(flow: Tensor, total: Tensor, eps: float = ALPHA_BETA_EPS) -> Tensor:
+def scaled_to_relevance(flow: Tensor, total: Tensor, eps: float = ALPHA_BETA_EPS) -> Tensor:
     """The flow scaled to a sum of |R| for each sample, `[sample, 1, ...]`."""
     sums = per_example(flow.abs()).clamp_min(torch.finfo(flow.dtype).tiny)
     return flow * (total / sums * total / (total + eps))
@@ -347,7 +347,7 @@ def alpha_beta_attention(
     attention weights where they are known (masks and biases included).
     """
     heads = query.shape[-3]
-    k, v = repeated(key, heads), repeated(value, heads)
+    k, v = repeat_heads(key, heads), repeat_heads(value, heads)
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     weights = (scale * query @ k.mT).softmax(dim=-1) if weights is None else weights
     # One row of the first axis at a time: a factor is [head, query, key, dim].

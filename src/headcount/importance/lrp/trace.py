@@ -12,8 +12,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from headcount.errors import UnsupportedModel
-from headcount.importance.lrp.rule import Ledger, Rule, Share, fan, step, summed_to
-from headcount.models.projections import is_activation, is_rms_norm
+from headcount.importance.lrp.rule import RelevanceCounter, Rule, Share, fan, step, summed_to
+from headcount.models import is_activation, is_rms_norm
 
 # --- How PyTorch's functions become steps with rules --------------------------------------------
 
@@ -274,7 +274,7 @@ class Tracer(TorchFunctionMode):
     A tensor carries relevance if it requires a gradient; nothing else in the model does.
     """
 
-    def __init__(self, rule: Rule, ledger: Ledger, name: str) -> None:
+    def __init__(self, rule: Rule, ledger: RelevanceCounter, name: str) -> None:
         super().__init__()
         self.rule = rule
         self.ledger = ledger

@@ -6,26 +6,20 @@
 'enc.0.3 uniform'
 """
 
-from headcount.importance.sweep.interventions import (
-    MODES,
-    Intervention,
-    Mode,
-    others,
-    sets,
-    single_heads,
-    whole_layers,
-)
-from headcount.importance.sweep.sweep import Sweep, SweepInterrupted, sweep
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "MODES",
-    "Intervention",
-    "Mode",
-    "Sweep",
-    "SweepInterrupted",
-    "others",
-    "sets",
-    "single_heads",
-    "sweep",
-    "whole_layers",
-]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.importance.sweep.interventions import (
+        MODES,
+        Intervention,
+        Mode,
+        others,
+        sets,
+        single_heads,
+        whole_layers,
+    )
+    from headcount.importance.sweep.sweep import Sweep, SweepInterrupted, sweep
+
+open_door(__name__)

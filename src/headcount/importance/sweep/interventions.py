@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.anatomy import Anatomy
-from headcount.records.heads import Head, check_heads, parse_heads
-from headcount.text.batch import Batch, Side
+from headcount.models import Anatomy
+from headcount.records import Head, check_heads, parse_heads
+from headcount.text import Batch, Side
 
 # --- An intervention ----------------------------------------------------------------------------
 
@@ -118,10 +118,10 @@ def rows_an_example(batch: Batch) -> int:
     return rows // max(1, len(batch.index))
 
 
-def repeated(batch: Batch, copies: int) -> Batch:
+def repeat_batch(batch: Batch, copies: int) -> Batch:
     """A batch so many times over, one below the other.
 
-    >>> repeated(Batch({"input_ids": torch.tensor([[5], [6]])}, {}, [0, 1]), 2).index
+    >>> repeat_batch(Batch({"input_ids": torch.tensor([[5], [6]])}, {}, [0, 1]), 2).index
     [0, 1, 0, 1]
     """
     if copies == 1:

@@ -17,20 +17,25 @@ import torch
 from headcount.errors import InputError, UsageError
 from headcount.importance.sweep.interventions import Intervention, Mode, check_interventions
 from headcount.importance.sweep.ways import Group, LongWay, ShortWay, choose_way, prepared
-from headcount.models.guards import at_rest
-from headcount.models.subject import Subject, enough_memory
-from headcount.records.journal import Journal, Ledger
-from headcount.records.progress import Progress
-from headcount.records.provenance import hash_strings
-from headcount.stats.sample import Floats
-from headcount.tasks.comparison import Comparison, compare
-from headcount.tasks.custom import Custom
-from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling
-from headcount.tasks.task import LOSS, MEAN_LOSS, Marks, Outcome, Sheet, Task
-from headcount.tasks.translation import Translation
-from headcount.text.batch import Batch
-from headcount.text.encode import Encoded
-from headcount.wiring.ablation import Instead
+from headcount.models import Subject, at_rest, enough_memory
+from headcount.records import Journal, JournaledCounts, Progress, hash_strings
+from headcount.stats import Floats
+from headcount.tasks import (
+    LOSS,
+    MEAN_LOSS,
+    Comparison,
+    Custom,
+    LanguageModelling,
+    Marks,
+    MaskedLanguageModelling,
+    Outcome,
+    Sheet,
+    Task,
+    Translation,
+    compare_outcomes,
+)
+from headcount.text import Batch, Encoded
+from headcount.wiring import Instead
 
 # --- The examples of a sweep: encoded once, run many times --------------------------------------
 
@@ -145,7 +150,7 @@ class Sweep:
 
         Higher is worse whatever the metric is: more loss, less accuracy. See `tasks.compare`.
         """
-        found = compare(self.outcomes, self.baseline, **options)
+        found = compare_outcomes(self.outcomes, self.baseline, **options)
         if not self.baseline.higher_is_better:
             return found
         return found._replace(value=-found.value, low=-found.high, high=-found.low)
@@ -225,7 +230,7 @@ WHOLE = "whole"
 
 
 @dataclass
-class Job:
+class SweepJob:
     """Everything a sweep needs, and what it has counted: by name and batch, `[row, column]`."""
 
     subject: Subject
@@ -233,7 +238,7 @@ class Job:
     interventions: Sequence[Intervention]
     examples: Examples
     way: LongWay
-    ledger: Ledger
+    ledger: JournaledCounts
     instead: Mapping[Mode, Callable[[int], Instead]]
     notes: list[str]
     _counted: dict[str, dict[int, Floats]] = field(default_factory=dict)
@@ -323,7 +328,7 @@ class Job:
 class _Open:
     """A batch that is being worked on: what stands in for heads, and whose whole run is kept."""
 
-    def __init__(self, job: Job, number: int) -> None:
+    def __init__(self, job: SweepJob, number: int) -> None:
         self._job = job
         self._number = number
         self._batch = job.examples.batches[number]
@@ -397,11 +402,11 @@ Measured = Literal["loss", "task"]
 _OF_TOKENS = (Translation, LanguageModelling, MaskedLanguageModelling)
 
 
-def measured(task: Task, metric: Measured | None = None) -> Task:
+def sweep_task(task: Task, metric: Measured | None = None) -> Task:
     """The task with the metric of a sweep: by default its loss, where it has one.
 
     >>> from headcount.tasks import translation
-    >>> measured(translation([("Rain fell.", "Regen fiel.")]))
+    >>> sweep_task(translation([("Rain fell.", "Regen fiel.")]))
     Translation('examples in hand', 1 examples, loss)
     """
     if metric not in (None, "loss", "task"):
@@ -460,7 +465,7 @@ def sweep(
     what was done. With `fast=False` every intervention is a whole run. `announce` is told how
     long it will take, where everything must be run.
     """
-    task = measured(task, metric)
+    task = sweep_task(task, metric)
     check_interventions(interventions, subject.heads)
     examples = encoded(task, subject, batch_size)
     shortest = min(range(len(examples.batches)), key=lambda n: _tokens(examples.batches[n]))
@@ -476,12 +481,12 @@ def sweep(
         way, why = stack.enter_context(
             choose_way(subject, task, *trial, rows=batch_size, fast=fast)
         )
-        ledger = Ledger(journal, name)
+        ledger = JournaledCounts(journal, name)
         if journal is not None:
             settings = {"batch_size": batch_size, "seed": seed, "way": way.name}
             about = fingerprint(subject, task, interventions, examples.batches, reference)
             ledger.begin(settings | about)
-        job = Job(subject, task, interventions, examples, way, ledger, instead, why)
+        job = SweepJob(subject, task, interventions, examples, way, ledger, instead, why)
         return job.run(progress, announce)
 
 

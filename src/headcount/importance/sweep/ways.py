@@ -15,24 +15,32 @@ import torch
 from torch import Tensor
 
 from headcount.errors import ModelError, UsageError
-from headcount.importance.sweep.interventions import Exchange, Intervention, Mode, picked, repeated
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.stats.sample import Floats
-from headcount.tasks.custom import Custom
-from headcount.tasks.task import Task
-from headcount.text.batch import Batch
-from headcount.wiring.ablation import (
+from headcount.importance.sweep.interventions import (
+    Exchange,
+    Intervention,
+    Mode,
+    picked,
+    repeat_batch,
+)
+from headcount.models import Site, Subject
+from headcount.stats import Floats
+from headcount.tasks import Custom, Task
+from headcount.text import Batch
+from headcount.wiring import (
+    Course,
+    EncoderOnce,
     Instead,
+    NoShortcut,
+    Shortcut,
     ablated,
     check_uniform,
     chosen_heads,
+    course_of,
     donors_of,
     means_of,
     uniform,
     zero,
 )
-from headcount.wiring.shortcut import Course, EncoderOnce, NoShortcut, Shortcut, course_of
 
 # --- The short way is taken only where it gives what the long way gives -------------------------
 
@@ -54,7 +62,7 @@ def verify(
         chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
         span = subject.anatomy.spans[site]
         chosen[0, span.start] = chosen[1, span.stop - 1] = True
-        both = shortcut.again(lambda: task.answer(subject, repeated(few, 2)), site, chosen)
+        both = shortcut.again(lambda: task.answer(subject, repeat_batch(few, 2)), site, chosen)
         for place, one in enumerate(chosen):
             with ablated(subject, one, instead):
                 alone = task.answer(subject, few)
@@ -127,7 +135,7 @@ class LongWay:
     def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
         """One evaluation of as many copies of the batch as there are ablations."""
         chosen = _chosen(group.members, self.subject)
-        copies = repeated(batch, len(chosen))
+        copies = repeat_batch(batch, len(chosen))
         by_row = chosen[0] if len(chosen) == 1 else _by_row(chosen, copies)
         with ablated(self.subject, by_row, instead):
             return marked(self.task, self.subject, copies, len(chosen), group.members)
@@ -182,7 +190,7 @@ class ShortWay(LongWay):
         )
 
     def _some(self, members: tuple[Intervention, ...], batch: Batch, site: Site) -> Floats:
-        copies = repeated(batch, len(members))
+        copies = repeat_batch(batch, len(members))
 
         def run() -> Floats:
             return marked(self.task, self.subject, copies, len(members), members)

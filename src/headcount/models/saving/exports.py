@@ -14,7 +14,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import KEY, heads_left, sites_of
 from headcount.models.dummy_forward import core_of, probe_inputs
 from headcount.models.guards import at_rest, no_logs, quiet
-from headcount.models.projections import Place, places_of
+from headcount.models.projections import HeadWeight, head_weights
 from headcount.models.site import Site
 from headcount.models.subject import Subject
 from headcount.models.switch import switched
@@ -134,7 +134,7 @@ def filled_with_zeros(model: Any) -> Any:
         for name, buffer in whole.named_buffers():
             buffer.copy_(model.get_buffer(name))
         for site in sites_of(whole):
-            for place in places_of(whole, site):
+            for place in head_weights(whole, site):
                 _fill(cut, full, place, _kept(site, place, left))
         _fill_tables(model, full, sites_of(whole), left)
     return whole.eval()
@@ -147,7 +147,7 @@ def _built_whole(model: Any) -> Any:
         return type(model)(config).to(device=model.device, dtype=model.dtype)
 
 
-def _kept(site: Site, place: Place, left: dict[str, list[int]]) -> Tensor:
+def _kept(site: Site, place: HeadWeight, left: dict[str, list[int]]) -> Tensor:
     """Which entries of a whole weight the cut one still has."""
     numbers = left[f"{site.stack}.{site.layer}"]
     queries = torch.zeros(site.heads, dtype=torch.bool)
@@ -155,7 +155,7 @@ def _kept(site: Site, place: Place, left: dict[str, list[int]]) -> Tensor:
     return place.kept(queries, queries.view(site.kv_heads, -1).any(1))
 
 
-def _fill(cut: dict[str, Tensor], full: dict[str, Tensor], place: Place, kept: Tensor) -> None:
+def _fill(cut: dict[str, Tensor], full: dict[str, Tensor], place: HeadWeight, kept: Tensor) -> None:
     """Zeros, and what was kept in its old place; a dead head has nothing to give."""
     if place.name.endswith(_TABLE):
         return  # see below

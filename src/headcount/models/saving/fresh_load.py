@@ -44,7 +44,7 @@ def _as_ourselves(job: dict[str, Any]) -> float:
     return _apart(subject.model, job)
 
 
-def main() -> None:
+def run_jobs() -> None:
     """Do all jobs; a failure is told in words, for the caller to read."""
     jobs = json.loads(Path(sys.argv[1]).read_text(encoding="utf8"))
     told: list[dict[str, Any]] = []
@@ -57,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_jobs()

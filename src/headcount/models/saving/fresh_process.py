@@ -25,7 +25,7 @@ _PROGRAM = Path(__file__).with_name("fresh_load.py")
 
 
 @dataclass(frozen=True)
-class Job:
+class LoadCheck:
     """A saved folder, and what is needed to compare it with the model that was saved."""
 
     folder: Path
@@ -42,7 +42,7 @@ class Job:
         """What the other process is told; inputs and output go into a file."""
         arguments = quiet_arguments(self.subject.model)
         inputs = small_inputs(self.subject)
-        output = said_by(self.subject, inputs | arguments)
+        output = model_output(self.subject, inputs | arguments)
         save_file({name: value.contiguous() for name, value in inputs.items()} | output, tensors)
         return {
             "folder": str(self.folder),
@@ -66,7 +66,7 @@ def small_inputs(subject: Subject) -> dict[str, torch.Tensor]:
     return inputs
 
 
-def said_by(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
+def model_output(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
     """What the model gives, in evaluation mode."""
     with quiet(), at_rest(subject.model), torch.no_grad():
         return {"output": subject.model(**inputs)[0].contiguous()}
@@ -75,7 +75,7 @@ def said_by(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Tensor]
 def apart_of(subject: Subject, other: Subject) -> float:
     """How far apart two models are on a small input, of the largest number that comes out."""
     inputs = small_inputs(subject)
-    one, two = (said_by(each, inputs)["output"].double() for each in (subject, other))
+    one, two = (model_output(each, inputs)["output"].double() for each in (subject, other))
     return float((one - two).abs().max() / one.abs().max().clamp_min(1e-30))
 
 
@@ -84,7 +84,7 @@ def room_of(dtype: torch.dtype) -> float:
     return 1e-5 if dtype in (torch.float32, torch.float64) else 2e-2
 
 
-def check_fresh(jobs: Sequence[Job]) -> list[float]:
+def check_fresh(jobs: Sequence[LoadCheck]) -> list[float]:
     """How far apart each model is when it is loaded again; raises where one is not the same."""
     with tempfile.TemporaryDirectory() as scratch:
         described = [
@@ -108,7 +108,7 @@ def _ask(described: list[dict[str, Any]], scratch: Path) -> list[dict[str, Any]]
     return told
 
 
-def _read(job: Job, told: dict[str, Any]) -> float:
+def _read(job: LoadCheck, told: dict[str, Any]) -> float:
     if "error" in told:
         raise ModelError(f"The saved model could not be loaded again: {told['error']}")
     apart = max(told["plain"], told["own"])

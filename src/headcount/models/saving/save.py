@@ -26,10 +26,10 @@ from headcount.models.anatomy import MAP, heads_left
 from headcount.models.find import find
 from headcount.models.guards import quiet
 from headcount.models.saving.exports import ONNX, filled_with_zeros, write_onnx
-from headcount.models.saving.fresh_process import Job, apart_of, check_fresh, room_of
+from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fresh, room_of
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
-from headcount.records.files import reason, sync_folder
+from headcount.records import reason, sync_folder
 
 # --- Files beside a model that other programs read ----------------------------------------------
 
@@ -150,7 +150,7 @@ def save(
         for route in _routes(subject, export):
             written(subject, draft, route)
             try:
-                (apart,) = check_fresh([Job(draft, subject, route)])
+                (apart,) = check_fresh([LoadCheck(draft, subject, route)])
             except ModelError as error:
                 failures.append(f"{route.name}: {error}")
                 shutil.rmtree(draft)
@@ -286,6 +286,6 @@ def _map(subject: Subject, route: Route) -> dict[str, Any]:
 
 
 def _call(draft: Path, subject: Subject, route: Route, place: Path) -> str:
-    loader = Job(draft, subject, route).loader
+    loader = LoadCheck(draft, subject, route).loader
     more = ", trust_remote_code=True" if route.code else ""
     return f"{loader}.from_pretrained('{place}'{more}) and headcount.load('{place}')"

@@ -17,12 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headcount.errors import RunError
-from headcount.records.columns import Column
-from headcount.records.exhibits import Exhibit, read_exhibits
-from headcount.records.files import to_strict
-from headcount.records.heads import Head
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.records import Column, Exhibit, Head, HeadTable, Run, read_exhibits, to_strict
 
 # --- What a page is made from -------------------------------------------------------------------
 
@@ -138,12 +133,12 @@ def figures(values: Iterable[Any], digits: int = 4) -> list[float | int | None]:
 _FINE = 4
 
 
-def packed(
+def pack_column(
     values: Iterable[float], low: Iterable[float] | None = None, high: Iterable[float] | None = None
 ) -> dict[str, Any]:
     """``values`` with ``lo`` and ``hi``, in units of ``u``; as they are where values span far.
 
-    >>> packed([0.25, float("nan")], [0.2, float("nan")], [0.31, float("nan")])
+    >>> pack_column([0.25, float("nan")], [0.2, float("nan")], [0.31, float("nan")])
     {'u': 0.0001, 'values': [2500, None], 'lo': [500, None], 'hi': [600, None]}
     """
     exact = np.asarray(list(values), dtype=float)
@@ -163,7 +158,7 @@ def packed(
     return told
 
 
-def unpacked(column: dict[str, Any]) -> dict[str, list[float | None]]:
+def unpack_column(column: dict[str, Any]) -> dict[str, list[float | None]]:
     """What a browser makes of it."""
     unit = column.get("u")
     if unit is None:
@@ -246,7 +241,7 @@ def _column(source: Source, name: str) -> dict[str, Any]:
     low, high = (
         in_places(source, part[name]) if name in part else None for part in (table.low, table.high)
     )
-    about |= packed(in_places(source, values), low, high)
+    about |= pack_column(in_places(source, values), low, high)
     if column.diverging:
         about["diverging"] = True
     if column.direction:
@@ -292,7 +287,7 @@ def _words(source: Source, name: str) -> list[str | None]:
 Fineness = Literal["fine", "coarse", "none"]
 
 
-def pack(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
+def pack_map(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
     """The map ``[head, query, key]`` of one layer as ASCII: u16 maxima, then u8 weights.
 
     ``coarse`` takes 1 as every row's maximum, which loses small weights and packs smaller.
@@ -310,11 +305,11 @@ def deflated(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def unpack(text: str, heads: int, queries: int, keys: int) -> NDArray[np.float64]:
-    """What a browser makes of `pack`.
+def unpack_map(text: str, heads: int, queries: int, keys: int) -> NDArray[np.float64]:
+    """What a browser makes of `pack_map`.
 
     >>> maps = np.array([[[0.25, 0.75], [0.5, 0.5]]], dtype="float32")
-    >>> bool(np.allclose(unpack(pack(maps), 1, 2, 2), maps, atol=0.002))
+    >>> bool(np.allclose(unpack_map(pack_map(maps), 1, 2, 2), maps, atol=0.002))
     True
     """
     data = zlib.decompress(base64.b64decode(text))

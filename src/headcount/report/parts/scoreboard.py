@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
-from headcount.records.heads import Head, parse_heads
+from headcount.records import Head, parse_heads
 from headcount.report.parts.numbers import Source, figure, figures
 
 # --- Do measures of importance rank heads alike? Spearman's correlation of each pair ------------

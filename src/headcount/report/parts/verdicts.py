@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headcount.records.exhibits import Exhibit, Text
-from headcount.records.heads import Head, parse_head
+from headcount.records import Exhibit, Head, Text, parse_head
 from headcount.report.parts.look import LOOKS
-from headcount.report.parts.numbers import Fineness, Source, figure, figures, pack, printed
+from headcount.report.parts.numbers import Fineness, Source, figure, figures, pack_map, printed
 
 # --- The verdicts of each head, the strongest role first ----------------------------------------
 
@@ -248,7 +247,7 @@ def map_blocks(source: Source, fineness: Fineness) -> Iterator[tuple[str, str]]:
             if stack in width:
                 yield (
                     f"map-{number}-{stack}-{layer}",
-                    pack(_full(exhibit, stack, layer, source, width[stack]), fineness),
+                    pack_map(_full(exhibit, stack, layer, source, width[stack]), fineness),
                 )
 
 

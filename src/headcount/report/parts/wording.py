@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.records.provenance import version
-from headcount.report.parts.numbers import Source, printed, unpacked
+from headcount.records import version
+from headcount.report.parts.numbers import Source, printed, unpack_column
 from headcount.report.parts.scoreboard import could_go
 
 # --- The finding as a sentence ------------------------------------------------------------------
@@ -40,7 +40,7 @@ def _focused(data: dict[str, Any]) -> str:
     column = next((one for one in data["columns"] if one["id"] == "confidence"), None)
     if column is None:
         return ""
-    known = [value for value in unpacked(column)["values"] if value is not None]
+    known = [value for value in unpack_column(column)["values"] if value is not None]
     sharp = sum(value > 0.5 for value in known)
     give = "gives" if sharp == 1 else "give"
     return f"{sharp} {give} on average over half of their attention to one token" if sharp else ""

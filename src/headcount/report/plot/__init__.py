@@ -4,60 +4,44 @@ Each returns a matplotlib Figure and, with `path=`, saves it as .svg, .pdf or .p
 the extra `plot`: ``pip install 'headcount[plot]'``.
 """
 
-from headcount.report.plot.grids import attention_to, changes, head_grids, head_map, token_to_token
-from headcount.report.plot.pruning_figures import (
-    functions_left,
-    gated_quality,
-    layers_left,
-    pruning_by_stack,
-    pruning_curves,
-    stacks_left,
-)
-from headcount.report.plot.relation_figures import coreference, dependencies, noop_gradients
-from headcount.report.plot.score_figures import (
-    disabling,
-    order_over_training,
-    pruning_over_training,
-    scores_without_one_head,
-    two_data_sets,
-    two_scores,
-)
-from headcount.report.plot.token_figures import (
-    attention_lines,
-    entropies,
-    first_row,
-    patterns,
-    positions,
-    to_separators,
-    token_types,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "attention_lines",
-    "attention_to",
-    "changes",
-    "coreference",
-    "dependencies",
-    "disabling",
-    "entropies",
-    "first_row",
-    "functions_left",
-    "gated_quality",
-    "head_grids",
-    "head_map",
-    "layers_left",
-    "noop_gradients",
-    "order_over_training",
-    "patterns",
-    "positions",
-    "pruning_by_stack",
-    "pruning_curves",
-    "pruning_over_training",
-    "scores_without_one_head",
-    "stacks_left",
-    "to_separators",
-    "token_to_token",
-    "token_types",
-    "two_data_sets",
-    "two_scores",
-]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.report.plot.figure import can_draw
+    from headcount.report.plot.grids import (
+        attention_to,
+        changes,
+        head_grids,
+        head_map,
+        token_to_token,
+    )
+    from headcount.report.plot.pruning_figures import (
+        functions_left,
+        gated_quality,
+        layers_left,
+        pruning_by_stack,
+        pruning_curves,
+        stacks_left,
+    )
+    from headcount.report.plot.relation_figures import coreference, dependencies, noop_gradients
+    from headcount.report.plot.score_figures import (
+        disabling,
+        order_over_training,
+        pruning_over_training,
+        scores_without_one_head,
+        two_data_sets,
+        two_scores,
+    )
+    from headcount.report.plot.token_figures import (
+        attention_lines,
+        entropies,
+        first_row,
+        patterns,
+        positions,
+        to_separators,
+        token_types,
+    )
+
+open_door(__name__)

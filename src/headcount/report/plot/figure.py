@@ -13,9 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import HeadcountError, RunError, UsageError
-from headcount.records.files import write_bytes
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.records import HeadTable, Run, write_bytes
 from headcount.report.parts.look import LOOKS
 
 if TYPE_CHECKING:
@@ -368,7 +366,7 @@ def titled(name: str, stack: str, stacks: Sized) -> str:
     return name if name and len(stacks) == 1 else f"{name} {stack}".strip()
 
 
-def stacks_of(table: HeadTable, columns: Iterable[str]) -> list[str]:
+def measured_stacks(table: HeadTable, columns: Iterable[str]) -> list[str]:
     """The stacks where any of these columns was measured; all where none was."""
     there = table.frame[list(columns)].notna().any(axis=1)
     known = {stack for stack, _, _ in table.frame.index[there]}

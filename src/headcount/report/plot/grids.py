@@ -13,9 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.records.columns import Column
-from headcount.records.heads import Head, parse_head
-from headcount.records.table import HeadTable
+from headcount.records import Column, Head, HeadTable, parse_head
 from headcount.report.plot.figure import (
     DIVERGING,
     GREY,
@@ -103,7 +101,7 @@ def draw_cells(panel: Axes, grid: np.ndarray, scale: Scale, *, ticks: bool = Tru
     return mesh
 
 
-def draw_roles(panel: Axes, roles: Mapping[tuple[str, int, int], list[str]], stack: str) -> None:
+def mark_roles(panel: Axes, roles: Mapping[tuple[str, int, int], list[str]], stack: str) -> None:
     """Mark up to three roles in the cells of their heads."""
     for (of, layer, head), held in roles.items():
         shown = held[:3] if of == stack else []
@@ -174,7 +172,7 @@ def head_grids(
             scale = scale_of(list(grids.values()), diverging=about.diverging)
             for panel, (stack, grid) in zip(row, grids.items(), strict=True):
                 mesh = draw_cells(panel, grid, scale)
-                draw_roles(panel, held, stack)
+                mark_roles(panel, held, stack)
                 panel.set_title(f"{about.title}, {stack}")
             colour_bar(figure, mesh, list(row), _label(about))
             row[0].set_ylabel("layer")

@@ -14,7 +14,7 @@ import pandas as pd
 
 from headcount import stats
 from headcount.errors import RunError, UsageError
-from headcount.records.table import HeadTable
+from headcount.records import HeadTable
 from headcount.report.plot.figure import (
     HAIRLINE,
     INK,
@@ -40,7 +40,7 @@ from headcount.report.plot.figure import (
 )
 from headcount.report.plot.grids import colour_bar, draw_cells, scale_of
 from headcount.report.plot.pruning_figures import curve_of, of_order, percent_left
-from headcount.stats.agreement import Kind
+from headcount.stats import Kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import RunError, UsageError
-from headcount.records.exhibits import Exhibit, read_exhibits
-from headcount.records.heads import Head, parse_heads
-from headcount.records.run import Run
-from headcount.records.table import HeadTable
+from headcount.records import Exhibit, Head, HeadTable, Run, parse_heads, read_exhibits
 from headcount.report.plot.figure import (
     GREY,
     HAIRLINE,
@@ -34,11 +31,11 @@ from headcount.report.plot.figure import (
     key_below,
     label_outer,
     layer_axis,
+    measured_stacks,
     need_columns,
     need_rows,
     panels,
     paper,
-    stacks_of,
     table_of,
     titled,
     wrapped,
@@ -199,7 +196,7 @@ def _drawn(
     tables = {name: table_of(one) for name, one in by_name(given).items()}
     for table in tables.values():
         need_columns(table, columns)
-    stacks = {name: stacks_of(table, columns) for name, table in tables.items()}
+    stacks = {name: measured_stacks(table, columns) for name, table in tables.items()}
     with paper():
         figure, places = _places(stacks, width)
         for (name, stack), panel in places.items():
@@ -353,7 +350,9 @@ def _shares(given: Frames) -> dict[str, np.ndarray]:
         else:
             table = table_of(one)
             need_columns(table, _COLUMNS)
-            layers = {stack: _patterns_means(table, stack) for stack in stacks_of(table, _COLUMNS)}
+            layers = {
+                stack: _patterns_means(table, stack) for stack in measured_stacks(table, _COLUMNS)
+            }
         found |= {titled(name, stack, layers): means for stack, means in layers.items()}
     return found
 

@@ -5,47 +5,30 @@
 0.8
 """
 
-from headcount.survey.roles.catalogue import all_roles, judged
-from headcount.survey.roles.linguistic import (
-    Alignment,
-    Arguments,
-    Coreference,
-    Features,
-    Rare,
-    Syntactic,
-)
-from headcount.survey.roles.recall import Duplicate, Induction, Retrieval
-from headcount.survey.roles.resting import Positional, Previous, Separator, Sink, SourceEnd
-from headcount.survey.roles.role import (
-    KINDS,
-    Role,
-    Verdict,
-    best_of,
-    verdict_frame,
-    verdicts_of,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "KINDS",
-    "Alignment",
-    "Arguments",
-    "Coreference",
-    "Duplicate",
-    "Features",
-    "Induction",
-    "Positional",
-    "Previous",
-    "Rare",
-    "Retrieval",
-    "Role",
-    "Separator",
-    "Sink",
-    "SourceEnd",
-    "Syntactic",
-    "Verdict",
-    "all_roles",
-    "best_of",
-    "judged",
-    "verdict_frame",
-    "verdicts_of",
-]
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.survey.roles.catalogue import all_roles, judged, unread
+    from headcount.survey.roles.linguistic import (
+        Alignment,
+        Arguments,
+        Coreference,
+        Features,
+        Rare,
+        Syntactic,
+    )
+    from headcount.survey.roles.recall import Duplicate, Induction, Retrieval
+    from headcount.survey.roles.resting import Positional, Previous, Separator, Sink, SourceEnd
+    from headcount.survey.roles.role import (
+        KINDS,
+        Role,
+        RolesText,
+        Verdict,
+        best_of,
+        verdict_frame,
+        verdicts_of,
+    )
+
+open_door(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headcount.records.table import HeadTable
+from headcount.records import HeadTable
 from headcount.survey.roles.linguistic import (
     Alignment,
     Arguments,

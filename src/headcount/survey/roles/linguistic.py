@@ -15,14 +15,13 @@ from typing import Literal
 import pandas as pd
 
 from headcount import stats
-from headcount.records.heads import Head
-from headcount.records.table import HeadTable
+from headcount.records import Head, HeadTable
 from headcount.survey.roles.role import (
     ANSWERS,
     Verdict,
     best_of,
     confirmed,
-    passed,
+    passing_rows,
     plain_words,
     tried,
 )
@@ -439,7 +438,9 @@ class Alignment:
         return best_of(twin, WHEN[verdict.label], verdict.head.stack)
 
     def _judged(self, table: HeadTable, when: str) -> list[Verdict]:
-        rows = passed(table, WHEN[when], least=self.least, level=self.level, margin=self.margin)
+        rows = passing_rows(
+            table, WHEN[when], least=self.least, level=self.level, margin=self.margin
+        )
 
         def words(row: pd.Series) -> str:
             return plain_words(f"the source of a token {when}", row)

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from headcount.records.table import HeadTable
+from headcount.records import HeadTable
 from headcount.survey.roles.role import (
     ANSWERS,
     MEASURES,
     Verdict,
     best_of,
     head_of,
-    measured,
-    passed,
+    passing_rows,
     plain_words,
+    trial_figure,
     tried,
 )
 
@@ -38,7 +38,7 @@ class Duplicate:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that find the token again."""
-        rows = passed(table, "duplicate", least=self.least, level=self.level)
+        rows = passing_rows(table, "duplicate", least=self.least, level=self.level)
         return tried(
             rows,
             self.name,
@@ -68,11 +68,11 @@ class Induction:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that match prefixes; the label says which of them copy too."""
-        rows = passed(table, "induction", least=self.least, level=self.level)
+        rows = passing_rows(table, "induction", least=self.least, level=self.level)
         effects = _effects(table)
         copying = {
             head_of(row)
-            for _, row in passed(table, _EFFECT, least=0.0, level=self.level).iterrows()
+            for _, row in passing_rows(table, _EFFECT, least=0.0, level=self.level).iterrows()
         }
 
         def label(row: pd.Series) -> str:
@@ -114,10 +114,10 @@ class Retrieval:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that retrieve, if the model does."""
-        right = measured(table, "needle", "right tokens of the answer")
+        right = trial_figure(table, "needle", "right tokens of the answer")
         if not right >= self.trusted:
             return []
-        rows = passed(table, "retrieval", least=self.least, level=self.level)
+        rows = passing_rows(table, "retrieval", least=self.least, level=self.level)
 
         def words(row: pd.Series) -> str:
             return (

@@ -15,14 +15,13 @@ from typing import Any, Literal
 import pandas as pd
 
 from headcount import stats
-from headcount.records.heads import Head
-from headcount.records.table import HeadTable
+from headcount.records import Head, HeadTable
 from headcount.survey.roles.role import (
     ANSWERS,
     Verdict,
     best_of,
     head_of,
-    passed,
+    passing_rows,
     plain_words,
     tried,
 )
@@ -210,7 +209,7 @@ class Sink:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that rest; the label says which token is looked at most."""
-        rows = passed(table, "sink", least=self.least, level=self.level)
+        rows = passing_rows(table, "sink", least=self.least, level=self.level)
         own, others = _by_head(table.details[SINKS])
         return tried(
             rows,
@@ -261,7 +260,7 @@ class SourceEnd:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that rest there."""
-        rows = passed(table, "source_end", least=self.least, level=self.level)
+        rows = passing_rows(table, "source_end", least=self.least, level=self.level)
         return tried(
             rows,
             self.name,
@@ -340,7 +339,7 @@ class Previous:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that look back; the evidence has natural text beside it where known."""
-        rows = passed(table, "previous_random", least=self.least, level=self.level)
+        rows = passing_rows(table, "previous_random", least=self.least, level=self.level)
 
         def words(row: pd.Series) -> str:
             return plain_words("the token before", row) + _natural(table, row)

@@ -16,8 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headcount.errors import UsageError
-from headcount.records.heads import Head
-from headcount.records.table import HeadTable
+from headcount.records import Head, HeadTable
 
 # --- The closed list of roles -------------------------------------------------------------------
 
@@ -226,7 +225,7 @@ ANSWERS = "trials"
 MEASURES = "trial_models"
 
 
-def passed(
+def passing_rows(
     table: HeadTable, column: str, *, least: float, level: float, margin: float = 0.0
 ) -> pd.DataFrame:
     """The rows that reach the threshold, lie so far above the baseline and are no chance."""
@@ -279,7 +278,7 @@ def head_of(row: pd.Series) -> Head:
     return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
 
 
-def measured(table: HeadTable, trial: str, name: str) -> float:
+def trial_figure(table: HeadTable, trial: str, name: str) -> float:
     """A figure of the whole model in a trial; NaN where there is none."""
     rows = table.details.get(MEASURES)
     if rows is None:

@@ -16,10 +16,9 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import StatsError
-from headcount.models.site import Site
-from headcount.records.columns import Column
-from headcount.records.heads import STACKS, Head
-from headcount.stats.paired import sign_flip_counts
+from headcount.models import Site
+from headcount.records import STACKS, Column, Head
+from headcount.stats import sign_flip_counts
 from headcount.survey.tallies.counts import (
     ALL,
     SPLITS,
@@ -32,10 +31,9 @@ from headcount.survey.tallies.counts import (
     counts_of,
     in_selection,
 )
-from headcount.survey.tally import Reading, closed_up
-from headcount.text.sentence import Sentence
-from headcount.text.words import Rows, Words, word_maps
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.survey.tally import Reading, compact_words
+from headcount.text import Rows, Sentence, Words, word_maps
+from headcount.wiring import Needs, Sighting
 
 # --- Choices of heads against rules that know no model ------------------------------------------
 
@@ -154,7 +152,7 @@ DIRECTION = "chosen"
 _CROSS = "queries and keys are different texts"
 
 
-class Asked(Protocol):
+class BatchChoices(Protocol):
     """The questions of a batch: cells to count in, and how a head's map answers."""
 
     @property
@@ -185,7 +183,7 @@ class ChoiceTally(ABC):
         self._seen: dict[Site, list[Seen]] = defaultdict(list)
         self._broken: set[Site] = set()
         self._silent: dict[Site, str] = {}
-        self._last: tuple[object, dict[tuple[str, bool], Asked]] = (None, {})
+        self._last: tuple[object, dict[tuple[str, bool], BatchChoices]] = (None, {})
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -193,7 +191,7 @@ class ChoiceTally(ABC):
         return (self.column,)
 
     @abstractmethod
-    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> Asked:
+    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> BatchChoices:
         """The questions of a batch, words counted without those that are not there."""
 
     def update(self, sighting: Sighting) -> None:
@@ -206,7 +204,7 @@ class ChoiceTally(ABC):
         if not asked.ground.labels:
             self._silent[sighting.site] = self.none
             return
-        here = closed_up(words)
+        here = compact_words(words)
         maps = word_maps(sighting.maps, here, here, rows=self.rows)
         if bool(torch.isnan(maps).any()):
             self._broken.add(sighting.site)
@@ -257,7 +255,7 @@ class ChoiceTally(ABC):
         sums = (x.sum(0), n.sum(), (x**2).sum(0), n @ x, n @ n, len(n))
         return Reading(self.column.name, site, *stats.ratio_interval(*sums, bounds=(0, 1)))
 
-    def _asked(self, sighting: Sighting, words: Words) -> Asked:
+    def _asked(self, sighting: Sighting, words: Words) -> BatchChoices:
         """The questions of a batch, made for the first site of a stack and kept for the others."""
         batch, made = self._last
         if batch is not sighting.batch:
@@ -265,11 +263,11 @@ class ChoiceTally(ABC):
             self._last = (sighting.batch, made)
         key = (sighting.site.stack, sighting.site.causal)
         if key not in made:
-            made[key] = self.ask(words, units_of(words, sighting.batch.index), key[1])
+            made[key] = self.ask(words, resample_units(words, sighting.batch.index), key[1])
         return made[key]
 
 
-def units_of(words: Words, index: Sequence[int]) -> list[Unit]:
+def resample_units(words: Words, index: Sequence[int]) -> list[Unit]:
     """What is drawn together in a resample: the document of a passage, else the text."""
     return [
         _unit(sentence, number) for sentence, number in zip(words.sentences, index, strict=True)

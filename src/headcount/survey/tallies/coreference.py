@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.records.columns import Column
+from headcount.records import Column
 from headcount.survey.tallies.choices import DIRECTION, ChoiceTally, counted
 from headcount.survey.tallies.counts import Ground, Small, Unit
-from headcount.text.sentence import Sentence, Span, Word
-from headcount.text.words import Words
+from headcount.text import Sentence, Span, Word, Words
 
 # --- Number -------------------------------------------------------------------------------------
 
@@ -408,7 +407,7 @@ COREFERENCE = Column(
 
 
 @dataclass
-class Coreference(ChoiceTally):
+class CoreferenceTally(ChoiceTally):
     """Hits of every head, and of rules that know no model, on coreferent mentions.
 
     A word cannot be its own antecedent, special tokens are none, and by default only words before

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount import stats
-from headcount.records.heads import Head
+from headcount.records import Head
 
 # --- Hits by sentence and relation, for every head and every fixed offset -----------------------
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.site import Site
-from headcount.records.columns import Column
+from headcount.models import Site
+from headcount.records import Column
 from headcount.survey.similarity import StackPairs
 from headcount.survey.tally import CONVENTIONS, Reading
-from headcount.text.batch import Batch
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.text import Batch
+from headcount.wiring import Needs, Sighting
 
 # --- Features of attention weights between which Jensen-Shannon divergence is a plain -----------
 

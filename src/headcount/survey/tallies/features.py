@@ -17,15 +17,13 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.site import Site
-from headcount.records.columns import Column
-from headcount.survey.tallies.choices import units_of
+from headcount.models import Site
+from headcount.records import Column
+from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
 from headcount.survey.tally import CONVENTIONS, FEATURES, Feature, Reading
-from headcount.text.batch import Side
-from headcount.text.sentence import Sentence
-from headcount.text.words import Words
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.text import Sentence, Side, Words
+from headcount.wiring import Needs, Sighting
 
 # --- Where a word stands ------------------------------------------------------------------------
 
@@ -363,7 +361,7 @@ _NONE = "no text has words with such a tag or relation"
 
 
 @dataclass
-class Features:
+class FeatureTally:
     """Mean of the largest attention that a word of each kind gets, text by text.
 
     - `headcount`: attention to a word is the sum over its pieces; texts without the feature are
@@ -474,7 +472,7 @@ class Features:
         stack, words = sighting.site.stack, sighting.keys.words
         if stack not in made:
             assert words is not None
-            units = units_of(words, sighting.batch.index)
+            units = resample_units(words, sighting.batch.index)
             chosen = chosen_texts(units, words.there.device, self.seed)
             made[stack] = feature_masks(
                 sighting.keys, self.features, code=self.convention == "code", summed=self._summed,

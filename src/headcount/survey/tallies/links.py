@@ -18,9 +18,9 @@ import pandas as pd
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.site import Site
-from headcount.records.columns import Column
-from headcount.survey.tallies.choices import units_of
+from headcount.models import Site
+from headcount.records import Column
+from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.pairs import (
     PairedMeans,
     PairQuestions,
@@ -28,10 +28,9 @@ from headcount.survey.tallies.pairs import (
     chosen_texts,
     pair_questions,
 )
-from headcount.survey.tally import CONVENTIONS, NOUN, PRONOUN, VERB, Reading, closed_up
-from headcount.text.sentence import Argument, Predicate, Sentence, Span
-from headcount.text.words import Words, word_maps
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.survey.tally import CONVENTIONS, NOUN, PRONOUN, VERB, Reading, compact_words
+from headcount.text import Argument, Predicate, Sentence, Span, Words, word_maps
+from headcount.wiring import Needs, Sighting
 
 # --- The shared body of tallies that score links between words ----------------------------------
 
@@ -168,14 +167,14 @@ class LinkTally(ABC):
 
     def _ask(self, words: Words, index: Sequence[int], *, causal: bool) -> _Asked:
         device = words.there.device
-        level = closed_up(words) if self.convention == "headcount" else None
+        level = compact_words(words) if self.convention == "headcount" else None
         places = _word_places(words) if level is not None else _piece_places(words)
         asked = [
             [_kept(self._pairs(ends, at), causal) for ends in self._ends(sentence)]
             for sentence, at in zip(words.sentences, places, strict=True)
         ]
         bounds = [_bounds(at) for at in places]
-        chosen = chosen_texts(units_of(words, index), device, self.seed)
+        chosen = chosen_texts(resample_units(words, index), device, self.seed)
         return _Asked(pair_questions(asked, bounds, device), chosen, level)
 
     def _ends(self, sentence: Sentence | None) -> Sequence[Ends]:
@@ -337,7 +336,7 @@ class Frames:
 
 
 @dataclass
-class Arguments(LinkTally):
+class ArgumentTally(LinkTally):
     """The largest attention between predicates and their arguments, averaged over sentences.
 
     Pairs of the same link count (`pairing="linked"`), under `code` those of the sorted positions.

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.models.site import Site
-from headcount.records.columns import Column
+from headcount.models import Site
+from headcount.records import Column
 from headcount.survey.tally import RatioSums, Reading, SumsTally, over_rows
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.wiring import Needs, Sighting
 
 # --- Histograms of offsets ----------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def within_reach(counts: Tensor) -> Tensor:
     return counts[..., more : counts.shape[-1] - more]
 
 
-def widened(counts: Tensor) -> Tensor:
+def widen_histogram(counts: Tensor) -> Tensor:
     """A batch's histogram in the middle of one from -REACH to +REACH."""
     more = REACH - counts.shape[-1] // 2
     return torch.nn.functional.pad(counts, (more, more))
@@ -69,7 +69,7 @@ def possible(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
     return _cut(sighting, pairs_at(rows.double(), keys.double())).round()
 
 
-def uniform(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
+def uniform_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
     """How many tokens a pick among all visible keys would put at each offset, `[batch, offset]`."""
     seen = keys.cumsum(-1) if sighting.site.causal else keys.sum(-1, keepdim=True)
     seen = torch.minimum(seen.expand_as(rows), sighting.visible)
@@ -139,21 +139,21 @@ class Offsets(SumsTally):
         tokens = rows.sum(-1).double()
         answering = sighting.keys.real & ~sighting.keys.separator
         inside = within_reach(possible(sighting, rows, answering))
-        blind = within_reach(uniform(sighting, rows, answering))
+        blind = within_reach(uniform_offsets(sighting, rows, answering))
         self.sums.add(
             sighting.site,
             {
-                "counts": widened(counts.sum(0)),
-                "squares": widened(counts.square().sum(0)),
-                "products": widened((counts * tokens[:, None, None]).sum(0)),
+                "counts": widen_histogram(counts.sum(0)),
+                "squares": widen_histogram(counts.square().sum(0)),
+                "products": widen_histogram((counts * tokens[:, None, None]).sum(0)),
                 "tokens": tokens.sum(),
                 "tokens_squared": tokens.square().sum(),
                 "sentences": (tokens > 0).sum(),
                 "weights": over_rows(weights, rows).sum(0),
-                "possible": widened(inside.sum(0)),
-                "possible_squared": widened(inside.square().sum(0)),
-                "possible_products": widened((counts * inside[:, None]).sum(0)),
-                "uniform": widened(blind.sum(0)),
+                "possible": widen_histogram(inside.sum(0)),
+                "possible_squared": widen_histogram(inside.square().sum(0)),
+                "possible_products": widen_histogram((counts * inside[:, None]).sum(0)),
+                "uniform": widen_histogram(blind.sum(0)),
             },
         )
 

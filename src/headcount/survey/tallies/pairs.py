@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.models.site import Site
-from headcount.records.heads import STACKS
-from headcount.stats.sample import Floats
+from headcount.models import Site
+from headcount.records import STACKS
+from headcount.stats import Floats
 from headcount.survey.tallies.counts import SPLITS, Unit, in_selection
 
 # --- Means over texts of a figure and of its baseline, paired, on two splits --------------------

@@ -21,12 +21,11 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, UsageError
-from headcount.models.site import Site
-from headcount.records.columns import Column
+from headcount.models import Site
+from headcount.records import Column
 from headcount.survey.tally import Reading, SumsTally, add_micro, micro_sums, over_rows, read_micro
-from headcount.text.batch import SIDES, Batch, Side
-from headcount.text.lines import text_file
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.text import SIDES, Batch, Side, text_file
+from headcount.wiring import Needs, Sighting
 
 # --- How frequent a token or a word is ----------------------------------------------------------
 

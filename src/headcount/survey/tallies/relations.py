@@ -20,10 +20,8 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, StatsError, UsageError
-from headcount.models.site import Site
-from headcount.records.columns import Column
-from headcount.records.heads import STACKS, Head
-from headcount.records.run import FRAMES
+from headcount.models import Site
+from headcount.records import FRAMES, STACKS, Column, Head
 from headcount.survey.tallies.counts import (
     ALL,
     Ground,
@@ -37,9 +35,8 @@ from headcount.survey.tallies.counts import (
     in_selection,
 )
 from headcount.survey.tally import CONVENTIONS, Reading
-from headcount.text.sentence import Word
-from headcount.text.words import Rows, Words, word_maps
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.text import Rows, Word, Words, word_maps
+from headcount.wiring import Needs, Sighting
 
 # --- The dependency arcs of a batch -------------------------------------------------------------
 
@@ -119,7 +116,7 @@ _NOWHERE = -(2**40)
 
 
 @dataclass(frozen=True)
-class Question:
+class ArcQuestions:
     """Questions, one an arc: whom is asked, and which answer is right."""
 
     #: The arcs asked about, by number.
@@ -139,7 +136,7 @@ class Question:
 
 def question_of(
     arcs: Arcs, direction: str, *, causal: bool, guarded: bool, device: torch.device | str = "cpu"
-) -> Question:
+) -> ArcQuestions:
     """The questions of a direction.
 
     Where attention looks back only (`causal`), an arc counts if its target can be seen. The root
@@ -159,10 +156,10 @@ def question_of(
         kept = kept & seen & (head != ROOT)
     parts = [np.arange(len(arcs)), arcs.row, asked, right, arcs.length - 1]
     parts += [instead] if guarded else []
-    return Question(*(torch.from_numpy(part[kept]).to(device) for part in parts))
+    return ArcQuestions(*(torch.from_numpy(part[kept]).to(device) for part in parts))
 
 
-def together(questions: Mapping[str, Question], words: int) -> Question:
+def together(questions: Mapping[str, ArcQuestions], words: int) -> ArcQuestions:
     """The questions of all directions as one; columns are asked behind the rows, from `words` on.
 
     So one look at what a head points to answers them all.
@@ -174,10 +171,10 @@ def together(questions: Mapping[str, Question], words: int) -> Question:
         for d, q in questions.items()
     ]
     joined = [torch.cat(part) for part in zip(*parts, strict=True)]
-    return Question(*joined[: 6 if guarded else 5])
+    return ArcQuestions(*joined[: 6 if guarded else 5])
 
 
-def answers(question: Question, rows: Tensor, columns: Tensor) -> Tensor:
+def arc_hits(question: ArcQuestions, rows: Tensor, columns: Tensor) -> Tensor:
     """Whether each head is right, bool ``[arc, head]``, on the questions of all directions."""
     pointed = torch.cat([rows, columns], dim=-1).transpose(1, 2)
     said = pointed[question.row, question.asked]
@@ -187,7 +184,7 @@ def answers(question: Question, rows: Tensor, columns: Tensor) -> Tensor:
     return said == question.right[:, None]
 
 
-def offset_answers(question: Question, offsets: Sequence[int], clamped: bool) -> Tensor:
+def offset_answers(question: ArcQuestions, offsets: Sequence[int], clamped: bool) -> Tensor:
     """Whether the word at each fixed offset is right, bool ``[arc, offset]``.
 
     Clark et al.'s program clamps: left of the sentence is the root, right of it its last word.
@@ -202,7 +199,7 @@ def offset_answers(question: Question, offsets: Sequence[int], clamped: bool) ->
     return torch.where(said < last, instead, said) == right
 
 
-def _speakers(question: Question) -> Tensor:
+def _speakers(question: ArcQuestions) -> Tensor:
     return question.asked if question.instead is None else question.instead
 
 
@@ -210,17 +207,17 @@ def _speakers(question: Question) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BatchArcs:
     """A batch's questions, and the ground on which heads answer them."""
 
     #: Those of all directions as one.
-    question: Question
+    question: ArcQuestions
     #: The cell of each of them; the cells of a direction follow those of the one before.
     cell: Tensor
     ground: Ground
 
 
-def ask(
+def arc_questions(
     arcs: Arcs,
     units: Sequence[Unit],
     directions: Sequence[str],
@@ -230,7 +227,7 @@ def ask(
     causal: bool,
     as_clark: bool,
     device: torch.device | str = "cpu",
-) -> Asked:
+) -> BatchArcs:
     """Lay out the arcs of a batch; `as_clark` clamps offsets and guards the rule for 's."""
     questions = {
         direction: question_of(arcs, direction, causal=causal, guarded=as_clark, device=device)
@@ -242,18 +239,18 @@ def ask(
     cell = torch.tensor([number[key] for key in keys], dtype=torch.long, device=device)
     ground = _ground(cells, cell, units, questions, offsets, as_clark)
     turns = [cell[q.arc] + turn * len(cells) for turn, q in enumerate(questions.values())]
-    return Asked(together(questions, words), torch.cat(turns), ground)
+    return BatchArcs(together(questions, words), torch.cat(turns), ground)
 
 
 def _ground(
     cells: Sequence[tuple[int, str]],
     cell: Tensor,
     units: Sequence[Unit],
-    questions: Mapping[str, Question],
+    questions: Mapping[str, ArcQuestions],
     offsets: Sequence[int],
     clamped: bool,
 ) -> Ground:
-    def counted(question: Question, right: Tensor) -> Small:
+    def counted(question: ArcQuestions, right: Tensor) -> Small:
         return _added(cell[question.arc], right, len(cells))
 
     return Ground(
@@ -265,7 +262,7 @@ def _ground(
     )
 
 
-def hits_by_cell(asked: Asked, right: Tensor) -> dict[str, Small]:
+def hits_by_cell(asked: BatchArcs, right: Tensor) -> dict[str, Small]:
     """Right answers ``[arc, head]`` counted in their cells, ``[cell, head]`` for each direction."""
     directions = list(asked.ground.arcs)
     cells = len(asked.ground.labels)
@@ -438,7 +435,7 @@ class Relations:
         self._seen: dict[Site, list[Seen]] = defaultdict(list)
         self._broken: set[Site] = set()
         self._crossed = False
-        self._last: tuple[object, dict[tuple[str, bool], Asked]] = (None, {})
+        self._last: tuple[object, dict[tuple[str, bool], BatchArcs]] = (None, {})
 
     def update(self, sighting: Sighting) -> None:
         """Count one site's hits on one batch; silent where the words are not known."""
@@ -455,7 +452,7 @@ class Relations:
         if bool(torch.isnan(maps.sum())):
             self._broken.add(sighting.site)
         rows, columns = most_attended(maps, words.there, zero_self=self._as_clark)
-        hits = hits_by_cell(asked, answers(asked.question, rows, columns))
+        hits = hits_by_cell(asked, arc_hits(asked.question, rows, columns))
         self._seen[sighting.site].append(Seen(asked.ground, hits))
 
     def merge(self, other: Self) -> None:
@@ -536,7 +533,7 @@ class Relations:
                 "published no program for it; use the convention headcount or paper."
             )
 
-    def _asked(self, sighting: Sighting, words: Words) -> Asked:
+    def _asked(self, sighting: Sighting, words: Words) -> BatchArcs:
         """The questions of a batch, made for the first site of a stack and kept for the others."""
         batch, made = self._last
         if batch is not sighting.batch:
@@ -547,8 +544,8 @@ class Relations:
             made[key] = self._ask(sighting, words)
         return made[key]
 
-    def _ask(self, sighting: Sighting, words: Words) -> Asked:
-        return ask(
+    def _ask(self, sighting: Sighting, words: Words) -> BatchArcs:
+        return arc_questions(
             arcs_of(words, self._marks),
             [Unit.of(*unit) for unit in zip(sighting.batch.index, _texts(words), strict=True)],
             self._directions,

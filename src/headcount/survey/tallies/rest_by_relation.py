@@ -15,15 +15,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from headcount.models.site import Site
-from headcount.records.columns import Column
-from headcount.survey.tallies.choices import units_of
+from headcount.models import Site
+from headcount.records import Column
+from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.counts import universal
 from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
 from headcount.survey.tallies.relations import arcs_of
 from headcount.survey.tally import Reading
-from headcount.text.words import Words
-from headcount.wiring.sighting import Needs, Sighting, of_class
+from headcount.text import Words
+from headcount.wiring import Needs, Sighting, of_class
 
 #: Where a head may rest.
 RESTS = ("separator", "first")
@@ -107,7 +107,7 @@ class RestByRelation:
             made = {}
             self._last = (sighting.batch, made)
         if sighting.site.stack not in made:
-            units = units_of(words, sighting.batch.index)
+            units = resample_units(words, sighting.batch.index)
             chosen = chosen_texts(units, words.there.device, self.seed)
             asked = {rest: _asked(sighting, words, rest) for rest in RESTS}
             made[sighting.site.stack] = _bearers_of(words, chosen, asked)

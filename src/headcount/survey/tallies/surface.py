@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from headcount.models.site import Site
-from headcount.records.columns import Column
+from headcount.models import Site
+from headcount.records import Column
 from headcount.survey.tally import (
     Reading,
     SumsTally,
@@ -22,7 +22,7 @@ from headcount.survey.tally import (
     read_macro,
     read_micro,
 )
-from headcount.wiring.sighting import Needs, Sighting, of_class, uniform_entropy
+from headcount.wiring import Needs, Sighting, of_class, uniform_entropy
 
 # --- How sure a head is: the mean of its largest weight -----------------------------------------
 

@@ -21,25 +21,22 @@ import torch
 from scipy.special import digamma
 from torch import Tensor
 
-from headcount.models.site import Site
-from headcount.models.subject import Subject
-from headcount.records.columns import Column
-from headcount.stats.sample import Counts, Floats
+from headcount.models import Site, Subject
+from headcount.records import Column
+from headcount.stats import Counts, Floats
 from headcount.survey.trials.trial import (
     Finding,
     Findings,
     Measure,
     Stream,
-    ask,
     interval_of,
     measure_of,
+    run_questions,
     stream_of,
     wrapping_of,
 )
-from headcount.text.batch import Batch, Side, ready_batch
-from headcount.text.encode import encode
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.text import Batch, Side, encode, intake_of, ready_batch
+from headcount.wiring import Needs, Sighting
 
 # --- Which source token a target token translates, learnt from the pairs alone ------------------
 
@@ -394,7 +391,7 @@ class Resting:
 
 
 @dataclass(frozen=True)
-class Sink:
+class SinkTrial:
     """Windows of natural text through a decoder; answers `sink`, with `sinks` in the details."""
 
     texts: Sequence[str]
@@ -415,7 +412,7 @@ class Sink:
         stream, frames, own = stream_of(subject, self.texts), [], Resting()
         for name, before in _beginnings(subject).items():
             resting = Resting()
-            ask(subject, self._batches(subject, stream, before), [resting])
+            run_questions(subject, self._batches(subject, stream, before), [resting])
             frames.append(sink_frame(subject, resting, name))
             own = resting if not own.finding.marks.examples else own
         return Findings([own.finding], details={"sinks": pd.concat(frames, ignore_index=True)})
@@ -514,7 +511,7 @@ class Pairs:
             Aligned(Finding(ALIGNMENT_COPIES, "the diagonal", silent=dict(_SILENT)), exact, -1),
         ]
         ending, resting = Ending(), Resting()
-        ask(subject, run, [*aligned, ending, resting], ("dec", "cross"))
+        run_questions(subject, run, [*aligned, ending, resting], ("dec", "cross"))
         found = [*(question.finding for question in aligned), ending.finding, resting.finding]
         sinks = sink_frame(subject, resting, "as written")
         return Findings(found, _measures(self.name, links, exact), {"sinks": sinks})

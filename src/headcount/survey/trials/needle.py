@@ -18,24 +18,22 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models.guards import quiet
-from headcount.models.subject import Subject
-from headcount.records.columns import Column
+from headcount.models import Subject, quiet
+from headcount.records import Column
 from headcount.survey.trials.trial import (
     Finding,
     Findings,
     Measure,
     Stream,
-    ask,
     measure_of,
+    run_questions,
     said,
     speaks,
     stream_of,
     wrapping_of,
 )
-from headcount.text.batch import Batch, ready_batch
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting
+from headcount.text import Batch, intake_of, ready_batch
+from headcount.wiring import Needs, Sighting
 
 # --- A needle in a haystack ---------------------------------------------------------------------
 
@@ -207,10 +205,10 @@ class Needle:
         """Make the haystacks, see what the model says, and ask the heads."""
         made = haystacks(subject, self.texts, self.lengths, self.depths, self.each, self.seed)
         if self.generated:
-            made = [said_by(subject, example) for example in made]
+            made = [with_continuation(subject, example) for example in made]
         measures = self.accuracy(subject, made)
         question = Pointing(made)
-        ask(subject, self._batches(subject, made), [question])
+        run_questions(subject, self._batches(subject, made), [question])
         return Findings([question.finding], measures)
 
     def _batches(self, subject: Subject, made: Sequence[Haystack]) -> Iterator[Batch]:
@@ -246,7 +244,7 @@ def _wanted(example: Haystack) -> Tensor:
     return (ids == said_next[:, None]) & inside
 
 
-def said_by(subject: Subject, example: Haystack) -> Haystack:
+def with_continuation(subject: Subject, example: Haystack) -> Haystack:
     """The example with what the model itself goes on to say, greedily."""
     settings = copy.deepcopy(subject.inner.generation_config)
     new = len(example.answer)

@@ -23,21 +23,13 @@ from torch.nn.functional import cosine_similarity
 
 from headcount import stats
 from headcount.errors import StatsError, UsageError
-from headcount.models.site import Site
-from headcount.models.subject import Subject, refuse_nan
-from headcount.records.columns import Column
-from headcount.records.heads import STACKS
-from headcount.stats.sample import Floats
-from headcount.survey.trials.trial import Finding, Findings, Marks
-from headcount.tasks.language import MaskedLanguageModelling, lm, mlm
-from headcount.tasks.regression import embed
-from headcount.tasks.task import label_counts
-from headcount.tasks.translation import translation
-from headcount.text.batch import Batch, Side
-from headcount.text.corpus import read_corpus
-from headcount.text.sentence import texts_of
-from headcount.wiring.gradients import Slope, weights_gradient
-from headcount.wiring.sighting import of_class
+from headcount.models import Site, Subject, refuse_nan
+from headcount.records import STACKS, Column
+from headcount.stats import Floats
+from headcount.survey.trials.trial import Finding, Findings, TrialCounts
+from headcount.tasks import MaskedLanguageModelling, embed, label_counts, lm, mlm, translation
+from headcount.text import Batch, Side, read_corpus, texts_of
+from headcount.wiring import Slope, of_class, weights_gradient
 
 # --- Sizes of gradients by kind of token --------------------------------------------------------
 
@@ -281,7 +273,7 @@ def _column(name: str) -> Column:
 
 
 @dataclass(frozen=True)
-class NoOp:
+class NoOpTrial:
     """The gradient test, on texts (pairs for an encoder-decoder) or on a task of your own.
 
     Under `convention="paper"` punctuation is "." and "," alone and the first token is one of the
@@ -354,7 +346,7 @@ def _cut(text: str, words: int | None) -> str:
 
 def _finding(name: str, slopes: Slopes, subject: Subject) -> Finding:
     """One column: the gradient on a kind of token, beside that on other tokens."""
-    marks = Marks()
+    marks = TrialCounts()
     for site in slopes:
         parts = _beside(slopes, site, name)
         if parts[-1].any():

@@ -18,26 +18,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.models.subject import Subject
-from headcount.records.columns import Column
-from headcount.stats.sample import Floats
+from headcount.models import Subject
+from headcount.records import Column
+from headcount.stats import Floats
 from headcount.survey.trials.trial import (
     Finding,
     Findings,
     Layout,
-    Marks,
     Measure,
-    ask,
+    TrialCounts,
     measure_of,
+    run_questions,
     said,
     speaks,
     wrapping_of,
 )
-from headcount.text.batch import SIDES, Batch, ready_batch
-from headcount.text.spans import special_ids
-from headcount.text.tokenize import intake_of
-from headcount.wiring.sighting import Needs, Sighting, known_ids
-from headcount.wiring.valves import Valve, valve
+from headcount.text import SIDES, Batch, intake_of, ready_batch, special_ids
+from headcount.wiring import Needs, Sighting, Valve, known_ids, valve
 
 # --- The question how much weight a head puts at a fixed distance, from chosen rows -------------
 
@@ -264,7 +261,7 @@ class Repeats:
             for question in (induction_question, duplicate_question, previous_question)
         ]
         stacks = [stack for stack in subject.anatomy.stacks if stack != "cross"]
-        ask(subject, self.batches(subject), questions, stacks)
+        run_questions(subject, self.batches(subject), questions, stacks)
         return Findings([question.finding for question in questions])
 
     def fitted(self, subject: Subject) -> int:
@@ -366,7 +363,9 @@ class Copying:
         return Findings([finding], _measures(self.name, np.concatenate(told)))
 
 
-def _mark(subject: Subject, opened: Valve, batch: Batch, layout: Layout, marks: Marks) -> Floats:
+def _mark(
+    subject: Subject, opened: Valve, batch: Batch, layout: Layout, marks: TrialCounts
+) -> Floats:
     """Mark the heads on one batch; the model's own figures ``[example, figure]``."""
     batch = batch.to(subject.device)
     opened.scales = torch.ones(len(batch), len(subject.heads), requires_grad=True)

@@ -17,18 +17,11 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, StatsError
-from headcount.models.anatomy import Anatomy
-from headcount.models.guards import at_rest
-from headcount.models.site import Site
-from headcount.models.subject import Subject, refuse_nan
-from headcount.records.columns import Column
-from headcount.records.table import HeadTable
-from headcount.stats.sample import DRAWS, Floats
-from headcount.text.batch import Batch
-from headcount.text.spans import EncodeReport
-from headcount.text.tokenize import Scribe, intake_of
-from headcount.wiring.sighting import Needs, Sighting
-from headcount.wiring.taps import tap
+from headcount.models import Anatomy, Site, Subject, at_rest, refuse_nan
+from headcount.records import Column, HeadTable
+from headcount.stats import DRAWS, Floats
+from headcount.text import Batch, EncodeReport, Scribe, intake_of
+from headcount.wiring import Needs, Sighting, tap
 
 # --- What every head got on every example of a trial --------------------------------------------
 
@@ -41,12 +34,12 @@ class Counted(NamedTuple):
     cells: Floats
 
 
-class Marks:
+class TrialCounts:
     """Hits, chance and cells by site and example; the order of batches never shows.
 
     >>> import torch
     >>> site = Site("dec", 0, heads=2, kv_heads=2, head_dim=4, module="a", causal=True)
-    >>> marks = Marks()
+    >>> marks = TrialCounts()
     >>> marks.add(site, [1], torch.tensor([[3.0, 0.0]]), torch.ones(1), torch.full((1,), 4))
     >>> marks.add(site, [0], torch.tensor([[1.0, 4.0]]), torch.ones(1), torch.full((1,), 4))
     >>> marks.of(site).hits.tolist()
@@ -90,7 +83,7 @@ class Finding:
     column: Column
     #: What the baseline of the marks is, in words: "uniform attention".
     baseline: str
-    marks: Marks = field(default_factory=Marks)
+    marks: TrialCounts = field(default_factory=TrialCounts)
     #: Stack to the reason why its heads are not asked.
     silent: dict[str, str] = field(default_factory=dict)
 
@@ -116,7 +109,7 @@ class Findings:
     details: dict[str, pd.DataFrame] = field(default_factory=dict)
 
 
-class Question(Protocol):
+class TrialQuestion(Protocol):
     """Reads sightings and marks the heads."""
 
     @property
@@ -145,10 +138,10 @@ class Trial(Protocol):
         """Run it."""
 
 
-def ask(
+def run_questions(
     subject: Subject,
     batches: Iterable[Batch],
-    questions: Sequence[Question],
+    questions: Sequence[TrialQuestion],
     stacks: Collection[str] | None = None,
 ) -> None:
     """Run every batch and put every question to every site of it."""
@@ -191,7 +184,7 @@ class Answer:
     note: str = ""
 
 
-def answers(subject: Subject, found: Sequence[Findings]) -> HeadTable:
+def trial_table(subject: Subject, found: Sequence[Findings]) -> HeadTable:
     """The table of all findings; `details` has their tests and what the model itself does."""
     findings = [finding for part in found for finding in part.columns]
     told = {finding.column.name: _answer(subject, finding) for finding in findings}

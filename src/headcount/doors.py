@@ -1,0 +1,59 @@
+"""The door of a package: the names that other packages may use, loaded when they are asked for.
+
+A package's ``__init__`` lists them once, as imports under ``if TYPE_CHECKING:``, where editors and
+mypy read them, and ends with ``open_door(__name__)``. So ``import headcount`` and the command line
+start at once, and a name that only one verb needs loads nothing for the others.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class _Door(ModuleType):
+    """A package whose names win over modules of the same name, e.g. the verb `hc.survey`."""
+
+    __homes__: dict[str, tuple[str, str]]
+    __all__: list[str]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.__homes__:
+            raise AttributeError(f"{self.__name__} has no '{name}'; it has {', '.join(dir(self))}")
+        module, attribute = self.__homes__[name]
+        if module == self.__name__:  # a package within, such as hc.tasks
+            found: Any = importlib.import_module(f"{module}.{attribute}")
+        else:
+            home = importlib.import_module(module)
+            found = getattr(home, attribute, None)
+            if found is None:
+                found = importlib.import_module(f"{module}.{attribute}")
+        self.__dict__[name] = found
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing headcount.survey must not hide hc.survey: the door's name stays.
+        if name not in self.__homes__ or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return list(self.__all__)
+
+
+def open_door(package: str) -> None:
+    """Let a package give out the names that it imports under ``if TYPE_CHECKING:``."""
+    module = sys.modules[package]
+    homes: dict[str, tuple[str, str]] = {}
+    for block in ast.parse(Path(str(module.__file__)).read_text(encoding="utf8")).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for line in block.body:
+                if isinstance(line, ast.ImportFrom) and line.module is not None:
+                    for alias in line.names:
+                        homes[alias.asname or alias.name] = (line.module, alias.name)
+    module.__class__ = _Door
+    module.__dict__["__homes__"] = homes
+    module.__dict__["__all__"] = sorted(name for name in homes if not name.startswith("_"))
