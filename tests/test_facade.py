@@ -10,11 +10,13 @@ import pytest
 import headcount as hc
 
 
-@pytest.mark.parametrize("name", ["survey", "show"])
+@pytest.mark.parametrize("name", ["survey", "compare", "report"])
 def test_a_module_never_hides_the_verb_of_its_name(name: str) -> None:
     module = import_module(f"headcount.{name}")
     vars(hc).pop(name, None)  # as before its first use
-    setattr(hc, name, module)  # as Python does after the first import of headcount.survey.survey
+    setattr(
+        hc, name, module
+    )  # as Python does after the first import of the package headcount.survey
     assert isinstance(getattr(hc, name), FunctionType)
     assert isinstance(import_module(f"headcount.{name}"), ModuleType)
 

@@ -18,8 +18,9 @@ from experiments.orders.draw import draw
 from headcount.bundle import sample
 from headcount.importance.sweep.sweep import Sweep
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
+from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order
-from headcount.pruning.plan import Goal, OrderOptions, Orders
+from headcount.pruning.plan import OrderOptions, Orders
 from headcount.records import provenance
 from headcount.stats import holm
 

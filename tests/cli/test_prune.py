@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,7 @@ def test_the_same_for_machines(headcount: Callable, classes: Path) -> None:
 def test_nothing_that_can_go_for_sure(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headcount.report.plot.figure.can_draw", lambda: False)
+    monkeypatch.setattr(import_module("headcount.report.plot.figure"), "can_draw", lambda: False)
     line = ["prune", "model", "--task", "classification:dev.tsv", "--max-loss", 0.5, "-o", "small"]
     ended = headcount(*line)  # ten held-out examples can promise no half point of accuracy
     assert (ended.code, ended.err) == (0, "")
@@ -127,7 +128,7 @@ def test_broken_off_it_goes_on(
     assert "Interrupted; what was done is in small/, and the same command" in ended.err
     monkeypatch.setattr(Journal, "append", added)
     monkeypatch.setattr("headcount.pruning.plan.score", lambda *_, **__: pytest.fail("scored anew"))
-    monkeypatch.setattr("headcount.pruning.prune._saved", lambda *_: {})
+    monkeypatch.setattr("headcount.pruning.prune_run._saved", lambda *_: {})
     assert headcount(*line).code == 0
 
 
@@ -173,7 +174,7 @@ def test_gates_that_were_broken_off_go_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("headcount.pruning.prune._saved", stop)
+        patch.setattr("headcount.pruning.prune_run._saved", stop)
         ended = headcount(*line, "-o", "small")
     assert "Interrupted; what was done is in small/, and the same command goes on." in ended.err
     assert (classes / "small" / "training" / "gates").is_dir()

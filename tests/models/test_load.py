@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from tiny import TINY, tiny_inputs
-from tiny_tokenizers import wordpiece
+from tiny_tokenizers import BUILDERS, wordpiece
+from tiny_tokenizers import llama as llama_tokenizer
 
+from headcount.bundle.packed import pack_weights, unpack_weights
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.models.load import load
+from headcount.models.find import FoundModel
+from headcount.models.guards import quiet
+from headcount.models.hub import options_for
+from headcount.models.load import load, open_tokenizer, pick_device, pick_dtype, reading_gguf
 from headcount.models.subject import Subject
 
 
@@ -423,3 +431,369 @@ def test_sentence_models_know_what_is_alike(name: str, request: pytest.FixtureRe
 def test_e5_small_has_twelve_by_twelve_heads(e5_small: Subject) -> None:
     assert "12 layers x 12 heads enc" in repr(e5_small)
     assert not e5_small.notes
+
+
+# --- Adapters -----------------------------------------------------------------------------------
+
+
+peft = pytest.importorskip("peft")
+
+
+@pytest.fixture
+def lora(tmp_path: Path) -> tuple[Path, Any]:
+    """A saved base, an adapter beside it that changes the answers, and the live pair."""
+    base = TINY["llama"]()
+    base.save_pretrained(tmp_path / "base")
+    settings = peft.LoraConfig(
+        target_modules=["q_proj", "v_proj"],
+        task_type="CAUSAL_LM",
+        base_model_name_or_path=str(tmp_path / "base"),
+        init_lora_weights=False,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        wrapped = peft.PeftModelForCausalLM(base, settings).eval()
+    wrapped.save_pretrained(tmp_path / "lora")
+    return tmp_path / "lora", wrapped
+
+
+def edit_adapter(folder: Path, **changes: Any) -> None:
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def test_an_adapter_answers_as_it_was_trained(lora: tuple[Path, Any]) -> None:
+    folder, wrapped = lora
+    subject = load(folder, device="cpu")
+    inputs = tiny_inputs(subject.inner)
+    with torch.no_grad():
+        assert torch.equal(subject.model(**inputs).logits, wrapped(**inputs).logits)
+        with wrapped.disable_adapter():
+            assert not torch.equal(subject.model(**inputs).logits, wrapped(**inputs).logits)
+    assert not subject.model.training
+    assert subject.name == "lora"
+    assert subject.notes[0] == f"an adapter on {folder.parent / 'base'}"
+    assert len(subject.heads) == 8
+
+
+def test_the_base_may_lie_beside_the_adapter(lora: tuple[Path, Any]) -> None:
+    folder, _ = lora
+    edit_adapter(folder, base_model_name_or_path="../base")
+    assert type(load(folder, device="cpu").inner).__name__ == "LlamaForCausalLM"
+
+
+def test_the_adapters_own_tokenizer_goes_first(lora: tuple[Path, Any]) -> None:
+    folder, _ = lora
+    llama_tokenizer().save_pretrained(folder)
+    with pytest.warns(UserWarning, match="the model embeds 96"):
+        subject = load(folder, device="cpu")
+    assert subject.tokenizer is not None
+
+
+def test_without_peft_one_sentence_says_so(
+    lora: tuple[Path, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ModelError, match=r"'lora' is an adapter .* run `pip install peft`\."):
+        load(lora[0], device="cpu")
+
+
+def test_a_base_that_is_gone_is_named(lora: tuple[Path, Any]) -> None:
+    edit_adapter(lora[0], base_model_name_or_path="/no/such/base")
+    with pytest.raises(ModelError, match="There is no folder or file '/no/such/base'"):
+        load(lora[0], device="cpu")
+    edit_adapter(lora[0], base_model_name_or_path=None)
+    with pytest.raises(ModelError, match=r"of 'lora' names no base model; add base_model_name_or"):
+        load(lora[0], device="cpu")
+
+
+def test_a_pickled_adapter_is_refused_until_it_is_allowed(lora: tuple[Path, Any]) -> None:
+    folder, wrapped = lora
+    (folder / "adapter_model.safetensors").unlink()
+    torch.save(peft.get_peft_model_state_dict(wrapped), folder / "adapter_model.bin")
+    with pytest.raises(ModelError, match=r"only in adapter_model\.bin, a pickle"):
+        load(folder, device="cpu")
+    subject = load(folder, device="cpu", allow_bin=True)
+    inputs = tiny_inputs(subject.inner)
+    with torch.no_grad():
+        assert torch.equal(subject.model(**inputs).logits, wrapped(**inputs).logits)
+
+
+def test_weights_that_the_adapter_lacks_are_noted(lora: tuple[Path, Any]) -> None:
+    edit_adapter(lora[0], target_modules=["q_proj", "v_proj", "o_proj"])
+    subject = load(lora[0], device="cpu")
+    assert any("missing adapter keys" in note for note in subject.notes)
+
+
+# --- GGUF files ---------------------------------------------------------------------------------
+
+
+gguf = pytest.importorskip("gguf")
+
+NAMES = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def write_llama(file: Path, model: torch.nn.Module) -> None:
+    """A tiny Llama as a GGUF file, queries and keys interleaved as that format wants them."""
+    writer = gguf.GGUFWriter(file, "llama")
+    config = model.config
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_rope_dimension_count(config.head_dim)
+    for name, tensor in gguf_tensors(model).items():
+        writer.add_tensor(name, np.ascontiguousarray(tensor.detach().numpy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def gguf_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The weights under their GGUF names."""
+    state = model.state_dict()
+    tensors = {
+        "token_embd.weight": state["model.embed_tokens.weight"],
+        "output_norm.weight": state["model.norm.weight"],
+        "output.weight": state["lm_head.weight"],
+    }
+    for layer in range(model.config.num_hidden_layers):
+        for ours, theirs in NAMES.items():
+            weight = state[f"model.layers.{layer}.{ours}.weight"]
+            if theirs in ("attn_q", "attn_k"):
+                heads = weight.shape[0] // model.config.head_dim
+                split = weight.reshape(heads, 2, -1, weight.shape[1])
+                weight = split.transpose(1, 2).reshape(weight.shape)
+            tensors[f"blk.{layer}.{theirs}.weight"] = weight
+    return tensors
+
+
+@pytest.fixture
+def llama(tmp_path: Path) -> Path:
+    file = tmp_path / "tiny.gguf"
+    write_llama(file, TINY["llama"]())
+    return file
+
+
+def test_every_weight_comes_back(llama: Path) -> None:
+    wanted = TINY["llama"]().state_dict()
+    for name in (llama, llama.parent):
+        subject = load(name, device="cpu")
+        assert type(subject.model).__name__ == "LlamaForCausalLM"
+        state = subject.model.state_dict()
+        assert state.keys() == wanted.keys()
+        assert all(torch.equal(state[key], wanted[key]) for key in wanted)
+
+
+def test_the_model_is_plain_and_can_be_saved(llama: Path, tmp_path: Path) -> None:
+    subject = load(llama, device="cpu")
+    subject.model.save_pretrained(tmp_path / "saved")
+    assert load(tmp_path / "saved", device="cpu").weights_hash == subject.weights_hash
+
+
+def test_half_precision_when_asked(llama: Path) -> None:
+    assert load(llama, device="cpu", dtype="bfloat16").dtype == torch.bfloat16
+
+
+def test_a_file_without_tokens_has_no_tokenizer_and_says_so(llama: Path) -> None:
+    subject = load(llama, device="cpu")
+    assert subject.tokenizer is None
+    assert subject.notes[0].startswith("no tokenizer: ")
+
+
+def test_gguf_file_loading_says_nothing(llama: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load(llama, device="cpu")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kept", [200, 4])
+def test_a_file_cut_off_gets_one_sentence(llama: Path, kept: int) -> None:
+    llama.write_bytes(llama.read_bytes()[:kept])
+    with pytest.raises(ModelError, match=r"The model 'tiny\.gguf' could not be loaded: ") as caught:
+        load(llama, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_library_is_as_before_also_after_an_error() -> None:
+    before = (gguf.GGUFReader, gguf.get_tensor_name_map, sys.stderr)
+    with pytest.raises(KeyboardInterrupt), reading_gguf():
+        raise KeyboardInterrupt
+    assert (gguf.GGUFReader, gguf.get_tensor_name_map, sys.stderr) == before
+
+
+def test_without_the_package_one_sentence_says_so(
+    llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ModelError, match=r"needs the package gguf, .* run `pip install gguf`"):
+        load(llama, device="cpu")
+
+
+@pytest.mark.real
+def test_smollm2_knows_a_capital(smollm2: Subject) -> None:
+    assert repr(smollm2) == (
+        "Subject(smollm2: LlamaForCausalLM, 30 layers x 9 heads dec, float32 on cpu)"
+    )
+    assert smollm2.tokenizer is not None
+    inputs = smollm2.tokenizer("The capital of France is", return_tensors="pt")
+    with torch.no_grad():
+        best = smollm2.model(**inputs).logits[0, -1].argmax()
+    assert smollm2.tokenizer.decode(best).strip() == "Paris"
+
+
+# --- Folders with packed weights, and the translator that comes with headcount ------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tiny Marian with packed weights in place of its own."""
+    model = TINY["marian"]()
+    model.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    learned = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    save_file(pack_weights(learned), tmp_path / "packed.safetensors")
+    return tmp_path
+
+
+def test_the_weights_are_the_unpacked_ones(folder: Path) -> None:
+    subject = load(folder, device="cpu")
+    assert type(subject.model).__name__ == "MarianMTModel"
+    assert not subject.model.training
+    name = "model.encoder.layers.1.self_attn.k_proj.weight"
+    original = TINY["marian"]().state_dict()[name]
+    loaded = subject.model.state_dict()[name]
+    assert torch.equal(loaded, unpack_weights(pack_weights({name: original}))[name])
+    assert torch.allclose(loaded, original, atol=0.01)
+
+
+def test_settings_of_generation_come_along(folder: Path) -> None:
+    (folder / "generation_config.json").write_text('{"num_beams": 7, "eos_token_id": 2}')
+    assert load(folder, device="cpu").model.generation_config.num_beams == 7
+
+
+def test_other_classes_and_dtypes_may_be_asked_for(folder: Path) -> None:
+    subject = load(folder, device="cpu", auto_class="AutoModel", dtype="bfloat16")
+    assert type(subject.model).__name__ == "MarianModel"
+    assert subject.dtype == torch.bfloat16
+
+
+def test_positions_are_computed_and_not_missed(folder: Path) -> None:
+    subject = load(folder, device="cpu", auto_class="AutoModel")
+    name = "encoder.embed_positions.weight"
+    assert torch.equal(subject.model.state_dict()[name], TINY["marian"]().model.state_dict()[name])
+    assert subject.notes == ["no tokenizer: there are no tokenizer files beside the model."]
+
+
+def test_packed_a_file_cut_off_gets_one_sentence(folder: Path) -> None:
+    file = folder / "packed.safetensors"
+    file.write_bytes(file.read_bytes()[:-9])
+    with pytest.raises(ModelError, match=r"packed\.safetensors"):
+        load(folder, device="cpu")
+
+
+def test_the_bundled_translator_has_three_times_48_heads() -> None:
+    subject = load("translator", device="cpu")
+    assert subject.source == "bundled"
+    assert [
+        sum(head.stack == stack for head in subject.heads) for stack in ("enc", "dec", "cross")
+    ] == [*(48, 48, 48)]
+    assert subject.tokenizer is not None
+
+
+# --- Devices and dtypes -------------------------------------------------------------------------
+
+
+def machine(monkeypatch: pytest.MonkeyPatch, cuda: int, mps: bool) -> None:
+    """Pretend that this machine has so many CUDA devices, and Apple's or not."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "best"),
+    [(0, False, "cpu"), (0, True, "mps"), (2, False, "cuda"), (1, True, "cuda")],
+)
+def test_auto_takes_the_best(
+    cuda: int, mps: bool, best: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(monkeypatch, cuda, mps)
+    assert pick_device("auto").type == best
+
+
+def test_a_device_may_be_numbered(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, 2, mps=False)
+    assert pick_device("cuda:1") == torch.device("cuda", 1)
+    with pytest.raises(UsageError, match="no device 'cuda:2'; allowed: auto, cpu, cuda"):
+        pick_device("cuda:2")
+
+
+@pytest.mark.parametrize("word", ["gpu", "cuda", "mps", "meta", "", "cpu:x"])
+def test_what_is_not_there_is_refused(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, 0, mps=False)
+    with pytest.raises(UsageError, match=rf"no device '{word}'; allowed: auto, cpu\."):
+        pick_device(word)
+
+
+def test_auto_dtype_depends_on_the_device() -> None:
+    assert pick_dtype("auto", torch.device("cpu")) == torch.float32
+    assert pick_dtype("auto", torch.device("cuda")) == "auto"
+
+
+@pytest.mark.parametrize("word", ["bfloat16", torch.bfloat16, "torch.bfloat16"])
+def test_a_dtype_may_be_a_word_or_the_thing(word: str | torch.dtype) -> None:
+    assert pick_dtype(word, torch.device("cpu")) == torch.bfloat16
+
+
+@pytest.mark.parametrize("word", ["half", "int8", torch.int64])
+def test_other_dtypes_are_refused(word: str | torch.dtype) -> None:
+    with pytest.raises(UsageError, match="allowed: auto, float32, bfloat16, float16, float64"):
+        pick_dtype(word, torch.device("cpu"))
+
+
+# --- Tokenizers ---------------------------------------------------------------------------------
+
+
+def opened(folder: Path) -> tuple[object, list[str]]:
+    found = FoundModel("folder", str(folder), "x", "x")
+    with quiet():
+        return open_tokenizer(found, *options_for(found, trusted=False))
+
+
+@pytest.mark.parametrize("family", TINY)
+def test_no_family_makes_one_up(family: str, tmp_path: Path) -> None:
+    TINY[family]().save_pretrained(tmp_path)
+    note = "no tokenizer: there are no tokenizer files beside the model."
+    assert opened(tmp_path) == (None, [note])
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_every_real_one_is_taken(kind: str, tmp_path: Path) -> None:
+    BUILDERS[kind]().save_pretrained(tmp_path)
+    tokenizer, notes = opened(tmp_path)
+    assert tokenizer is not None, notes
+    assert not notes
+
+
+def test_a_broken_file_is_told_of(tmp_path: Path) -> None:
+    TINY["bert"]().save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    tokenizer, notes = opened(tmp_path)
+    assert tokenizer is None
+    assert notes[0].startswith("no tokenizer: ")
+    assert "there are no tokenizer files" not in notes[0]

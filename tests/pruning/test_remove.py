@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from surgery import answer
@@ -13,7 +15,7 @@ from tiny import GROUPED, TINY, row, tiny_inputs
 from headcount.errors import HeadcountError, ModelError, UnknownHead, UnsupportedModel, UsageError
 from headcount.models.anatomy import anatomy_of
 from headcount.models.subject import Subject
-from headcount.pruning.remove import prune
+from headcount.pruning.remove import named_heads, prune, prune_heads
 from headcount.records.heads import Head
 
 
@@ -190,3 +192,119 @@ def test_a_real_model(minilm: Subject) -> None:
     assert minilm.model.num_parameters() - small.model.num_parameters() == 36 * (
         4 * 32 * 384 + 3 * 32
     )
+
+
+# --- Heads to remove, in every way that a call may name them ------------------------------------
+
+
+KNOWN = [Head(stack, layer, index) for stack in ("enc",) for layer in (0, 1) for index in (0, 1, 2)]
+WANTED = [Head("enc", 0, 1), Head("enc", 1, 2)]
+FRAME = pd.DataFrame(
+    {"score": [0.9, 0.1, 0.8, 0.7, 0.6, 0.2]},
+    index=pd.MultiIndex.from_tuples(KNOWN, names=["stack", "layer", "head"]),
+)
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        "enc.0.1, enc.1.2",
+        ["enc.0.1", Head("enc", 1, 2)],
+        [("enc", 0, 1), ("enc", 1, 2)],
+        {0: [1], 1: {2}},
+        {"0": [1], "1": [2]},
+        {"enc": {0: [1], 1: [2]}},
+        {"enc.0.1": 0.0, Head("enc", 1, 2): 0},
+        FRAME[FRAME["score"] < 0.5],
+        FRAME[FRAME["score"] < 0.5].index,
+        FRAME["score"] < 0.5,
+    ],
+    ids=str,
+)
+def test_one_meaning(heads: Any) -> None:
+    assert named_heads(heads, KNOWN) == WANTED
+
+
+def test_one_head_is_no_list_of_three_things() -> None:
+    assert named_heads(WANTED[0], KNOWN) == WANTED[:1]
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        (3, "3 names no heads; give names (['enc.0.1'])"),
+        (None, "None names no heads"),
+        (FRAME["score"], "The column 'score' holds float64 numbers"),
+        ({"enc.0.1": 0.5}, "enc.0.1 has the scale 0.5; a head is removed where its scale is 0"),
+        ({"enc": [0, 1]}, "[0, 1] is no mapping of layers to heads"),
+        ({0: "12"}, "{0: '12'} is no mapping of layers to heads"),
+        ({0: ["a"]}, "'enc.0.a' is not a head's name"),
+    ],
+)
+def test_what_names_no_heads_is_refused(heads: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        named_heads(heads, KNOWN)
+
+
+# --- The call of transformers 4 -----------------------------------------------------------------
+
+
+def test_the_model_itself_is_cut() -> None:
+    model, twin = TINY["bert"](), TINY["bert"]()
+    assert prune_heads(model, {0: [1, 2], 1: [3]}) is model
+    small = prune(Subject(twin), "enc.0.1-2,enc.1.3")
+    inputs = tiny_inputs(model, pad=2)
+    with torch.no_grad():
+        assert torch.equal(answer(model(**inputs)), answer(small.model(**inputs)))
+    assert Subject(model).heads == small.heads
+
+
+def test_numbers_stay_when_heads_are_removed_again() -> None:
+    model = prune_heads(prune_heads(TINY["bert"](), {0: [1]}), {0: [3]})
+    assert [head.index for head in Subject(model).heads if head.layer == 0] == [0, 2]
+
+
+def test_a_head_that_is_gone_is_told_with_what_its_layer_has() -> None:
+    model = prune_heads(TINY["bert"](), {"0": {1}})  # as JSON writes it
+    with pytest.raises(UnknownHead, match=r"no head enc\.0\.1; enc\.0 has the heads 0, 2, 3\."):
+        prune_heads(model, {0: [1]})
+
+
+def test_three_stacks() -> None:
+    model = prune_heads(TINY["t5"](), {"enc": {0: [1]}, "cross": {2: [0, 3]}})
+    assert len(Subject(model).heads) == 4 * (2 + 3 + 3) - 3
+
+
+def test_a_refusal_leaves_the_model_alone() -> None:
+    model = TINY["llama"]()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(UsageError, match="cannot go alone"):
+        prune_heads(model, {0: [1]})
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not hasattr(model.config, "headcount")
+
+
+@pytest.mark.parametrize(
+    ("family", "heads", "said"),
+    [
+        ("marian", {0: [1]}, "The model has the stacks enc, dec, cross; say which is meant"),
+        ("bert", {0: 1}, "{0: 1} is no mapping of layers to heads; write it as {0: [1, 2]}."),
+        ("bert", ["enc.0.1"], "prune_heads takes layers with their heads, {0: [1, 2]}, not"),
+        ("bert", {"encoder": {0: [1]}}, "There is no stack 'encoder'; stacks are enc, dec, cross."),
+        ("bert", {0: [7]}, "There is no head enc.0.7"),
+        ("bert", {"dec": {0: [1]}}, "There is no head dec.0.1"),
+    ],
+)
+def test_prune_heads_wrong_heads_are_refused(
+    family: str, heads: dict[object, object], said: str
+) -> None:
+    with pytest.raises((UsageError, UnknownHead), match=re.escape(said)):
+        prune_heads(TINY[family](), heads)  # type: ignore[arg-type]
+
+
+def test_a_config_that_another_model_has_marked_is_started_anew() -> None:
+    config = prune_heads(TINY["bert"](), {0: [1]}).config
+    with pytest.warns(UserWarning, match="numbered afresh"):
+        small = prune(Subject(type(TINY["bert"]())(config).eval()), "enc.1.0")
+    assert small.model.config.headcount["heads"] == {"enc.0": [0, 1, 2, 3], "enc.1": [1, 2, 3]}
+    assert len(small.heads) == 7

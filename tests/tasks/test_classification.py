@@ -1,3 +1,5 @@
+"""Tests of `tasks/classification.py`."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -5,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 from tiny_subjects import classifier, encoder, filler, translator
 from tiny_tokenizers import ENGLISH, PAIRS
@@ -12,6 +16,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
+from headcount.tasks.classification import ACCURACY, F1, MATTHEWS, Classes, class_counts, classes_of
 
 GOLD = [0, 1, 1, 0, 1, 0, 0, 1, 1, 1]
 LABELLED = list(zip(ENGLISH, GOLD, strict=True))
@@ -139,3 +144,102 @@ def test_what_is_wrong_is_told(examples: object, options: dict[str, object], mes
     with pytest.raises((InputError, UsageError)) as error:
         tasks.classification(examples, **options)  # type: ignore[arg-type]
     assert str(error.value) == message
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+PREDICTIONS = st.integers(2, 4).flatmap(
+    lambda classes: st.tuples(
+        st.just(classes),
+        st.lists(
+            st.tuples(st.integers(0, classes - 1), st.integers(0, classes - 1)),
+            min_size=1,
+            max_size=20,
+        ),
+    )
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(PREDICTIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_counts_by_class_give_sklearns_f1_and_matthews(
+    drawn: tuple[int, list[tuple[int, int]]],
+) -> None:
+    classes, both = drawn
+    said, gold = (np.array(side) for side in zip(*both, strict=True))
+    rows = class_counts(said, gold, classes)
+    assert MATTHEWS.value(rows) == pytest.approx(matthews_corrcoef(gold, said), abs=1e-12)
+    assert F1.scores(rows).tolist() == (said == gold).astype(float).tolist()
+    if classes > 2:
+        judged = f1_score(gold, said, average="macro")
+        assert F1.value(rows) == pytest.approx(judged, abs=1e-12)
+    elif 1 in said or 1 in gold:
+        assert F1.value(rows) == pytest.approx(f1_score(gold, said), abs=1e-12)
+
+
+def test_f1_of_a_class_that_never_occurs_is_undefined() -> None:
+    rows = class_counts(np.array([0, 0]), np.array([0, 0]), 2)
+    assert np.isnan(F1.value(rows))
+    assert F1.reason(rows) == "the positive class is neither told nor predicted"
+
+
+def test_a_classifier_that_says_one_class_has_a_matthews_of_0() -> None:
+    assert MATTHEWS.value(class_counts(np.array([1, 1]), np.array([0, 1]), 2)) == 0
+
+
+def test_accuracy_is_the_share_of_hits() -> None:
+    assert ACCURACY.value(np.array([[1.0, 1], [0, 1], [1, 1], [1, 1]])) == 0.75
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+NAMED = Classes("mine", ("Negative", "Positive"))
+PLAIN = Classes("mine", ("LABEL_0", "LABEL_1", "LABEL_2"), ("entailment", "not_entailment"))
+
+
+@pytest.mark.parametrize(
+    ("classes", "label", "number"),
+    [
+        (NAMED, "Positive", 1),
+        (NAMED, "negative", 0),
+        (NAMED, 1, 1),
+        (NAMED, "0", 0),
+        (NAMED, "1.0", 1),
+        (NAMED, 1.0, 1),
+        (PLAIN, "not_entailment", 1),
+        (PLAIN, "label_2", 2),
+        # The model's own names win over ids and over the task's names.
+        (Classes("mine", ("1", "0")), "1", 0),
+        (Classes("mine", ("no", "yes"), ("yes", "no")), "yes", 1),
+    ],
+)
+def test_labels_mean_classes(classes: Classes, label: str | int | float, number: int) -> None:
+    assert classes.number(label, "Example 1") == number
+
+
+@pytest.mark.parametrize("label", ["2", 2, -1, 0.5, "neutral", "nan"])
+def test_a_label_that_is_no_class_is_told_with_the_classes(label: str | int | float) -> None:
+    with pytest.raises(InputError) as error:
+        NAMED.number(label, "Example 4 (line 5)")
+    assert str(error.value) == (
+        f"Example 4 (line 5) has the label '{label}', which is not a class of mine: its classes "
+        "are Negative (0), Positive (1); use these names or ids, or say labels= in the order of "
+        "the ids."
+    )
+
+
+def test_many_classes_are_not_all_listed() -> None:
+    many = Classes("mine", tuple(f"c{number}" for number in range(40)))
+    with pytest.raises(InputError, match=r"c11 \(11\), \.\.\.; use"):
+        many.number("x", "Example 1")
+
+
+def test_classes_are_read_off_the_model() -> None:
+    subject = classifier(id2label={0: "bad", 1: "good"}, label2id={"bad": 0, "good": 1})
+    assert classes_of(subject, ()).names == ("bad", "good")
+    assert classes_of(classifier(3), ["a"]) == Classes(
+        "tiny bert", ("LABEL_0", "LABEL_1", "LABEL_2"), ("a",)
+    )

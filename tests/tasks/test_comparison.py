@@ -1,12 +1,29 @@
+"""Tests of `tasks/comparison.py`."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from headcount.errors import StatsError, UsageError
-from headcount.stats import bootstrap_difference, holm, mcnemar, sign_flip_scores
+from headcount.stats import (
+    bootstrap_difference,
+    bootstrap_interval,
+    holm,
+    mcnemar,
+    ratio,
+    sign_flip_scores,
+)
+from headcount.stats.sample import resample_weights
 from headcount.tasks.classification import ACCURACY, MATTHEWS, class_counts
-from headcount.tasks.comparison import Metric, compare_outcomes
+from headcount.tasks.comparison import (
+    Metric,
+    choose_metric,
+    compare_outcomes,
+    redraw_difference,
+    redraw_interval,
+)
 from headcount.tasks.regression import SPEARMAN
 from headcount.tasks.task import LOSS, Outcome
 from headcount.tasks.translation import bleu_metric
@@ -118,3 +135,88 @@ def test_outcomes_of_different_tasks_are_refused() -> None:
         hidden[1].against(hidden[0])
     with pytest.raises(UsageError, match="no outcome to compare"):
         compare_outcomes([], accuracy)
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 2.0]])
+RATIO = Metric("share", ("hits", "all"), ratio)
+MEDIAN = Metric(
+    "median",
+    ("number",),
+    None,
+    each=lambda rows: rows[:, 0],
+    drawn=lambda rows, weights: np.array(
+        [np.median(np.repeat(rows[:, 0], one.astype(int))) for one in weights]
+    ),
+)
+
+
+def test_the_value_is_the_statistic_of_the_sum() -> None:
+    assert RATIO.value(ROWS) == 0.5
+    assert RATIO.scores(ROWS).tolist() == [0.5, 0.75, 0.0]
+
+
+def test_weights_count_examples_so_often() -> None:
+    weights = np.array([[1.0, 1.0, 1.0], [0.0, 3.0, 0.0]])
+    assert RATIO.resample(ROWS, weights).tolist() == [0.5, 0.75]
+
+
+def test_a_metric_that_no_sum_gives_is_computed_from_its_rows() -> None:
+    assert MEDIAN.value(ROWS) == 1.0
+    assert MEDIAN.scores(ROWS).tolist() == [1.0, 3.0, 0.0]
+    assert MEDIAN.resample(ROWS, np.array([[0.0, 2.0, 1.0]])).tolist() == [3.0]
+
+
+def test_an_unknown_metric_is_told_with_those_there_are() -> None:
+    with pytest.raises(UsageError) as error:
+        choose_metric("lm", "bleu", {"loss": 1, "perplexity": 2})
+    assert (
+        str(error.value) == "Tasks of the kind lm have no metric 'bleu'; choose loss or perplexity."
+    )
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+#: A metric that a sum does give, computed the other way.
+MEAN = Metric(
+    "mean",
+    ("number",),
+    None,
+    each=lambda rows: rows[:, 0],
+    drawn=lambda rows, weights: weights @ rows[:, 0] / weights.sum(axis=1),
+)
+
+
+def mean_of_sums(sums: np.ndarray) -> np.ndarray:
+    return sums[..., 0] / sums[..., 1]
+
+
+def test_it_is_the_bootstrap_of_statistics_where_both_can_be_had() -> None:
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.normal(1, 1, (50, 1)), rng.normal(0.8, 1, (50, 1))
+    one = np.ones((50, 1))
+    found = redraw_interval(MEAN, ours, 400, 0.9, 5)
+    sums = np.hstack([ours, one]), np.hstack([theirs, one])
+    usual = bootstrap_interval(sums[0], mean_of_sums, draws=400, confidence=0.9, seed=5)
+    assert found == pytest.approx(usual)
+    difference = redraw_difference(
+        *(MEAN, [ours], theirs),
+        **{"draws": 400, "confidence": 0.9, "correction": "holm", "level": 0.05, "seed": 5},  # type: ignore[arg-type]
+    )
+    expected = bootstrap_difference(*sums, mean_of_sums, draws=400, confidence=0.9, seed=5)
+    assert [column[0] for column in difference] == pytest.approx(list(expected))
+
+
+def test_the_interval_holds_the_quantiles_of_spearman_on_resamples() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(25, 2)) + rng.normal(size=(25, 1))
+    drawn = [
+        spearmanr(*np.repeat(rows, one.astype(int), axis=0).T)[0]
+        for weights in resample_weights(25, 200, 7)
+        for one in weights
+    ]
+    found = redraw_interval(SPEARMAN, rows, 200, 0.95, 7)
+    assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]))

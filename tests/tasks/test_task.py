@@ -14,7 +14,23 @@ from tiny_tokenizers import ENGLISH, PAIRS
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
-from headcount.tasks.task import Task
+from headcount.stats import bootstrap_interval, ratio
+from headcount.tasks.classification import ACCURACY
+from headcount.tasks.regression import SPEARMAN
+from headcount.tasks.task import (
+    IGNORED,
+    LOSS,
+    PERPLEXITY,
+    Marks,
+    Outcome,
+    Sheet,
+    Task,
+    forward,
+    label_counts,
+    logits_of,
+    loss_marks,
+    row_losses,
+)
 from headcount.wiring import valve
 
 LABELLED = [(text, number % 2) for number, text in enumerate(ENGLISH)]
@@ -260,3 +276,171 @@ def test_a_subject_without_tokenizer_is_refused() -> None:
     subject: Any = Subject(writer().model)
     with pytest.raises(UsageError, match="needs a tokenizer and this subject has none"):
         tasks.lm(["a"]).evaluate(subject)
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_cached_on_the_way() -> None:
+    subject = writer()
+    [batch] = tasks.lm(ENGLISH).batches(subject)
+    assert forward(subject, batch).past_key_values is None
+
+
+def test_logits_are_those_of_the_model() -> None:
+    subject = filler()
+    [batch] = tasks.mlm(ENGLISH).batches(subject)
+    logits = logits_of(subject, batch, axes=3, needs="x")
+    assert torch.equal(logits, subject.model(**batch.inputs).logits)
+
+
+def test_other_logits_are_refused() -> None:
+    subject = filler()
+    [batch] = tasks.mlm(ENGLISH).batches(subject)
+    with pytest.raises(ModelError, match=r"^x, and tiny bert is of the class BertForMaskedLM\.$"):
+        logits_of(subject, batch, axes=2, needs="x")
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def test_a_decoder_with_a_head_classifies_by_its_last_word() -> None:
+    subject = writer(model_class="GPT2ForSequenceClassification", pad_token_id=0, num_labels=2)
+    outcome = tasks.classification(LABELLED).evaluate(subject, batch_size=4)
+    for number, text in enumerate(ENGLISH):
+        ids = torch.tensor([subject.tokenizer(text)["input_ids"]])  # type: ignore[misc]
+        with torch.no_grad():
+            said = subject.model(input_ids=ids).logits.argmax().item()
+        assert outcome.outputs[number] == said
+
+
+def test_a_decoder_without_padding_is_refused() -> None:
+    subject = writer(model_class="GPT2ForSequenceClassification", pad_token_id=None, num_labels=2)
+    with pytest.raises(ModelError, match=r"tiny gpt2 has no padding token.*config.pad_token_id"):
+        tasks.classification(LABELLED).evaluate(subject)
+
+
+def test_an_encoder_decoder_with_a_head_takes_single_texts() -> None:
+    subject = translator("bart", model_class="BartForSequenceClassification", num_labels=2)
+    outcome = tasks.classification(LABELLED).evaluate(subject, batch_size=4)
+    for number, text in enumerate(ENGLISH):
+        inputs = subject.tokenizer(text, return_tensors="pt")  # type: ignore[misc]
+        with torch.no_grad():
+            said = subject.model(**inputs).logits.argmax().item()
+        assert outcome.outputs[number] == said
+    with pytest.raises(UsageError) as error:
+        tasks.classification([(a, b, 1) for a, b in PAIRS]).evaluate(subject)
+    assert str(error.value) == (
+        "A classification task on tiny bart, an encoder-decoder, takes single texts, and examples "
+        "in hand has pairs; join each pair into one text."
+    )
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def losses(examples: int = 30, worse: float = 0.0) -> Outcome:
+    tokens = np.random.default_rng(1).integers(3, 9, examples)
+    loss = tokens * (2 + worse + np.random.default_rng(2).normal(size=examples) / 5)
+    return Outcome(LOSS, np.stack([loss, tokens], axis=1))
+
+
+def test_what_it_shows_follows_from_its_statistics() -> None:
+    outcome = losses()
+    loss, tokens = outcome.statistics.sum(axis=0)
+    assert outcome.value == pytest.approx(loss / tokens)
+    assert outcome.scores == pytest.approx(outcome.statistics[:, 0] / outcome.statistics[:, 1])
+    assert (outcome.name, outcome.higher_is_better, len(outcome)) == ("loss", False, 30)
+    assert outcome.statistic is ratio
+    assert outcome.signature is None
+    assert repr(outcome) == f"Outcome(loss {outcome.value:.4g} over 30 examples)"
+
+
+def test_the_interval_is_the_bootstraps() -> None:
+    outcome = losses()
+    found = outcome.interval(draws=500, seed=3)
+    assert found == bootstrap_interval(outcome.statistics, ratio, draws=500, seed=3)
+    assert found.low < found.value < found.high
+
+
+def test_a_rank_correlation_has_an_interval_too() -> None:
+    rng = np.random.default_rng(0)
+    gold = rng.normal(size=40)
+    outcome = Outcome(SPEARMAN, np.stack([gold + rng.normal(size=40), gold], axis=1))
+    found = outcome.interval(draws=500)
+    assert outcome.statistic is None
+    assert found.value == outcome.value
+    assert -1 < found.low < found.value < found.high < 1
+    wider = outcome.interval(draws=500, confidence=0.99)
+    assert wider.low < found.low
+
+
+def test_weights_of_one_give_the_value() -> None:
+    outcome = losses()
+    assert outcome.resample(np.ones((1, 30)))[0] == pytest.approx(outcome.value)
+
+
+def test_against_another_gives_the_difference_with_its_uncertainty() -> None:
+    found = losses(worse=0.1).against(losses(), draws=500)
+    assert found.value == pytest.approx(0.1)
+    assert found.low == pytest.approx(0.1)
+    assert found.test == "sign-flip"
+    assert found.p < 0.01
+
+
+def test_an_outcome_against_itself_is_nothing() -> None:
+    rng = np.random.default_rng(0)
+    right = Outcome(ACCURACY, np.stack([rng.integers(0, 2, 20), np.ones(20)], axis=1))
+    found = right.against(right, draws=500)
+    assert (found.value, found.low, found.high, found.p, found.test) == (0, 0, 0, 1, "mcnemar")
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def test_batches_fill_it_in_any_order() -> None:
+    sheet = Sheet(3)
+    sheet.add([2, 0], Marks(np.array([[1.0], [2.0]]), ["c", "a"]))
+    assert (sheet.done, sheet.missing) == (2, [1])
+    sheet.add([1], Marks(np.array([[5.0]]), ["b"]))
+    assert sheet.statistics.tolist() == [[2.0], [5.0], [1.0]]
+    assert sheet.outputs == ["a", "b", "c"]
+    assert sheet.missing == []
+
+
+def test_windows_of_one_example_add_up() -> None:
+    sheet = Sheet(1)
+    sheet.add([0, 0], Marks(np.array([[1.0, 3.0], [2.0, 4.0]]), []))
+    sheet.add([0], Marks(np.array([[4.0, 1.0]]), []))
+    assert sheet.statistics.tolist() == [[7.0, 8.0]]
+    assert sheet.outputs == []
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def test_losses_are_sums_of_log_probabilities() -> None:
+    logits = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([[4, 0, 1], [2, IGNORED, IGNORED]])
+    told = logits.log_softmax(-1)
+    expected = torch.stack([-(told[0, 0, 4] + told[0, 1, 0] + told[0, 2, 1]), -told[1, 0, 2]])
+    torch.testing.assert_close(row_losses(logits, labels), expected)
+    assert label_counts(labels).tolist() == [3, 1]
+    marks = loss_marks(logits, labels)
+    np.testing.assert_allclose(marks.statistics[:, 0], expected.numpy(), rtol=1e-6)
+    assert marks.statistics[:, 1].tolist() == [3, 1]
+
+
+def test_half_precision_is_summed_in_single() -> None:
+    logits = torch.zeros(1, 400, 3, dtype=torch.float16)
+    loss = row_losses(logits, torch.zeros(1, 400, dtype=torch.long))
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, torch.tensor([400 * np.log(3)], dtype=torch.float32))
+
+
+def test_the_metric_weighs_tokens_not_examples() -> None:
+    rows = np.array([[6.0, 2], [2.0, 2], [4.0, 8]])
+    assert LOSS.value(rows) == 1.0
+    assert PERPLEXITY.value(rows) == np.exp(1.0)
+    assert LOSS.scores(rows).tolist() == [3.0, 1.0, 0.5]
+    assert not LOSS.higher_is_better

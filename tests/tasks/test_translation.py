@@ -1,17 +1,43 @@
+"""Tests of `tasks/translation.py`."""
+
 from __future__ import annotations
 
+import copy
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny import TINY
 from tiny_subjects import classifier, encoder, translator, writer
 from tiny_tokenizers import ENGLISH, GERMAN, PAIRS
 
 from headcount import tasks
-from headcount.errors import InputError, ModelError, UsageError
+from headcount.errors import InputError, ModelError, StatsError, UsageError
+from headcount.models.load import load
 from headcount.models.subject import Subject
+from headcount.tasks.translation import (
+    COLUMNS,
+    bleu_counts,
+    bleu_metric,
+    chrf,
+    chrf_counts,
+    chrf_metric,
+    longest_output,
+    own_output,
+    sentence_bleu,
+    translate,
+)
+from headcount.text import Pair
+from headcount.text.batch import Batch
 from headcount.wiring import valve
+
+#: The module; `headcount.tasks.translation` itself is the function.
+beam = import_module("headcount.tasks.translation")
 
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf"])
@@ -108,3 +134,225 @@ def test_what_is_wrong_is_told(
 def test_classes_are_not_translations() -> None:
     with pytest.raises(ModelError, match="is of the class BertForSequenceClassification"):
         tasks.translation(list(zip(ENGLISH, GERMAN, strict=True))).evaluate(classifier())
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+FAMILIES = ["marian", "t5", "bart", "mbart", "m2m100"]
+
+
+def batch_of(subject: Subject, pairs: list[tuple[str, str]]) -> Batch:
+    [batch] = tasks.translation(pairs).batches(subject, batch_size=len(pairs))
+    return batch
+
+
+def in_order(subject: Subject, pairs: list[tuple[str, str]], **options: int) -> list[str]:
+    batch = batch_of(subject, pairs)
+    told = dict(zip(batch.index, translate(subject, batch, **options), strict=True))  # type: ignore[arg-type]
+    return [told[number] for number in range(len(pairs))]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_translation_does_not_depend_on_its_neighbours(family: str, beams: int) -> None:
+    subject = translator(family)
+    pairs = PAIRS[:5]
+    together = in_order(subject, pairs, beams=beams)
+    alone = [in_order(subject, [pair], beams=beams)[0] for pair in pairs]
+    assert together == alone
+    assert len(set(together)) > 1
+
+
+def test_a_taught_translator_translates(taught: Subject) -> None:
+    told = in_order(taught, PAIRS, beams=4)
+    assert sum(one == right for one, right in zip(told, GERMAN, strict=True)) >= 5
+    assert in_order(taught, PAIRS, beams=4) == told
+
+
+def test_beams_find_what_the_models_own_generate_finds(taught: Subject) -> None:
+    inputs = taught.tokenizer(ENGLISH[:4], return_tensors="pt", padding=True)  # type: ignore[misc]
+    ids = taught.model.generate(**inputs, num_beams=3, max_new_tokens=40, do_sample=False)
+    told = taught.tokenizer.batch_decode(ids, skip_special_tokens=True)  # type: ignore[union-attr]
+    assert in_order(taught, PAIRS[:4], beams=3, max_new_tokens=40) == told
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_decoder_starts_as_the_reference_does(family: str) -> None:
+    subject = translator(family)
+    batch = batch_of(subject, PAIRS[:3])
+    started: list[torch.Tensor] = []
+
+    def look(_: object, args: object, kwargs: dict[str, torch.Tensor]) -> None:
+        started.append(kwargs["decoder_input_ids"])
+
+    handle = subject.model.register_forward_pre_hook(look, with_kwargs=True)
+    try:
+        translate(subject, batch, beams=1, max_new_tokens=2)
+    finally:
+        handle.remove()
+    first = started[0]
+    assert torch.equal(first, batch.sides["target"].ids[:, : first.shape[1]])
+    # M2M100's language code and BART's <s> follow the start token.
+    assert first.shape[1] == (2 if family in ("m2m100", "bart") else 1)
+
+
+def test_the_longest_output_is_the_sources_own() -> None:
+    lengths = torch.tensor([4, 10])
+    assert longest_output(lengths, None).tolist() == [24, 36]
+    assert longest_output(lengths, 7).tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("beams", [1, 2])
+def test_no_output_is_longer_than_asked(beams: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = translator()
+    said: list[torch.Tensor] = []
+    monkeypatch.setattr(beam, "_texts", lambda _, ids: said.append(ids) or [""] * len(ids))
+    in_order(subject, PAIRS[:3], beams=beams, max_new_tokens=5)
+    assert said[0].shape == (3, 1 + 5)  # the start token, then as many as asked for
+
+
+def test_positions_are_never_exceeded() -> None:
+    subject = translator(max_position_embeddings=24)
+    assert len(in_order(subject, PAIRS, beams=2)) == 10
+
+
+def test_the_models_own_settings_are_left_alone() -> None:
+    subject = translator()
+    settings = copy.deepcopy(subject.model.generation_config.to_dict())
+    translate(subject, batch_of(subject, PAIRS[:2]), beams=3, max_new_tokens=3, length_penalty=0.5)
+    assert subject.model.generation_config.to_dict() == settings
+
+
+def test_special_tokens_are_not_spoken(taught: Subject) -> None:
+    assert not any("<" in told or "▁" in told for told in in_order(taught, PAIRS, beams=2))
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", ".", ","]
+SENTENCES = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+TEXTS = [
+    ("The cat sat on the mat.", "The cat is on the mat."),
+    ("It rains.", "It is raining, isn't it?"),
+    ("", "Nothing was said here."),
+    ("Two crows argued over bread", "Two crows argued over a crust of bread."),
+]
+
+
+def counts(texts: list[tuple[str, str]]) -> np.ndarray:
+    return np.array([bleu_counts(*text) for text in texts], dtype=float)
+
+
+def test_summed_counts_give_sacrebleus_corpus_bleu() -> None:
+    told, references = [list(side) for side in zip(*TEXTS, strict=True)]
+    judged = sacrebleu.corpus_bleu(told, [references]).score
+    assert bleu_metric().value(counts(TEXTS)) == pytest.approx(judged, abs=1e-9)
+    assert judged > 10
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=6))
+def test_it_does_so_for_any_sentences(texts: list[tuple[str, str]]) -> None:
+    told, references = [list(side) for side in zip(*texts, strict=True)]
+    judged = sacrebleu.corpus_bleu(told, [references]).score
+    assert bleu_metric().value(counts(texts)) == pytest.approx(judged, abs=1e-9)
+    each = [sacrebleu.sentence_bleu(a, [b]).score for a, b in texts]
+    assert sentence_bleu(counts(texts)) == pytest.approx(each, abs=1e-9)
+
+
+def test_a_resample_is_bleu_of_the_sentences_drawn() -> None:
+    drawn = [TEXTS[0], TEXTS[0], TEXTS[3], TEXTS[3]]
+    told, references = [list(side) for side in zip(*drawn, strict=True)]
+    [value] = bleu_metric().resample(counts(TEXTS), np.array([[2.0, 0, 0, 2]]))
+    judged = sacrebleu.corpus_bleu(told, [references]).score
+    assert value == pytest.approx(judged, abs=1e-9)
+
+
+def test_the_signature_is_sacrebleus() -> None:
+    judge = sacrebleu.BLEU()
+    judge.corpus_score(["a"], [["a"]])
+    assert bleu_metric().signature == str(judge.get_signature())
+    assert "tok:char" in str(bleu_metric("char").signature)
+
+
+def test_another_tokenizer_counts_otherwise() -> None:
+    assert bleu_counts("ab", "ac", "char")[:2] == [2, 2]
+    assert bleu_counts("ab", "ac")[:2] == [1, 1]
+    assert len(COLUMNS) == len(bleu_counts("a", "a")) == 10
+
+
+def test_an_unknown_tokenizer_is_told() -> None:
+    with pytest.raises(UsageError, match=r"has no tokenizer 'moses'; choose one of .*13a"):
+        bleu_metric("moses")
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+TEXTS_CHRF = st.tuples(st.text("abc ü.", max_size=12), st.text("abc ü.", max_size=12))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(TEXTS_CHRF, min_size=1, max_size=5))
+def test_summed_counts_give_sacrebleus_chrf(texts: list[tuple[str, str]]) -> None:
+    told, references = [list(side) for side in zip(*texts, strict=True)]
+    counts = np.array([chrf_counts(*text) for text in texts], dtype=float)
+    judged = sacrebleu.corpus_chrf(told, [references]).score
+    assert chrf_metric().value(counts) == pytest.approx(judged, abs=1e-9)
+    each = [sacrebleu.sentence_chrf(a, [b]).score for a, b in texts]
+    assert chrf_metric().scores(counts) == pytest.approx(each, abs=1e-9)
+
+
+def test_a_perfect_translation_scores_100() -> None:
+    counts = np.array(chrf_counts("Regen fiel.", "Regen fiel."), dtype=float)
+    assert chrf(counts) == pytest.approx(100)
+
+
+def test_chrf_the_signature_is_sacrebleus() -> None:
+    judge = sacrebleu.CHRF()
+    judge.corpus_score(["a"], [["a"]])
+    assert chrf_metric().signature == str(judge.get_signature())
+
+
+def test_other_statistics_are_refused() -> None:
+    with pytest.raises(StatsError, match="chrF is made of 18 statistics, not of 10"):
+        chrf(np.ones(10))
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+SENTENCES_OWN_OUTPUT = ["Tom is here.", "I have never seen such a beautiful house.", "Thank you!"]
+
+
+def test_sources_come_back_in_order_with_the_models_words() -> None:
+    translator = load("translator", device="cpu")
+    done: list[tuple[int, int]] = []
+    pairs = own_output(
+        translator, SENTENCES_OWN_OUTPUT, batch_size=2, progress=lambda *told: done.append(told)
+    )
+    assert [pair.source for pair in pairs] == SENTENCES_OWN_OUTPUT
+    assert pairs[1].target == "Ich habe noch nie so ein schönes Haus gesehen."
+    assert done[-1] == (3, 3)
+    given = [Pair(source, "Etwas ganz anderes.") for source in SENTENCES_OWN_OUTPUT]
+    assert own_output(translator, given, batch_size=3) == pairs
+
+
+def test_a_model_that_does_not_translate_is_refused() -> None:
+    subject = Subject(TINY["bert"]())
+    with pytest.raises(UsageError, match="is a BertModel, which translates nothing"):
+        own_output(subject, SENTENCES_OWN_OUTPUT)
+
+
+def test_a_source_of_which_nothing_came_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    translator = load("translator", device="cpu")
+    monkeypatch.setattr(
+        beam,
+        "translate",
+        lambda subject, batch, beams: ["" if place == 1 else "Ja." for place in batch.index],
+    )
+    assert [
+        pair.source for pair in own_output(translator, SENTENCES_OWN_OUTPUT)
+    ] == SENTENCES_OWN_OUTPUT[::2]

@@ -1,17 +1,21 @@
+"""Tests of `text/corpus.py`."""
+
 from __future__ import annotations
 
 import gzip
 import io
 import lzma
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.text.corpus import Corpus, read_corpus
-from headcount.text.sentence import Pair, Sentence, texts_of
+from headcount.text.corpus import Corpus, read_corpus, read_in_hand, side_by_side
+from headcount.text.sentence import Pair, Sentence, Word, spaced, texts_of
 
 TEXTS = ["Rain fell.", "It stopped.", "Nobody noticed."]
 
@@ -241,3 +245,156 @@ def test_real_corpora(data_dir: Path) -> None:
     stanford = read_corpus(data_dir / "treebanks" / "en_gum5-stanford-train.conll.xz")
     trees = [item.has_tree for item in stanford if isinstance(item, Sentence)]
     assert trees.count(False) == 3, "the three that the data's notes speak of"
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+RAIN = Sentence("Rain fell.", (Word("Rain"), Word("fell"), Word(".")))
+
+
+def test_words_without_a_place_are_looked_up() -> None:
+    (found,) = read_in_hand([RAIN], Counter())
+    assert isinstance(found, Sentence)
+    assert [(word.start, word.end) for word in found.words or ()] == [(0, 4), (5, 9), (9, 10)]
+    (pair,) = read_in_hand([Pair("Rain fell.", "x", annotated=(RAIN, None))], Counter())
+    assert isinstance(pair, Pair)
+    assert pair.annotated == (found, None)
+
+
+def test_words_of_another_text_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        list(read_in_hand(["x", Sentence("Snow fell.", RAIN.words)], Counter()))
+    assert str(caught.value) == (
+        "Item 2 of the texts in hand has words that do not make up its text, 'Snow fell.'; give "
+        "each word its start and end."
+    )
+
+
+def test_a_pair_of_sentences_keeps_their_words() -> None:
+    (found,) = read_in_hand([(RAIN, "Regen fiel.")], Counter())
+    assert isinstance(found, Pair)
+    assert (found.source, found.target) == ("Rain fell.", "Regen fiel.")
+    first, second = found.annotated
+    assert first is not None
+    assert second is None
+    assert first.words is not None
+    assert first.words[1].start == 5
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+def numbered(number: str, *forms: str) -> Sentence:
+    return spaced([Word(form) for form in forms], comments={"sent_id": number})
+
+
+def test_each_side_keeps_its_words() -> None:
+    english = read_corpus([numbered("1", "Rain", "."), Sentence("Go!")])
+    german = read_corpus([numbered("1", "Regen", "."), Sentence("Geh!")])
+    found = side_by_side(english, german)
+    first, second = found
+    assert isinstance(first, Pair)
+    assert isinstance(second, Pair)
+    assert (first.source, first.target) == ("Rain .", "Regen .")
+    assert [each and [word.form for word in each.words or ()] for each in first.annotated] == [
+        ["Rain", "."],
+        ["Regen", "."],
+    ]
+    assert second.annotated == (None, None)
+    assert found.paired
+    assert found.annotated
+
+
+def test_corpora_that_do_not_belong_together_are_refused() -> None:
+    one, two = read_corpus([numbered("1", "Rain")]), read_corpus([numbered("2", "Regen")])
+    with pytest.raises(InputError, match="The sentences 1 and 2 stand side by side"):
+        side_by_side(one, two)
+    with pytest.raises(InputError, match="has 1 sentences and texts in hand has 2; side by side"):
+        side_by_side(one, read_corpus(["a", "b"]))
+    with pytest.raises(InputError, match="texts in hand holds pairs already"):
+        side_by_side(one, read_corpus([("a", "b")]))
+
+
+# ---  -------------------------------------------------------------------------------------------
+
+
+COREF = '{"sents": [["Go"]], "clusters": []}\n'
+PREDICATES = '{"tokens": ["Go"], "preds": []}\n'
+
+
+def written_readers(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("text", [COREF, PREDICATES, "\n" + COREF])
+def test_json_lines_are_told_by_their_keys(text: str, tmp_path: Path) -> None:
+    (found,) = read_corpus(written_readers(tmp_path, "a.jsonl", text))
+    assert isinstance(found, Sentence)
+    assert found.text == "Go"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [('{"text": "Go"}', "text"), ("[1]", "no keys"), ("{", "no keys"), ("", "no keys")],
+)
+def test_other_json_lines_are_refused(text: str, keys: str, tmp_path: Path) -> None:
+    path = written_readers(tmp_path, "a.jsonl", text)
+    with pytest.raises(InputError) as caught:
+        read_corpus(path)
+    assert str(caught.value) == (
+        f"{path} has a first line with {keys}; JSON lines of a corpus have sents and clusters "
+        "(coreference) or tokens and preds (predicates); say which they should be with --format "
+        "(format=)."
+    )
+
+
+def test_a_format_overrules_the_first_line(tmp_path: Path) -> None:
+    path = written_readers(tmp_path, "a.jsonl", '{"text": "Go"}\n' + COREF)
+    corpus = read_corpus(path, format="coref")
+    assert len(corpus) == 1
+    assert corpus.skipped == {"lines without sents and clusters": 1}
+
+
+def test_a_treebanks_comments_hold_translations() -> None:
+    corpus = read_corpus(sample.path(), translation="text_de")
+    assert corpus.paired
+    assert corpus.annotated
+    assert [
+        (item.source, item.target) for item in corpus if isinstance(item, Pair)
+    ] == sample.pairs()
+    first = next(iter(corpus))
+    assert isinstance(first, Pair)
+    source, target = first.annotated
+    assert target is None
+    assert source is not None
+    assert source.has_tree
+    assert corpus.hash == read_corpus(sample.path("sample.en-de.tsv")).hash
+
+
+def test_translations_that_are_not_there() -> None:
+    with pytest.raises(InputError, match=r"has no comment 'text_fr'; .* such as text_de"):
+        read_corpus(sample.path(), translation="text_fr")
+    with pytest.raises(UsageError, match="only a treebank's comments hold translations"):
+        read_corpus(sample.path("sample.txt"), translation="text_de")
+
+
+def test_a_strict_reader_refuses_what_another_skips(tmp_path: Path) -> None:
+    good, bad = "1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n", "1\tGo\t_\t_\t_\t_\t7\troot\t_\t_\n"
+    path = written_readers(tmp_path, "a.conllu", f"{good}\n{bad}")
+    assert read_corpus(path).skipped == {"sentences with a head out of range": 1}
+    with pytest.raises(InputError, match="a head out of range: word 1"):
+        read_corpus(path, strict=True)
+
+
+def test_pairs_between_commas_have_a_header(tmp_path: Path) -> None:
+    path = written_readers(tmp_path, "a.csv", 'id,en,de\n1,"Rain, snow.",Regen.\n')
+    assert list(read_corpus(path, columns=("en", "de"))) == [Pair("Rain, snow.", "Regen.")]
+    assert list(read_corpus(path, columns=(1, 2))) == [Pair("Rain, snow.", "Regen.")]
+    assert len(read_corpus(path, columns=(1, 2), header=False)) == 2
+    tabs = written_readers(tmp_path, "a.tsv", "en\tde\nRain.\tRegen.\n")
+    assert len(read_corpus(tabs)) == 2
+    assert list(read_corpus(tabs, header=True)) == [Pair("Rain.", "Regen.")]
+    assert list(read_corpus(tabs, columns=("de", "en"))) == [Pair("Regen.", "Rain.")]

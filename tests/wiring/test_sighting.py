@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sightings import batch_of, draw_texts
+from tiny import TINY, tiny_inputs
+from torch import Tensor
 
+from headcount.errors import ModelError
 from headcount.models.site import Site
+from headcount.models.subject import Subject
 from headcount.text.batch import Side
-from headcount.wiring.sighting import Needs, look
+from headcount.wiring import sighting as rows
+from headcount.wiring.sighting import Needs, check_ids, look
 
 NEEDS = Needs(
     entropy=True,
@@ -37,3 +46,128 @@ def test_sides_come_to_the_device_of_the_map(monkeypatch: pytest.MonkeyPatch) ->
     assert set(asked) == {maps.device}
     assert torch.equal(here.masses["first"], there.masses["first"])
     assert torch.equal(here.visible, there.visible)
+
+
+# --- Ids that a model cannot embed are told before they end in an index error -------------------
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "marian", "whisper", "vit", "xlnet"])
+def test_ids_of_the_vocabulary_pass(family: str) -> None:
+    model = TINY[family]()
+    check_ids(Subject(model), tiny_inputs(model))
+
+
+@pytest.mark.parametrize("name", ["input_ids", "decoder_input_ids"])
+@pytest.mark.parametrize("family", ["marian", "t5"])
+def test_an_id_too_large_is_named_with_its_side(family: str, name: str) -> None:
+    model = TINY[family]()
+    inputs = tiny_inputs(model) | {name: torch.tensor([[3, 96], [4, 5]])}
+    with pytest.raises(ModelError) as caught:
+        check_ids(Subject(model, name="mine"), inputs)
+    assert str(caught.value) == (
+        f"{name} holds the token id 96 and mine embeds 96, from 0: this is not the tokenizer that "
+        "the model was trained with."
+    )
+
+
+def test_no_token_is_no_wrong_token() -> None:
+    check_ids(Subject(TINY["bert"]()), {"input_ids": torch.zeros(0, 3).long()})
+
+
+# --- Row quantities -----------------------------------------------------------------------------
+
+
+def some_maps(batch: int = 2, heads: int = 3, queries: int = 5, keys: int = 5) -> Tensor:
+    noise = torch.Generator().manual_seed(batch + queries * keys)
+    return torch.randn(batch, heads, queries, keys, generator=noise).mul(2).softmax(-1)
+
+
+def test_entropy_is_minus_the_sum_of_p_log_p() -> None:
+    maps = some_maps()
+    for row, found in zip(maps.reshape(-1, 5), rows.entropy(maps).flatten(), strict=True):
+        assert float(found) == pytest.approx(-sum(p * math.log(p) for p in row.tolist()), abs=1e-6)
+
+
+def test_entropy_of_certainty_is_zero_and_of_uniformity_the_logarithm() -> None:
+    maps = torch.stack([torch.eye(4), torch.full((4, 4), 0.25)])
+    found = rows.entropy(maps)
+    assert torch.equal(found[0], torch.zeros(4))
+    torch.testing.assert_close(found[1], torch.full((4,), math.log(4)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_entropy_is_exact_at_zeros(weights: list[float]) -> None:
+    row = torch.tensor(weights, dtype=torch.float64)
+    torch.testing.assert_close(rows.entropy(row), torch.special.entr(row).sum(), rtol=0, atol=1e-9)
+
+
+def test_smoothing_spreads_over_the_real_keys_alone() -> None:
+    maps = torch.tensor([[[[1.0, 0.0, 0.0]]]])
+    real = torch.tensor([[True, True, False]])
+    mixed = [0.9 + 0.05, 0.05]
+    expected = -sum(p * math.log(p) for p in mixed)
+    assert float(rows.smoothed_entropy(maps, 0.1, real)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_top_is_the_largest_among_the_allowed() -> None:
+    maps = some_maps()
+    allowed = torch.tensor([[True, False, True, True, False], [False, True, True, True, True]])
+    weight, key = rows.top(maps, allowed)
+    for place in [(b, h, q) for b in range(2) for h in range(3) for q in range(5)]:
+        row = maps[place]
+        best = max((k for k in range(5) if allowed[place[0], k]), key=lambda k: float(row[k]))
+        assert int(key[place]) == best
+        assert float(weight[place]) == float(row[best])
+
+
+def test_class_masses_add_up_the_members() -> None:
+    maps = some_maps()
+    classes = torch.tensor([[[1, 0, 0, 0, 1], [0, 0, 0, 0, 0]], [[1, 1, 1, 1, 1], [0, 1, 0, 0, 0]]])
+    found = rows.class_masses(maps, classes > 0)
+    assert found.shape == (2, 3, 5, 2)
+    torch.testing.assert_close(found[0, ..., 0], maps[0, ..., 0] + maps[0, ..., 4])
+    assert not found[0, ..., 1].any()
+    torch.testing.assert_close(found[1, ..., 0], torch.ones(3, 5))
+    torch.testing.assert_close(found[1, ..., 1], maps[1, ..., 1])
+
+
+@pytest.mark.parametrize("offset", [-7, -2, -1, 0, 1, 3, 9])
+@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (4, 6), (6, 4), (1, 1)])
+def test_the_weight_at_an_offset_is_zero_where_no_key_is(
+    offset: int, queries: int, keys: int
+) -> None:
+    maps = some_maps(queries=queries, keys=keys)
+    found = rows.at_offset(maps, offset)
+    assert found.shape == (2, 3, queries)
+    for query in range(queries):
+        key = query + offset
+        expected = maps[..., query, key] if 0 <= key < keys else torch.zeros(2, 3)
+        torch.testing.assert_close(found[..., query], expected)
+
+
+REAL = torch.tensor([[True, True, True, False], [False, True, True, True]])
+
+
+def test_visible_keys_without_a_mask() -> None:
+    assert rows.visible_keys(None, 4, REAL, causal=False).tolist() == [[3] * 4, [3] * 4]
+    assert rows.visible_keys(None, 4, REAL, causal=True).tolist() == [[1, 2, 3, 3], [0, 1, 2, 3]]
+    assert rows.visible_keys(None, 2, REAL, causal=False).tolist() == [[3, 3], [3, 3]]
+
+
+def test_visible_keys_are_read_from_a_mask_of_either_kind() -> None:
+    allowed = torch.ones(4, 4, dtype=torch.bool).tril() & torch.ones(4, 4, dtype=torch.bool).triu(
+        -1
+    )
+    mask = allowed[None, None] & REAL[:, None, None, :]
+    expected = [[1, 2, 2, 1], [0, 1, 2, 2]]
+    assert rows.visible_keys(mask, 4, REAL, causal=True).tolist() == expected
+    added = torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)
+    assert rows.visible_keys(added, 4, REAL, causal=True).tolist() == expected
+    one_for_all = allowed[None, None]  # one mask for the whole batch
+    assert rows.visible_keys(one_for_all, 4, REAL, causal=True).tolist() == expected
+
+
+def test_uniform_attention_has_the_logarithm_of_what_is_visible() -> None:
+    found = rows.uniform_entropy(torch.tensor([1, 2, 0]))
+    assert found.tolist() == pytest.approx([0.0, math.log(2), 0.0])

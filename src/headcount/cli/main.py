@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -48,7 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for _verb, _command in {
+_VERBS: dict[str, Callable[..., None]] = {
     "report": report_command,
     "survey": survey_command,
     "score": score_command,
@@ -59,8 +60,9 @@ for _verb, _command in {
     "serve": serve_command,
     "ls": ls_command,
     "bench": bench_command,
-}.items():
-    app.command(_verb)(_command)
+}
+for _name, _command in _VERBS.items():
+    app.command(_name)(_command)
 
 
 def _version(asked: bool) -> None:

@@ -14,19 +14,10 @@ if TYPE_CHECKING:
         left_by_stack,
         survivors,
     )
+    from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
     from headcount.pruning.order import Order
-    from headcount.pruning.place import OutputFolder, output_folder
-    from headcount.pruning.plan import (
-        Goal,
-        OrderOptions,
-        Orders,
-        Plan,
-        SearchResult,
-        points_in_words,
-        read_goal,
-        removed_counts,
-    )
-    from headcount.pruning.prune import Pruned, TrainingOptions, prune_run
+    from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, points_in_words
+    from headcount.pruning.prune_run import Pruned, TrainingOptions, prune_run
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import (
         check_pairs,

@@ -116,7 +116,7 @@ def _named(found: Sweep, order: Order, step: int, heads: int) -> dict[str, Any]:
 # --- The functions of the heads that survive ----------------------------------------------------
 
 #: The functions that the paper counts; a head with none of them is "other".
-FUNCTIONS = ("positional", "syntactic", "rare")
+FUNCTIONS: tuple[str, ...] = ("positional", "syntactic", "rare")
 
 #: Heads left at each sparsity, under any name: a number of heads, a price, a seed.
 HeadSets = Mapping[object, str | Iterable[str | Head]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from headcount.importance import (
 )
 from headcount.models import Subject
 from headcount.pruning.curve import curve_frame, curve_sweep, point_name
+from headcount.pruning.goal import Goal, read_goal, removed_counts
 from headcount.pruning.order import (
     Order,
     Rank,
@@ -40,100 +40,6 @@ from headcount.tasks import Task
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from headcount.pruning.order import Unit
-
-
-# --- How many heads are gone after each step ----------------------------------------------------
-
-
-def removed_counts(
-    total: int,
-    step: float = 10.0,
-    *,
-    convention: str = "headcount",
-    encoder_decoder: bool = False,
-    spared: int = 0,
-    also: int | None = None,
-) -> list[int]:
-    """How many of `total` heads are gone after each step of so many percent, rounded down.
-
-    By default the last head stays. The convention "paper" goes on to no heads at all. "code" is
-    the authors' programs: the one for BERT ends at no heads too, the one for translation rounds
-    up and stops before. `spared` heads may never go: steps end at the first that would need them.
-    `also` is one more number that must be among them.
-
-    >>> removed_counts(72, 25), removed_counts(72, 25, also=30)
-    ([18, 36, 54], [18, 30, 36, 54])
-    >>> removed_counts(96, 10, convention="code", encoder_decoder=True)[:3]
-    [10, 20, 29]
-    """
-    if not 0 < step <= 100:
-        raise UsageError(f"The step is {step:g}; it must be above 0 and at most 100 percent.")
-    spoken = convention == "code" and encoder_decoder
-    rounded = math.ceil if spoken else int
-    steps = range(1, int(100 / step + 1e-9) + 1)
-    found = {rounded(round(total * step * number / 100, 6)) for number in steps}
-    found |= set() if also is None else {also}
-    most = total if convention != "headcount" and not spoken else total - 1
-    most = min(most, total - spared)
-    return sorted(count for count in found if 0 < count <= most or count == also)
-
-
-# --- What a pruning is to reach -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One aim; the others are None.
-
-    >>> Goal(drop_share=0.5).removed(144), Goal(keep=10).removed(48)
-    (72, 38)
-    """
-
-    max_loss: float | None = None
-    keep: int | None = None
-    drop_share: float | None = None
-
-    def removed(self, total: int) -> int | None:
-        """How many of the heads that may go are to go; None where the loss decides."""
-        if self.keep is not None:
-            return self._of_keep(total, self.keep)
-        if self.drop_share is not None:
-            return int(round(total * self.drop_share, 6))
-        return None
-
-    def _of_keep(self, total: int, keep: int) -> int:
-        if keep >= total:
-            raise UsageError(
-                f"{keep} heads are to be kept, and there are {total} to choose from; keep fewer."
-            )
-        return total - keep
-
-    def __str__(self) -> str:
-        if self.max_loss is not None:
-            return f"at most {self.max_loss:g} points lost"
-        if self.keep is not None:
-            return f"{self.keep} heads kept"
-        return "the curve alone" if self.drop_share is None else f"{self.drop_share:g} of all gone"
-
-
-def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None) -> Goal:
-    """The goal, if it makes sense; without any, the curve alone is wanted."""
-    given = [value for value in (max_loss, keep, drop_share) if value is not None]
-    if len(given) > 1:
-        raise UsageError(
-            "More than one goal was given; choose one of max_loss, keep and drop_share."
-        )
-    if max_loss is not None and not 0 <= max_loss < float("inf"):
-        raise UsageError(f"The loss allowed is {max_loss:g} points; it must be 0 or more.")
-    if keep is not None and keep < 1:
-        raise UsageError(f"{keep} heads are to be kept; keep 1 or more.")
-    if drop_share is not None and not 0 < drop_share < 1:
-        raise UsageError(
-            f"The share to drop is {drop_share:g}; it must be above 0 and below 1, e.g. 0.5."
-        )
-    return Goal(max_loss, keep, drop_share)
 
 
 def step_of(goal: Goal, units: Sequence[Unit], order: Order) -> int:

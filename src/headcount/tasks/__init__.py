@@ -12,7 +12,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.tasks.classification import classification
-    from headcount.tasks.comparison import Comparison, Metric
+    from headcount.tasks.comparison import Comparison, Metric, compare_outcomes
     from headcount.tasks.comparison import compare_outcomes as compare
     from headcount.tasks.custom import Custom, custom
     from headcount.tasks.examples import Labelled

@@ -1,0 +1,121 @@
+"""ONNX: the file gives what the model gives, on other shapes than it was written with."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from surgery import answer
+from tiny import GROUPED, TINY, row, tiny_inputs
+from tiny_subjects import encoder
+
+from headcount.errors import ModelError, UsageError
+from headcount.models.saving import save as saving
+from headcount.models.saving.exports import filled_with_zeros, write_onnx
+from headcount.models.subject import Subject
+from headcount.pruning.remove import prune
+
+
+def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    small = prune(encoder(), "enc.0.1,enc.1.0-2")
+    said = small.save(tmp_path / "out", export="onnx")
+    assert said.route == "onnx"
+    assert said.apart <= 1e-4
+    assert (tmp_path / "out" / "headcount.json").is_file()
+    session = runtime.InferenceSession(str(tmp_path / "out" / "model.onnx"))
+    inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
+    got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    with torch.no_grad():
+        wanted = answer(small.model(**inputs)).numpy()
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    whole = Subject(TINY["marian"](encoder_layers=1, decoder_layers=1))
+    small = prune(whole, "enc.0.1,dec.0.0-2,cross.0.3")
+    assert write_onnx(small, tmp_path) <= 1e-4
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
+    inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
+    inputs["decoder_input_ids"] = inputs["decoder_input_ids"][:, :3]  # shorter than it was made
+    got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    with torch.no_grad():
+        wanted = small.model(**inputs).logits.numpy()
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "onnxruntime":
+            raise ImportError("No module named 'onnxruntime'", name="onnxruntime")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ModelError, match=r"needs the package onnxruntime.*headcount\[onnx\]"):
+        write_onnx(Subject(TINY["bert"]()), tmp_path)
+
+
+# --- At the old size, with zeros ----------------------------------------------------------------
+
+
+BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+CASES = [
+    ("bert", "enc.0.1,enc.1"),
+    ("gpt2", "dec.0.1-2"),
+    ("gpt_neox", "dec.0.1"),
+    ("llama", "dec.0.0-1,dec.1.1-2"),
+    ("phi3", "dec.0.1-2"),
+    ("gpt_oss", "dec.1.2-3"),
+    ("marian", "enc.0.1,cross.1.0-2"),
+    ("t5", "enc.0.1,enc.1.2,dec.0,cross.2.1"),
+]
+
+
+@pytest.mark.parametrize(("family", "heads"), CASES)
+def test_the_filled_model_says_the_same(family: str, heads: str) -> None:
+    small = prune(Subject(BUILDERS[family]()), heads).model
+    whole = filled_with_zeros(small)
+    assert not hasattr(whole.config, "headcount")
+    assert whole.num_parameters() > small.num_parameters()
+    inputs = tiny_inputs(small, pad=2)
+    with torch.no_grad():
+        torch.testing.assert_close(answer(whole(**inputs)), answer(small(**inputs)))
+
+
+def test_a_whole_model_has_nothing_to_fill() -> None:
+    with pytest.raises(UsageError, match="No head was removed"):
+        filled_with_zeros(TINY["bert"]())
+
+
+def test_tables_of_t5_that_were_trained_apart_are_refused() -> None:
+    small = prune(Subject(TINY["t5"]()), "enc.0.1,enc.1.2").model
+    with torch.no_grad():
+        small.encoder.block[1].layer[0].SelfAttention.relative_attention_bias.weight += 1
+    with pytest.raises(UsageError, match="'enc' were trained apart"):
+        filled_with_zeros(small)
+
+
+def test_it_is_saved_as_a_plain_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "check_fresh", lambda jobs: [0.0])
+    small = prune(Subject(TINY["bert"]()), "enc.0.1,enc.1.0-2")
+    saved = small.save(tmp_path / "out", export="zeros")
+    assert (saved.route, saved.why[:19]) == ("plain", "it has its old size")
+    plain = transformers.AutoModel.from_pretrained(tmp_path / "out").eval()
+    inputs = tiny_inputs(small.model, pad=2)
+    with torch.no_grad():
+        torch.testing.assert_close(answer(plain(**inputs)), answer(small.model(**inputs)))
+
+
+def test_an_export_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no export 'gguf'; it is zeros or onnx"):
+        prune(Subject(TINY["bert"]()), "enc.0.1").save(tmp_path / "out", export="gguf")
