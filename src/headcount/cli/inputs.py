@@ -127,6 +127,7 @@ def _annotation_sample(
 
 
 # --- `--task KIND -------------------------------------------------------------------------------
+# Read without loading anything heavy, so that a mistake shows before a model is loaded.
 
 TaskOption = Annotated[
     str | None,

@@ -464,12 +464,14 @@ def _pruned(
 ) -> Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
     from headcount.pruning import TrainingOptions, prune_run
+    from headcount.report.plot import draw_plan
 
     how |= {"gates": None if gates is None else TrainingOptions(**gates)}
     how |= {"heal": None if heal is None else TrainingOptions(**heal)}
     try:
         with bars("examples") as progress:
-            return prune_run(subject, task, place=place, progress=progress, announce=_say, **how)
+            how |= {"progress": progress, "announce": _say, "draw": draw_plan}
+            return prune_run(subject, task, place=place, **how)
     except KeyboardInterrupt:
         kept = "Interrupted; nothing was written."
         if place is not None and place.is_under_way:

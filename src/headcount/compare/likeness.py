@@ -214,6 +214,8 @@ def _divergence_sums(first: Tensor, second: Tensor, queries: Tensor, keys: Tenso
 
 
 # --- Columns of two models on the same texts, and how sure their difference is ------------------
+# Texts go to folds in turn; every fold has tallies of its own for both models. What is said of all
+# folds but one, for each of them, gives the interval of a difference (a jackknife over groups).
 
 #: As many groups of texts, where there are as many texts.
 FOLDS = 20

@@ -90,6 +90,8 @@ def _notes(sweep: Sweep) -> tuple[str, ...]:
 
 
 # --- The best single head of every layer --------------------------------------------------------
+# Michel et al., NeurIPS 2019, Tables 2 and 3 (head chosen and judged on the same data) and Tables 5
+# and 6 of their appendix (chosen on other data).
 
 #: How the head was chosen: on the examples that it is judged by, or on a half that it is not.
 CHOSEN = ("same examples", "other half")

@@ -48,6 +48,8 @@ from headcount.text import Batch
 from headcount.wiring import check_ids
 
 # --- What is explained --------------------------------------------------------------------------
+# The top-1 logit of every predicted word, the logit of the class that a classifier chooses, a
+# regression's number, the cosine of two embeddings. Every prediction is explained by itself.
 
 Per = Literal["step", "sentence"]
 

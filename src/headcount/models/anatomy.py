@@ -36,6 +36,8 @@ from headcount.models.switch import base_function, register, switched
 from headcount.records import STACKS, Head
 
 # --- Heads keep their numbers for life ----------------------------------------------------------
+# The numbers stand in `config.headcount`, so that they go wherever the config goes: a copy, a
+# folder that `save_pretrained` wrote, a checkpoint in the middle of training.
 
 #: The attribute of the config.
 KEY = "headcount"

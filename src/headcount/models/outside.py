@@ -117,6 +117,9 @@ REFUSED: dict[str, str] = {
 
 
 # --- Where heads enter the output projection ----------------------------------------------------
+# There they lie side by side, `[batch, query, head * dim]`, as they do at the seam of the
+# families inside. A few families turn the axes, and XLNet projects in a method instead of a
+# module; whoever looks from here sees none of that.
 
 #: Sees the attention module and what its heads gave, `[batch, query, head * dim]`; returns
 #: what the projection is to take in.

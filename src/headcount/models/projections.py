@@ -308,6 +308,8 @@ def _refuse_joint_norm(site: Site, path: str, weight: Tensor, count: int) -> Non
 
 
 # --- Which modules of a family are norms or activations that are written out in Python ----------
+# PyTorch's own layers are known by the functions they call. These are not: their forward is a
+# handful of multiplications, so they are known by class.
 
 #: LlamaRMSNorm, Qwen3RMSNorm, Gemma3RMSNorm ...; T5 calls its own a layer norm.
 _RMS_NORM = re.compile(r".*RMSNorm|(T5|MT5|UMT5|LongT5|SwitchTransformers|Pop2Piano|Udop)LayerNorm")

@@ -150,6 +150,16 @@ class Room:
 
 
 # --- The layout of a probe's maps ---------------------------------------------------------------
+# Clark et al. 2019, section 5, read ROOT's score off the attention to [CLS] and [SEP]. What stands
+# for them in other models:
+#
+# - start: the first special token in front of the words ([CLS], <s>, a language code);
+# - end: the last special token behind them ([SEP], </s>);
+# - where a model puts neither (GPT-2, SmolLM2), start is the first token of the text, which is
+# where
+#   heads of such models rest.
+#
+# What is not there gives 0.
 
 #: Places before the first word.
 START, END, EXTRA = 0, 1, 2

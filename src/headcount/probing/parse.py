@@ -44,6 +44,8 @@ from headcount.stats import Interval, bootstrap_interval, mean_interval, ratio
 from headcount.text import Sentence, plain_sentence, read_corpus
 
 # --- The best tree ------------------------------------------------------------------------------
+# Chu & Liu 1965 and Edmonds 1967; that one word hangs from ROOT is enforced by trying each, as
+# McDonald et al. 2005 do.
 
 Scores = NDArray[np.float64]
 

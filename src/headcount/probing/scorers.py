@@ -66,6 +66,7 @@ def glorot(shape: tuple[int, ...], draw: torch.Generator, fan: int | None = None
 
 
 # --- The attention-only probe: one weight for each head and direction ---------------------------
+# Clark et al. 2019, section 5, equation 1: score(i, j) = sum over heads k of w_k a_ij + u_k a_ji.
 
 
 class AttentionScores(Scorer):
@@ -98,6 +99,9 @@ class AttentionScores(Scorer):
 
 
 # --- The attention-and-words probe --------------------------------------------------------------
+# Clark et al. 2019, section 5, equation 2: the weights of the heads are a linear function of the
+# vectors of dependent and candidate, [v_i; v_j]. That splits into a part for each word, which is
+# computed once for it.
 
 
 class WordScores(Scorer):
@@ -179,6 +183,8 @@ def candidate_vectors(words: Tensor, sizes: Tensor, shifted: bool) -> tuple[Tens
 
 
 # --- The distances-and-words baseline -----------------------------------------------------------
+# Clark et al. 2019, section 5: a hidden layer of 256 tanh units over 8 features of the distance and
+# the vectors of both words.
 
 #: Features of the distance, after one map of zeros that the authors' program has in their place.
 FEATURES = 8

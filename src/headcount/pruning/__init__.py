@@ -6,14 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
-    from headcount.pruning.curve import (
-        FUNCTIONS,
-        curve_frame,
-        curve_sweep,
-        left_by_layer,
-        left_by_stack,
-        survivors,
-    )
+    from headcount.pruning.curve import curve_frame, curve_sweep
     from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
     from headcount.pruning.order import Order
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, points_in_words
@@ -26,5 +19,6 @@ if TYPE_CHECKING:
         even_heads,
         latency,
     )
+    from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
 
 open_door(__name__)

@@ -217,6 +217,7 @@ def _cache(subject: Subject) -> tuple[int, int]:
 
 
 # --- Where the time of a forward goes -----------------------------------------------------------
+# The rest is what multiplies no matrices: norms, activations, sums, embeddings, Python itself.
 
 #: A moment, and how far two of them are apart in seconds, once the device has come to rest.
 Mark = Any

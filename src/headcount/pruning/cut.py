@@ -31,6 +31,8 @@ from headcount.models import (
 from headcount.records import Head
 
 # --- Which heads of each attention stay, and whether they can -----------------------------------
+# Query heads of one group share the head of their keys and values. A group can go as a whole, and
+# every group that stays must have as many query heads as any other.
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def _uneven(site: Site, stay: Tensor, counts: Tensor) -> str:
 
 
 # --- T5's position bias -------------------------------------------------------------------------
+# Where layers keep different heads, each gets a copy of the first layer's table, to be cut to its
+# own heads, and computes its own bias. Cross-attention shares a bias of zeros in the same way.
 
 _FLAG_SHARED_BIAS = "has_relative_attention_bias"
 _TABLE_SHARED_BIAS = "relative_attention_bias"

@@ -23,6 +23,9 @@ from headcount.records import Head
 from headcount.wiring import valve
 
 # --- The hard-concrete distribution of a gate ---------------------------------------------------
+# Louizos et al. 2018 (eq. 10 to 12), with the constants of Voita et al. 2019 (section 5.1): a
+# binary concrete variable, stretched to (-0.1, 1.1) and cut off at 0 and 1. `log_a` is what is
+# learned: the higher, the more open.
 
 TEMPERATURE = 0.33
 STRETCH = (-0.1, 1.1)
@@ -259,6 +262,8 @@ def _check_count(count: int, most: int) -> None:
 
 
 # --- What is minimised when gates learn ---------------------------------------------------------
+# Voita et al. 2019 (eq. 7): loss + lambda * sum of P(open). A price that is set by hand gives a
+# number of heads that nobody chose; `Target` sets the price so that the number comes out.
 
 
 class Penalty(Protocol):
@@ -352,6 +357,8 @@ def _ramp(step: Tensor | int, steps: int, device: torch.device) -> Tensor:
 
 
 # --- Gates that ended between 0 and 1, multiplied into the weights ------------------------------
+# Voita et al. 2019: in the paper a gate is 0 or 1 at test time; in the authors' program it may lie
+# between, and the model that is left still has it.
 
 
 def pruned_by(subject: Subject, gates: Gates, keep: int | None = None) -> Subject:

@@ -209,6 +209,7 @@ def _notes(gates: Gates, penalty: Penalty) -> list[str]:
 
 
 # --- Heal what is left --------------------------------------------------------------------------
+# Distillation is that of Hinton et al. 2015 at temperature 1.
 
 
 @dataclass(frozen=True, repr=False)
@@ -266,6 +267,8 @@ def heal(
 
 
 # --- The same heads from scratch ----------------------------------------------------------------
+# Voita et al. 2019 (Table 2): the pruned model's configuration, trained from random weights, stays
+# behind the model that was pruned after training.
 
 
 def scratch(subject: Subject, heads: str | Iterable[str | Head], *, seed: int = 0) -> Subject:

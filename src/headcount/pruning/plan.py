@@ -212,6 +212,11 @@ def points_in_words(points: float, metric: str) -> str:
 
 
 # --- The engineer's question --------------------------------------------------------------------
+# Steps of a nested order are tried one after the other on held-out examples. A step passes when
+# the upper confidence bound of its loss is within the limit, and the first that fails ends the
+# search: fixed-sequence testing (Maurer, Hothorn & Lehmacher 1995). So each test may use the whole
+# level, and the chance that the step taken loses more than the limit is at most 1 - confidence,
+# however many steps there are.
 
 CONFIDENCE = 0.95
 

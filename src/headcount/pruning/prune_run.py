@@ -149,13 +149,15 @@ def prune_run(
     seed: int = 0,
     progress: NamedProgress | None = None,
     announce: Callable[[str], None] | None = None,
+    draw: Callable[[Plan, Path], list[str]] | None = None,
     **how: Any,
 ) -> Pruned:
     """Plan a pruning, cut the heads out, and save the model that is left in `place`.
 
     `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
     options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
-    trained too. Without a `place` nothing is written. What was measured is kept until the model
+    trained too. Without a `place` nothing is written; `draw` makes a picture of the curve there and
+    gives notes. What was measured is kept until the model
     is saved: the same call goes on after a kill.
     """
     common: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
@@ -176,7 +178,7 @@ def prune_run(
         told += [] if plan is None else plan.notes
         saved = _saved(small, place, export, force)
         if run is not None and plan is not None and place is not None:
-            told += _drawn(plan, place)
+            told += [] if draw is None else draw(plan, place.picture)
             _mark_done(run, place, subject, plan, saved, how)
     tokens = _usual_length(subject)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
@@ -232,26 +234,6 @@ def _saved(
     if export is not None:
         saved[export] = small.save(place.export(export), force=force, export=export)
     return saved
-
-
-def _drawn(plan: Plan, place: OutputFolder) -> list[str]:
-    """The curve as a picture, or why there is none."""
-    from headcount.report.plot import can_draw, pruning_curves
-
-    if not can_draw():
-        return ["No curve.svg was drawn: that takes matplotlib (pip install matplotlib)."]
-    rows, first = plan.curve, plan.curve.iloc[0]
-    alone = rows["scope"] != "all"  # a stack by itself is a line of its own
-    names = rows["order"].where(~alone, rows["order"] + ", " + rows["scope"] + " only")
-    title = f"{first['metric']} over {first['n']:,} examples ({first['part']}), 95% intervals"
-    left = int(first["heads_left"]) - len(plan.going)
-    pruning_curves(
-        {title: rows.assign(order=names, scope="all")},
-        str(first["metric"]),
-        chosen=left if plan.going else None,
-        path=place.picture,
-    )
-    return []
 
 
 def _mark_done(

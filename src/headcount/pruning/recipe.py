@@ -112,6 +112,9 @@ def _check_word(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 # --- Lessons ------------------------------------------------------------------------------------
+# Which batch comes at which step follows from the seed alone, so that training that was killed goes
+# on where it was. Processes share out each turn, a batch each: two with batches of 8 learn from
+# the same examples as one with batches of 16.
 
 #: The batches of one step, one a process; the last turn of an epoch may be short of some.
 Turn = list[Any]
@@ -214,6 +217,8 @@ def _dealt(batches: Sequence[Any], processes: int) -> list[Turn]:
 
 
 # --- What a model learns from a batch -----------------------------------------------------------
+# Hinton et al. 2015, section 2, at temperature 1: a share of the loss is the divergence of the
+# teacher's distribution from the learner's.
 
 
 class Loss(Protocol):

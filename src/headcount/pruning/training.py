@@ -44,6 +44,7 @@ from headcount.tasks import Task
 from headcount.wiring import Valve, valve
 
 # --- A checkpoint of training -------------------------------------------------------------------
+# One safetensors file, replaced in one step: whenever the process is killed, the file is whole.
 
 FILE = "training.safetensors"
 _KEY = "headcount"

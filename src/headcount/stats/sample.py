@@ -147,6 +147,7 @@ def read_choice(value: str, name: str, allowed: Iterable[str]) -> str:
 
 
 # --- Scores as functions of summed sufficient statistics ----------------------------------------
+# Any function of that shape will do; these are the ones every part of the toolkit needs.
 
 Statistic = Callable[[Floats], Floats]
 
@@ -210,6 +211,8 @@ def check_statistic(statistic: Statistic, statistics: Floats) -> None:
 
 
 # --- Random resamples and signs in chunks of bounded memory -------------------------------------
+# The stream depends on the seed and the number of sentences alone, not on the heads or the chunks,
+# so that every head and every system meets the same resamples.
 
 #: Enough for Holm over 1,000 heads at level 0.05.
 DRAWS = 20_000

@@ -58,6 +58,7 @@ def _numbered(cut: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 # --- Heads on a plane ---------------------------------------------------------------------------
+# Clark et al., BlackBoxNLP 2019, figure 6: two dimensions, five starts, at most 1,000 steps.
 
 Array = NDArray[np.float64]
 

@@ -203,6 +203,8 @@ def _spans(
 
 
 # --- Sentences from plain CoNLL files, such as Stanford dependencies ----------------------------
+# The columns are id, form, lemma, coarse tag, tag, features, head and relation; of two further ones
+# the last may hold ``SpaceAfter=No``.
 
 _WIDTHS = (8, 10)
 _ID, _FORM, _LEMMA, _COARSE, _TAG, _FEATS, _HEAD, _RELATION, _, _MISC = range(10)

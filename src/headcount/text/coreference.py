@@ -187,6 +187,8 @@ def _forms(sentence: Sentence) -> list[str]:
 
 
 # --- Coreference from the ``Entity=`` brackets of CoNLL-U ---------------------------------------
+# ``(e1`` opens a mention of entity e1, ``e1)`` closes it, ``(e1)`` is one word; after the entity's
+# name further fields may follow, with hyphens between.
 
 _BRACKET = re.compile(r"\(([^()]*)|([^()]*)\)")
 #: What the header calls an entity's name.

@@ -120,6 +120,8 @@ def _take(row: TokenRow, places: Sequence[int]) -> TokenRow:
 
 
 # --- Where each token stands in its text --------------------------------------------------------
+# Fast tokenizers give offsets. SentencePiece models in Python give the span of every piece in the
+# text as it was before their normalisation. Other Python tokenizers say nothing.
 
 
 def gives_places(tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -291,6 +293,9 @@ def _backend_state(tokenizer: PreTrainedTokenizerBase) -> Callable[[], None]:
 
 
 # --- Special tokens -----------------------------------------------------------------------------
+# Whether a *place* is special is the tokenizer's word (its special-tokens mask), never the look of
+# the token: a sentence that holds "</s>" or "[SEP]" makes no separator. Fast Unigram tokenizers and
+# the Python WordPiece nevertheless give such a text the id of the real thing; here it is spelt out.
 
 T = TypeVar("T")
 

@@ -265,6 +265,7 @@ def _opened(place: tuple[int, int], text: str) -> tuple[int, int]:
 
 
 # --- What each token of a vocabulary is ---------------------------------------------------------
+# Looked up once a token id and remembered, so that a corpus costs table lookups only.
 
 _SEEN, _PUNCTUATION, _STOP = 1, 2, 4
 # Decoders treat a first token apart (they drop its marker or keep it as text), so every token

@@ -22,6 +22,8 @@ from headcount.text import Batch
 from headcount.wiring.seam import Attended, Turns, attached, listening, scaled_projections
 
 # --- Ablate heads: something else stands in the place of what they give -------------------------
+# Zero is Michel et al.'s mask (NeurIPS 2019, section 2.1): the head's share of the output
+# projection's input is 0, its bias and the residual stay.
 
 #: What stands in the place of a site's heads, to be broadcast to `[row, query, head, dim]`.
 Instead = Callable[[Site, Attended], Tensor]

@@ -18,6 +18,8 @@ from headcount.models import Site, Subject, alone, at_rest, frozen
 from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
 
 # --- Read what each head gives and what flows back to it ----------------------------------------
+# Their product is dL/dxi_h, the slope of the loss in the head's scale (Michel et al., NeurIPS 2019,
+# section 4.1), here still apart for every example, position and dimension.
 
 #: Gets a site, what its heads gave and its gradient, each `[row, query, head, dim]`.
 Receiver = Callable[[Site, Tensor, Tensor], None]

@@ -25,6 +25,8 @@ from headcount.wiring.ablation import Ablation, Instead, hung, replaced, zero
 from headcount.wiring.seam import Attended, listening
 
 # --- The course of a forward --------------------------------------------------------------------
+# Found by watching one forward, not by knowing families. What cannot be told is left open, and
+# whoever takes a short cut does without it.
 
 
 class NoShortcut(Exception):

@@ -52,6 +52,8 @@ class Needs:
 
 
 # --- Row quantities of an attention map ---------------------------------------------------------
+# Everything here is a plain function of the map, so that the definitions can be read and
+# tested alone, and replaced by a fused kernel later.
 
 
 def entropy(maps: Tensor) -> Tensor:

@@ -90,6 +90,8 @@ def _check_shape(scales: Tensor, count: int) -> Tensor:
 
 
 # --- Gradient checkpointing: a recompute must see what its own forward saw ----------------------
+# A checkpointed segment runs twice, the second time inside `backward`, in reverse order of
+# layers. What the first run used is written down per segment and handed out again.
 
 T = TypeVar("T")
 

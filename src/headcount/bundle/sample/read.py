@@ -122,6 +122,8 @@ def _mentions(rows: list[list[str]]) -> Iterator[tuple[str, Span]]:
 
 
 # --- The files that follow from ``sample.conllu`` -----------------------------------------------
+# They are kept beside it so that anything that takes a path can have one. After a change to
+# ``sample.conllu``, write them anew with ``python -m headcount.bundle.sample.read``.
 
 
 def derived() -> dict[str, str]:

@@ -96,6 +96,8 @@ def _check(module: nn.Module, kwargs: dict[str, Any], tracing: Tracing) -> None:
 
 
 # --- The layers of a model as cuts --------------------------------------------------------------
+# A layer is the first numbered module on the path to its attention: `encoder.layer.3`,
+# `decoder.block.0`, `transformer.h.11`.
 
 _LAYER = re.compile(r"(.*?\.\d+|\d+)(\.|$)")
 
@@ -180,6 +182,9 @@ def _beside(cut: Cut, ledger: RelevanceCounter, value: Any) -> Any:
 
 
 # --- The layer that scores words, read at single places -----------------------------------------
+# Relevance starts at one logit of a place. To send it back through that logit alone costs one row
+# of
+# the weights instead of all of them, for any number of starts.
 
 
 class LogitInputs:
@@ -251,6 +256,10 @@ def _output_layer(subject: Subject) -> nn.Module:
 
 
 # --- How much relevance was kept ----------------------------------------------------------------
+# At the entrance of a layer the network is cut in two. Everything that was sent must have come
+# through the cut, apart from what biases above it kept. For an encoder's layer the cut also runs
+# through the decoder's first entrance; for a decoder's layer, through the encoder's output where
+# this and later layers read it.
 
 
 @dataclass(frozen=True)

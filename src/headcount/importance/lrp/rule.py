@@ -66,6 +66,9 @@ def grouped(tensor: Tensor, heads: int) -> Tensor:
 
 
 # --- The default rules --------------------------------------------------------------------------
+# What LRP-0 gives for sums, with the choices of docs/decisions for what is no sum: a norm's width
+# and an attention map are constants of the example, an activation passes relevance on, a product
+# gives half to each side. A bias keeps its own share, and that share is counted.
 
 
 def epsilon_dense(
@@ -247,6 +250,9 @@ class _Contraction(torch.autograd.Function):
 
 
 # --- A step of the network with a rule of its own -----------------------------------------------
+# Forward, a step is whatever the model computes. Backward, what arrives is the relevance of its
+# output, and `share` says how much of it each input gets. Views, copies and repeated use need no
+# rule: what autograd does to gradients there (move them, add them up) is right for relevance.
 
 #: Relevance of a step's output to the relevance of each of its inputs, in their order.
 Share = Callable[[Tensor], Sequence[Tensor | None]]
@@ -298,6 +304,8 @@ class _Fan(torch.autograd.Function):
 
 
 # --- Where relevance is counted during one pass -------------------------------------------------
+# A counter is a leaf of zeros that stands beside a step; the relevance that the step writes down
+# for it arrives as its gradient. So one backward, or many at once, fills all counters.
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,10 @@ from headcount.importance.lrp.rule import (
 )
 
 # --- The rules of the paper's text --------------------------------------------------------------
+# Ding et al. 2017, as Voita et al. 2019, appendix A, give them: w(u -> v) = W_uv u / sum W_u'v u'
+# for
+# sums, w(u -> v) = u / sum u' for products; activations are passed over. Denominators may be near
+# zero and of any sign, so single relevances can be large; their sum is kept.
 
 
 def ding_dense(x: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
@@ -83,6 +87,8 @@ def _products(a: Tensor, b: Tensor, relevance: Tensor, dim: int) -> tuple[Tensor
 
 
 # --- The rules of Voita et al.'s program of June 2019 -------------------------------------------
+# alpha = 1, beta = 0, eps = 1e-7. Every relevance is made positive and scaled so that its total is
+# that of the relevance that came in. Signs are lost at every step; the total never is.
 
 EPS = 1e-7
 
@@ -169,6 +175,10 @@ def _beside(factor: Tensor, tensor: Tensor) -> Tensor:
 
 
 # --- The rules of Voita et al.'s program of 2021 ------------------------------------------------
+# alpha = beta = 0.5, eps = 1e-5, both parts with a plus sign: a start that is not negative stays
+# so.
+# Biases are spread evenly over the inputs, and the sum of |R| is kept for each sample (first axis).
+# `alpha_beta=False` is the program's plain rule z / (sum z + eps).
 
 ALPHA_BETA_EPS = 1e-5
 ALPHA = BETA = 0.5
@@ -329,6 +339,8 @@ def _chunks(rows: int, each: int) -> Iterator[slice]:
 
 
 # --- The 2021 rule through softmax(q k) v -------------------------------------------------------
+# The Jacobian is never built: its entries for keys are products of two factors, and the positive
+# part of a product is the products of parts of one sign.
 
 
 def alpha_beta_attention(

@@ -20,6 +20,7 @@ from headcount.models.subject import Subject
 from headcount.models.switch import switched
 
 # --- Write a model as ONNX ----------------------------------------------------------------------
+# The one format in which layers with different numbers of heads load everywhere.
 
 ONNX = "model.onnx"
 

@@ -70,6 +70,8 @@ def _home(subject: Subject) -> Path | None:
 
 
 # --- The file of code that a saved model brings where no config can say its sizes ---------------
+# It holds a copy of `headcount.models.resize` and a class that uses it, and needs
+# transformers alone.
 
 _CLASS = '''
 class Pruned{name}(transformers.{name}):

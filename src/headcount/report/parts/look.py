@@ -161,6 +161,9 @@ def role_css() -> str:
 
 
 # --- The colours of values, in OKLCH with monotone lightness ------------------------------------
+# ``up`` runs from nothing to much, ``both`` from far below 0 over grey to far above. Each has a
+# light
+# and a dark form, as evenly spaced stops between which the page mixes.
 
 Stop = tuple[float, float, float, float]
 

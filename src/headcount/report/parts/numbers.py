@@ -283,6 +283,7 @@ def _words(source: Source, name: str) -> list[str | None]:
 
 
 # --- Maps as text for a page --------------------------------------------------------------------
+# Scaled by row, the key that a query looks at most survives even in broad rows of long texts.
 
 Fineness = Literal["fine", "coarse", "none"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.report.plot.figure import can_draw
     from headcount.report.plot.grids import (
         attention_to,
         changes,
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         token_to_token,
     )
     from headcount.report.plot.pruning_figures import (
+        draw_plan,
         functions_left,
         gated_quality,
         layers_left,

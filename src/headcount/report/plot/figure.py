@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 # --- How figures look in print ------------------------------------------------------------------
+# matplotlib is loaded only when something is drawn, and pyplot never: no window, no global state.
 
 #: Keywords of a drawing function of matplotlib.
 Style = dict[str, Any]

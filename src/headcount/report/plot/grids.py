@@ -140,6 +140,7 @@ def colour_bar(figure: Figure, mesh: QuadMesh, where: Any, label: str) -> None:
 
 
 # --- Columns of the head table as grids of layers by heads --------------------------------------
+# Voita et al. 2019, figures 1 and 2: relevance, confidence, and what the heads do.
 
 
 def head_grids(
@@ -188,6 +189,7 @@ def _label(about: Column) -> str:
 
 
 # --- Grids of layers by heads side by side, one a task ------------------------------------------
+# Kovaleva et al. 2019, figures 4 and 5, and section 4.3.
 
 _LINKS = ("subject_to_verb", "verb_to_subject", "noun_to_pronoun", "pronoun_to_noun")
 _INDEX = ["stack", "layer", "head"]

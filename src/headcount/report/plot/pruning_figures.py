@@ -26,6 +26,7 @@ from headcount.report.plot.figure import (
     Given,
     Style,
     Width,
+    can_draw,
     finish,
     frame_of,
     frames_by_name,
@@ -42,6 +43,8 @@ from headcount.report.plot.figure import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from headcount.pruning import Plan
 
 
 # --- The lines of a pruning curve ---------------------------------------------------------------
@@ -145,6 +148,25 @@ def is_healed(rows: pd.DataFrame) -> np.ndarray:
 
 
 # --- Quality over the heads that are left: by order, and by stack -------------------------------
+# Michel et al. 2019, figures 3 and 4.
+
+
+def draw_plan(plan: Plan, path: Path) -> list[str]:
+    """The curve of a pruning as a picture, or a note that says why there is none."""
+    if not can_draw():
+        return [f"No {path.name} was drawn: that takes matplotlib (pip install matplotlib)."]
+    rows, first = plan.curve, plan.curve.iloc[0]
+    alone = rows["scope"] != "all"  # a stack by itself is a line of its own
+    names = rows["order"].where(~alone, rows["order"] + ", " + rows["scope"] + " only")
+    title = f"{first['metric']} over {first['n']:,} examples ({first['part']}), 95% intervals"
+    left = int(first["heads_left"]) - len(plan.going)
+    pruning_curves(
+        {title: rows.assign(order=names, scope="all")},
+        str(first["metric"]),
+        chosen=left if plan.going else None,
+        path=path,
+    )
+    return []
 
 
 def pruning_curves(

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 
 # --- What happens without one head, and how soon the order of heads is there --------------------
+# Michel et al. 2019, figure 1 and section 6.
 
 
 def scores_without_one_head(
@@ -163,6 +164,7 @@ def _after(table: HeadTable, column: str) -> tuple[np.ndarray, float, str]:
 
 
 # --- Each head as a point between two numbers ---------------------------------------------------
+# Michel et al. 2019, figure 2; Voita et al. 2019, section 4.
 
 
 def two_data_sets(

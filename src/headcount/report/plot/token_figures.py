@@ -129,6 +129,7 @@ def _tokens(panel: Axes, x: int, exhibit: Exhibit, side: str) -> None:
 
 
 # --- Where heads look, layer by layer: positions, token types, entropy --------------------------
+# Clark et al. 2019, figures 2 and 4.
 
 _POSITIONS = {"previous": "previous token", "next": "next token", "self": "the token itself"}
 _TYPES = {"separator": "separator", "first": "first token", "punctuation": "punctuation"}

@@ -27,6 +27,8 @@ from headcount.survey.roles.role import (
 )
 
 # --- Syntactic heads ----------------------------------------------------------------------------
+# Voita et al., ACL 2019, section 5.2: at least 10% above the most frequent relative position, which
+# we read as points (their Table 1 fits that); Clark et al. 2019, Table 1. There is no author code.
 
 _KEY = ["stack", "layer", "head", "relation", "direction"]
 # Accuracies are ratios of counts: 0.45 - 0.35 must reach 0.10.
@@ -108,6 +110,9 @@ def _verdict(row: pd.Series) -> Verdict:
 
 
 # --- Rare-word heads ----------------------------------------------------------------------------
+# Voita et al., ACL 2019, section 5.3, found one in the first layer of each model: 66% of tokens on
+# the rarest and 83% on one of the two rarest (OpenSubtitles), over 50% (WMT). There is no rule in
+# the paper, so the threshold is ours.
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,10 @@ def _rare_verdict(row: pd.Series) -> Verdict:
 
 
 # --- Feature heads ------------------------------------------------------------------------------
+# Kovaleva et al., EMNLP 2019, section 4.3, draw maps of this attention and name no threshold; the
+# thresholds are ours, and so is the comparison: in a decoder the first word gets most of all, and
+# it
+# is often a subject.
 
 _KEY_FEATURES = ("stack", "layer", "head", "feature")
 
@@ -243,6 +252,9 @@ def _article(noun: str) -> str:
 
 
 # --- Argument heads -----------------------------------------------------------------------------
+# Kovaleva et al., EMNLP 2019, section 4.1: two heads of BERT stood out, above the 99th percentile
+# of
+# all heads.
 
 _KEY_ARGUMENTS = ("stack", "layer", "head", "link")
 
@@ -305,6 +317,9 @@ def _arguments_verdict(row: pd.Series) -> Verdict:
 
 
 # --- Coreference heads --------------------------------------------------------------------------
+# Clark et al., BlackBoxNLP 2019, section 4.3: one head of BERT was right for 65% of mentions, over
+# ten points above the nearest mention with the same head word. There is no rule in the paper, so
+# the margin is ours.
 
 _KEY_COREFERENCE = ("stack", "layer", "head", "kind")
 

@@ -24,6 +24,8 @@ from headcount.survey.roles.role import (
 )
 
 # --- Duplicate-token heads ----------------------------------------------------------------------
+# Wang et al. 2023, section 3, on random tokens said twice. The paper draws no line; the threshold
+# is ours.
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Duplicate:
 
 
 # --- Induction heads ----------------------------------------------------------------------------
+# Olsson et al. 2022: prefix matching on random tokens said twice. The paper draws no line; the
+# threshold is ours. Whether such a head also raises the right token is told in its label.
 
 _EFFECT = "induction_effect"
 

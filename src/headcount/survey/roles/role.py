@@ -19,6 +19,7 @@ from headcount.errors import UsageError
 from headcount.records import Head, HeadTable
 
 # --- The closed list of roles -------------------------------------------------------------------
+# A picture or a page needs one colour and one sign for each of these, and for no more.
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,8 @@ def confirmed(frame: pd.DataFrame, key: Sequence[str], chosen: Rule, judged: Rul
 
 
 # --- Verdicts from a trial ----------------------------------------------------------------------
+# A trial leaves one row a head and column in ``details["trials"]``: value, interval, baseline and
+# p values that are corrected over all heads that were asked the same question.
 
 #: The details in which trials leave their figures, and what the model itself did.
 ANSWERS = "trials"

@@ -36,6 +36,10 @@ from headcount.text import Rows, Sentence, Words, word_maps
 from headcount.wiring import Needs, Sighting
 
 # --- Choices of heads against rules that know no model ------------------------------------------
+# As for relations, heads are chosen on one half of the texts (`select`) and judged on the other
+# (`report`); the naive figure over both stands beside them (`all`). A text is a whole document
+# where
+# passages name theirs: mentions of one document are right or wrong together.
 
 Floats = NDArray[np.float64]
 FrameRows = NDArray[np.bool_]

@@ -20,6 +20,8 @@ from headcount import stats
 from headcount.records import Head
 
 # --- Hits by sentence and relation, for every head and every fixed offset -----------------------
+# Arcs of one sentence are right or wrong together, so counts are kept sentence by sentence; only
+# relations that a sentence has take room (a cell), two bytes a head.
 
 #: The name under which every word counts, whatever its relation.
 ALL = "all"

@@ -27,6 +27,11 @@ from headcount.text import Batch
 from headcount.wiring import Needs, Sighting
 
 # --- Features of attention weights between which Jensen-Shannon divergence is a plain -----------
+# The divergence of two distributions is a sum over keys of js(x, y), and js is the square of a
+# Euclidean distance (Fuglede and Topsoe 2004). Its features are waves in the logarithm (Vedaldi and
+# Zisserman 2012): js(x, y) = 1/2 * integral of sech(pi w) / (1 + 4 w^2) * |sqrt(x) e^(i w ln x) -
+# sqrt(y) e^(i w ln y)|^2 over w. So all pairs of heads need one matrix product of features instead
+# of a logarithm for each pair and key.
 
 #: Frequencies and weights that replace the integral: of all sums of so many waves, close to the one
 #: whose largest relative error is least for weights up to a factor of e^20 apart. It is 1e-4.
@@ -84,6 +89,9 @@ def _table_on(device: torch.device) -> Tensor:
 
 
 # --- Products of the features of every two heads ------------------------------------------------
+# Looking up and multiplying is faster than getting fresh memory from the system, so the places
+# where
+# a part's features lie are kept for the next part.
 
 
 class Products:

@@ -26,6 +26,9 @@ from headcount.text import Sentence, Side, Words
 from headcount.wiring import Needs, Sighting
 
 # --- Where a word stands ------------------------------------------------------------------------
+# Attention falls off with distance, early words of a causal model are seen by more rows than late
+# ones, and a word of three pieces is given the sum of three weights. What kind of word it is must
+# not be taken for any of that, so words are compared with words that stand alike.
 
 #: Words before, words after, pieces: each is counted up to the next of these.
 _BEFORE, _AFTER, _PIECES = (0, 1, 2, 3, 5, 9), (0, 1, 2, 5, 10), (1, 2)
@@ -61,6 +64,11 @@ def compared_words(keys: Side) -> Tensor:
 
 
 # --- What words of a kind get beside any words that stand alike in other texts ------------------
+# A text's figure is the mean of what its words of the kind get; its baseline the mean, over the
+# same
+# words, of what all words of the corpus get that stand where they stand. The baseline is known only
+# when everything was seen, so sums are kept by standing: they give mean and spread of the
+# differences between texts exactly, without a second pass.
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ from headcount.stats import Floats
 from headcount.survey.tallies.counts import SPLITS, Unit, in_selection
 
 # --- Means over texts of a figure and of its baseline, paired, on two splits --------------------
+# For figures that are no counts (weights, masses): every text gives one value for each head and
+# question, and one for the baseline where it has one. Half of the texts choose (`select`), half
+# judge
+# (`report`), as for relations.
 
 Side = Literal["greater", "less"]
 

@@ -151,6 +151,8 @@ def _read(path: str | Path) -> dict[str, float]:
 
 
 # --- The rarest tokens of each sentence ---------------------------------------------------------
+# A head points to the rarest token when the frequency of the token it points to is at most the
+# smallest one in sight: so ties count, and one threshold a query is enough.
 
 Floats = NDArray[np.float64]
 

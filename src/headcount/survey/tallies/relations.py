@@ -108,6 +108,13 @@ def _marked(
 
 
 # --- What a direction asks of a head's argmax ---------------------------------------------------
+# Three directions, for a head and a dependency arc:
+#
+# - ``dep->head``: does the row of the dependent point to its head? (Clark; Voita)
+# - ``head->dep``: does the row of the head word point to the dependent? (Voita et al. 2019, section
+#   5.2: the verb's row must find the subject; a verb has one row and may have many dependents)
+# - ``head<-dep``: is the head the word that attends most to the dependent? (Clark et al. 2019,
+#   section 4.2: the column of the dependent, so every word gets one head)
 
 DIRECTIONS = ("dep->head", "head->dep", "head<-dep")
 

@@ -25,6 +25,8 @@ from headcount.survey.tally import (
 from headcount.wiring import Needs, Sighting, of_class, uniform_entropy
 
 # --- How sure a head is: the mean of its largest weight -----------------------------------------
+# Voita et al., ACL 2019, section 4: mean over all query tokens of max_j a(i, j), with the end of
+# sentence left out. There is no author code, so the convention `code` does not exist.
 
 CONFIDENCE = Column(
     "confidence",
@@ -80,6 +82,8 @@ class Confidence(SumsTally):
 
 
 # --- How broadly a head looks: the entropy of its rows ------------------------------------------
+# Clark et al., BlackBoxNLP 2019, section 3.3. Their program smooths each row with 0.0001/n
+# first and averages over documents; the default here does not smooth.
 
 #: Clark's smoothing of a row before its logarithm.
 SMOOTHING = 0.0001
@@ -164,6 +168,8 @@ class Entropy(SumsTally):
 
 
 # --- How much a head looks at the token itself, the one before and the one after ----------------
+# Clark et al., BlackBoxNLP 2019, section 3.1 and figure 2. Their program divides all three by
+# the number of tokens n; by default the cells that exist are counted, n - 1 for neighbours.
 
 
 def _column(name: str, title: str, meaning: str) -> Column:
@@ -214,6 +220,8 @@ class Neighbours(SumsTally):
 
 
 # --- How much a head looks at the first token, at separators and at punctuation -----------------
+# Clark et al., BlackBoxNLP 2019, section 3.2. Their program takes two separators for granted
+# (it divides by 2 and by n - 2); by default the separators that are there are counted.
 
 
 def _specials_column(name: str, title: str, meaning: str) -> Column:

@@ -39,6 +39,11 @@ from headcount.text import Batch, Side, encode, intake_of, ready_batch
 from headcount.wiring import Needs, Sighting
 
 # --- Which source token a target token translates, learnt from the pairs alone ------------------
+# Brown et al. 1993, IBM Model 1: word translation probabilities by expectation maximisation, here
+# with the sparse Dirichlet prior of Riley & Gildea 2012, which keeps rare words from collecting
+# links. Places play no part (as they do in fast_align), since the diagonal is the baseline that
+# the heads are held against. It is run in both directions, and only the links of which both are
+# sure are kept: fewer, and the more to be trusted.
 
 #: A source's and a target's token ids.
 Ids = tuple[Sequence[int], Sequence[int]]
@@ -155,6 +160,11 @@ def _block(number: int, source: Sequence[int], target: Sequence[int]) -> Counts:
 
 
 # --- Source end: does a cross head rest on the end of the source sentence? ----------------------
+# The sink of cross attention: where there is nothing to look for, the weight has to go somewhere,
+# as
+# that of a decoder goes to its first token. It is the mass on the special tokens that end the
+# source
+# and on the punctuation just before them.
 
 SOURCE_END = Column(
     "source_end",
@@ -333,6 +343,11 @@ def _written(side: Side, row: int) -> list[str]:
 
 
 # --- Attention sink -----------------------------------------------------------------------------
+# Xiao et al. 2024, "Efficient streaming language models with attention sinks", section 3.1; the
+# figure is that of Gu et al. 2025, "When attention sink emerges in language models": mean weight on
+# the first token from later ones, on natural text of a fixed length. Texts are run as the tokenizer
+# writes them, and once more with the begin-of-sequence token put in front or taken away, for a
+# sink may be that token or the place.
 
 SINK = Column(
     "sink",

@@ -36,6 +36,9 @@ from headcount.text import Batch, intake_of, ready_batch
 from headcount.wiring import Needs, Sighting
 
 # --- A needle in a haystack ---------------------------------------------------------------------
+# Wu et al. 2024, "Retrieval head mechanistically explains long-context factuality", section 2. The
+# needle is a sentence of this project's own with random words in it, so that no model can know the
+# answer; the end of the text begins the sentence again, and the model has to go on.
 
 _PEOPLE = ("Mara", "Tobin", "Ilse", "Corin", "Nadia", "Pavel", "Selma", "Oskar", "Yusuf", "Greta")
 _LOOKS = ("copper", "striped", "hollow", "velvet", "rusty", "crooked", "golden", "frozen", "salted")

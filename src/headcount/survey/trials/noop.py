@@ -173,6 +173,9 @@ def _p_values(slopes: Slopes, sites: Sequence[Site], name: str) -> tuple[Floats,
 
 
 # --- The loss whose gradient is asked for -------------------------------------------------------
+# Clark et al., BlackBoxNLP 2019, section 3.2 use BERT's masked-language-modelling loss. A bare
+# encoder has no such head left. What such models give is one vector a text, so the substitute
+# hides tokens in the same way and asks how far the vector moves from that of the whole text.
 
 
 class Objective(Protocol):

@@ -89,6 +89,8 @@ def _needed(sighting: Sighting, offset: int) -> int:
 
 
 # --- Previous token on random text --------------------------------------------------------------
+# Elhage et al. 2021, "A mathematical framework for transformer circuits": the first half of an
+# induction circuit. The survey's column `previous` has the same weight on natural text.
 
 PREVIOUS_RANDOM = Column(
     "previous_random",
@@ -119,6 +121,9 @@ def previous_question(layout: Layout) -> AtOffset:
 
 
 # --- Duplicate token ----------------------------------------------------------------------------
+# Wang et al. 2023, "Interpretability in the wild", section 3: on random tokens said twice, the
+# mean weight from a token to its other occurrence; for a head that looks back only, from the
+# repeat to the first occurrence.
 
 DUPLICATE = Column(
     "duplicate",
@@ -150,6 +155,8 @@ def duplicate_question(layout: Layout) -> AtOffset:
 
 
 # --- Induction: does a head look at what came after this token last time? -----------------------
+# Olsson et al. 2022, prefix matching: on random tokens said twice, the mean weight from a token
+# of the repeat to the token that followed its first occurrence.
 
 INDUCTION = Column(
     "induction",
@@ -317,6 +324,11 @@ class Repeats:
 
 
 # --- Copying: what a head adds to the word that the repeat asks for -----------------------------
+# Olsson et al. 2022 call a head inductive when it looks at what followed last time *and* raises the
+# logit of what it looks at. Looking is `induction`; raising is measured here on the same random
+# tokens said twice, as the derivative of the right word's log-probability with respect to the
+# head's valve: what the head adds to it, to first order, by every path through the model. One
+# backward pass answers for all heads.
 
 INDUCTION_EFFECT = Column(
     "induction_effect",

@@ -24,6 +24,8 @@ from headcount.text import Batch, EncodeReport, Scribe, intake_of
 from headcount.wiring import Needs, Sighting, tap
 
 # --- What every head got on every example of a trial --------------------------------------------
+# Examples are kept apart, since the statistics draw them again: a trial has tens of them, seldom
+# thousands, and a head takes two numbers of each.
 
 
 class Counted(NamedTuple):
@@ -157,6 +159,9 @@ def run_questions(
 
 
 # --- The marks of a trial become columns of the table -------------------------------------------
+# The example is the unit: intervals are over examples, and a head is tested against chance by
+# flipping the sign of its difference example by example (Fisher 1935, section 21), with Holm's
+# correction over all heads that were asked the same question.
 
 #: The name of the finer table: one row a head and column, with chance and p values.
 ANSWERS = "trials"

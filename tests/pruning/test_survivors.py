@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from headcount.errors import UsageError
-from headcount.pruning.curve import left_by_layer, left_by_stack, survivors
+from headcount.pruning.survivors import left_by_layer, left_by_stack, survivors
 from headcount.records.heads import Head
 
 ROLES = pd.DataFrame(
