@@ -56,4 +56,5 @@ def open_door(package: str) -> None:
                         homes[alias.asname or alias.name] = (line.module, alias.name)
     module.__class__ = _Door
     module.__dict__["__homes__"] = homes
-    module.__dict__["__all__"] = sorted(name for name in homes if not name.startswith("_"))
+    public = sorted(name for name in homes if not name.startswith("_"))
+    module.__dict__.setdefault("__all__", public)  # a package of the façade may show users fewer

@@ -35,4 +35,24 @@ if TYPE_CHECKING:
     )
     from headcount.tasks.translation import Translation, own_output, translation
 
+#: What users see; the other names are for headcount's own packages.
+__all__ = [
+    "Comparison",
+    "Labelled",
+    "Marks",
+    "Metric",
+    "Outcome",
+    "Sheet",
+    "Task",
+    "classification",
+    "compare",
+    "custom",
+    "glue",
+    "lm",
+    "mlm",
+    "regression",
+    "similarity",
+    "translation",
+]
+
 open_door(__name__)

@@ -31,4 +31,30 @@ if TYPE_CHECKING:
         verdicts_of,
     )
 
+#: What users see; the other names are for headcount's own packages.
+__all__ = [
+    "KINDS",
+    "Alignment",
+    "Arguments",
+    "Coreference",
+    "Duplicate",
+    "Features",
+    "Induction",
+    "Positional",
+    "Previous",
+    "Rare",
+    "Retrieval",
+    "Role",
+    "Separator",
+    "Sink",
+    "SourceEnd",
+    "Syntactic",
+    "Verdict",
+    "all_roles",
+    "best_of",
+    "judged",
+    "verdict_frame",
+    "verdicts_of",
+]
+
 open_door(__name__)
