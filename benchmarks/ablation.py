@@ -25,7 +25,7 @@ from headcount import tasks
 from headcount.bundle import sample
 from headcount.importance.sweep.interventions import Intervention, single_heads
 from headcount.importance.sweep.sweep import sweep
-from headcount.models.guards import at_rest
+from headcount.models.guards import eval_mode
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
@@ -141,7 +141,7 @@ def _floor(
 ) -> dict[str, float]:
     """The floor on the task's own batches, and with the cross projections run anew each time."""
     batch = next(iter(task.batches(subject, size)))
-    with at_rest(subject.model):
+    with eval_mode(subject.model):
         cost, course = forward_cost(subject, batch)
     sites = [subject.anatomy.site(*one.heads[0][:2]) for one in heads]
     counted = Counter(sites)

@@ -22,7 +22,7 @@ from benchmarks.interleave import interleaved, ratio
 from headcount import tasks
 from headcount.bundle import sample
 from headcount.importance.gradient import slopes
-from headcount.models.guards import at_rest, frozen
+from headcount.models.guards import eval_mode, frozen
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
@@ -59,7 +59,7 @@ def to_embeddings(subject: Subject, task: Task) -> Iterator[Callable[[Batch], No
         [gradient.sum().item() for gradient in torch.autograd.grad(loss, found)]
 
     with ExitStack() as stack:
-        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(eval_mode(subject.model))
         stack.enter_context(frozen(subject.model))
         for module in embeddings_of(subject.model):
             stack.callback(module.register_forward_hook(ask).remove)

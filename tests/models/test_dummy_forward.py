@@ -14,7 +14,7 @@ from tiny import OUTSIDE, TINY, tiny_inputs
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import dummy_forward as room
 from headcount.models.anatomy import anatomy_of
-from headcount.models.dummy_forward import alone, own_maps
+from headcount.models.dummy_forward import locked, own_maps
 from headcount.models.subject import Subject
 from headcount.wiring import tap, valve
 
@@ -57,7 +57,7 @@ def test_another_thread_is_refused_until_the_block_ends(
 
 
 def test_other_models_are_free() -> None:
-    with alone(TINY["bert"]()):
+    with locked(TINY["bert"]()):
         assert raised_in_a_thread(lambda: anatomy_of(TINY["bert"]())) == []
 
 

@@ -12,7 +12,7 @@ from tiny import TINY
 from transformers import PreTrainedModel
 from transformers.utils import logging as voice
 
-from headcount.models.guards import at_rest, quiet
+from headcount.models.guards import eval_mode, quiet
 
 
 def settings() -> tuple[object, ...]:
@@ -55,7 +55,7 @@ def test_inside_nobody_speaks(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def draw_and_break(model: PreTrainedModel) -> None:
-    with at_rest(model):
+    with eval_mode(model):
         assert not any(module.training for module in model.modules())
         torch.rand(3)
         raise KeyError

@@ -53,9 +53,9 @@ def ls_command(
 
 
 def _models(json: bool) -> None:
-    from headcount.models import models_at_hand
+    from headcount.models import known_models
 
-    rows = models_at_hand()
+    rows = known_models()
     if json:
         print_json({"models": rows})
         return

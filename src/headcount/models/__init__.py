@@ -7,14 +7,14 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of
     from headcount.models.dummy_forward import (
-        alone,
         core_of,
+        locked,
         own_maps,
         probe_inputs,
         quiet_arguments,
     )
-    from headcount.models.find import find, models_at_hand
-    from headcount.models.guards import at_rest, frozen, quiet
+    from headcount.models.find import find, known_models
+    from headcount.models.guards import eval_mode, frozen, quiet
     from headcount.models.load import load
     from headcount.models.outside import entering, family_of, window_of
     from headcount.models.projections import (
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         head_weights,
         is_activation,
         is_rms_norm,
+        layout_of,
         output_of,
-        row_of,
     )
     from headcount.models.resize import OwnConfig, Pick, forget_bias, put
     from headcount.models.saving.save import Saved

@@ -22,16 +22,16 @@ from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
 from headcount.models.dummy_forward import (
-    alone,
     core_of,
     finding_heads,
+    locked,
     probe_inputs,
     quiet_arguments,
 )
 from headcount.models.find import FoundModel
-from headcount.models.guards import at_rest, quiet
+from headcount.models.guards import eval_mode, quiet
 from headcount.models.outside import OUTSIDE, outside_sites, refuse_two_towers
-from headcount.models.site import Site, layer_numbers, looks_back_only
+from headcount.models.site import Site, is_causal, layer_numbers
 from headcount.models.switch import base_function, register, switched
 from headcount.records import STACKS, Head
 
@@ -139,7 +139,7 @@ def anatomy_of(model: nn.Module) -> Anatomy:
 def sites_of(model: nn.Module) -> list[Site]:
     """The attention sites as they lie in the model: heads counted, whatever their names."""
     refuse_two_towers(model)
-    with alone(model), quiet():  # what transformers has to say of a small trial run helps nobody
+    with locked(model), quiet():  # what transformers has to say of a small trial run helps nobody
         sites = outside_sites(model) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))
@@ -154,7 +154,7 @@ def _heard_sites(model: nn.Module) -> list[Site]:
     """Run the model once on a few tokens and note every attention call."""
     core = core_of(model)
     calls: list[_Call] = []
-    with _listening(core, calls), at_rest(core), torch.no_grad(), finding_heads(core):
+    with _listening(core, calls), eval_mode(core), torch.no_grad(), finding_heads(core):
         inputs = probe_inputs(core)
         core(**inputs, **quiet_arguments(core))
     names = {id(module): name for name, module in model.named_modules()}
@@ -222,7 +222,7 @@ def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights
             "(dtype='float32')."
         )
     crosses = query.shape[2] != key.shape[2]
-    causal = not crosses and looks_back_only(weights)
+    causal = not crosses and is_causal(weights)
     return _Call(module, query.shape[1], key.shape[1], value.shape[-1], crosses, causal)
 
 

@@ -160,7 +160,7 @@ _guard = threading.Lock()
 
 
 @contextmanager
-def alone(model: nn.Module) -> Iterator[None]:
+def locked(model: nn.Module) -> Iterator[None]:
     """Keep other threads from opening a tap or valve on this model, for this block.
 
     Their forwards would be counted in here, and their exit would take the seam away.

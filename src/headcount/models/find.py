@@ -248,10 +248,10 @@ _ABOUT = {
 }
 
 
-def models_at_hand() -> list[dict[str, Any]]:
+def known_models() -> list[dict[str, Any]]:
     """Each short name with what it is, whether it is here, and how to get it otherwise.
 
-    >>> sorted(row["name"] for row in models_at_hand() if row["name"] != "translator")
+    >>> sorted(row["name"] for row in known_models() if row["name"] != "translator")
     ['e5-small', 'minilm', 'smollm2']
     """
     rows = [

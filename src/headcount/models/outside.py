@@ -26,8 +26,8 @@ from headcount.models.dummy_forward import (
     probe_inputs,
     quiet_arguments,
 )
-from headcount.models.guards import at_rest
-from headcount.models.site import Site, looks_back_only
+from headcount.models.guards import eval_mode
+from headcount.models.site import Site, is_causal
 
 # --- Families that do not speak the attention interface -----------------------------------------
 
@@ -199,7 +199,7 @@ def outside_sites(model: nn.Module) -> list[Site]:
     if family is None:
         _refuse_parts(core)
         return []
-    with at_rest(core), torch.no_grad(), finding_heads(core):
+    with eval_mode(core), torch.no_grad(), finding_heads(core):
         calls, recorded = _listen(core, family)
     names = {id(module): name for name, module in model.named_modules()}
     return _number(core, family, calls, recorded, names)
@@ -347,7 +347,7 @@ def _check_map(core: nn.Module, call: _Call, own: Tensor) -> None:
 
 def _heard(family: Family, call: _Call, own: Tensor, side: str | None) -> Site:
     """The site as far as one call shows it; its name and number are the caller's to give."""
-    causal = side != "cross" and looks_back_only(own)
+    causal = side != "cross" and is_causal(own)
     heads = own.shape[1]
     return Site(
         stack=side or ("dec" if causal else "enc"),

@@ -153,7 +153,7 @@ class HeadWeight:
         return torch.where(self.kind == 0, whose_query, whose_key).nonzero().flatten()
 
 
-def row_of(model: nn.Module, site: Site) -> AttentionLayout:
+def layout_of(model: nn.Module, site: Site) -> AttentionLayout:
     """How the attention at a site is written; raises for one that is not known."""
     core = core_of(model)
     kind = str(core.config.model_type)
@@ -185,7 +185,7 @@ def head_weights(model: nn.Module, site: Site) -> list[HeadWeight]:
     (['encoder.layer.0.attention.self.value.bias', 'encoder.layer.0.attention.output.dense.weight'],
      [0, 0, 0, 0, 1, 1])
     """
-    row = row_of(model, site)
+    row = layout_of(model, site)
     places = []
     there = [part for part in row.also if _module(model, site, part[0]) is not None]
     for path, letters in (*row.parts, *there):
@@ -196,7 +196,7 @@ def head_weights(model: nn.Module, site: Site) -> list[HeadWeight]:
 
 def output_of(model: nn.Module, site: Site) -> HeadWeight:
     """The weight of a site's output projection, whose inputs are the heads side by side."""
-    return _columns(model, site, row_of(model, site).output)
+    return _columns(model, site, layout_of(model, site).output)
 
 
 def _name(site: Site, path: str) -> str:

@@ -52,12 +52,12 @@ class Site:
 # --- Whether attention looks back only, told from its maps --------------------------------------
 
 
-def looks_back_only(maps: Tensor) -> bool:
+def is_causal(maps: Tensor) -> bool:
     """Whether no query of square maps `[.., query, key]` puts weight on a later key.
 
-    >>> looks_back_only(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    >>> is_causal(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     True
-    >>> looks_back_only(torch.tensor([[1.0]]))    # one token tells nothing
+    >>> is_causal(torch.tensor([[1.0]]))    # one token tells nothing
     False
     """
     later = torch.ones(maps.shape[-2:], dtype=torch.bool, device=maps.device).triu(1)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import HeadcountError
-from headcount.models import Site, Subject, at_rest, quiet, row_of, sites_of
+from headcount.models import Site, Subject, eval_mode, layout_of, quiet, sites_of
 from headcount.pruning.remove import trial_inputs
 
 # --- The parts of a forward ---------------------------------------------------------------------
@@ -80,7 +80,7 @@ def matrix_parts(subject: Subject) -> Parts:
 def _projections(model: nn.Module, site: Site) -> Iterator[tuple[str, nn.Module]]:
     """The projections of a site; one of them gives the keys, one takes the heads' outputs."""
     try:
-        row = row_of(model, site)
+        row = layout_of(model, site)
     except HeadcountError:  # heads that cannot be removed still cost something
         for name, module in model.get_submodule(site.module).named_modules():
             if isinstance(module, MATRICES):
@@ -149,7 +149,7 @@ def model_costs(subject: Subject, tokens: int = 128, batch: int = 1) -> ModelCos
     parts = matrix_parts(subject)
     inputs = trial_inputs(subject, tokens, 1)
     counted: dict[Part, float] = dict.fromkeys(PARTS, 0.0)
-    with at_rest(subject.model), torch.no_grad(), quiet(), _counting(parts, counted):
+    with eval_mode(subject.model), torch.no_grad(), quiet(), _counting(parts, counted):
         subject.model(**inputs)
     own, source = _cache(subject)
     return ModelCosts(
@@ -251,7 +251,7 @@ def _one(subject: Subject, parts: Parts, inputs: dict[str, Any]) -> dict[str, fl
     mark, apart = _clock(subject.device)
     taken: list[tuple[str, Mark, Mark]] = []
     with ExitStack() as stack:
-        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(eval_mode(subject.model))
         stack.enter_context(torch.inference_mode())
         for module, name in _names(parts).items():
             _watch(stack, module, name, mark, taken)

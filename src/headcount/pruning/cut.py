@@ -25,8 +25,8 @@ from headcount.models import (
     core_of,
     forget_bias,
     head_weights,
+    layout_of,
     put,
-    row_of,
 )
 from headcount.records import Head
 
@@ -237,7 +237,7 @@ def _cut_counts(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
             if vars(module).get(name) == before[meaning]:
                 setattr(module, name, after[meaning])
                 sizes["attributes"].setdefault(_within(model, path), {})[name] = after[meaning]
-    if row_of(model, site).asks_config:
+    if layout_of(model, site).asks_config:
         _cut_settings(model, site.module, after, sizes)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div
 
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, at_rest, core_of
+from headcount.models import Subject, core_of, eval_mode
 from headcount.tasks import IGNORED, LOSS, Custom, HeadTask, Regression, Similarity, Task, labels_of
 from headcount.text import Batch
 
@@ -302,7 +302,7 @@ class TaskLoss:
         """What the teacher says, at rest and without gradients."""
         if self.teacher is None or not self.share:
             return None
-        with torch.no_grad(), at_rest(self.teacher.model):
+        with torch.no_grad(), eval_mode(self.teacher.model):
             if _gives_numbers(self.task):
                 return self.task.answer(self.teacher, batch).float()
             return _logits(self.task, self.teacher, batch)

@@ -16,8 +16,8 @@ from torch import Tensor
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import (
     Subject,
-    at_rest,
     core_of,
+    eval_mode,
     probe_inputs,
     quiet,
     quiet_arguments,
@@ -154,7 +154,7 @@ def _way(subject: Subject, eager: bool) -> AbstractContextManager[None]:
 
 def _run(subject: Subject, inputs: dict[str, Any]) -> Tensor:
     core = core_of(subject.model)
-    with quiet(), at_rest(core), torch.no_grad():
+    with quiet(), eval_mode(core), torch.no_grad():
         output: Tensor = core(**inputs)[0]
     return output.double()
 

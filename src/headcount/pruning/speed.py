@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from headcount.errors import UsageError
-from headcount.models import Subject, at_rest, quiet
+from headcount.models import Subject, eval_mode, quiet
 from headcount.pruning.costs import ModelCosts, model_costs, part_times
 from headcount.pruning.remove import trial_inputs
 from headcount.records import Head
@@ -386,7 +386,7 @@ def latency(
     with ExitStack() as stack:
         stack.enter_context(quiet())
         for subject in (whole, small):
-            stack.enter_context(at_rest(subject.model))
+            stack.enter_context(eval_mode(subject.model))
         for number, cell in enumerate(cells):
             speeds.append(_measured(whole, small, *cell, pairs, way, parts))
             if progress is not None:

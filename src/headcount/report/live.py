@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.models import Subject, at_rest
+from headcount.models import Subject, eval_mode
 from headcount.pruning import read_heads
 from headcount.records import Column, Exhibit, Head, HeadTable, Run
 from headcount.report.chosen_sentences import look_at
@@ -30,7 +30,7 @@ _ON = 16
 
 def model_outputs(subject: Subject, text: str, second: str = "") -> list[dict[str, Any]]:
     """Answers, each with a `title` and a `text`, or with `guesses` (token and probability)."""
-    with at_rest(subject.model), torch.no_grad():
+    with eval_mode(subject.model), torch.no_grad():
         speaks = subject.inner.get_output_embeddings() is not None
         if "cross" in subject.anatomy.stacks and speaks:
             return [_translation(subject, text)]

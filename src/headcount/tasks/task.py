@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.models import Subject, at_rest, check_finite
+from headcount.models import Subject, check_finite, eval_mode
 from headcount.records import Progress
 from headcount.stats import DRAWS, Floats, Interval, Statistic, bootstrap_interval, ratio
 from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, redraw_interval
@@ -252,7 +252,7 @@ class Task(ABC):
         self.check(subject)
         source = self.encode(subject, batch_size) if batches is None else batches
         sheet = Sheet(len(self))
-        with at_rest(subject.model), torch.no_grad():
+        with eval_mode(subject.model), torch.no_grad():
             for batch in source:
                 dressed = self.dress(batch, subject) if batches is None else batch
                 marks = self.mark(self.answer(subject, dressed), dressed)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from headcount.errors import ModelError, UnsupportedModel, UsageError
-from headcount.models import Site, Subject, alone, at_rest, quiet_arguments
+from headcount.models import Site, Subject, eval_mode, locked, quiet_arguments
 from headcount.records import Head, check_heads, parse_heads
 from headcount.text import Batch
 from headcount.wiring.seam import Attended, Turns, attached, listening, scaled_projections
@@ -64,7 +64,7 @@ def ablated(
 def hung(subject: Subject, work: Ablation) -> Iterator[None]:
     """Hang an ablation on the seam and on the projections of families outside it."""
     with ExitStack() as stack:
-        stack.enter_context(alone(subject.model))
+        stack.enter_context(locked(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, work))
         stack.enter_context(scaled_projections(subject.model, subject.anatomy, work.entering))
         yield
@@ -175,7 +175,7 @@ def means_of(subject: Subject, batches: Iterable[Batch]) -> Means:
         counts[site] += len(given)
 
     quiet = quiet_arguments(subject.model)
-    with at_rest(subject.model), torch.no_grad(), listening(subject, hear):
+    with eval_mode(subject.model), torch.no_grad(), listening(subject, hear):
         for batch in batches:
             sides = {stack: batch.query(stack) for stack in subject.anatomy.stacks}
             real = {stack: None if side is None else side.real for stack, side in sides.items()}
@@ -232,7 +232,7 @@ def donors_of(
             for place, row in enumerate(rows):
                 given[site][row] = heads[place][real[place]]
 
-        with at_rest(subject.model), torch.no_grad(), listening(subject, hear):
+        with eval_mode(subject.model), torch.no_grad(), listening(subject, hear):
             subject.model(**donors.to(subject.device).inputs, **quiet)
     return Donors(batch, given)
 

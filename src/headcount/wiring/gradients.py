@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError, UnsupportedModel, UsageError
-from headcount.models import Site, Subject, alone, at_rest, frozen
+from headcount.models import Site, Subject, eval_mode, frozen, locked
 from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
 
 # --- Read what each head gives and what flows back to it ----------------------------------------
@@ -36,8 +36,8 @@ def backflow(subject: Subject, receive: Receiver) -> Iterator[Backflow]:
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
-        stack.enter_context(alone(subject.model))
-        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(locked(subject.model))
+        stack.enter_context(eval_mode(subject.model))
         stack.enter_context(frozen(subject.model))
         stack.enter_context(flow.turns.counted(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, flow))
@@ -112,8 +112,8 @@ def weights_gradient(subject: Subject) -> Iterator[WeightsGradient]:
         )
     kept = WeightsGradient(subject)
     with ExitStack() as stack:
-        stack.enter_context(alone(subject.model))
-        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(locked(subject.model))
+        stack.enter_context(eval_mode(subject.model))
         stack.enter_context(_differentiable(subject.model))
         stack.enter_context(kept.turns.counted(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, kept, maps=True))

@@ -21,10 +21,10 @@ from headcount.errors import UsageError
 from headcount.models import (
     Site,
     Subject,
-    alone,
     base_function,
     entering,
     family_of,
+    locked,
     register,
     switched,
 )
@@ -220,7 +220,7 @@ def listening(subject: Subject, hear: Hear) -> Iterator[None]:
         return part(module, Attended(heads, None, None))
 
     with ExitStack() as stack:
-        stack.enter_context(alone(subject.model))
+        stack.enter_context(locked(subject.model))
         stack.enter_context(turns.counted(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, part))
         stack.enter_context(scaled_projections(subject.model, subject.anatomy, entering))

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 from transformers.pytorch_utils import Conv1D
 
-from headcount.models import Site, Subject, at_rest
+from headcount.models import Site, Subject, eval_mode
 from headcount.text import Batch
 from headcount.wiring.ablation import Ablation, Instead, hung, replaced, zero
 from headcount.wiring.seam import Attended, listening
@@ -70,7 +70,7 @@ class Course:
 def course_of(subject: Subject, batch: Batch) -> Course:
     """Watch one forward of a batch; raises `NoShortcut` where it cannot be followed."""
     watch = _Watch(subject)
-    with at_rest(subject.model), torch.no_grad(), watch.hooked():
+    with eval_mode(subject.model), torch.no_grad(), watch.hooked():
         subject.model(**batch.to(subject.device).inputs)
     missing = [site for site in subject.anatomy.sites if site not in watch.course.passages]
     if missing:

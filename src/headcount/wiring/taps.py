@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models import Site, Subject, alone, own_maps, quiet_arguments, window_of
+from headcount.models import Site, Subject, locked, own_maps, quiet_arguments, window_of
 from headcount.records import STACKS
 from headcount.text import Batch
 from headcount.wiring.seam import Attended, Turns, attached
@@ -76,7 +76,7 @@ def tap(
     """
     watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS)
     with ExitStack() as stack:
-        stack.enter_context(alone(subject.model))
+        stack.enter_context(locked(subject.model))
         stack.enter_context(_evaluating(subject.model))
         stack.enter_context(watch.turns.counted(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, watch.seen, maps=True))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models import Site, Subject, alone, core_of, heads_left, sites_of
+from headcount.models import Site, Subject, core_of, heads_left, locked, sites_of
 from headcount.records import Head, check_heads, parse_head
 from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
 
@@ -186,7 +186,7 @@ def valve(subject: Subject, scales: ScalesLike) -> Iterator[Valve]:
     """
     opened = Valve(subject, scales)
     with ExitStack() as stack:
-        stack.enter_context(alone(subject.model))
+        stack.enter_context(locked(subject.model))
         stack.enter_context(opened.turns.counted(subject.model))
         stack.enter_context(opened.replay.watching(subject.model))
         stack.enter_context(attached(subject.model, subject.anatomy, opened))

@@ -19,9 +19,9 @@ from headcount.models import (
     Anatomy,
     Site,
     Subject,
-    alone,
-    at_rest,
     base_function,
+    eval_mode,
+    locked,
     register,
     switched,
 )
@@ -340,8 +340,8 @@ def traced(subject: Subject, rule: Rule) -> Iterator[Tracing]:
     _check_route(subject)
     tracing = Tracing(subject, rule)
     with ExitStack() as stack:
-        stack.enter_context(alone(subject.model))
-        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(locked(subject.model))
+        stack.enter_context(eval_mode(subject.model))
         stack.enter_context(_frozen(subject.model))
         stack.enter_context(met(subject.model, rule))
         stack.enter_context(tracing.entrances.watched())

@@ -17,7 +17,7 @@ import torch
 from headcount.errors import InputError, UsageError
 from headcount.importance.sweep.interventions import Intervention, Mode, check_interventions
 from headcount.importance.sweep.ways import Group, LongWay, ShortWay, choose_way, prepared
-from headcount.models import Subject, at_rest, enough_memory
+from headcount.models import Subject, enough_memory, eval_mode
 from headcount.records import Journal, JournaledCounts, Progress, hash_strings
 from headcount.stats import Floats
 from headcount.tasks import (
@@ -471,7 +471,7 @@ def sweep(
     shortest = min(range(len(examples.batches)), key=lambda n: _tokens(examples.batches[n]))
     with ExitStack() as stack:
         stack.enter_context(enough_memory(subject))
-        stack.enter_context(at_rest(subject.model))
+        stack.enter_context(eval_mode(subject.model))
         stack.enter_context(torch.no_grad())
         instead = {
             mode: prepared(mode, subject, task, examples.batches, reference, seed)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import KEY, heads_left, sites_of
 from headcount.models.dummy_forward import core_of, probe_inputs
-from headcount.models.guards import at_rest, no_logs, quiet
+from headcount.models.guards import eval_mode, no_logs, quiet
 from headcount.models.projections import HeadWeight, head_weights
 from headcount.models.site import Site
 from headcount.models.subject import Subject
@@ -51,7 +51,7 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     wrapped = _First(subject.inner, list(inputs)).eval()
     file = folder / ONNX
     silent = no_logs("torch.onnx")  # it tells of packages that nobody asked for
-    with quiet(), silent, at_rest(subject.model), switched(subject.model, lambda _: "eager"):
+    with quiet(), silent, eval_mode(subject.model), switched(subject.model, lambda _: "eager"):
         torch.onnx.export(
             wrapped,
             tuple(inputs.values()),
@@ -105,7 +105,7 @@ def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> fl
     session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     given = {name: value.cpu().numpy() for name, value in inputs.items()}
     got = torch.from_numpy(session.run(None, given)[0]).double()
-    with quiet(), at_rest(subject.model), torch.no_grad():
+    with quiet(), eval_mode(subject.model), torch.no_grad():
         wanted = wrapped(*inputs.values()).cpu().double()
     apart = float((got - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30))
     if not apart <= ROOM:

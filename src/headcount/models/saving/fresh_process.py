@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 
 from headcount.errors import ModelError
 from headcount.models.dummy_forward import core_of, probe_inputs, quiet_arguments
-from headcount.models.guards import at_rest, quiet
+from headcount.models.guards import eval_mode, quiet
 from headcount.models.saving.routes import Route, best_auto_class
 from headcount.models.subject import Subject
 
@@ -68,7 +68,7 @@ def small_inputs(subject: Subject) -> dict[str, torch.Tensor]:
 
 def model_output(subject: Subject, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
     """What the model gives, in evaluation mode."""
-    with quiet(), at_rest(subject.model), torch.no_grad():
+    with quiet(), eval_mode(subject.model), torch.no_grad():
         return {"output": subject.model(**inputs)[0].contiguous()}
 
 

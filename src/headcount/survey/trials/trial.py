@@ -17,7 +17,7 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, StatsError
-from headcount.models import Anatomy, Site, Subject, at_rest, refuse_nan
+from headcount.models import Anatomy, Site, Subject, eval_mode, refuse_nan
 from headcount.records import Column, HeadTable
 from headcount.stats import DRAWS, Floats
 from headcount.text import Batch, EncodeReport, Scribe, intake_of
@@ -450,6 +450,6 @@ def said(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
     wanted: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
     intake = intake_of(subject.model)
     options = {name: value for name, value in wanted.items() if intake.accepts(name)}
-    with at_rest(subject.model):
+    with eval_mode(subject.model):
         logits: Tensor = subject.model(**batch.to(subject.device).inputs, **options).logits
     return logits
