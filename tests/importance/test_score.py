@@ -24,7 +24,7 @@ from headcount.importance.ablation import ablation
 from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
 from headcount.importance.relevance import relevance
-from headcount.importance.score import stacks_read, texts_of_task
+from headcount.importance.score import name_first, stacks_read, texts_of_task
 from headcount.records.journal import Journal
 from headcount.text.sentence import texts_of
 
@@ -120,6 +120,10 @@ def test_progress_names_the_measure() -> None:
     )
     measures = ("gradient", "confidence")
     assert seen == [(name, done, 10) for name in measures for done in (5, 10)]
+    one_for_all = name_first(lambda done, total, what="": seen.append((what, done, total)))
+    assert one_for_all is not None
+    one_for_all("gradient", 3, 4)
+    assert seen[-1] == ("gradient", 3, 4)
 
 
 @pytest.mark.parametrize(

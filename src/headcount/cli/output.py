@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
@@ -97,39 +97,25 @@ def announced(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def bar(what: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar with the time left; call it with what is done and the total."""
-    with bars(unit) as update:
-        yield lambda done, total: update(what, done, total)
-
-
-@contextmanager
-def bars(unit: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each kind of work, as it begins: call it with its name, what is done, the total."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+def bar(what: str, unit: str) -> Iterator[Progress]:
+    """A progress bar with the time left; work that gives its own name gets a bar of its own."""
+    from rich import progress as rich
 
     console = Console(stderr=True)
-    shown = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-        TextColumn("left"),
+    shown = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TextColumn(unit),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("left"),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
-    begun: dict[str, TaskID] = {}
+    begun: dict[str, rich.TaskID] = {}
 
-    def update(what: str, done: int, total: int) -> None:
+    def update(done: int, total: int, what: str = what) -> None:
         if what not in begun:
             begun[what] = shown.add_task(what, total=None)
         shown.update(begun[what], completed=done, total=total)
@@ -208,7 +194,7 @@ class _Moving:
         self.done, self.total = 0, 0
         self._spinner = Spinner("dots")
 
-    def move(self, done: int, total: int) -> None:
+    def move(self, done: int, total: int, what: str = "") -> None:
         """Take in how far the work is."""
         self.done, self.total = done, total
 

@@ -13,7 +13,7 @@ import typer
 from headcount.cli import options
 from headcount.cli.inputs import TaskFile, TaskOption, parse_task, read_task
 from headcount.cli.options import loaded, names, one_of, positive
-from headcount.cli.output import bars
+from headcount.cli.output import bar
 from headcount.cli.prune_output import print_pruning
 from headcount.errors import UsageError
 from headcount.models import find
@@ -469,7 +469,7 @@ def _pruned(
     how |= {"gates": None if gates is None else TrainingOptions(**gates)}
     how |= {"heal": None if heal is None else TrainingOptions(**heal)}
     try:
-        with bars("examples") as progress:
+        with bar("Pruning", "examples") as progress:
             how |= {"progress": progress, "announce": _say, "draw": draw_plan}
             return prune_run(subject, task, place=place, **how)
     except KeyboardInterrupt:

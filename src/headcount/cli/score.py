@@ -10,7 +10,7 @@ import typer
 from headcount.cli import options
 from headcount.cli.inputs import TaskFile, TaskOption, read_task
 from headcount.cli.options import loaded, one_of
-from headcount.cli.output import bars, output, print_json, print_notes
+from headcount.cli.output import bar, output, print_json, print_notes
 from headcount.errors import UsageError
 from headcount.records import check_head_set, heads_named
 
@@ -193,12 +193,14 @@ def _check(by: str | None, shut: str | None, out: Path | None, how: dict[str, An
 def _score_heads(
     subject: Subject, task: Any, by: str, out: Path | None, how: dict[str, Any], json: bool
 ) -> None:
-    from headcount.importance import column_of, compared, read_names
+    from headcount.importance import column_of, compared, name_first, read_names
     from headcount.importance import score as measure
 
     names = read_names(by)
-    with bars("examples") as progress:
-        table = measure(subject, task, names, run=out, progress=progress, announce=_say, **how)
+    with bar("Scoring", "examples") as progress:
+        table = measure(
+            subject, task, names, run=out, progress=name_first(progress), announce=_say, **how
+        )
     columns = [column_of(name, how) for name in names]
     frame = compared(table, columns)
     if json:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from headcount.importance.agreement import GROUP, compared, importance_columns
     from headcount.importance.examples import origin
     from headcount.importance.score import (
-        NamedProgress,
         check_score_names,
         column_of,
+        name_first,
         options_by_score,
         read_names,
         score,

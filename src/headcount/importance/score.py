@@ -16,7 +16,7 @@ from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
 from headcount.importance.relevance import relevance
 from headcount.models import Subject
-from headcount.records import HeadTable, Journal, Run, hash_strings
+from headcount.records import HeadTable, Journal, Progress, Run, hash_strings
 from headcount.survey import COLUMNS, survey
 from headcount.tasks import Labelled, Similarity, Task
 from headcount.text import Item, Pair, Sentence, read_corpus
@@ -132,9 +132,6 @@ def _item(example: object, task: Task) -> Item:
 
 # --- The score ----------------------------------------------------------------------------------
 
-#: Called after each unit of work with the score's name, what is done and the total.
-NamedProgress = Callable[[str, int, int], None]
-
 
 def score(
     subject: Subject,
@@ -154,7 +151,7 @@ def score(
     batch_size: int = 16,
     limit: int | None = None,
     seed: int | None = None,
-    progress: NamedProgress | None = None,
+    progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> HeadTable:
     """Score every head of a model on a task: a column a measure, higher is more important.
@@ -169,8 +166,8 @@ def score(
     its table anew. Every finished unit is on the disk at once: after a kill the same call goes on
     and ends with the same table. Ctrl-C leaves what was measured so far and raises `Interrupted`,
     which has it too. `limit` takes the first
-    examples, or with a `seed` a random sample; `announce` is told how long it will take, where
-    that is long.
+    examples, or with a `seed` a random sample. `progress` is called with the score's name, what
+    is done and the total; `announce` is told how long it will take, where that is long.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -192,6 +189,11 @@ def score(
             for name in names:
                 work.measure(name, how, options[name])
         return work.finish(names, [column_of(name, options[name]) for name in names], journal)
+
+
+def name_first(progress: Progress | None) -> Progress | None:
+    """A `Progress` as `score` calls it: with the name of the score first."""
+    return progress and (lambda name, done, total: progress(done, total, name))
 
 
 def check_score_names(names: Sequence[str], table: HeadTable | None) -> None:
@@ -218,10 +220,10 @@ class _How:
     batch_size: int
     seed: int | None
     journal: Journal | None
-    progress: NamedProgress | None
+    progress: Progress | None
     announce: Callable[[str], None] | None
 
-    def watching(self, name: str) -> Callable[[int, int], None] | None:
+    def watching(self, name: str) -> Progress | None:
         """Progress of one score."""
         return None if self.progress is None else partial(self.progress, name)
 

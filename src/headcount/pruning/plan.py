@@ -13,9 +13,9 @@ import numpy as np
 
 from headcount.errors import InputError, UsageError
 from headcount.importance import (
-    NamedProgress,
     Sweep,
     check_score_names,
+    name_first,
     read_names,
     score,
     vocabulary_hash,
@@ -34,7 +34,7 @@ from headcount.pruning.order import (
     spared,
 )
 from headcount.pruning.remove import prune
-from headcount.records import Head, HeadTable, Journal, Run
+from headcount.records import Head, HeadTable, Journal, Progress, Run
 from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.tasks import Task
 
@@ -91,7 +91,7 @@ class Orders:
     table: HeadTable | None = None
     run: Run | None = None
     journal: Journal | None = None
-    progress: NamedProgress | None = None
+    progress: Progress | None = None
     announce: Callable[[str], None] | None = None
 
     def of(self, names: Sequence[str], goal: Goal) -> list[Order]:
@@ -175,7 +175,7 @@ class Orders:
             convention=self.how.convention,
             batch_size=self.how.batch_size,
             seed=self.how.seed,
-            progress=self.progress,
+            progress=name_first(self.progress),
             announce=self.announce,
         )
         sign = -1.0 if table.column(name).direction == "lower" else 1.0
@@ -332,7 +332,7 @@ def prune_plan(
     convention: str = "headcount",
     batch_size: int = 16,
     seed: int = 0,
-    progress: NamedProgress | None = None,
+    progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Plan:
     """Order heads by a score on one half of the examples, and measure the curve on the other.
@@ -387,7 +387,7 @@ def plan_of_heads(
     run: Run | str | Path | None = None,
     batch_size: int = 16,
     seed: int = 0,
-    progress: NamedProgress | None = None,
+    progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Plan:
     """What heads that were chosen already cost together, on all examples of a task.
@@ -412,7 +412,7 @@ class _Curve:
     how: OrderOptions
     run: Run | None
     journal: Journal | None
-    progress: NamedProgress | None
+    progress: Progress | None
     announce: Callable[[str], None] | None
 
     def measure(
@@ -426,7 +426,7 @@ class _Curve:
             batch_size=self.how.batch_size,
             seed=self.how.seed,
             journal=self.journal,
-            progress=None if self.progress is None else partial(self.progress, "curve"),
+            progress=None if self.progress is None else partial(self.progress, what="curve"),
             announce=self.announce,
         )
         frame, notes = curve_frame(

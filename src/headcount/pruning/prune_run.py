@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.errors import RunError
-from headcount.importance import Intervention, NamedProgress, Sweep
+from headcount.importance import Intervention, Sweep
 from headcount.models import Saved, Subject, core_of
 from headcount.pruning.costs import ModelCosts, model_costs
 from headcount.pruning.curve import curve_frame, point_name
@@ -147,7 +147,7 @@ def prune_run(
     force: bool = False,
     batch_size: int = 16,
     seed: int = 0,
-    progress: NamedProgress | None = None,
+    progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     draw: Callable[[Plan, Path], list[str]] | None = None,
     **how: Any,
@@ -216,10 +216,10 @@ def _gated(
 
 
 def _with_desk(
-    training: TrainingOptions, place: OutputFolder | None, kind: str, progress: NamedProgress | None
+    training: TrainingOptions, place: OutputFolder | None, kind: str, progress: Progress | None
 ) -> TrainingOptions:
     """A training with a place for its checkpoints, and somebody who watches."""
-    watched = None if progress is None else partial(progress, kind)
+    watched = None if progress is None else partial(progress, what=kind)
     desk = None if place is None else place.training / kind
     return replace(training, checkpoint=desk, progress=watched)
 

@@ -16,7 +16,7 @@ from headcount.errors import UsageError
 from headcount.models import Subject, eval_mode, quiet
 from headcount.pruning.costs import ModelCosts, model_costs, part_times
 from headcount.pruning.remove import trial_inputs
-from headcount.records import Head
+from headcount.records import Head, Progress
 from headcount.stats import median_interval
 
 # --- One measured pair of speeds ----------------------------------------------------------------
@@ -370,7 +370,7 @@ def latency(
     pairs: int = PAIRS,
     way: Way = "plain",
     parts: bool = True,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> SpeedReport:
     """Time forwards of two models in turns: gains with intervals, limits, and what ate the rest.
 

@@ -176,7 +176,7 @@ class Training:
         gate_lr: float = 0.0,
         checkpoint: Checkpoint | None = None,
         log: Callable[[Row], None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.learner, self.weights, self.lessons = learner, dict(weights), lessons
         self.recipe, self.accelerator, self.checkpoint = recipe, accelerator, checkpoint

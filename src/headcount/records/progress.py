@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-#: Called with how much is done and how much there is in all.
-Progress = Callable[[int, int], None]
+#: Called as ``progress(done, total)``; where one callable watches several kinds of work, with the
+#: name of the work as a third argument: ``progress(done, total, what)``.
+Progress = Callable[..., None]

@@ -139,9 +139,6 @@ def _segmented(batches: Iterable[Batch], segments: bool) -> Iterator[Batch]:
 
 # --- Which trials make sense for a model, and all of them run in one call -----------------------
 
-#: Called before each trial with the trials done, their number and the name of the next.
-TrialProgress = Callable[[int, int, str], None]
-
 #: No trial reads more of a corpus than this.
 _MOST = 2_500
 
@@ -171,7 +168,7 @@ def run_trials(
     trials: Sequence[Trial] | None = None,
     seed: int = 0,
     lenient: bool | None = None,
-    progress: TrialProgress | None = None,
+    progress: Progress | None = None,
 ) -> HeadTable:
     """Run trials on a model: a column a question, ready to be joined to a survey's table.
 
@@ -180,7 +177,7 @@ def run_trials(
     ``[Repeats(length=64)]``. `table.details["trials"]` has each head's chance and p values,
     `table.details["trial_models"]` what the model itself does. A trial of `trials_for` that the
     corpus is too short for is left out, and the provenance says so; one of your own raises,
-    unless `lenient`.
+    unless `lenient`. `progress` is called before each trial, with its name.
     """
     chosen = trials_for(subject, corpus, seed=seed) if trials is None else list(trials)
     found, left_out = [], {}

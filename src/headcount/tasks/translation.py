@@ -17,6 +17,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria
 
 from headcount.errors import ModelError, StatsError, UsageError
 from headcount.models import Subject, check_finite, quiet
+from headcount.records import Progress
 from headcount.stats import Floats, bleu
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, read_translations
@@ -403,7 +404,7 @@ def own_output(
     *,
     beams: int = 4,
     batch_size: int = 16,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Pair]:
     """Each source with what the model makes of it, in the corpus' order.
 
