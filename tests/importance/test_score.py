@@ -316,7 +316,7 @@ def test_killed_and_run_again_it_ends_with_the_same_table(tmp_path: Path) -> Non
     head = {"model_class": "BertForSequenceClassification", "num_labels": 2}
     model = save(tmp_path / "model", "bert", "wordpiece", **head)
     for units, last in ((3, "gradient 1"), (9, "ablation batch ")):
-        words = [str(Path(__file__).parent), str(model), str(place), str(units)]
+        words = [str(Path(__file__).parent.parent), str(model), str(place), str(units)]
         done = subprocess.run([sys.executable, "-c", KILLED, *words])
         assert done.returncode == -signal.SIGKILL
         with Journal.open(place / "journal.jsonl", _fingerprint(place)) as journal:
