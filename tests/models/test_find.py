@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 
 from headcount.errors import ModelError, UsageError
-from headcount.models import find as fetching
-from headcount.models import find as finding
 from headcount.models.find import (
     RECIPES,
     SHA256,
@@ -31,6 +29,9 @@ from headcount.models.find import (
     package_of,
     short_name,
 )
+
+#: The module itself: the door of the package gives the function of that name.
+MODULE = sys.modules["headcount.models.find"]
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +96,7 @@ def test_a_package_without_a_model_is_left_to_the_hub(name: str) -> None:
 def test_a_bundled_model_is_a_folder_of_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "__file__", str(tmp_path / "models" / "find.py"))
+    monkeypatch.setattr(MODULE, "__file__", str(tmp_path / "models" / "find.py"))
     with pytest.raises(ModelError, match="bundled model 'translator' is missing; install headcoun"):
         find("translator")
     folder = model_at(tmp_path / "bundle" / "translator")
@@ -326,7 +327,7 @@ def test_a_second_time_nothing_is_done(
 ) -> None:
     recipe()
     first = fetch("minilm")
-    monkeypatch.setattr(fetching, "_download", lambda *_: pytest.fail("it was fetched again"))
+    monkeypatch.setattr(MODULE, "_download", lambda *_: pytest.fail("it was fetched again"))
     assert fetch("minilm") == first
 
 

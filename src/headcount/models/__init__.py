@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         quiet_arguments,
     )
     from headcount.models.find import find, known_models
-    from headcount.models.guards import eval_mode, frozen, quiet
+    from headcount.models.guards import eval_mode, frozen, on_exit, quiet
     from headcount.models.load import load
     from headcount.models.outside import entering, family_of, window_of
     from headcount.models.projections import (

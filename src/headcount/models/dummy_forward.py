@@ -1,4 +1,4 @@
-"""One thread at a time: what hangs on a model reads and scales every forward, whoever calls it."""
+"""Small inputs that make any model run once, its own attention maps, and a lock for one thread."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel, UsageError
+from headcount.models.guards import on_exit
 from headcount.models.resize import bare
 from headcount.models.switch import switched
 
@@ -142,21 +143,22 @@ def _hooks_as_before(model: nn.Module) -> Iterator[None]:
     """Take off the hooks that transformers hangs on some families when maps are asked for."""
     before = {module: set(module._forward_hooks) for module in model.modules()}
     marked = {module for module in before if _INSTALLED in vars(module)}
-    try:
-        yield
-    finally:
+
+    def restore() -> None:
         for module, kept in before.items():
             for hook in set(module._forward_hooks) - kept:
                 del module._forward_hooks[hook]
             if module not in marked and _INSTALLED in vars(module):
                 delattr(module, _INSTALLED)
 
+    with on_exit(restore):
+        yield
+
 
 # --- One thread at a time -----------------------------------------------------------------------
 
-#: The threads that have something open on a model, one entry for each block, by the model's id.
-_HOLDERS: dict[int, list[int]] = {}
-_guard = threading.Lock()
+#: The model (by id) and the thread of each block that is open.
+_HOLDERS: dict[object, tuple[int, int]] = {}
 
 
 @contextmanager
@@ -165,19 +167,14 @@ def locked(model: nn.Module) -> Iterator[None]:
 
     Their forwards would be counted in here, and their exit would take the seam away.
     """
-    core, me = core_of(model), threading.get_ident()
-    with _guard:
-        holders = _HOLDERS.setdefault(id(core), [])
-        if any(holder != me for holder in holders):
+    core, me, block = core_of(model), threading.get_ident(), object()
+    with on_exit(lambda: _HOLDERS.pop(block, None)):
+        # Entered first, looked round second: of two threads at once both may be refused, never
+        # both let in.
+        _HOLDERS[block] = id(core), me
+        if any(held == id(core) and thread != me for held, thread in list(_HOLDERS.values())):
             raise UsageError(
                 f"{type(core).__name__} is being read or scaled in another thread; wait until that "
                 "has ended, or give each thread a copy of the model."
             )
-        holders.append(me)
-    try:
         yield
-    finally:
-        with _guard:
-            holders.remove(me)
-            if not holders:
-                _HOLDERS.pop(id(core), None)

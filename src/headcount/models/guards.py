@@ -1,39 +1,60 @@
-"""Load models without transformers' bars and advice, and put its voice back afterwards."""
+"""What a block may change for a while: dropout, gradients of weights, the voice of transformers.
+
+All of it is as before afterwards, also when Ctrl-C comes between a change and the block: what
+undoes a change is in place before the change is made (`on_exit`).
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
 
-# --- A model at rest ----------------------------------------------------------------------------
+
+@contextmanager
+def on_exit(restore: Callable[[], object]) -> Iterator[None]:
+    """Call `restore` on any exit, and once more in case Ctrl-C came in the middle of it.
+
+    It must do no harm when nothing was changed yet, nor when it runs a second time.
+
+    >>> with on_exit(lambda: print("restored")):
+    ...     print("changed")
+    changed
+    restored
+    restored
+    """
+    try:
+        try:
+            yield
+        finally:
+            restore()
+    finally:
+        restore()
 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Within the block nothing drops out; every module's mode is as it was afterwards."""
+    """Within the block dropout is off; every module's mode is as it was afterwards."""
     training = [module for module in model.modules() if module.training]
     devices = sorted({p.device.index for p in model.parameters() if p.device.type == "cuda"})
-    try:
-        with torch.random.fork_rng(devices=devices):
-            for module in training:
-                module.training = False
-            yield
-    finally:
+
+    def restore() -> None:
         for module in training:
             module.training = True
 
-
-# --- A model whose weights take no gradient -----------------------------------------------------
+    with on_exit(restore), torch.random.fork_rng(devices=devices):
+        for module in training:
+            module.training = False
+        yield
 
 
 @contextmanager
 def frozen(model: nn.Module) -> Iterator[None]:
-    """Within the block no weight asks for a gradient; each is as it was afterwards.
+    """Within the block no weight requires a gradient; each is as it was afterwards.
 
     >>> layer = nn.Linear(2, 1)
     >>> with frozen(layer):
@@ -42,28 +63,24 @@ def frozen(model: nn.Module) -> Iterator[None]:
     >>> layer.weight.requires_grad
     True
     """
-    asking = [weight for weight in model.parameters() if weight.requires_grad]
-    try:
-        for weight in asking:
-            weight.requires_grad_(False)
-        yield
-    finally:
-        for weight in asking:
+    trainable = [weight for weight in model.parameters() if weight.requires_grad]
+
+    def restore() -> None:
+        for weight in trainable:
             weight.requires_grad_(True)
 
-
-# --- Load models without transformers' bars and advice ------------------------------------------
+    with on_exit(restore):
+        for weight in trainable:
+            weight.requires_grad_(False)
+        yield
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence transformers within the block; download bars stay, a download takes minutes."""
-    with (
-        _no_bars(),
-        no_logs("transformers"),
-        no_logs("huggingface_hub"),
-        warnings.catch_warnings(action="ignore"),
-    ):
+    stack = ExitStack()
+    with on_exit(stack.close), _no_bars(), no_logs("transformers"), no_logs("huggingface_hub"):
+        stack.enter_context(warnings.catch_warnings(action="ignore"))
         yield
 
 
@@ -72,25 +89,31 @@ def no_logs(name: str) -> Iterator[None]:
     """Raise a library's log level above everything it says."""
     logger = logging.getLogger(name)
     level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
+    with on_exit(lambda: logger.setLevel(level)):
+        logger.setLevel(logging.CRITICAL + 1)
         yield
-    finally:
-        logger.setLevel(level)
 
 
 @contextmanager
 def _no_bars() -> Iterator[None]:
     """Turn off the bars of reading weights."""
-    from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
+    from huggingface_hub import utils as hub
     from transformers.utils import logging as voice
 
-    shown, downloads_shown = voice.is_progress_bar_enabled(), not are_progress_bars_disabled()
-    voice.disable_progress_bar()
-    if downloads_shown:
-        enable_progress_bars()
-    try:
-        yield
-    finally:
+    shown, downloads_shown = voice.is_progress_bar_enabled(), not hub.are_progress_bars_disabled()
+
+    def restore_downloads() -> None:
+        if downloads_shown:
+            hub.enable_progress_bars()
+        else:
+            hub.disable_progress_bars()
+
+    def restore() -> None:
         if shown:
             voice.enable_progress_bar()
+        restore_downloads()
+
+    with on_exit(restore):
+        voice.disable_progress_bar()  # those of downloads, too
+        restore_downloads()
+        yield

@@ -41,7 +41,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import KEY, restore_numbers
 from headcount.models.explain import as_model_error, check_files, check_weight_names, first_line
 from headcount.models.find import FoundModel, find
-from headcount.models.guards import quiet
+from headcount.models.guards import on_exit, quiet
 from headcount.models.hub import Listing, options_for
 from headcount.models.resize import fit
 from headcount.models.subject import Subject
@@ -295,22 +295,12 @@ def reading_gguf() -> Iterator[None]:
         raise ModelError(
             "A GGUF model needs the package gguf, which is not installed; run `pip install gguf`."
         ) from None
-    with ExitStack() as stack:
-        for name in ("GGUFReader", "get_tensor_name_map"):
-            stack.enter_context(_remembered(gguf, name))
+    names = ("GGUFReader", "get_tensor_name_map")
+    originals, stack = {name: getattr(gguf, name) for name in names}, ExitStack()
+    with on_exit(stack.close), on_exit(lambda: vars(gguf).update(originals)):
+        vars(gguf).update({name: functools.cache(one) for name, one in originals.items()})
         stack.enter_context(redirect_stderr(io.StringIO()))  # its bar has no switch
         yield
-
-
-@contextmanager
-def _remembered(module: Any, name: str) -> Iterator[None]:
-    """Within the block, a function of a module answers the same question only once."""
-    original = getattr(module, name)
-    setattr(module, name, functools.cache(original))
-    try:
-        yield
-    finally:
-        setattr(module, name, original)
 
 
 def gguf_options() -> dict[str, Any]:

@@ -26,7 +26,7 @@ from headcount.models.dummy_forward import (
     probe_inputs,
     quiet_arguments,
 )
-from headcount.models.guards import eval_mode
+from headcount.models.guards import eval_mode, on_exit
 from headcount.models.site import Site, is_causal
 
 # --- Families that do not speak the attention interface -----------------------------------------
@@ -150,11 +150,10 @@ def _hooked(attention: nn.Module, family: Family, show: Show) -> Iterator[None]:
     def before(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return (_shown(attention, args[0], family, show), *args[1:])
 
-    handle = attention.get_submodule(family.projection).register_forward_pre_hook(before)
-    try:
+    projection, stack = attention.get_submodule(family.projection), ExitStack()
+    with on_exit(stack.close):
+        stack.callback(projection.register_forward_pre_hook(before).remove)
         yield
-    finally:
-        handle.remove()
 
 
 @contextmanager
@@ -168,13 +167,14 @@ def _shadowed(attention: nn.Module, family: Family, show: Show) -> Iterator[None
         seen = _shown(attention, heads.flatten(2), family, show)
         return own(residual, seen.view_as(heads), *args, **kwargs)
 
-    setattr(attention, name, shadow)
-    try:
-        yield
-    finally:
-        delattr(attention, name)
+    def restore() -> None:
+        vars(attention).pop(name, None)
         if outer is not None:
             setattr(attention, name, outer)
+
+    with on_exit(restore):
+        setattr(attention, name, shadow)
+        yield
 
 
 def _shown(attention: nn.Module, heads: Tensor, family: Family, show: Show) -> Tensor:

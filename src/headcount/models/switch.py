@@ -19,6 +19,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMa
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
 from headcount.errors import UnsupportedModel
+from headcount.models.guards import on_exit
 
 AttentionFunction = Callable[..., tuple[Any, Any]]
 
@@ -100,26 +101,20 @@ def switched(model: nn.Module, rename: Rename) -> Iterator[None]:
     Blocks may end in any order: the last to end gives the config its own name back.
     """
     configs, block = attention_configs(model), object()
-    try:
+
+    def restore() -> None:
         for config in configs:
-            _begin(config, block, rename)
+            renamed = _RENAMED.get(id(config))
+            if renamed is not None:
+                renamed.blocks.pop(block, None)
+                setattr(config, _NAME, renamed.name)
+                if not renamed.blocks:
+                    del _RENAMED[id(config)]
+
+    with on_exit(restore):
+        for config in configs:
+            own = getattr(config, _NAME, None)
+            renamed = _RENAMED.setdefault(id(config), _Renamed(own))
+            renamed.blocks[block] = rename
+            setattr(config, _NAME, renamed.name)
         yield
-    finally:
-        for config in configs:
-            _end(config, block)
-
-
-def _begin(config: PreTrainedConfig, block: object, rename: Rename) -> None:
-    own = getattr(config, _NAME, None)
-    renamed = _RENAMED.setdefault(id(config), _Renamed(own))
-    renamed.blocks[block] = rename
-    setattr(config, _NAME, renamed.name)
-
-
-def _end(config: PreTrainedConfig, block: object) -> None:
-    renamed = _RENAMED.get(id(config))
-    if renamed is None or renamed.blocks.pop(block, None) is None:
-        return
-    setattr(config, _NAME, renamed.name)
-    if not renamed.blocks:
-        del _RENAMED[id(config)]
