@@ -16,8 +16,8 @@ import pandas as pd
 from headcount.errors import UsageError
 from headcount.importance.ablation import ablation_costs
 from headcount.importance.sweep.sweep import Sweep
-from headcount.stats.corrections import detectable_effect
-from headcount.stats.paired import minimum_detectable_difference
+
+from .detectable import detectable_effect, minimum_detectable_difference
 
 __all__ = ["best_of_halves", "detectable_gain"]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from headcount import stats
-from headcount.stats.silhouette import crossed, f1_of, kappa, macro_f1
 from headcount.survey.pattern_network import PATTERNS
 from headcount.survey.patterns import Judge, numbers_of
 
+from .labels import crossed, f1_of, kappa, macro_f1
 from .store import Kept, tensors
 
 SIZES = {"up to 16 tokens": (0, 16), "17 to 40 tokens": (17, 40), "over 40 tokens": (41, 999)}

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.disabling.best_of_halves import best_of_halves, detectable_gain
-from headcount import stats, tasks
+from experiments.disabling.detectable import detectable_effect, minimum_detectable_difference
+from headcount import tasks
 from headcount.errors import UsageError
 from headcount.importance.sweep.interventions import Intervention
 from headcount.importance.sweep.sweep import Sweep
@@ -74,7 +75,7 @@ def test_more_changes_need_a_larger_difference() -> None:
     few[:20], many[:120] = 0, 0
     found = detectable_gain(made(np.stack([few, many]), base))
     assert found[0] < found[1]
-    assert found[1] == pytest.approx(float(stats.minimum_detectable_difference(300, 0.4)))
+    assert found[1] == pytest.approx(float(minimum_detectable_difference(300, 0.4)))
 
 
 def test_too_few_examples_are_refused() -> None:
@@ -83,6 +84,6 @@ def test_too_few_examples_are_refused() -> None:
 
 
 def test_an_interval_tells_what_it_could_have_shown() -> None:
-    one = stats.detectable_effect(-0.02, 0.02)
+    one = detectable_effect(-0.02, 0.02)
     assert one == pytest.approx(0.02 / 1.96 * (1.96 + 0.8416), rel=1e-3)
-    assert stats.detectable_effect(-0.02, 0.02, tests=72) > one
+    assert detectable_effect(-0.02, 0.02, tests=72) > one

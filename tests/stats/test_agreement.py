@@ -1,3 +1,5 @@
+"""Agreement of rankings: coverage of its intervals, what has none, and tables of pairs."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -6,23 +8,11 @@ import pytest
 from scipy import stats as scipy_stats
 
 from headcount.errors import StatsError
-from headcount.stats import agreement_matrix, rank_agreement, sentence_agreement
+from headcount.stats import agreement_matrix, rank_agreement
 
 RNG = np.random.default_rng(0)
 ONE = RNG.normal(size=72)
 TWO = ONE + RNG.normal(size=72)
-
-
-def mean(sums: np.ndarray) -> np.ndarray:
-    return sums[..., 0] / sums[..., 1]
-
-
-def noisy(
-    true_scores: np.ndarray, sentences: int, noise: float, rng: np.random.Generator
-) -> np.ndarray:
-    """Sentence-level statistics whose mean is the true score of each head."""
-    values = true_scores + noise * rng.normal(size=(sentences, len(true_scores)))
-    return np.stack([values, np.ones_like(values)], axis=-1)
 
 
 def test_the_interval_over_heads_covers_as_often_as_it_says() -> None:
@@ -41,21 +31,6 @@ def test_the_interval_over_heads_covers_as_often_as_it_says() -> None:
             hits[kind] += found.low <= truth[kind] <= found.high
     for kind in truth:
         assert 0.90 <= hits[kind] / 400 <= 0.98, kind
-
-
-@pytest.mark.parametrize("kind", ["spearman", "kendall", "pearson"])
-def test_the_interval_over_sentences_covers_these_heads(kind: str) -> None:
-    rng = np.random.default_rng(2)
-    one = rng.normal(size=30)
-    two = 0.7 * one + 0.7 * rng.normal(size=30)
-    scipy_kind = {"spearman": "spearmanr", "kendall": "kendalltau", "pearson": "pearsonr"}[kind]
-    truth = getattr(scipy_stats, scipy_kind)(one, two)[0]
-    covered = []
-    for seed in range(150):
-        a, b = noisy(one, 60, 1.0, rng), noisy(two, 60, 1.0, rng)
-        found = sentence_agreement(a, b, mean, kind, same_sentences=False, draws=200, seed=seed)
-        covered.append(found.low <= truth <= found.high)
-    assert np.mean(covered) >= 0.9
 
 
 def test_perfect_and_opposite_agreement() -> None:
@@ -98,39 +73,6 @@ def test_wrong_input_is_named() -> None:
         rank_agreement(ONE, np.ones(72), seed="1")
     with pytest.raises(StatsError, match="confidence is 2"):
         rank_agreement(ONE, TWO, confidence=2)
-
-
-def test_sentences_shared_or_not() -> None:
-    rng = np.random.default_rng(3)
-    one, two = noisy(ONE, 40, 1, rng), noisy(TWO, 40, 1, rng)
-    shared = sentence_agreement(one, two, mean, draws=300)
-    apart = sentence_agreement(one, two, mean, draws=300, same_sentences=False)
-    assert shared.value == apart.value
-    assert shared != apart
-    other = sentence_agreement(one, two[:30], mean, draws=300, same_sentences=False)
-    assert other.heads == 72
-    with pytest.raises(StatsError, match=r"40 and 30 sentences; .* or say same_sentences=False"):
-        sentence_agreement(one, two[:30], mean)
-
-
-def test_each_side_may_have_its_own_statistic() -> None:
-    rng = np.random.default_rng(4)
-    one, two = noisy(ONE, 40, 1, rng), noisy(TWO, 40, 1, rng)
-    plain = sentence_agreement(one, two, mean, draws=200)
-    turned = sentence_agreement(one, two, mean, second_statistic=lambda s: -mean(s), draws=200)
-    assert turned.value == pytest.approx(-plain.value)
-    assert (turned.low, turned.high) == pytest.approx((-plain.high, -plain.low))
-
-
-def test_sentence_agreement_names_what_is_wrong() -> None:
-    with pytest.raises(StatsError, match=r"shape \(9, 2\); give \[sentence, head, statistic\]"):
-        sentence_agreement(np.ones((9, 2)), np.ones((9, 2)))
-    empty = np.ones((9, 4, 2))
-    empty[:, 1] = 0
-    with pytest.raises(StatsError, match="first scores hold 1 of 4 numbers that are NaN"):
-        sentence_agreement(empty, empty)
-    same = sentence_agreement(np.ones((9, 4, 2)), np.ones((9, 4, 2)))
-    assert same.note == "first score is the same for every head"
 
 
 def test_the_matrix_has_a_row_for_each_pair_and_kind() -> None:

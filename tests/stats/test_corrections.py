@@ -80,7 +80,7 @@ def test_what_is_no_p_value() -> None:
             holm(wrong)
 
 
-# ---  -------------------------------------------------------------------------------------------
+# --- The smallest p that a test can give ----------------------------------------------------------
 
 
 def test_the_sentence_for_too_few_draws() -> None:

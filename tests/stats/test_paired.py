@@ -17,11 +17,10 @@ from headcount.stats import (
     bleu,
     holm,
     mcnemar,
-    minimum_detectable_difference,
+    paired,
     sign_flip,
     sign_flip_scores,
 )
-from headcount.stats import paired as signflip_module
 from headcount.stats.paired import SMALLEST, sign_flip_counts
 
 
@@ -73,45 +72,6 @@ def test_too_few_examples_are_refused() -> None:
         mcnemar([1] * 5, [0] * 5)
 
 
-@pytest.mark.parametrize(("examples", "discordant"), [(300, 0.15), (1000, 0.3)])
-def test_the_smallest_difference_is_found_with_the_power_it_says(
-    examples: int, discordant: float
-) -> None:
-    difference = float(minimum_detectable_difference(examples, discordant))
-    rng = np.random.default_rng(3)
-    kind = rng.random((examples, 2000))
-    wins = kind < (discordant + difference) / 2
-    losses = kind > 1 - (discordant - difference) / 2
-    found = mcnemar(wins, losses, correction="none")
-    power = np.mean(found.p <= 0.05)
-    # The exact test is a little more careful than the normal approximation.
-    assert 0.72 <= power <= 0.83
-
-
-def test_what_moves_the_smallest_difference() -> None:
-    base = minimum_detectable_difference(277, 0.1)
-    assert minimum_detectable_difference(1000, 0.1) < base
-    assert minimum_detectable_difference(277, 0.2) > base
-    assert minimum_detectable_difference(277, 0.1, tests=144) > base
-    assert minimum_detectable_difference(277, 0.1, power=0.95) > base
-    assert minimum_detectable_difference(277, [0.1, 0.2]).shape == (2,)
-
-
-def test_a_difference_larger_than_the_disagreement_is_none() -> None:
-    assert np.isnan(minimum_detectable_difference(100, 0.01))
-    assert np.isnan(minimum_detectable_difference(3, 0.5, tests=10_000))
-    assert minimum_detectable_difference(100, 0.0) == 0
-
-
-def test_wrong_settings_are_named() -> None:
-    with pytest.raises(StatsError, match="share of discordant examples lies outside 0 to 1"):
-        minimum_detectable_difference(100, 1.5)
-    with pytest.raises(StatsError, match="number of examples is 1; give a whole number from 2 up"):
-        minimum_detectable_difference(1, 0.5)
-    with pytest.raises(StatsError, match="power is 80; give a number between 0 and 1"):
-        minimum_detectable_difference(100, 0.5, power=80)
-
-
 # --- The one-sided test of a ratio --------------------------------------------------------------
 
 
@@ -154,7 +114,7 @@ def test_heads_are_tested_side_by_side() -> None:
     np.testing.assert_allclose(both, alone)
 
 
-# ---  -------------------------------------------------------------------------------------------
+# --- The sign-flip test ---------------------------------------------------------------------------
 
 
 def counts(sentences: int, heads: int, seed: int, centre: float = 0.5) -> np.ndarray:
@@ -184,7 +144,7 @@ def test_exact_and_random_agree_with_scipy(alternative: str) -> None:
 def test_random_flips_come_near_the_exact_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     differences = np.random.default_rng(2).normal(0.3, 1, (16, 5))
     exact = sign_flip(differences).p
-    monkeypatch.setattr(signflip_module, "EXACT", 3)
+    monkeypatch.setattr(paired, "EXACT", 3)
     random = sign_flip(differences).p
     assert not np.array_equal(exact, random)
     assert random == pytest.approx(exact, abs=0.015)
@@ -278,7 +238,7 @@ def test_two_sentences_are_enough_to_compute() -> None:
     assert sign_flip([1.0, 1.0], level=0.5).p == 0.5
 
 
-def test_signflip_axes_are_kept() -> None:
+def test_sign_flip_keeps_axes() -> None:
     differences = np.random.default_rng(16).normal(size=(20, 2, 3))
     found = sign_flip(differences)
     assert found.p.shape == found.p_adjusted.shape == found.value.shape == (2, 3)
@@ -312,7 +272,7 @@ def test_too_few_draws_are_refused_unless_all_is_exact() -> None:
     assert sign_flip(np.ones(16), draws=10).p == 2**-15
 
 
-def test_signflip_wrong_settings_are_named() -> None:
+def test_wrong_settings_are_named() -> None:
     with pytest.raises(StatsError, match="no alternative 'up'"):
         sign_flip(np.ones(8), alternative="up")
     with pytest.raises(StatsError, match=r"seed is 0\.5"):

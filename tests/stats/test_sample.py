@@ -29,7 +29,6 @@ PER_SENTENCE: list[Callable[[object], object]] = [
     stats.sign_flip,
     lambda rows: stats.sign_flip_scores(rows, rows),
     lambda rows: stats.mcnemar(rows, rows),
-    lambda rows: stats.sentence_agreement(np.asarray(rows)[:, None], np.asarray(rows)[:, None]),
 ]
 
 
@@ -103,7 +102,7 @@ def test_what_is_no_number() -> None:
         read_finite([[1, 2], [3]], "scores")
 
 
-# ---  -------------------------------------------------------------------------------------------
+# --- Resamples and signs --------------------------------------------------------------------------
 
 
 def joined(chunks: object) -> np.ndarray:
@@ -159,7 +158,7 @@ def test_all_signs_are_every_pattern_once() -> None:
     assert joined(all_signs(0)).shape == (1, 0)
 
 
-# ---  -------------------------------------------------------------------------------------------
+# --- Scores of sums -------------------------------------------------------------------------------
 
 
 PAIRS = [

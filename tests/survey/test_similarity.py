@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import silhouette_score
 
-from headcount.errors import StatsError
 from headcount.records.heads import Head
-from headcount.stats.silhouette import mean_silhouette, silhouette_test
 from headcount.survey.families import draw_nearest, family_sentences
 from headcount.survey.similarity import (
     Families,
@@ -51,24 +48,6 @@ def test_a_map_of_few_heads(count: int) -> None:
     assert places.shape == (count, 2)
     assert stress < 1e-3
     assert head_clusters(1.5 * (1 - np.eye(count))).tolist() == [0] * count
-
-
-def test_silhouettes_are_those_of_scikit_learn() -> None:
-    noise = np.random.default_rng(2)
-    apart, labels = distances(noise.normal(size=(20, 3))), noise.integers(0, 4, 20)
-    assert mean_silhouette(apart, labels) == pytest.approx(
-        silhouette_score(apart, labels, metric="precomputed")
-    )
-
-
-def test_shuffled_layers_answer_for_chance() -> None:
-    noise = np.random.default_rng(3)
-    apart, labels = distances(noise.normal(size=(24, 3))), np.arange(24) % 4
-    value, low, high, p = silhouette_test(apart, labels)
-    assert low < value < high
-    assert 0.05 < p < 0.95
-    with pytest.raises(StatsError, match="needs at least two labels, one of them shared"):
-        silhouette_test(apart, np.zeros(24))
 
 
 def test_no_structure_is_one_cluster() -> None:

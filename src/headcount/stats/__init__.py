@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         agreement_matrix,
         correlate_weighted,
         rank_agreement,
-        sentence_agreement,
     )
     from headcount.stats.bootstrap import (
         bootstrap_difference,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
         adjust,
         benjamini_hochberg,
         check_resolution,
-        detectable_effect,
         floor,
         holm,
     )
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
     )
     from headcount.stats.paired import (
         mcnemar,
-        minimum_detectable_difference,
         paired_share_interval,
         ratio_test,
         sign_flip,

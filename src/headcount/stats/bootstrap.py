@@ -1,8 +1,13 @@
-"""The bootstrap over sentences: intervals of a score, and paired differences with p values."""
+"""Sentences resampled: bootstrap intervals, paired differences with p values, and the jackknife.
+
+Efron & Tibshirani 1993; Koehn 2004 for paired differences; Tukey 1958 and Kott 2001 for the
+jackknife over groups of sentences.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +20,7 @@ from headcount.stats.corrections import (
     Correction,
     adjust,
     check_resolution,
+    count_as_far,
     floor,
 )
 from headcount.stats.sample import (
@@ -24,7 +30,6 @@ from headcount.stats.sample import (
     Interval,
     PairedDifference,
     Sample,
-    Scored,
     Statistic,
     check_statistic,
     ratio,
@@ -37,9 +42,8 @@ from headcount.stats.sample import (
     replicates,
 )
 
-# --- The bootstrap over sentences ---------------------------------------------------------------
-
 Method = Literal["percentile", "basic", "bca"]
+Scored = TypeVar("Scored", Sample, Contrast)
 METHODS = ("percentile", "basic", "bca")
 
 # Replicates of all heads are held for their quantiles: at most this many numbers (128 MB) at once.
@@ -70,13 +74,9 @@ def bootstrap_interval(
     draws, seed = read_count(draws, "draws"), read_seed(seed)
     tail = (1 - read_share(confidence, "confidence")) / 2
     read_choice(method, "method", METHODS)
-    flat = _flat(array)
-    ends = []
-    for block in _blocks(flat.shape[1], draws):
-        sample = Sample(flat[:, block], statistic)
-        ends.append(_ends(sample, replicates(sample, draws, seed), tail, method))
-    value = Sample(flat, statistic).value()
-    return Interval(*_shaped(array.shape[1:-1], value, *np.concatenate(ends, axis=1)))
+    sample = Sample(_flat(array), statistic)
+    ends = [_ends(part, drawn, tail, method) for part, drawn in _resamples(sample, draws, seed)]
+    return Interval(*_shaped(array.shape[1:-1], sample.value(), *np.concatenate(ends, axis=1)))
 
 
 def bootstrap_difference(
@@ -119,12 +119,10 @@ def bootstrap_difference(
         tests=max(tests, 1), draws=draws, sentences=len(ours), level=level, method=correction,
         alternative=alternative,
     )  # fmt: skip
-    found = []
-    for block in _blocks(len(value), draws):
-        part = _heads(contrast, block)
-        drawn = replicates(part, draws, seed)
-        p = _p_values(part, drawn, alternative)
-        found.append(np.stack([*_ends(part, drawn, tail, method), p]))
+    found = [
+        np.stack([*_ends(part, drawn, tail, method), _p_values(part, drawn, alternative)])
+        for part, drawn in _resamples(contrast, draws, seed)
+    ]
     low, high, p = np.concatenate(found, axis=1)
     return PairedDifference(*_shaped(ours.shape[1:-1], value, low, high, p, adjust(p, correction)))
 
@@ -143,7 +141,7 @@ def quantiles(ordered: Floats, shares: Floats) -> Floats:
     return start + (place - below) * (np.take_along_axis(ordered, above, axis=0) - start)
 
 
-def _ends(scored: Scored, drawn: Floats, tail: float, method: Method) -> Floats:
+def _ends(scored: Sample | Contrast, drawn: Floats, tail: float, method: Method) -> Floats:
     """The low and high ends, ``[2, head]``."""
     value = scored.value()
     ordered = np.sort(drawn, axis=0)
@@ -156,7 +154,7 @@ def _ends(scored: Scored, drawn: Floats, tail: float, method: Method) -> Floats:
     return np.where(np.isnan(value) | (scored.seen() < 2), np.nan, ends)
 
 
-def _bca_shares(scored: Scored, drawn: Floats, shares: Floats) -> Floats:
+def _bca_shares(scored: Sample | Contrast, drawn: Floats, shares: Floats) -> Floats:
     """Shares moved for bias and skew (Efron & Tibshirani 1993, equation 14.10)."""
     value = scored.value()
     defined = np.maximum(np.count_nonzero(~np.isnan(drawn), axis=0), 1)
@@ -178,15 +176,9 @@ def _acceleration(without_each: Floats) -> Floats:
 
 def _p_values(contrast: Contrast, drawn: Floats, alternative: Alternative) -> Floats:
     """The share of draws as far from the difference as it is from 0; undefined draws count."""
-    value, tolerance = contrast.value(), contrast.tolerance()
-    centred = drawn - value
-    if alternative == "two-sided":
-        nearer = np.abs(centred) < np.abs(value) - tolerance
-    elif alternative == "greater":
-        nearer = centred < value - tolerance
-    else:
-        nearer = centred > value + tolerance
-    p = (np.count_nonzero(~nearer, axis=0) + 1) / (len(drawn) + 1)
+    value = contrast.value()
+    far = count_as_far(drawn - value, value, contrast.tolerance(), alternative)
+    p = (far + 1) / (len(drawn) + 1)
     p = np.maximum(p, floor(contrast.sentences, alternative))
     return np.where(np.isnan(value) | (contrast.seen() < 2), np.nan, p)
 
@@ -196,18 +188,12 @@ def _flat(statistics: Floats) -> Floats:
     return statistics.reshape(len(statistics), -1, statistics.shape[-1])
 
 
-def _blocks(heads: int, draws: int) -> list[slice]:
+def _resamples(scored: Scored, draws: int, seed: int) -> Iterator[tuple[Scored, Floats]]:
     """Runs of heads whose replicates fit in memory together; each meets the same resamples."""
     size = max(1, _HELD // draws)
-    return [slice(start, start + size) for start in range(0, heads, size)]
-
-
-def _heads(contrast: Contrast, block: slice) -> Contrast:
-    """Some of the heads; a baseline that all heads share goes along whole."""
-    ours, theirs = contrast.ours, contrast.theirs
-    if theirs.statistics.shape[1] > 1:
-        theirs = Sample(theirs.statistics[:, block], theirs.statistic)
-    return Contrast(Sample(ours.statistics[:, block], ours.statistic), theirs)
+    for start in range(0, len(scored.value()), size):
+        part = scored.heads(slice(start, start + size))
+        yield part, replicates(part, draws, seed)
 
 
 def _shaped(shape: tuple[int, ...], *arrays: Floats) -> list[Floats]:

@@ -1,4 +1,7 @@
-"""p values corrected for many tests; NaN stays NaN and does not count as a test."""
+"""p values: the smallest that a test can give, and corrections for many tests.
+
+Holm 1979; Benjamini & Hochberg 1995. NaN stays NaN and does not count as a test.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,9 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from headcount.errors import StatsError
-from headcount.stats.sample import Counts, Floats, read_choice, read_count, read_finite, read_share
+from headcount.stats.sample import Counts, Floats, read_choice, read_count, read_share
 
 # --- The smallest p a test can give -------------------------------------------------------------
 
@@ -67,6 +69,21 @@ def floor(sentences: int, alternative: Alternative) -> float:
     (0.03125, 0.0625)
     """
     return min(1.0, 2.0 ** ((alternative == "two-sided") - sentences))
+
+
+def count_as_far(
+    drawn: Floats, value: Floats, tolerance: Floats, alternative: Alternative
+) -> Counts:
+    """How many draws ``[draw, head]`` lie at least as far out as the value; NaN counts as far.
+
+    >>> count_as_far(np.array([[-2.0], [1.0], [np.nan]]), np.array([1.5]), np.zeros(1), "two-sided")
+    array([2])
+    """
+    if alternative == "two-sided":
+        drawn, value = np.abs(drawn), np.abs(value)
+    elif alternative == "less":
+        drawn, value = -drawn, -value
+    return np.asarray(np.count_nonzero(~(drawn < value - tolerance), axis=0))
 
 
 def _check_draws(draws: int, wanted: float, target: str) -> None:
@@ -161,32 +178,3 @@ def _read_p(p: npt.ArrayLike) -> Floats:
             "A p value lies outside 0 to 1; give p values, with NaN for tests not made."
         )
     return values
-
-
-# --- The smallest effect that a paired comparison could have found ------------------------------
-
-
-def detectable_effect(
-    low: npt.ArrayLike,
-    high: npt.ArrayLike,
-    *,
-    confidence: float = 0.95,
-    tests: int = 1,
-    level: float = 0.05,
-    power: float = 0.8,
-) -> Floats:
-    """The true difference that a two-sided test finds with the given power, from an interval.
-
-    Bloom 1995: (z at level/2 + z at power) standard errors; the error is half the interval's
-    width over its own z, so any metric with a paired interval has one. The level is shared among
-    the tests.
-
-    >>> detectable_effect(-0.01, 0.03).round(4)
-    np.float64(0.0286)
-    """
-    ends = read_finite(low, "lower ends"), read_finite(high, "upper ends")
-    reach = ndtri(0.5 + read_share(confidence, "confidence") / 2)
-    error = (ends[1] - ends[0]) / (2 * reach)
-    shared = read_share(level, "level") / read_count(tests, "tests")
-    needed = -ndtri(shared / 2) + ndtri(read_share(power, "power"))
-    return np.asarray(error * needed)[()]

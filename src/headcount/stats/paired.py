@@ -1,8 +1,12 @@
-"""Whether a ratio of sums over sentences lies above a known value, from streaming sums."""
+"""Paired tests and intervals: does a system differ from its baseline on the same sentences?
+
+The sign-flip test (Fisher 1935), also of scores that are no means (Riezler & Maxwell 2005) and in
+closed form for counts; McNemar's exact test and an interval for accuracies; and the t test of a
+ratio against a known value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +20,7 @@ from headcount.stats.corrections import (
     Correction,
     adjust,
     check_resolution,
+    count_as_far,
 )
 from headcount.stats.intervals import ratio_interval
 from headcount.stats.sample import (
@@ -124,13 +129,14 @@ class _Swap:
         turned = sums.reshape(len(signs), *self.middle.shape)
         return self.statistic(self.middle + turned) - self.statistic(self.middle - turned)
 
-    def differing(self) -> npt.NDArray[np.bool_]:
-        """Which sentences differ at all, ``[sentence, head]``."""
-        return np.any(self.half != 0, axis=-1)
-
-    def of_heads(self, heads: npt.NDArray[np.intp]) -> _Swap:
-        """The same for some of the heads."""
-        return _Swap(self.half[:, heads], self.middle[heads], self.statistic, self.tolerance[heads])
+    def of_heads(self, heads: npt.NDArray[np.intp], most: int) -> _Swap:
+        """Some of the heads with `most` sentences each: those that differ, which alone count."""
+        half = self.half[:, heads]
+        if most < len(half):
+            same = np.all(half == 0, axis=-1)
+            rows = np.argsort(same, axis=0, kind="stable")[:most, :, None]
+            half = np.take_along_axis(half, rows, axis=0)
+        return _Swap(half, self.middle[heads], self.statistic, self.tolerance[heads])
 
 
 def _test(
@@ -163,51 +169,21 @@ def _p_values(
     swap: _Swap, value: Floats, alternative: Alternative, draws: int, seed: int
 ) -> Floats:
     """Exact for heads with few sentences that differ, random for the others."""
-    differing = np.sum(swap.differing(), axis=0)
+    differing = np.count_nonzero(np.any(swap.half != 0, axis=-1), axis=0)
+    kept = np.where(differing <= EXACT, differing, len(swap.half))
     p = np.ones(len(value))
-    for count in np.unique(differing):
-        heads = np.flatnonzero(differing == count)
-        if count <= EXACT:
-            part = _only_differing(swap.of_heads(heads), count)
-            p[heads] = _exact(part, value[heads], alternative)
-    heads = np.flatnonzero(differing > EXACT)
-    if len(heads):
-        p[heads] = _random(swap.of_heads(heads), value[heads], alternative, draws, seed)
+    for count in np.unique(kept):
+        heads = np.flatnonzero(kept == count)
+        exact = differing[heads[0]] <= EXACT
+        part = swap.of_heads(heads, count)
+        size = part.middle.size
+        signs = all_signs(count, size) if exact else random_signs(count, draws, seed, size)
+        far = sum(
+            count_as_far(part.score(chunk), value[heads], part.tolerance, alternative)
+            for chunk in signs
+        )
+        p[heads] = far / 2**count if exact else (far + 1) / (draws + 1)
     return np.where(np.isnan(value), np.nan, p)
-
-
-def _only_differing(swap: _Swap, count: int) -> _Swap:
-    """Each head's own `count` sentences that differ; the others cannot change anything."""
-    rows = np.argsort(~swap.differing(), axis=0, kind="stable")[:count, :, None]
-    half = np.take_along_axis(swap.half, rows, axis=0)
-    return _Swap(half, swap.middle, swap.statistic, swap.tolerance)
-
-
-def _exact(swap: _Swap, value: Floats, alternative: Alternative) -> Floats:
-    signs = all_signs(len(swap.half), columns=swap.middle.size)
-    return _as_far(swap, signs, value, alternative) / 2 ** len(swap.half)
-
-
-def _random(swap: _Swap, value: Floats, alternative: Alternative, draws: int, seed: int) -> Floats:
-    signs = random_signs(len(swap.half), draws, seed, columns=swap.middle.size)
-    return (_as_far(swap, signs, value, alternative) + 1) / (draws + 1)
-
-
-def _as_far(
-    swap: _Swap, signs: Iterator[Floats], value: Floats, alternative: Alternative
-) -> Floats:
-    """How many patterns of signs give a difference at least as far out; undefined ones count."""
-    found = np.zeros(len(value))
-    for chunk in signs:
-        flipped = swap.score(chunk)
-        if alternative == "two-sided":
-            nearer = np.abs(flipped) < np.abs(value) - swap.tolerance
-        elif alternative == "greater":
-            nearer = flipped < value - swap.tolerance
-        else:
-            nearer = flipped > value + swap.tolerance
-        found += np.count_nonzero(~nearer, axis=0)
-    return found
 
 
 # --- The sign-flip test of whole-number differences ---------------------------------------------
@@ -240,7 +216,7 @@ def sign_flip_counts(
     flat = given.reshape(len(given), -1)
     size = max(1, _HELD // max(1, int(np.abs(flat).sum(axis=0).max())))
     parts = [flat[:, start : start + size] for start in range(0, flat.shape[1], size)]
-    p = np.concatenate([_whole_flips_p_values(part, alternative) for part in parts])
+    p = np.concatenate([_counts_p_values(part, alternative) for part in parts])
     return p.reshape(given.shape[1:])[()]
 
 
@@ -255,20 +231,17 @@ def _read_whole(differences: npt.ArrayLike) -> Counts:
     return whole
 
 
-def _whole_flips_p_values(differences: Counts, alternative: Alternative) -> Floats:
+def _counts_p_values(differences: Counts, alternative: Alternative) -> Floats:
     """The share of sign patterns whose sum is at least as far out, ``[head]``."""
     total, value = np.abs(differences).sum(axis=0), differences.sum(axis=0)
     far = {"greater": value, "less": -value, "two-sided": np.abs(value)}[alternative]
-    p = _at_most((total - far) // 2, total, _sizes(np.abs(differences)))
+    most = int(np.abs(differences).max(initial=1))
+    # How many sentences differ by 1, by 2, ..., [head, size].
+    sizes = np.stack([(np.abs(differences) == k).sum(axis=0) for k in range(1, most + 1)], axis=1)
+    p = _at_most((total - far) // 2, total, sizes)
     p = np.where(alternative == "two-sided", 2 * p, p)
     fewest = 2.0 ** ((alternative == "two-sided") - np.count_nonzero(differences, axis=0))
     return np.clip(p, np.maximum(np.minimum(fewest, 1), SMALLEST), 1)
-
-
-def _sizes(sizes: Counts) -> Counts:
-    """How many sentences differ by 1, by 2, ..., ``[head, size]``."""
-    most = int(sizes.max(initial=1))
-    return np.stack([np.count_nonzero(sizes == k, axis=0) for k in range(1, most + 1)], axis=1)
 
 
 def _at_most(bound: Counts, total: Counts, sizes: Counts) -> Floats:
@@ -281,23 +254,19 @@ def _at_most(bound: Counts, total: Counts, sizes: Counts) -> Floats:
     n += 2 * (n <= total.max(initial=0))
     j = np.arange(1, n // 2 + 1)
     k = np.arange(1, sizes.shape[1] + 1)
-    cosines = _cos(np.outer(k, j), n)
+
+    def angle(multiple: Counts) -> Floats:
+        return np.asarray(np.pi / n * (multiple % (2 * n)))
+
+    cosines = np.cos(angle(np.outer(k, j)))
     size = np.exp(sizes @ np.log(np.abs(cosines)))
     sign = 1 - 2 * ((sizes @ (cosines < 0).astype(np.int64)) % 2)
-    middle = _cos(np.outer(total - bound, j), n)
-    kernel = _sin(np.outer(bound + 1, j), n) / _sin(j, n)
+    middle = np.cos(angle(np.outer(total - bound, j)))
+    kernel = np.sin(angle(np.outer(bound + 1, j))) / np.sin(angle(j))
     return np.asarray((bound + 1 + 2 * np.sum(size * sign * middle * kernel, axis=1)) / n)
 
 
-def _cos(multiple: Counts, n: int) -> Floats:
-    return np.asarray(np.cos(np.pi / n * (multiple % (2 * n))))
-
-
-def _sin(multiple: Counts, n: int) -> Floats:
-    return np.asarray(np.sin(np.pi / n * (multiple % (2 * n))))
-
-
-# --- McNemar's exact test of paired accuracies --------------------------------------------------
+# --- Paired accuracies --------------------------------------------------------------------------
 
 
 def mcnemar(
@@ -323,50 +292,12 @@ def mcnemar(
         tests=max(1, np.size(wins)), sentences=len(ours), level=level, method=correction,
         alternative=alternative,
     )  # fmt: skip
-    p = _binomial_p(np.asarray(wins), np.asarray(losses), alternative)
+    # The binomial test at 1/2, where both tails together are twice the smaller.
+    fewer = {"two-sided": np.minimum(wins, losses), "greater": losses, "less": wins}[alternative]
+    sides = 1 + (alternative == "two-sided")
+    p = np.minimum(np.asarray(sides * bdtr(fewer, wins + losses, 0.5)), 1.0)
     value = (wins - losses) / len(ours)
     return PairedTest(np.asarray(value)[()], p[()], adjust(p, correction)[()])
-
-
-def minimum_detectable_difference(
-    examples: int,
-    discordant: npt.ArrayLike,
-    *,
-    tests: int = 1,
-    level: float = 0.05,
-    power: float = 0.8,
-) -> Floats:
-    """The smallest paired difference in accuracy that a two-sided test finds with the given power.
-
-    Connor 1987, solved for the difference; `discordant` is the share of examples on which the two
-    systems disagree, the level is shared among the tests. NaN where a difference in all of those
-    would still be missed. A normal approximation: the exact test needs a little more.
-
-    >>> minimum_detectable_difference(277, 0.1).round(3)
-    np.float64(0.053)
-    """
-    share = read_finite(discordant, "shares of discordant examples")
-    if np.any((share < 0) | (share > 1)):
-        raise StatsError("A share of discordant examples lies outside 0 to 1.")
-    n = read_count(examples, "examples", least=2)
-    shared = read_share(level, "level") / read_count(tests, "tests")
-    z, z_power = float(-ndtri(shared / 2)), float(ndtri(read_share(power, "power")))
-    inside = n + z_power**2 - z**2
-    if inside < 0:
-        return np.full_like(share, np.nan)[()]
-    found = np.sqrt(share) * (z * np.sqrt(n) + z_power * np.sqrt(inside)) / (n + z_power**2)
-    return np.where(found <= share, found, np.nan)[()]
-
-
-def _binomial_p(wins: Counts, losses: Counts, alternative: Alternative) -> Floats:
-    """The binomial test at 1/2, where both tails together are twice the smaller."""
-    trials = wins + losses
-    at_most = {
-        "two-sided": lambda: 2 * bdtr(np.minimum(wins, losses), trials, 0.5),
-        "greater": lambda: bdtr(losses, trials, 0.5),
-        "less": lambda: bdtr(wins, trials, 0.5),
-    }
-    return np.minimum(at_most[alternative](), 1.0)
 
 
 def _right_or_wrong(values: npt.ArrayLike) -> Floats:
@@ -376,9 +307,6 @@ def _right_or_wrong(values: npt.ArrayLike) -> Floats:
             "An outcome is neither 0 (wrong) nor 1 (right); McNemar's test takes these."
         )
     return array
-
-
-# --- An interval for the difference of two paired shares that stays honest where nothing --------
 
 
 def paired_share_interval(

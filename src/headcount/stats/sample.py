@@ -1,17 +1,21 @@
-"""Statistics that can be scored on any resample: one system, or the difference of two."""
+"""What every interval and test shares: reading its input, scores of sums, and resampling.
+
+A system is an array of sufficient statistics ``[sentence, head, statistic]``; its score, e.g.
+`ratio` or `bleu`, is a function of their sum, so a resample costs one matrix product.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import StatsError
 
-# --- What the statistics answer with ------------------------------------------------------------
+# --- Results ------------------------------------------------------------------------------------
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int_]
@@ -102,14 +106,11 @@ def read_pair(
             f"The two systems have {len(ours):,} and {len(theirs):,} sentences; "
             "a paired test needs the same sentences in the same order."
         )
+    head_axes = (1,) * (ours.ndim - 1 - last_axis)
     if theirs.ndim == 1 + last_axis:
-        one_head = (1,) * (ours.ndim - theirs.ndim)
-        theirs = theirs.reshape(theirs.shape[:1] + one_head + theirs.shape[1:])
-    if theirs.shape != ours.shape and (
-        theirs.ndim != ours.ndim
-        or theirs.shape[ours.ndim - last_axis :] != ours.shape[ours.ndim - last_axis :]
-        or any(size != 1 for size in theirs.shape[1 : ours.ndim - last_axis])
-    ):
+        theirs = theirs.reshape(theirs.shape[:1] + head_axes + theirs.shape[1:])
+    for_all_heads = ours.shape[:1] + head_axes + ours.shape[ours.ndim - last_axis :]
+    if theirs.shape not in (ours.shape, for_all_heads):
         raise StatsError(
             f"The systems have shapes {ours.shape} and {np.shape(baseline)}; give the baseline the "
             "same shape, or leave its head axes out to compare every head with one baseline."
@@ -269,30 +270,6 @@ def _chunks(sentences: int, draws: int, columns: int) -> Iterator[int]:
 # --- Statistics that can be scored on any resample ----------------------------------------------
 
 
-class Scored(Protocol):
-    """What a bootstrap needs to know of the thing it resamples."""
-
-    @property
-    def sentences(self) -> int:
-        """How many sentences there are to draw."""
-
-    @property
-    def columns(self) -> int:
-        """How many numbers one draw makes on its way."""
-
-    def value(self) -> Floats:
-        """The scores on the sentences as they are, ``[head]``."""
-
-    def seen(self) -> Counts:
-        """In how many sentences each head has anything to count, ``[head]``."""
-
-    def resampled(self, weights: Floats) -> Floats:
-        """The scores with sentences weighted, ``[draw, head]``."""
-
-    def without_each(self) -> Floats:
-        """The scores with each sentence left out in turn, ``[sentence, head]``."""
-
-
 @dataclass(frozen=True)
 class Sample:
     """One system: statistics ``[sentence, head, statistic]`` and the score of their sum."""
@@ -321,6 +298,12 @@ class Sample:
     def seen(self) -> Counts:
         """In how many sentences each head has anything to count, ``[head]``."""
         return np.sum(self.present(), axis=0)
+
+    def heads(self, block: slice) -> Sample:
+        """The same for some of the heads; one system for all heads goes along whole."""
+        if self.statistics.shape[1] == 1:
+            return self
+        return Sample(self.statistics[:, block], self.statistic)
 
     def resampled(self, weights: Floats) -> Floats:
         """The scores with sentences weighted, ``[draw, head]``."""
@@ -357,6 +340,10 @@ class Contrast:
         """In how many sentences either system has anything to count, ``[head]``."""
         return np.sum(self.ours.present() | self.theirs.present(), axis=0)
 
+    def heads(self, block: slice) -> Contrast:
+        """The same for some of the heads."""
+        return Contrast(self.ours.heads(block), self.theirs.heads(block))
+
     def resampled(self, weights: Floats) -> Floats:
         """The differences with sentences weighted, the same for both systems."""
         return self.ours.resampled(weights) - self.theirs.resampled(weights)
@@ -370,7 +357,7 @@ class Contrast:
         return 1e-10 * (np.abs(self.ours.value()) + np.abs(self.theirs.value()))
 
 
-def replicates(scored: Scored, draws: int, seed: int | list[int]) -> Floats:
+def replicates(scored: Sample | Contrast, draws: int, seed: int | list[int]) -> Floats:
     """The scores on many resamples of the sentences, ``[draw, head]``.
 
     >>> counts = np.array([[[1.0]], [[3.0]]])
