@@ -74,7 +74,7 @@ def test_a_head_counts_once_for_each_of_its_roles(desk: Path) -> None:
     frame = pd.DataFrame(verdicts, columns=["stack", "layer", "head", "role"])
     with Run.open(desk / "one") as run:
         run.write_frame("roles", frame.reindex(columns=FRAMES["roles"]))
-    found = summarise(desk / "one", Report(desk / "s.txt"), [], exhibits=False)
+    found = summarise(Report(desk / "s.txt", desk / "one"), exhibits=False)
     assert (found["with_role"], found["roles"]) == (1, {"feature": 1, "sink": 1})
 
 
@@ -90,7 +90,7 @@ def test_two_runs_beside_each_other(desk: Path, headcount: Command) -> None:
         (["empty"], "empty/ is empty: it holds neither a run nor a model; name another one."),
         (["newer"], "newer/ was written with schema 99"),
         (["bare"], "bare/ has no head table yet"),
-        (["one", "-o", "empty"], "empty is a folder; name a file, e.g. -o empty/report.html."),
+        (["one", "-o", "empty"], "empty is a folder; name a file, e.g. empty/report.html."),
         (["one", "-o", "no/where/r.html"], "There is no folder no/where to write r.html in"),
         (["one", "--thorough"], "--thorough measures something, and one is a run"),
         (["one", "--text", "s.txt"], "name a model, with --run one to go on in that run"),

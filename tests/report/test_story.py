@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,30 +12,30 @@ import tiny_subjects
 from headcount.bundle import sample
 from headcount.errors import RunError
 from headcount.records.exhibits import read_exhibits
-from headcount.records.progress import Progress
 from headcount.records.run import Run
-from headcount.report import story
-from headcount.report.chapters import Chapter, Scene, affordable
-from headcount.report.story import run_story
+from headcount.report.stages import StoryContext, affordable, survey_stage
+from headcount.report.story import StageStatus, run_story
 from headcount.tasks.glue import natural_task
 from headcount.text import read_corpus, texts_of
 
 
 @pytest.fixture(scope="module")
-def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoryContext]:
     """A translator, four short pairs with trees, and the run of its story, told once."""
     subject = tiny_subjects.translator()
     whole = read_corpus(sample.path(), translation="text_de")
     pairs = read_corpus(sorted(whole, key=lambda pair: len(texts_of(pair)[0]))[:4])
     with Run.open(tmp_path_factory.mktemp("story") / "run") as run:
         task = natural_task(subject, pairs)
-        scene = Scene(run, subject, pairs, pairs, own_text=False, task=task, limit=4, seed=0)
-        first = run_story(scene)
+        context = StoryContext(
+            run, subject, pairs, pairs, own_text=False, task=task, limit=4, seed=0
+        )
+        first = run_story(context)
         assert {one.state for one in first} == {"done"}
-        yield scene
+        yield context
 
 
-def test_everything_is_in_the_run(translated: Scene) -> None:
+def test_everything_is_in_the_run(translated: StoryContext) -> None:
     run = translated.run
     table = run.read_table()
     columns = {"confidence", "gradient", "relevance", "ablation", "ablation_bleu"}
@@ -46,7 +45,7 @@ def test_everything_is_in_the_run(translated: Scene) -> None:
     assert not list(run.path.glob("*.jsonl"))
 
 
-def test_the_curve_is_judged_on_examples_that_did_not_choose(translated: Scene) -> None:
+def test_the_curve_is_judged_on_examples_that_did_not_choose(translated: StoryContext) -> None:
     curve = translated.run.read_frame("curve")
     assert set(curve["part"]) == {"held-out"}
     assert set(curve["n"]) == {2}
@@ -55,7 +54,7 @@ def test_the_curve_is_judged_on_examples_that_did_not_choose(translated: Scene) 
     assert curve.groupby(["order", "metric"])["step"].max().max() <= 9
 
 
-def test_few_heads_are_tried_by_the_own_metric(translated: Scene) -> None:
+def test_few_heads_are_tried_by_the_own_metric(translated: StoryContext) -> None:
     table = translated.run.read_table()
     tried = table.frame["ablation_bleu"].notna()
     assert tried.sum() == 6
@@ -64,7 +63,7 @@ def test_few_heads_are_tried_by_the_own_metric(translated: Scene) -> None:
 
 
 def test_what_is_there_is_not_done_again(
-    translated: Scene, monkeypatch: pytest.MonkeyPatch
+    translated: StoryContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {name: stage["finished"] for name, stage in translated.run.stages.items()}
     again = run_story(translated)
@@ -72,14 +71,14 @@ def test_what_is_there_is_not_done_again(
     assert {name: one["finished"] for name, one in translated.run.stages.items()} == before
 
 
-def test_other_settings_are_done_again(translated: Scene) -> None:
-    made = story.survey_chapter(translated)
+def test_other_settings_are_done_again(translated: StoryContext) -> None:
+    made = survey_stage(translated)
     assert translated.run.stage("survey").done_with(made.settings)
-    other = story.survey_chapter(replace(translated, seed=1))
+    other = survey_stage(replace(translated, seed=1))
     assert not translated.run.stage("survey").done_with(other.settings)
 
 
-def test_a_run_of_another_model_is_refused(translated: Scene) -> None:
+def test_a_run_of_another_model_is_refused(translated: StoryContext) -> None:
     other = replace(translated, subject=tiny_subjects.translator(encoder_layers=1))
     with pytest.raises(RunError, match="choose another folder"):
         run_story(other)
@@ -89,8 +88,8 @@ def test_a_model_without_a_task_still_has_a_story(tmp_path: Path) -> None:
     texts = read_corpus(sample.sentences()[:6])
     why = "it predicts no words"
     with Run.open(tmp_path / "run") as run:
-        scene = Scene(run, tiny_subjects.encoder(), texts, why_no_task=why)
-        told = {one.name: one for one in run_story(scene, exhibits=False)}
+        context = StoryContext(run, tiny_subjects.encoder(), texts, why_no_task=why)
+        told = {one.name: one for one in run_story(context, exhibits=False)}
         assert not read_exhibits(run)
     assert told["survey"].state == "done"
     assert "exhibits" not in told
@@ -103,22 +102,18 @@ def test_ctrl_c_leaves_a_whole_run_that_goes_on(tmp_path: Path) -> None:
     texts = read_corpus(sample.sentences()[:6])
     place = tmp_path / "run"
 
-    @contextmanager
-    def stopping(chapter: Chapter) -> Iterator[Progress]:
-        def progress(done: int, total: int) -> None:
-            if chapter.name == "score-ablation":
-                raise KeyboardInterrupt
-
-        yield progress
+    def stop(status: StageStatus, done: int, total: int) -> None:
+        if status.name == "score-ablation" and done:
+            raise KeyboardInterrupt
 
     with Run.open(place) as run:
-        scene = Scene(run, subject, texts, task=natural_task(subject, texts), limit=6)
+        context = StoryContext(run, subject, texts, task=natural_task(subject, texts), limit=6)
         with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
-            run_story(scene, watch=stopping)
+            run_story(context, progress=stop)
     with Run.open(place) as run:
         assert "score-gradient" in run.stages
         assert "curve" not in run.stages
-        told = {one.name: one.state for one in run_story(replace(scene, run=run))}
+        told = {one.name: one.state for one in run_story(replace(context, run=run))}
     assert told["survey"] == told["score-gradient"] == "kept"
     assert told["score-ablation"] == told["curve"] == "done"
     assert told["own-metric"] == "left out"

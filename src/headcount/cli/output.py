@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from headcount.records import Head, HeadTable, Progress
-    from headcount.report import Chapter, Told
+    from headcount.report import StageStatus
 
 
 # --- Results on standard output: text for people, JSON for machines -----------------------------
@@ -124,7 +124,7 @@ def bar(what: str, unit: str) -> Iterator[Progress]:
         yield update
 
 
-# --- A story as it is told ----------------------------------------------------------------------
+# --- The stages of a story, line by line --------------------------------------------------------
 
 #: Columns of a title.
 _WIDTH = 50
@@ -134,17 +134,14 @@ _SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", 
 class StoryDisplay:
     """Lines that stay, and one that moves; without a terminal only lines that stay."""
 
-    def __init__(self, title: str, expected: str = "", console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False, markup=False)
-        self.title, self.expected = title, expected
-        self.begun = monotonic()
+        self.begun: float | None = None
         self._reasons: set[str] = set()
         self._live = Live(console=self.console, refresh_per_second=4, transient=True)
+        self._moving: _Moving | None = None
 
     def __enter__(self) -> StoryDisplay:
-        self.console.print(Text(self.title, style="bold"), soft_wrap=True)
-        if self.expected:
-            self.console.print(Text(self.expected, style="dim"))
         if self.console.is_terminal:
             self._live.start()
         return self
@@ -158,28 +155,37 @@ class StoryDisplay:
         if self.console.is_terminal:
             self._live.update(Text(""))
             self._live.stop()
-        if error is None:
+        if error is None and self.begun is not None:
             self.console.print(Text(f"  all {_time(monotonic() - self.begun):>12}", style="dim"))
 
-    @contextmanager
-    def watch(self, chapter: Chapter) -> Iterator[Progress]:
-        """The line of a chapter that is being told."""
-        moving = _Moving(chapter.title)
-        self._live.update(moving)
-        yield moving.move
-        self._live.update(Text(""))
+    def announce(self, sentence: str) -> None:
+        """The model, then how long it will take."""
+        style = "bold" if self.begun is None else "dim"
+        self.begun = self.begun or monotonic()
+        self.console.print(Text(sentence, style=style), soft_wrap=True)
 
-    def ended(self, told: Told) -> None:
-        """The line of a chapter that was told, kept or left out."""
-        sign, style = _SIGNS[told.state]
-        last = {"done": _time(told.seconds), "kept": "in the run", "left out": "not measured"}
-        why = f"  {told.why}" if told.why not in ("", *self._reasons) else ""
-        self._reasons.add(told.why)
+    def show(self, status: StageStatus, done: int, total: int) -> None:
+        """Move the line of a stage that is running, or print the line of one that ended."""
+        if status.state != "running":
+            self._moving = None
+            self._live.update(Text(""))
+            self._print_ended(status)
+            return
+        if self._moving is None or self._moving.title != status.title:
+            self._moving = _Moving(status.title)
+            self._live.update(self._moving)
+        self._moving.move(done, total)
+
+    def _print_ended(self, status: StageStatus) -> None:
+        sign, style = _SIGNS[status.state]
+        last = {"done": _time(status.seconds), "kept": "in the run", "left out": "not measured"}
+        why = f"  {status.why}" if status.why not in ("", *self._reasons) else ""
+        self._reasons.add(status.why)
         self.console.print(
             Text.assemble(
                 (f"{sign} ", style),
-                f"{told.title:<{_WIDTH}} ",
-                (f"{last[told.state]:>12}", "" if told.state == "done" else "dim"),
+                f"{status.title:<{_WIDTH}} ",
+                (f"{last[status.state]:>12}", "" if status.state == "done" else "dim"),
                 (why, "dim"),
             ),
             soft_wrap=True,

@@ -195,14 +195,17 @@ def _score_heads(
 ) -> None:
     from headcount.importance import column_of, compared, name_first, read_names
     from headcount.importance import score as measure
+    from headcount.records import Run
 
     names = read_names(by)
     with bar("Scoring", "examples") as progress:
-        table = measure(
-            subject, task, names, run=out, progress=name_first(progress), announce=_say, **how
-        )
+        how |= {"progress": name_first(progress), "announce": _say, "compare": False}
+        table = measure(subject, task, names, run=out, **how)
     columns = [column_of(name, how) for name in names]
     frame = compared(table, columns)
+    if out is not None and frame is not None:
+        with Run.open(out) as run:
+            run.write_frame("agreement", frame)
     if json:
         rows = [] if frame is None else frame.to_dict("records")
         print_json(table.to_dict() | {"by": names, "agreement": rows})

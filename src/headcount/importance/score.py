@@ -141,6 +141,7 @@ def score(
     table: HeadTable | None = None,
     run: Run | str | Path | None = None,
     replace: bool = False,
+    compare: bool = True,
     per: str | None = None,
     normalize: str | None = None,
     mode: str | None = None,
@@ -163,11 +164,12 @@ def score(
     loss; `rule` and `per` of relevance.
 
     With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
-    its table anew. Every finished unit is on the disk at once: after a kill the same call goes on
-    and ends with the same table. Ctrl-C leaves what was measured so far and raises `Interrupted`,
-    which has it too. `limit` takes the first
-    examples, or with a `seed` a random sample. `progress` is called with the score's name, what
-    is done and the total; `announce` is told how long it will take, where that is long.
+    its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every
+    finished unit is on the disk at once: after a kill the same call goes on and ends with the same
+    table. Ctrl-C leaves what was measured so far and raises `Interrupted`, which has it too.
+    `limit` takes the first examples, or with a `seed` a random sample. `progress` is called with
+    the score's name, what is done and the total; `announce` with how long it will take, where that
+    is long.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -188,7 +190,8 @@ def score(
             how = _How(convention, batch_size, seed, journal, progress, announce)
             for name in names:
                 work.measure(name, how, options[name])
-        return work.finish(names, [column_of(name, options[name]) for name in names], journal)
+        columns = [column_of(name, options[name]) for name in names] if compare else None
+        return work.finish(names, columns, journal)
 
 
 def name_first(progress: Progress | None) -> Progress | None:
@@ -363,11 +366,11 @@ class _Work:
         return self.table
 
     def finish(
-        self, names: Sequence[str], columns: Sequence[str], journal: Journal | None
+        self, names: Sequence[str], columns: Sequence[str] | None, journal: Journal | None
     ) -> HeadTable:
         """Compare the scores, and let go of the journal where nothing of it is still needed."""
         if self.run is not None and journal is not None:
-            frame = compared(self.kept, columns)
+            frame = None if columns is None else compared(self.kept, columns)
             if frame is not None:
                 self.run.write_frame("agreement", frame)
             if all(unit.split()[0] in names for unit in journal.done):

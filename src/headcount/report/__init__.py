@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.report.chapters import Chapter
     from headcount.report.live import live_of
-    from headcount.report.page import Report, report, write_page
+    from headcount.report.page import Report, report
     from headcount.report.parts.numbers import read_source
     from headcount.report.serve import address, app_of, new_token, run_server, taken_socket
     from headcount.report.show import show
-    from headcount.report.story import Scene, Told, expected_seconds, run_story
+    from headcount.report.story import StageStatus, story
 
 open_door(__name__)

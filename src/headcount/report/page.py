@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ from headcount.report.parts.wording import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from headcount.report.story import StageStatus
 
 
 # --- Everything the page shows, as one JSON value -----------------------------------------------
@@ -200,9 +201,7 @@ def write_page(
     `maps` is "fine", "coarse" (smaller, for long texts) or "none"; without `exhibits` no text of
     the corpus is in the page; `compare` is a second run or table of the same architecture.
     """
-    place = _checked(Path(path))
-    if maps not in _FINENESS:
-        raise UsageError(f"maps is '{maps}'; it is one of {', '.join(_FINENESS)}.")
+    place = check_page(path, maps)
     source = read_source(run_or_table, exhibits=exhibits and maps != "none")
     other = None if compare is None else read_source(compare, exhibits=False)
     write_bytes(place, page_html(source, other, maps).encode("utf-8"))
@@ -253,13 +252,20 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _checked(path: Path) -> Path:
-    """A place where a file can be written, before any work is done."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name a file, e.g. {path / 'report.html'}.")
-    if not path.parent.is_dir():
-        raise RunError(f"There is no folder {path.parent} to write {path.name} in; make it first.")
-    return path
+def check_page(path: str | Path, maps: str = "fine") -> Path:
+    """Refuse, before any work is done, a place where no page can be written."""
+    place = Path(path)
+    if maps not in _FINENESS:
+        raise UsageError(f"maps is '{maps}'; it is one of {', '.join(_FINENESS)}.")
+    if place.is_dir():
+        raise UsageError(f"{place} is a folder; name a file, e.g. {place / 'report.html'}.")
+    if not place.parent.is_dir():
+        raise RunError(
+            f"There is no folder {place.parent} to write {place.name} in; make it first."
+        )
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        raise RunError(f"{place} cannot be written: permission denied. Choose another place.")
+    return place
 
 
 # --- `hc.report` --------------------------------------------------------------------------------
@@ -274,6 +280,10 @@ class Report:
     """A page that was written; shown inline by a notebook, opened by a browser."""
 
     path: Path
+    #: The run that it shows; None for a table by itself.
+    run: Path | None = None
+    #: What `hc.story` did before: each stage done, kept from before, or left out and why.
+    stages: tuple[StageStatus, ...] = ()
 
     def __repr__(self) -> str:
         return f"Report('{self.path}', {self.bytes / 1e6:.2f} MB)"
@@ -325,7 +335,10 @@ def report(
     ...     print(report(table, Path(folder, "report.html")).path.name)
     report.html
     """
-    return Report(write_page(run_or_table, path, maps=maps, exhibits=exhibits, compare=compare))
+    page = write_page(run_or_table, path, maps=maps, exhibits=exhibits, compare=compare)
+    if isinstance(run_or_table, HeadTable):
+        return Report(page)
+    return Report(page, run_or_table.path if isinstance(run_or_table, Run) else Path(run_or_table))
 
 
 def _framed(page: Report) -> str:

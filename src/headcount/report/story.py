@@ -1,56 +1,63 @@
 """The story of a model's heads: what each does, how much it matters, how many can go.
 
-Reads top to bottom as it is told. Every chapter is a stage of the run: one that is there with the
-same settings is not done again, and one that was broken off goes on.
+`story` is `headcount report MODEL` as one call. Every stage is kept in the run: one that is there
+with the same settings is not done again, and one that was interrupted goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-from headcount.records import Progress, provenance
-from headcount.report.chapters import (
-    Chapter,
-    Scene,
-    ablation_chapter,
-    agreement_chapter,
-    curve_chapter,
-    exhibit_chapter,
-    families_chapter,
-    gradient_chapter,
-    own_metric_chapter,
-    patterns_chapter,
-    relevance_chapter,
+from headcount.bundle import sample
+from headcount.errors import UsageError
+from headcount.importance import in_words
+from headcount.models import Subject, load
+from headcount.records import HeadTable, Run, provenance
+from headcount.report.page import Report, check_page, report
+from headcount.report.parts.numbers import Fineness, read_source
+from headcount.report.stages import (
+    StoryContext,
+    StoryStage,
+    ablation_stage,
+    agreement_stage,
+    curve_stage,
+    exhibit_stage,
+    families_stage,
+    gradient_stage,
+    own_metric_stage,
+    patterns_stage,
+    relevance_stage,
     seconds_a_text,
-    survey_chapter,
+    survey_stage,
+)
+from headcount.survey import read_corpora
+from headcount.tasks import Task, natural_task, own_output
+from headcount.text import Corpus, read_corpus
+
+#: In this order; each may read what those before it found.
+STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
+    survey_stage,
+    exhibit_stage,
+    families_stage,
+    patterns_stage,
+    gradient_stage,
+    relevance_stage,
+    ablation_stage,
+    own_metric_stage,
+    agreement_stage,
+    curve_stage,
 )
 
-#: The walk of the product; each chapter may read what those before it found.
-CHAPTERS: tuple[Callable[[Scene], Chapter], ...] = (
-    survey_chapter,
-    exhibit_chapter,
-    families_chapter,
-    patterns_chapter,
-    gradient_chapter,
-    relevance_chapter,
-    ablation_chapter,
-    own_metric_chapter,
-    agreement_chapter,
-    curve_chapter,
-)
-
-State = Literal["done", "kept", "left out"]
-#: Opened for each chapter that is told; gives what to call with its progress.
-Watch = Callable[[Chapter], AbstractContextManager[Progress]]
+State = Literal["running", "done", "kept", "left out"]
 
 
 @dataclass(frozen=True)
-class Told:
-    """How a chapter ended: done now, kept from before, or left out and why."""
+class StageStatus:
+    """Where a stage is: running, done now, kept from before, or left out and why."""
 
     name: str
     title: str
@@ -63,74 +70,230 @@ class Told:
         return vars(self).copy()
 
 
-def run_story(
-    scene: Scene,
+#: Called with a stage, how much of it is done and how much there is in all; both are 0 where
+#: nobody knows, and when the stage ends.
+StoryProgress = Callable[[StageStatus, int, int], None]
+
+
+# --- `hc.story` ---------------------------------------------------------------------------------
+
+
+def story(
+    model: Subject | str | Path | None = None,
+    run: str | Path | None = None,
+    page: str | Path = "report.html",
     *,
+    text: Any = None,
+    treebank: Any = None,
+    task: Task | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    batch_size: int = 16,
+    thorough: bool = False,
+    replace: bool = False,
     exhibits: bool = True,
-    watch: Watch | None = None,
-    ended: Callable[[Told], None] | None = None,
-) -> list[Told]:
-    """Do every chapter that is not in the run yet, and say how each ended.
+    maps: Fineness = "fine",
+    compare: HeadTable | Run | str | Path | None = None,
+    progress: StoryProgress | None = None,
+    announce: Callable[[str], None] | None = None,
+    **loading: Any,
+) -> Report:
+    """Measure everything about a model's heads that a run does not hold yet, and write the page.
+
+    The whole of `headcount report MODEL`: where every head looks and its roles, a few sentences,
+    which heads are alike, patterns, importance by gradient, relevance and ablation, how far they
+    agree, and the pruning curve. `hc.report` only draws a run that is there: a path does not say
+    whether it is a run or a model, and to measure takes minutes to hours, so this is a function of
+    its own.
+
+    `model` is a Subject or what `hc.load` takes, with the options of `hc.load` (`device`, ...) as
+    further keywords; by default the bundled translator. `text` is what `hc.survey` takes, and
+    `treebank` sentences with trees; without either, the bundled sample. A translator whose texts
+    have no translations gets its own. Without a `task` (`hc.tasks`) the natural one is taken:
+    translate, predict the next or the hidden words; a model that predicts no words gets the
+    stages that need no task.
+
+    `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it, and `replace`
+    clears it. A quick story takes as many examples as the size of the model allows; `thorough`
+    takes all, and `limit` so many: the first, or with a `seed` a random sample. `exhibits`, `maps`
+    and `compare` are those of `hc.report`. `progress` is called with a `StageStatus`, what is done
+    and the total; `announce` with the model and how long it will take.
+
+    The report's `stages` say what was done, kept from before, or left out and why.
+    """
+    check_page(page, maps)
+    other = None if compare is None else read_source(compare, exhibits=False).table
+    show = progress or (lambda status, done, total: None)
+    corpora = _read_texts(text, treebank, limit, seed, show)
+    if task is not None and limit is not None:
+        task = task.limit(limit, seed)
+    with Run.open(_usual_run(model) if run is None else run) as kept:
+        subject = _loaded(model, loading, show)
+        if replace:
+            kept.clear()
+        own_text = bool(corpora)
+        corpora = corpora or _sample(subject, limit, seed)
+        corpora, why = _translated(subject, corpora, batch_size, show)
+        if task is not None:
+            task.check(subject)
+            why = ""
+        elif not why:
+            task, why = _natural_task(subject, corpora["texts"])
+        context = StoryContext(
+            kept,
+            subject,
+            **corpora,
+            own_text=own_text,
+            task=task,
+            why_no_task=why,
+            thorough=thorough,
+            limit=limit,
+            seed=seed,
+            batch_size=batch_size,
+        )
+        context.begin()
+        if announce is not None:
+            announce(repr(subject))
+            seconds = expected_seconds(context)
+            if seconds > 5:
+                announce(f"About {in_words(seconds)} on this machine.")
+        stages = run_story(context, exhibits=exhibits, progress=show)
+    written = report(kept, page, exhibits=exhibits, maps=maps, compare=other)
+    return Report(written.path, written.run, tuple(stages))
+
+
+def _usual_run(model: Subject | str | Path | None) -> Path:
+    """Where the story is kept by default.
+
+    >>> _usual_run(None), _usual_run("org/My-Model")
+    (PosixPath('run'), PosixPath('run-My-Model'))
+    """
+    if model is None:
+        return Path("run")
+    name = model.name if isinstance(model, Subject) else model
+    return Path(f"run-{Path(name).name or 'model'}")
+
+
+def _loaded(
+    model: Subject | str | Path | None, loading: Mapping[str, Any], show: StoryProgress
+) -> Subject:
+    if isinstance(model, Subject):
+        if loading:
+            raise UsageError(
+                f"{next(iter(loading))} is an option of hc.load, and {model.name} is loaded; "
+                "leave it out."
+            )
+        return model
+    name = model or "translator"
+    show(StageStatus("load", f"Loading {name}", "running"), 0, 0)
+    return load(name, **loading)
+
+
+def _read_texts(
+    text: Any, treebank: Any, limit: int | None, seed: int | None, show: StoryProgress
+) -> dict[str, Corpus]:
+    """The user's texts, read before a model is loaded for them; empty where the sample is meant."""
+    given = [None if isinstance(one, str) and one == "sample" else one for one in (text, treebank)]
+    if all(one is None for one in given):
+        return {}
+    show(StageStatus("read", "Reading the corpus", "running"), 0, 0)
+    found: Any = read_corpora(given[0], treebank=given[1], limit=limit, seed=seed)
+    return {"texts": found.text, "treebank": found.treebank}
+
+
+def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, Corpus]:
+    """The bundled sample as this model reads it: a translator takes its translations."""
+    translation = "text_de" if "cross" in subject.anatomy.stacks else None
+    trees = read_corpus(
+        sample.path("sample.conllu"), limit=limit, seed=seed, translation=translation
+    )
+    coref = read_corpus(sample.path("coref.jsonl"), limit=limit, seed=seed)
+    trees.name, coref.name = "sample.conllu", "coref.jsonl"  # wherever headcount is installed
+    return {"texts": trees, "treebank": trees, "coref": coref}
+
+
+def _translated(
+    subject: Subject, corpora: dict[str, Corpus], batch_size: int, show: StoryProgress
+) -> tuple[dict[str, Corpus], str]:
+    """For a translator whose texts have no translations, its own, and why there is no task then."""
+    texts = corpora["texts"]
+    if "cross" not in subject.anatomy.stacks or texts.paired:
+        return corpora, ""
+    status = StageStatus("translate", "Translating", "running")
+
+    def progress(done: int, total: int) -> None:
+        show(status, done, total)
+
+    pairs = read_corpus(own_output(subject, texts, batch_size=batch_size, progress=progress))
+    pairs.name = f"{texts.name} in its own words"
+    same = {name: pairs if corpus is texts else corpus for name, corpus in corpora.items()}
+    return same, "its texts have no translations; give pairs, or --task translation:FILE"
+
+
+def _natural_task(subject: Subject, texts: Corpus) -> tuple[Task | None, str]:
+    """What the model does with the texts by itself, or why there is nothing."""
+    if subject.inner.get_output_embeddings() is None:
+        return None, f"{subject.name} predicts no words; say what good means with --task KIND:FILE"
+    return natural_task(subject, texts), ""
+
+
+# --- The stages one after another ---------------------------------------------------------------
+
+
+def run_story(
+    context: StoryContext, *, exhibits: bool = True, progress: StoryProgress | None = None
+) -> list[StageStatus]:
+    """Do every stage that is not in the run yet, and say how each ended.
 
     Without `exhibits` no sentence is kept in the run. Ctrl-C leaves a run that is whole; the same
     call goes on with it.
     """
-    scene.begin()
-    told = []
-    for make in _chosen(exhibits):
-        told.append(_told(scene, make(scene), watch or _silently))
-        if ended is not None:
-            ended(told[-1])
-    return told
+    context.begin()
+    show = progress or (lambda status, done, total: None)
+    ended = []
+    for make in STAGES:
+        if exhibits or make is not exhibit_stage:
+            ended.append(_run_stage(context, make(context), show))
+            show(ended[-1], 0, 0)
+    return ended
 
 
-def expected_seconds(scene: Scene) -> float:
-    """Seconds that the chapters which are not in the run yet will take, roughly."""
-    chapters = [make(scene) for make in CHAPTERS]
-    left = [one for one in chapters if not one.why_not and not _is_kept(scene, one)]
-    forwards = sum(chapter.forwards for chapter in left)
-    return forwards * seconds_a_text(scene) if forwards else 0.0
+def expected_seconds(context: StoryContext) -> float:
+    """Seconds that the stages which are not in the run yet will take, roughly."""
+    stages = [make(context) for make in STAGES]
+    left = [one.forwards for one in stages if not one.why_not and not _is_kept(context, one)]
+    return sum(left) * seconds_a_text(context) if sum(left) else 0.0
 
 
-def _is_kept(scene: Scene, chapter: Chapter) -> bool:
-    return scene.run.stage(chapter.name).done_with(chapter.settings)
+def _is_kept(context: StoryContext, stage: StoryStage) -> bool:
+    return context.run.stage(stage.name).done_with(stage.settings)
 
 
-def _chosen(exhibits: bool) -> Sequence[Callable[[Scene], Chapter]]:
-    return [make for make in CHAPTERS if exhibits or make is not exhibit_chapter]
-
-
-def _told(scene: Scene, chapter: Chapter, watch: Watch) -> Told:
-    if chapter.why_not:
-        return Told(chapter.name, chapter.title, "left out", why=chapter.why_not)
-    stage = scene.run.stage(chapter.name)
-    if _is_kept(scene, chapter):
-        return Told(chapter.name, chapter.title, "kept", float(stage.record.get("seconds", 0)))
+def _run_stage(context: StoryContext, stage: StoryStage, show: StoryProgress) -> StageStatus:
+    status = StageStatus(stage.name, stage.title, "running")
+    if stage.why_not:
+        return replace(status, state="left out", why=stage.why_not)
+    record = context.run.stage(stage.name)
+    if _is_kept(context, stage):
+        return replace(status, state="kept", seconds=float(record.record.get("seconds", 0)))
     begun = monotonic()
+    show(status, 0, 0)
     try:
-        with watch(chapter) as progress:
-            notes = chapter.work(progress)
+        notes = stage.work(lambda done, total: show(status, done, total))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"Interrupted; what was measured is in {scene.run.path}/, and the same command goes on."
+            f"Interrupted; what was measured is in {context.run.path}/, and the same command goes "
+            "on."
         ) from None
-    stage.finish(chapter.settings, _about(scene, chapter), notes)
-    return Told(chapter.name, chapter.title, "done", monotonic() - begun)
-
-
-def _about(scene: Scene, chapter: Chapter) -> dict[str, Any]:
-    """Where a chapter's figures come from."""
-    task = {} if chapter.task is None else {"task": chapter.task.describe()}
-    return provenance.collect(
-        model=scene.subject.name,
-        revision=scene.subject.revision,
-        weights=scene.subject.weights_hash,
-        corpus=scene.texts.name,
-        data=scene.texts.hash,
-        seed=scene.seed,
+    task = {} if stage.task is None else {"task": stage.task.describe()}
+    about = provenance.collect(
+        model=context.subject.name,
+        revision=context.subject.revision,
+        weights=context.subject.weights_hash,
+        corpus=context.texts.name,
+        data=context.texts.hash,
+        seed=context.seed,
         **task,
     )
-
-
-def _silently(_: Chapter) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)
+    record.finish(stage.settings, about, notes)
+    return replace(status, state="done", seconds=monotonic() - begun)

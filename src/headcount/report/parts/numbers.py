@@ -329,3 +329,15 @@ def printed(value: float, spec: str = ".2f") -> str:
     '−0.21'
     """
     return format(value, spec).replace("-", "\N{MINUS SIGN}")
+
+
+_METRICS = {"bleu": "BLEU", "chrf": "chrF", "f1": "F1"}
+
+
+def metric_title(name: str, *, lower_is_better: bool = False) -> str:
+    """A metric as people write it, with the way that is good where it is not upwards.
+
+    >>> metric_title("bleu"), metric_title("loss", lower_is_better=True)
+    ('BLEU', 'loss (lower is better)')
+    """
+    return _METRICS.get(name, name) + (" (lower is better)" if lower_is_better else "")

@@ -15,6 +15,7 @@ import pandas as pd
 from headcount.errors import RunError, UsageError
 from headcount.pruning import FUNCTIONS, left_by_layer, left_by_stack, survivors
 from headcount.records import Head, HeadTable, parse_heads
+from headcount.report.parts.numbers import metric_title
 from headcount.report.plot.figure import (
     GREY,
     HAIRLINE,
@@ -81,11 +82,10 @@ def of_order(rows: pd.DataFrame, order: str) -> pd.DataFrame:
     return rows[rows["order"] == order]
 
 
-def metric_label(rows: pd.DataFrame) -> str:
-    """The metric, with the way that is good where it is not upwards."""
-    name = str(rows["metric"].iloc[0])
+def _metric_label(rows: pd.DataFrame) -> str:
+    """The metric of a curve, for an axis."""
     worse = "more" in rows and (rows["more"] == "worse").any()
-    return f"{name} (lower is better)" if worse else name
+    return metric_title(str(rows["metric"].iloc[0]), lower_is_better=bool(worse))
 
 
 def looks_of(orders: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -202,7 +202,7 @@ def pruning_curves(
             if chosen is not None:
                 _mark(panel, chosen)
         label_outer(drawn, f"{unit} left", "")
-        words = [metric_label(rows) for rows in curves.values()]
+        words = [_metric_label(rows) for rows in curves.values()]
         for place, panel in enumerate(drawn):
             same = place % 2 and words[place] == words[place - 1]
             panel.set_ylabel("" if same else words[place])
@@ -243,7 +243,7 @@ def pruning_by_stack(
             _share_line(axes[0, 0], own, str(scope), colour, marker)
         draw_whole(axes[0, 0], rows)
         axes[0, 0].set_xlabel("heads removed, percent of the stack")
-        axes[0, 0].set_ylabel(metric_label(rows))
+        axes[0, 0].set_ylabel(_metric_label(rows))
         axes[0, 0].legend()
         return finish(figure, path)
 
@@ -308,7 +308,7 @@ def gated_quality(
         panel.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
         panel.set_xticks([], minor=True)
         panel.set_xlabel(f"{unit} left")
-        panel.set_ylabel(metric_label(rows))
+        panel.set_ylabel(_metric_label(rows))
         key_below(figure, panel)
         return finish(figure, path)
 

@@ -1,0 +1,514 @@
+"""The stages of a story: survey, exhibits, families, patterns, scores, agreement, curve.
+
+Each is a function that looks at the model, its texts and its task, and returns a `StoryStage`: what
+its figures depend on, how it is done, and roughly how long it takes. What they measure: the columns
+and roles of Clark et al. 2019, Kovaleva et al. 2019 and Voita et al. 2019; gradient and ablation of
+Michel et al. 2019, sections 3.2 and 4.1; relevance of Voita et al. 2019, section 4; the pruning
+curve of Michel et al. 2019, section 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headcount import tasks
+from headcount.importance import (
+    GROUP,
+    Intervention,
+    Sweep,
+    ablation_costs,
+    compared,
+    origin,
+    score,
+    sweep,
+    sweep_task,
+    texts_of_task,
+)
+from headcount.models import Subject
+from headcount.pruning import Goal, Order, OrderOptions, Orders, curve_frame, curve_sweep
+from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
+from headcount.report.chosen_sentences import exhibits_of
+from headcount.report.parts.numbers import metric_title
+from headcount.survey import PATTERN_COLUMNS, Manner, families, run_pass, survey
+from headcount.tasks import Task, Translation
+from headcount.text import Corpus, texts_of
+
+# --- What all stages share ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoryStage:
+    """One step of the story: what it is, what it depends on, and how it is done."""
+
+    #: The stage of the run that it is kept under.
+    name: str
+    #: What it does, for people.
+    title: str
+    #: All that its figures depend on besides the model: with the same it is not done again.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Does it, and puts what it finds into the run; returns what to note.
+    work: Callable[[Progress], list[str]] = lambda progress: []
+    #: The examples that it uses, where it uses any.
+    task: Task | None = None
+    #: Forwards of one text that it takes, roughly; only for a forecast.
+    forwards: float = 0.0
+    #: Why this model has no such stage; empty where it has.
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class StoryContext:
+    """A model, its texts and its task, with the run that keeps what is found."""
+
+    run: Run
+    subject: Subject
+    #: What is read: sentences, or pairs.
+    texts: Corpus
+    treebank: Corpus | None = None
+    coref: Corpus | None = None
+    #: Whether the texts are the user's, rather than the bundled sample.
+    own_text: bool = True
+    #: What good means; None where it was not given and the model does nothing by itself.
+    task: Task | None = None
+    why_no_task: str = ""
+    thorough: bool = False
+    limit: int | None = None
+    seed: int | None = None
+    batch_size: int = 16
+
+    @property
+    def heads(self) -> list[Head]:
+        """The model's heads."""
+        return self.subject.heads
+
+    def keep(self, table: HeadTable) -> None:
+        """Put columns and details into the run, next to what is there."""
+        if self.run.has_table:
+            table = self.run.read_table().join(table, replace=True)
+        self.run.write_table(table)
+
+    def begin(self) -> None:
+        """Refuse a run of another model before the long work."""
+        weights = {"weights": self.subject.weights_hash}
+        self.run.check_subject(HeadTable.of(self.heads, {}, provenance=weights))
+
+    @contextmanager
+    def journal(self, name: str, what: str, settings: Mapping[str, Any]) -> Iterator[Journal]:
+        """A journal for one stage, dropped when the stage has kept what it found."""
+        fingerprint = {**settings, "what": what, "weights": self.subject.weights_hash}
+        with self.run.journal(fingerprint, name) as journal:
+            yield journal
+        self.run.drop_journal(name)
+
+    def some_texts(self, count: int) -> Corpus:
+        """So many texts for a quick story, drawn from all of them; all for a thorough one."""
+        if self.thorough or self.limit is not None:
+            return self.texts
+        return self.texts.limit(count, self.seed or 0)
+
+    def afforded(self, task: Task, forwards: float, budget: float, most: int | None = None) -> Task:
+        """As much of a task as stays quick; all of it for a thorough story or under a limit."""
+        if self.thorough or self.limit is not None:
+            return task
+        count = affordable(task, self.subject, forwards, budget)
+        return task.limit(count if most is None else min(most, count), self.seed or 0)
+
+    @property
+    def about_texts(self) -> dict[str, Any]:
+        """The texts, in settings."""
+        read = {"texts": self.texts, "treebank": self.treebank, "coref": self.coref}
+        found = {name: corpus.hash for name, corpus in read.items() if corpus is not None}
+        return {**found, "seed": self.seed}
+
+    def about_task(self, task: Task) -> dict[str, Any]:
+        """A task, in settings."""
+        return {"task": task.hash, "metric": task.metric.name, "seed": self.seed}
+
+
+#: Characters of a token, roughly.
+_CHARACTERS = 4.0
+#: Fewer examples say nothing.
+_LEAST = 16
+#: So many examples show how long they are.
+_LOOK = 200
+
+
+def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> int:
+    """So many examples that `forwards` runs of each stay within a budget of multiplications.
+
+    One forward of one example takes weights times tokens, roughly. At least 16, at most all.
+    """
+    texts = [text for item in texts_of_task(task)[:_LOOK] for text in texts_of(item)]
+    characters = sum(map(len, texts)) / min(len(task), _LOOK)
+    if "cross" in subject.anatomy.stacks:
+        characters /= 2  # each half of the weights sees one of the two texts
+    table = subject.inner.get_input_embeddings()
+    looked_up = 0 if table is None else sum(weight.numel() for weight in table.parameters())
+    weights = sum(weight.numel() for weight in subject.model.parameters()) - looked_up
+    each = forwards * max(1.0, weights * characters / _CHARACTERS)
+    return min(len(task), max(_LEAST, int(budget / each)))
+
+
+def seconds_a_text(context: StoryContext) -> float:
+    """What one forward of one text takes on this machine, among eight in a batch."""
+    texts = context.texts.limit(8, context.seed or 0)
+    manner = Manner(context.subject.anatomy.stacks, context.batch_size)
+    run_pass(context.subject, texts, [], manner)  # to warm up
+    begun = monotonic()
+    run_pass(context.subject, texts, [], manner)
+    return (monotonic() - begun) / len(texts)
+
+
+# --- Where every head looks, and what it does there ---------------------------------------------
+
+#: What a text costs with all tallies, trees and trials, in forwards.
+_EACH = 7.0
+
+
+def survey_stage(context: StoryContext) -> StoryStage:
+    """All columns of a survey, and the verdicts that texts, trees and mentions allow.
+
+    A thorough story also measures a randomly initialised twin.
+    """
+    control = "random-init" if context.thorough else None
+
+    def work(progress: Progress) -> list[str]:
+        table = survey(
+            context.subject,
+            context.texts,
+            treebank=context.treebank,
+            coref=context.coref,
+            roles=True,
+            control=control,
+            batch_size=context.batch_size,
+            seed=context.seed,
+            telling=lambda name, unit: nullcontext(progress),  # one line for all passes
+        )
+        context.keep(table)
+        return list(table.provenance.get("remarks", []))
+
+    settings = {**context.about_texts, "control": control, "convention": "headcount"}
+    title = "Where every head looks, and its roles"
+    twice = 1 if control is None else 2
+    return StoryStage("survey", title, settings, work, forwards=twice * _EACH * len(context.texts))
+
+
+# --- A few sentences to look at -----------------------------------------------------------------
+
+#: As many sentences are kept.
+COUNT = 3
+
+
+def exhibit_stage(context: StoryContext) -> StoryStage:
+    """Sentences that show what the verdicts are about, with every head's map of them."""
+
+    def work(progress: Progress) -> list[str]:
+        roles = context.run.read_frame("roles") if "roles" in context.run.frames else None
+        found, notes = exhibits_of(
+            context.subject,
+            context.treebank or context.texts,
+            roles=roles,
+            count=COUNT,
+            own_text=context.own_text,
+        )
+        write_exhibits(context.run, found)
+        progress(len(found), len(found))
+        return notes
+
+    settings = {**context.about_texts, "count": COUNT, "own_text": context.own_text}
+    return StoryStage("exhibits", "A few sentences to look at", settings, work)
+
+
+# --- Which heads are alike, and what their maps look like ---------------------------------------
+
+#: Texts that settle which heads are alike, and a head's shares of patterns.
+_TEXTS = 96
+
+
+def families_stage(context: StoryContext) -> StoryStage:
+    """Divergences between all heads of a stack, a map of them, clusters and nearest heads."""
+    texts = context.some_texts(_TEXTS)
+
+    def work(progress: Progress) -> list[str]:
+        found = families(
+            context.subject,
+            texts,
+            batch_size=min(8, context.batch_size),
+            seed=context.seed,
+            progress=progress,
+        )
+        context.run.write_arrays("pairs", found.arrays())
+        return []
+
+    settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
+    title = "Which heads are alike"
+    return StoryStage("families", title, settings, work, forwards=4.0 * len(texts))
+
+
+def patterns_stage(context: StoryContext) -> StoryStage:
+    """Each head's shares of the five patterns among its maps."""
+    texts = context.some_texts(_TEXTS)
+
+    def work(progress: Progress) -> list[str]:
+        table = survey(
+            context.subject,
+            texts,
+            columns=[column.name for column in PATTERN_COLUMNS],
+            patterns=True,
+            roles=False,
+            batch_size=context.batch_size,
+            seed=context.seed,
+            progress=progress,
+        )
+        context.keep(table)
+        return []
+
+    settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
+    title = "What its maps look like"
+    return StoryStage("patterns", title, settings, work, forwards=3.0 * len(texts))
+
+
+# --- How much every head matters ----------------------------------------------------------------
+
+#: Multiplications that each score of a quick story may take: half a minute to two minutes.
+_BUDGETS = {"gradient": 1e12, "relevance": 3.5e11, "ablation": 1.35e12}
+
+
+def gradient_stage(context: StoryContext) -> StoryStage:
+    """How much the loss notices a head: one forward and one backward an example."""
+    return _score_stage(context, "gradient", "How much the loss notices each head", forwards=3)
+
+
+def relevance_stage(context: StoryContext) -> StoryStage:
+    """Which share of its predictions a head carries: a backward for every prediction."""
+    title = "Which share of a prediction each head carries"
+    return _score_stage(context, "relevance", title, forwards=40)
+
+
+def ablation_stage(context: StoryContext) -> StoryStage:
+    """What happens without a head: the task once for every head, by its loss."""
+    title = "What happens without each head, by loss"
+    return _score_stage(context, "ablation", title, forwards=0.6 * len(context.heads))
+
+
+def _score_stage(context: StoryContext, name: str, title: str, *, forwards: float) -> StoryStage:
+    whole = context.task
+    if whole is None:
+        return StoryStage(f"score-{name}", title, why_not=context.why_no_task)
+    task = context.afforded(whole, forwards, _BUDGETS[name])
+    settings = {**context.about_task(task), "convention": "headcount"}
+
+    def work(progress: Progress) -> list[str]:
+        table = score(
+            context.subject,
+            task,
+            by=name,
+            run=context.run,
+            compare=False,  # a stage of its own compares all scores once
+            batch_size=context.batch_size,
+            seed=context.seed,
+            progress=lambda _, done, total: progress(done, total),
+        )
+        notes = list(table.origins.get(name, table.provenance).get("remarks", ()))
+        if len(task) < len(whole):
+            used = f"{len(task):,} of {len(whole):,} examples were used"
+            notes.append(f"{used}; --thorough takes all.")
+        return notes
+
+    return StoryStage(f"score-{name}", title, settings, work, task, forwards * len(task))
+
+
+def agreement_stage(context: StoryContext) -> StoryStage:
+    """Whether the measures rank heads alike."""
+
+    def work(progress: Progress) -> list[str]:
+        frame = compared(context.run.read_table()) if context.run.has_table else None
+        if frame is None:
+            return ["There are not two measures of importance to compare."]
+        context.run.write_frame("agreement", frame)
+        return []
+
+    stages = context.run.stages
+    settings = {name: stages[name]["finished"] for name in stages if name.startswith("score-")}
+    why = context.why_no_task
+    return StoryStage("agreement", "Whether the measures agree", settings, work, why_not=why)
+
+
+# --- What the most important heads cost by the task's own metric --------------------------------
+
+#: Heads that are tried in a quick story, and the multiplications it may take.
+_FEW, _OWN_BUDGET = 6, 3e11
+
+
+def own_metric(context: StoryContext) -> Task | None:
+    """The story's task with what people judge it by; None where the loss is all there is."""
+    task = context.task
+    if task is None or task.kind in ("lm", "mlm"):
+        return None
+    if isinstance(task, Translation) and task.metric.name == "loss":
+        return replace(tasks.translation(task.examples, metric="bleu"), name=task.name)
+    return task
+
+
+def own_metric_stage(context: StoryContext) -> StoryStage:
+    """The heads whose ablation costs most loss, tried by what people judge the task by."""
+    whole = own_metric(context)
+    if whole is None:
+        title = "What the most important heads cost the task"
+        why = context.why_no_task or "the task has no metric besides its loss"
+        return StoryStage("own-metric", title, why_not=why)
+    count = len(context.heads) if context.thorough else _FEW
+    task = context.afforded(whole, 7.0 * (count + 1), _OWN_BUDGET)
+    settings = {**context.about_task(task), "heads": count}
+
+    def work(progress: Progress) -> list[str]:
+        table = context.run.read_table()
+        worth = np.nan_to_num(table.numbers("ablation"), nan=-np.inf)
+        heads = sorted(table.heads[row] for row in np.argsort(-worth, kind="stable")[:count])
+        with context.journal("own-metric", "own metric", settings) as journal:
+            found = sweep(
+                context.subject,
+                task,
+                [Intervention([head]) for head in heads],
+                metric="task",
+                batch_size=context.batch_size,
+                journal=journal,
+                name="own metric",
+                progress=progress,
+            )
+            context.keep(_own_metric_table(context, task, heads, found))
+        tried = f"{len(heads)} of {len(context.heads)} heads"
+        return [f"{tried}, those whose ablation costs most loss."]
+
+    title = f"What the most important heads cost in {metric_title(task.metric.name)}"
+    return StoryStage("own-metric", title, settings, work, task, 7.0 * (count + 1) * len(task))
+
+
+def _own_metric_table(
+    context: StoryContext, task: Task, heads: list[Head], found: Sweep
+) -> HeadTable:
+    """A column that is NA for the heads that were not tried."""
+    costs = ablation_costs(found)
+    name, title = f"ablation_{task.metric.name}", metric_title(task.metric.name)
+    rows = [context.heads.index(head) for head in heads]
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        room = np.full(len(context.heads), np.nan)
+        room[rows] = values
+        return room
+
+    about: dict[str, Any] = {"paper": "Michel et al. 2019, section 3.2", "group": GROUP}
+    columns = [
+        Column(
+            name,
+            meaning=f"How much {title} falls without the head.",
+            unit=title,
+            more="more important",
+            format="+.3g",
+            diverging=True,
+            **about,
+        ),
+        Column(
+            f"{name}_p_adjusted",
+            meaning=f"The p value of {name}, after Holm over the heads that were tried.",
+            range=(0, 1),
+            format=".2g",
+            **about,
+        ),
+    ]
+    settings = {"metric": task.metric.name, "baseline": found.baseline.value, "mode": "zero"}
+    return HeadTable.of(
+        context.heads,
+        {name: spread(costs.value), f"{name}_p_adjusted": spread(costs.p_adjusted)},
+        columns,
+        low={name: spread(costs.low)},
+        high={name: spread(costs.high)},
+        notes={name: "; ".join(["only the heads whose ablation costs most loss", *costs.notes])},
+        provenance=origin(context.subject, task, settings=settings, remarks=found.notes),
+    )
+
+
+# --- How far heads can go -----------------------------------------------------------------------
+
+_NAME, _TITLE = "curve", "How far heads can go"
+#: A tenth of all heads a step: at most 10 points with the whole model.
+_STEP = 10.0
+#: Multiplications for the loss, and for output that the model generates.
+_BUDGET, _SPOKEN = 1e12, 4.5e11
+#: More examples than this make a quick curve no clearer.
+_MOST = 200
+
+
+def curve_stage(context: StoryContext) -> StoryStage:
+    """Heads are ordered on one half of the examples; the other half judges what is left."""
+    if context.task is None:
+        return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
+    task = context.afforded(sweep_task(context.task), 11, _BUDGET, most=_MOST)
+    if len(task) < 4:
+        return StoryStage(_NAME, _TITLE, why_not=f"{task.name} has {len(task)} examples, too few.")
+    names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
+    settings = {**context.about_task(task), "by": names, "step": _STEP}
+
+    def work(progress: Progress) -> list[str]:
+        with context.journal(_NAME, "curve", settings) as journal:
+            frame, notes = _Curve(context, task, names, journal, progress).measured()
+            context.run.write_frame(_NAME, frame)
+        return notes
+
+    spoken = 0 if own_metric(context) is None else 70 * min(40, len(task) / 2)
+    return StoryStage(_NAME, _TITLE, settings, work, task, 11 * len(task) + spoken)
+
+
+class _Curve:
+    """The points of the curve, one journal for all of them."""
+
+    def __init__(
+        self,
+        context: StoryContext,
+        task: Task,
+        names: list[str],
+        journal: Journal,
+        progress: Progress,
+    ) -> None:
+        self.context, self.names, self.journal, self.progress = context, names, journal, progress
+        self.choose, self.held_out = task.split(0.5, context.seed or 0)
+
+    def measured(self) -> tuple[pd.DataFrame, list[str]]:
+        """The curve by the loss, then by the task's own metric along the first order."""
+        how = OrderOptions(step=_STEP, randoms=1, batch_size=self.context.batch_size)
+        orders = Orders(self.context.subject, self.choose, how, journal=self.journal)
+        made = orders.of(self.names, Goal())
+        frames, notes = [], []
+        for task, along in self._judged(made):
+            frame, told = self._one(task, along)
+            frames.append(frame)
+            notes += told
+        return pd.concat(frames, ignore_index=True), list(dict.fromkeys(notes))
+
+    def _judged(self, orders: list[Order]) -> list[tuple[Task, list[Order]]]:
+        judged: list[tuple[Task, list[Order]]] = [(self.held_out, orders)]
+        spoken = own_metric(self.context)
+        if spoken is not None:
+            spoken = replace(spoken, examples=self.held_out.examples)
+            judged.append((self.context.afforded(spoken, 70, _SPOKEN, most=_MOST), orders[:1]))
+        return judged
+
+    def _one(self, task: Task, orders: list[Order]) -> tuple[pd.DataFrame, list[str]]:
+        found = curve_sweep(
+            self.context.subject,
+            task,
+            orders,
+            name=f"curve {task.metric.name}",
+            batch_size=self.context.batch_size,
+            journal=self.journal,
+            progress=self.progress,
+        )
+        frame, notes = curve_frame(found, orders, heads=len(self.context.heads), part="held-out")
+        return frame, [*found.notes, *notes]
