@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import headcount as hc
 from headcount.cli.report import summarise
 from headcount.records.heads import Head
 from headcount.records.run import FRAMES, Run
@@ -182,9 +183,18 @@ def test_a_run_of_another_model_is_refused_unless_it_goes(
     assert "gradient" in json.loads(ended.out)["columns"]
 
 
-def test_a_task_of_the_user(desk: Path, headcount: Command, saved: Saved) -> None:
-    words = ("report", saved("gpt2"), "--text", "s.txt", "--task", "lm:s.txt", "--json")
-    ended = headcount(*words, "--limit", "4")
+def test_the_command_is_one_call_in_python(desk: Path, headcount: Command, saved: Saved) -> None:
+    model = saved("gpt2")
+    words = ("report", model, "--text", "s.txt", "--task", "lm:s.txt", "--run", "by-command")
+    ended = headcount(*words, "--limit", "4", "--json")
     assert ended.code == 0, ended.err
     states = {one["name"]: one["state"] for one in json.loads(ended.out)["stages"]}
     assert states["score-ablation"] == states["curve"] == "done"
+
+    page = hc.story(model, "run", "page.html", text="s.txt", task=hc.tasks.lm("s.txt"), limit=4)
+    assert {one.name: one.state for one in page.stages} == states
+    files = {path.name for path in desk.glob("run/*.parquet")}
+    assert {path.name for path in desk.glob("by-command/*.parquet")} == files
+    for name in files:
+        ours, theirs = (pd.read_parquet(desk / run / name) for run in ("run", "by-command"))
+        pd.testing.assert_frame_equal(ours, theirs)

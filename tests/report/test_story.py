@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import tiny_subjects
 
 from headcount.bundle import sample
-from headcount.errors import RunError
+from headcount.errors import RunError, UsageError
+from headcount.importance.agreement import agreement
 from headcount.records.exhibits import read_exhibits
 from headcount.records.run import Run
 from headcount.report.stages import StoryContext, affordable, survey_stage
-from headcount.report.story import StageStatus, run_story
+from headcount.report.story import StageStatus, run_story, story
 from headcount.tasks.glue import natural_task
 from headcount.text import read_corpus, texts_of
 
@@ -30,8 +33,10 @@ def translated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoryContex
         context = StoryContext(
             run, subject, pairs, pairs, own_text=False, task=task, limit=4, seed=0
         )
-        first = run_story(context)
+        with patch("headcount.importance.agreement.agreement", wraps=agreement) as compared:
+            first = run_story(context)
         assert {one.state for one in first} == {"done"}
+        assert compared.call_count == 1
         yield context
 
 
@@ -124,3 +129,48 @@ def test_large_models_get_fewer_examples_and_never_too_few() -> None:
     task = natural_task(subject, read_corpus(sample.sentences()[:40]))
     assert affordable(task, subject, 1, 1e15) == 40
     assert affordable(task, subject, 1e9, 1.0) == 16
+
+
+# --- everything in one call -----------------------------------------------------------------------
+
+
+def test_a_translator_without_references_translates_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[str] = []
+    page = story(
+        tiny_subjects.translator(),
+        text=sample.sentences()[:3],
+        progress=lambda status, done, total: seen.append(status.name),
+        announce=seen.append,
+    )
+    assert page.path.read_text(encoding="utf8").startswith("<!doctype html>")
+    assert page.run == Path("run-tiny marian")
+    assert "texts have no translations" in {one.name: one for one in page.stages}["curve"].why
+    assert {stack for stack, _ in read_exhibits(page.run)[0].maps} == {"enc", "dec", "cross"}
+    order = ("read", "translate", "survey", "curve")
+    assert [seen.index(name) for name in order] == sorted(seen.index(name) for name in order)
+
+
+def test_mistakes_show_before_the_long_work(tmp_path: Path) -> None:
+    writer = tiny_subjects.writer()
+    with pytest.raises(RunError, match="There is no folder"):
+        story(writer, tmp_path / "run", tmp_path / "gone" / "page.html")
+    with pytest.raises(UsageError, match="device is an option"):
+        story(writer, tmp_path / "run", tmp_path / "page.html", device="cpu")
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_only_a_model_that_predicts_no_words_has_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = import_module("headcount.report.story")
+    texts = read_corpus(sample.sentences()[:2])
+    assert module._natural_task(tiny_subjects.encoder(), texts)[0] is None
+    assert module._natural_task(tiny_subjects.writer(), texts)[1] == ""
+
+    def refuse(*_: object) -> None:
+        raise UsageError("These texts cannot be used.")
+
+    monkeypatch.setattr(module, "natural_task", refuse)
+    with pytest.raises(UsageError, match="cannot be used"):
+        module._natural_task(tiny_subjects.writer(), texts)
