@@ -107,8 +107,8 @@ def test_ctrl_c_leaves_a_whole_run_that_goes_on(tmp_path: Path) -> None:
     texts = read_corpus(sample.sentences()[:6])
     place = tmp_path / "run"
 
-    def stop(status: StageStatus, done: int, total: int) -> None:
-        if status.name == "score-ablation" and done:
+    def stop(done: int, total: int, stage: StageStatus) -> None:
+        if stage.name == "score-ablation" and done:
             raise KeyboardInterrupt
 
     with Run.open(place) as run:
@@ -142,7 +142,7 @@ def test_a_translator_without_references_translates_by_itself(
     page = story(
         tiny_subjects.translator(),
         text=sample.sentences()[:3],
-        progress=lambda status, done, total: seen.append(status.name),
+        progress=lambda done, total, stage: seen.append(stage.name),
         announce=seen.append,
     )
     assert page.path.read_text(encoding="utf8").startswith("<!doctype html>")

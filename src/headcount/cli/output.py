@@ -164,7 +164,7 @@ class StoryDisplay:
         self.begun = self.begun or monotonic()
         self.console.print(Text(sentence, style=style), soft_wrap=True)
 
-    def show(self, status: StageStatus, done: int, total: int) -> None:
+    def show(self, done: int, total: int, status: StageStatus) -> None:
         """Move the line of a stage that is running, or print the line of one that ended."""
         if status.state != "running":
             self._moving = None

@@ -16,7 +16,7 @@ from headcount.bundle import sample
 from headcount.errors import UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
-from headcount.records import HeadTable, Run, provenance
+from headcount.records import HeadTable, Progress, Run, provenance
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
 from headcount.report.stages import (
@@ -70,11 +70,6 @@ class StageStatus:
         return vars(self).copy()
 
 
-#: Called with a stage, how much of it is done and how much there is in all; both are 0 where
-#: nobody knows, and when the stage ends.
-StoryProgress = Callable[[StageStatus, int, int], None]
-
-
 # --- `hc.story` ---------------------------------------------------------------------------------
 
 
@@ -94,7 +89,7 @@ def story(
     exhibits: bool = True,
     maps: Fineness = "fine",
     compare: HeadTable | Run | str | Path | None = None,
-    progress: StoryProgress | None = None,
+    progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     **loading: Any,
 ) -> Report:
@@ -116,14 +111,15 @@ def story(
     `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it, and `replace`
     clears it. A quick story takes as many examples as the size of the model allows; `thorough`
     takes all, and `limit` so many: the first, or with a `seed` a random sample. `exhibits`, `maps`
-    and `compare` are those of `hc.report`. `progress` is called with a `StageStatus`, what is done
-    and the total; `announce` with the model and how long it will take.
+    and `compare` are those of `hc.report`. `progress` is called with what is done, the total (0
+    where nobody knows) and the `StageStatus` of a stage that runs or ends; `announce` with the
+    model and how long it will take.
 
     The report's `stages` say what was done, kept from before, or left out and why.
     """
     check_page(page, maps)
     other = None if compare is None else read_source(compare, exhibits=False).table
-    show = progress or (lambda status, done, total: None)
+    show = progress or (lambda done, total, stage: None)
     corpora = _read_texts(text, treebank, limit, seed, show)
     if task is not None and limit is not None:
         task = task.limit(limit, seed)
@@ -175,7 +171,7 @@ def _usual_run(model: Subject | str | Path | None) -> Path:
 
 
 def _loaded(
-    model: Subject | str | Path | None, loading: Mapping[str, Any], show: StoryProgress
+    model: Subject | str | Path | None, loading: Mapping[str, Any], show: Progress
 ) -> Subject:
     if isinstance(model, Subject):
         if loading:
@@ -185,18 +181,18 @@ def _loaded(
             )
         return model
     name = model or "translator"
-    show(StageStatus("load", f"Loading {name}", "running"), 0, 0)
+    show(0, 0, StageStatus("load", f"Loading {name}", "running"))
     return load(name, **loading)
 
 
 def _read_texts(
-    text: Any, treebank: Any, limit: int | None, seed: int | None, show: StoryProgress
+    text: Any, treebank: Any, limit: int | None, seed: int | None, show: Progress
 ) -> dict[str, Corpus]:
     """The user's texts, read before a model is loaded for them; empty where the sample is meant."""
     given = [None if isinstance(one, str) and one == "sample" else one for one in (text, treebank)]
     if all(one is None for one in given):
         return {}
-    show(StageStatus("read", "Reading the corpus", "running"), 0, 0)
+    show(0, 0, StageStatus("read", "Reading the corpus", "running"))
     found: Any = read_corpora(given[0], treebank=given[1], limit=limit, seed=seed)
     return {"texts": found.text, "treebank": found.treebank}
 
@@ -213,7 +209,7 @@ def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, 
 
 
 def _translated(
-    subject: Subject, corpora: dict[str, Corpus], batch_size: int, show: StoryProgress
+    subject: Subject, corpora: dict[str, Corpus], batch_size: int, show: Progress
 ) -> tuple[dict[str, Corpus], str]:
     """For a translator whose texts have no translations, its own, and why there is no task then."""
     texts = corpora["texts"]
@@ -222,7 +218,7 @@ def _translated(
     status = StageStatus("translate", "Translating", "running")
 
     def progress(done: int, total: int) -> None:
-        show(status, done, total)
+        show(done, total, status)
 
     pairs = read_corpus(own_output(subject, texts, batch_size=batch_size, progress=progress))
     pairs.name = f"{texts.name} in its own words"
@@ -241,7 +237,7 @@ def _natural_task(subject: Subject, texts: Corpus) -> tuple[Task | None, str]:
 
 
 def run_story(
-    context: StoryContext, *, exhibits: bool = True, progress: StoryProgress | None = None
+    context: StoryContext, *, exhibits: bool = True, progress: Progress | None = None
 ) -> list[StageStatus]:
     """Do every stage that is not in the run yet, and say how each ended.
 
@@ -249,12 +245,12 @@ def run_story(
     call goes on with it.
     """
     context.begin()
-    show = progress or (lambda status, done, total: None)
+    show = progress or (lambda done, total, stage: None)
     ended = []
     for make in STAGES:
         if exhibits or make is not exhibit_stage:
             ended.append(_run_stage(context, make(context), show))
-            show(ended[-1], 0, 0)
+            show(0, 0, ended[-1])
     return ended
 
 
@@ -269,7 +265,7 @@ def _is_kept(context: StoryContext, stage: StoryStage) -> bool:
     return context.run.stage(stage.name).done_with(stage.settings)
 
 
-def _run_stage(context: StoryContext, stage: StoryStage, show: StoryProgress) -> StageStatus:
+def _run_stage(context: StoryContext, stage: StoryStage, show: Progress) -> StageStatus:
     status = StageStatus(stage.name, stage.title, "running")
     if stage.why_not:
         return replace(status, state="left out", why=stage.why_not)
@@ -277,9 +273,9 @@ def _run_stage(context: StoryContext, stage: StoryStage, show: StoryProgress) ->
     if _is_kept(context, stage):
         return replace(status, state="kept", seconds=float(record.record.get("seconds", 0)))
     begun = monotonic()
-    show(status, 0, 0)
+    show(0, 0, status)
     try:
-        notes = stage.work(lambda done, total: show(status, done, total))
+        notes = stage.work(lambda done, total: show(done, total, status))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Interrupted; what was measured is in {context.run.path}/, and the same command goes "
