@@ -130,7 +130,7 @@ def test_broken_off_it_goes_on(
     assert "Interrupted; what was done is in small/, and the same command" in ended.err
     monkeypatch.setattr(Journal, "append", added)
     monkeypatch.setattr("headcount.pruning.plan.score", lambda *_, **__: pytest.fail("scored anew"))
-    monkeypatch.setattr("headcount.pruning.prune_run._saved", lambda *_: {})
+    monkeypatch.setattr(import_module("headcount.pruning.prune_run"), "_saved", lambda *_: {})
     assert headcount(*line).code == 0
 
 
@@ -176,7 +176,7 @@ def test_gates_that_were_broken_off_go_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("headcount.pruning.prune_run._saved", stop)
+        patch.setattr(import_module("headcount.pruning.prune_run"), "_saved", stop)
         ended = headcount(*line, "-o", "small")
     assert "Interrupted; what was done is in small/, and the same command goes on." in ended.err
     assert (classes / "small" / "training" / "gates").is_dir()

@@ -123,5 +123,5 @@ def test_shards_merge(name: str) -> None:
 def test_everything_says_something(name: str) -> None:
     told = {type(tally).__name__ for tally in counted(name, 4) if tally.details()}
     silent = {"RestByRelation"} if name == "dec" else set()
-    assert {"Coreference", "PronounChoice", "Features", "Links", "Arguments"} <= told
+    assert {"CoreferenceTally", "PronounChoice", "FeatureTally", "Links", "ArgumentTally"} <= told
     assert "RestByRelation" in told | silent

@@ -855,7 +855,7 @@ def test_each_other_corpus_has_its_own_pass() -> None:
     assert "Relations" not in text[1]
     assert "Relations" in trees[1]
     assert "Confidence" not in trees[1]
-    assert mentions[1] == {"Coreference", "PronounChoice"}
+    assert mentions[1] == {"CoreferenceTally", "PronounChoice"}
 
 
 def test_without_targets_only_a_translators_encoder_is_looked_at() -> None:

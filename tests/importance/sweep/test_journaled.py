@@ -89,7 +89,7 @@ def kill_after(path: Path, least: int) -> None:
     """Begin, or go on, in another process, and kill it once so many units are on the disk."""
     code = (
         "import sys, time\n"
-        f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}\n"
+        f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[2])]!r}\n"
         f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
         "from pathlib import Path\n"
         "from test_journaled import big_task, swept\n"

@@ -126,7 +126,7 @@ def test_the_same_run_gives_the_same_bytes(kind: str, bare: Path, tmp_path: Path
     assert len(first) > 1_000
 
 
-GALLERY = Path(__file__).parents[2] / "docs" / "how-to" / "figures.md"
+GALLERY = Path(__file__).parents[3] / "docs" / "how-to" / "figures.md"
 
 
 def test_the_users_settings_do_not_change_a_figure(bare: Path, tmp_path: Path) -> None:
