@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.survey.trials.trial import TrialCounts, TrialQuestion
+from headcount.survey.trials.trial import TrialCounts, TrialMetric
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring.sighting import look
 
@@ -38,7 +38,7 @@ def uniform(queries: int, *, causal: bool) -> Tensor:
     return even / even.sum(-1, keepdim=True)
 
 
-def show(question: TrialQuestion, site: Site, maps: Tensor, batch: Batch) -> None:
+def show(question: TrialMetric, site: Site, maps: Tensor, batch: Batch) -> None:
     """Let a question look at a map."""
     question.update(look(site, maps, None, batch, question.needs))
 

@@ -60,6 +60,30 @@ class StatsError(HeadcountError):
     """A statistical test that cannot answer the question it was asked."""
 
 
+# --- Conventions --------------------------------------------------------------------------------
+
+#: How a method is read: our way, as the paper says, as the authors' program computes it.
+CONVENTIONS = ("headcount", "paper", "code")
+
+
+def check_convention(convention: str, without_program: str = "") -> None:
+    """Refuse a convention that does not exist, or `code` where the authors published no program.
+
+    `without_program` names what has no program, with its verb.
+
+    >>> check_convention("coda")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: There is no convention 'coda'; choose headcount, paper or code.
+    """
+    if convention not in CONVENTIONS:
+        raise UsageError(f"There is no convention '{convention}'; choose headcount, paper or code.")
+    if without_program and convention == "code":
+        raise UsageError(
+            f"{without_program} not exist under the convention 'code': the authors published no "
+            "program for it; use the convention headcount or paper."
+        )
+
+
 # --- Faults of single sentences -----------------------------------------------------------------
 
 Block = TypeVar("Block")

@@ -12,7 +12,7 @@ import tiny_subjects
 from tiny_tokenizers import ENGLISH, GERMAN
 
 from headcount.models.subject import Subject
-from headcount.survey.passes import Manner, run_pass
+from headcount.survey.passes import PassOptions, run_pass
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
 from headcount.survey.tallies.features import FeatureTally
 from headcount.survey.tallies.links import ArgumentTally, Frames, Links
@@ -73,7 +73,7 @@ def tallies() -> list[Tally]:
 def counted(name: str, size: int, part: slice = slice(None)) -> list[Tally]:
     subject, items = CASES[name]
     made = tallies()
-    manner = Manner(subject.anatomy.stacks, batch_size=size)
+    manner = PassOptions(subject.anatomy.stacks, batch_size=size)
     run_pass(subject, read_corpus(list(items[part])), made, manner)
     return made
 
@@ -105,7 +105,7 @@ def test_batch_size_and_padding_never_show(name: str) -> None:
 def test_shards_merge(name: str) -> None:
     subject, items = CASES[name]
     parts = [tallies(), tallies()]
-    manner = Manner(subject.anatomy.stacks, batch_size=3)
+    manner = PassOptions(subject.anatomy.stacks, batch_size=3)
     for made, part in zip(parts, (items[6:], items[:6]), strict=True):
         run_pass(subject, read_corpus(list(part)), made, manner)
     for mine, theirs, whole in zip(*parts, counted(name, 4), strict=True):

@@ -18,16 +18,16 @@ from headcount.models.subject import Subject
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 from headcount.survey.passes import (
-    Manner,
-    Programme,
-    beside,
+    PassOptions,
+    SurveyPlan,
+    add_control,
     check_control,
     run_trials,
     trials_for,
     twin_tables,
 )
 from headcount.survey.roles.catalogue import all_roles
-from headcount.survey.survey import SurveyOptions, planned, read_corpora, survey
+from headcount.survey.survey import SurveyOptions, plan_survey, read_corpora, survey
 from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
 from headcount.survey.trials.repeats import Copying, Repeats
@@ -37,10 +37,10 @@ READS = frozenset(name for role in all_roles() for name in role.reads)
 TREES = sample.path("sample.conllu")
 
 
-def programme(subject: Subject, *texts: str) -> Programme:
+def programme(subject: Subject, *texts: str) -> SurveyPlan:
     corpora = read_corpora([*texts] or None, treebank=TREES, limit=12)
-    found = planned(subject, corpora, Manner(("enc",)), SurveyOptions(reads=READS))
-    return Programme(found.passes)
+    found = plan_survey(subject, corpora, PassOptions(("enc",)), SurveyOptions(reads=READS))
+    return SurveyPlan(found.passes)
 
 
 def test_every_corpus_is_told() -> None:
@@ -57,7 +57,7 @@ def test_the_columns_come_from_the_text() -> None:
     subject = encoder()
     two = programme(subject, "Rain fell.", "It stopped.").run(subject)
     corpora = read_corpora(["Rain fell.", "It stopped."])
-    alone = planned(subject, corpora, Manner(("enc",)), SurveyOptions()).run(subject)
+    alone = plan_survey(subject, corpora, PassOptions(("enc",)), SurveyOptions()).run(subject)
     np.testing.assert_array_equal(two.frame[alone.names], alone.frame)
 
 
@@ -108,7 +108,7 @@ def table(accuracy: list[float], selected: int) -> HeadTable:
 
 def test_relations_have_the_twins_chosen_head_beside_them() -> None:
     ours = table([0.9, 0.2], selected=0)
-    beside(ours, [table([0.3, 0.5], selected=0), table([0.2, 0.1], selected=1)])
+    add_control(ours, [table([0.3, 0.5], selected=0), table([0.2, 0.1], selected=1)])
     found = ours.details["relations"].groupby("split")["control"].first()
     assert found["report"] == pytest.approx((0.3 + 0.1) / 2)
     assert found["all"] == pytest.approx((0.5 + 0.2) / 2)
@@ -116,7 +116,7 @@ def test_relations_have_the_twins_chosen_head_beside_them() -> None:
 
 def test_every_column_of_the_twins_is_summed_up() -> None:
     ours = table([0.9, 0.2], selected=0)
-    beside(ours, [table([0.3, 0.5], selected=0)])
+    add_control(ours, [table([0.3, 0.5], selected=0)])
     (row,) = ours.details["control"].to_dict("records")
     assert (row["column"], row["stack"], row["twin"]) == ("rare", "enc", 0)
     assert (row["mean"], row["min"], row["max"]) == (0.4, 0.3, 0.5)
@@ -124,15 +124,15 @@ def test_every_column_of_the_twins_is_summed_up() -> None:
 
 def test_without_twins_nothing_is_added() -> None:
     ours = table([0.9, 0.2], selected=0)
-    beside(ours, [])
+    add_control(ours, [])
     assert set(ours.details) == {"relations"}
 
 
 def test_twins_are_surveyed_as_the_model_is() -> None:
     subject = encoder()
     corpora = read_corpora(None, treebank=sample.path("sample.conllu"), limit=10)
-    whole = planned(subject, corpora, Manner(("enc",)), SurveyOptions(reads=READS))
-    programme = Programme(whole.passes)
+    whole = plan_survey(subject, corpora, PassOptions(("enc",)), SurveyOptions(reads=READS))
+    programme = SurveyPlan(whole.passes)
     one, two, again = (
         twin_tables(subject, programme, "random-init", [seed])[0] for seed in (0, 1, 0)
     )

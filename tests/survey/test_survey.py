@@ -21,9 +21,9 @@ from headcount.bundle import sample
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.records.columns import Column
-from headcount.survey.passes import Manner
+from headcount.survey.passes import PassOptions
 from headcount.survey.roles.catalogue import all_roles
-from headcount.survey.survey import SurveyOptions, planned, read_corpora, ready_corpora
+from headcount.survey.survey import SurveyOptions, plan_survey, read_corpora, ready_corpora
 from headcount.survey.tallies.surface import Entropy
 from headcount.survey.tally import Reading, SumsTally, add_micro, over_rows, read_micro
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, split_words
@@ -804,11 +804,11 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 def test_ready_inputs_take_no_settings_of_texts() -> None:
     ready = [{"input_ids": torch.ones(1, 4, dtype=torch.long)}]
-    assert ready_corpora(ready, ["enc"], Manner(("enc",))).treebank is None
+    assert ready_corpora(ready, ["enc"], PassOptions(("enc",))).treebank is None
     with pytest.raises(UsageError, match=r"treebank is .* but these are ready inputs"):
-        ready_corpora(ready, ["enc"], Manner(("enc",)), treebank=TREES)
+        ready_corpora(ready, ["enc"], PassOptions(("enc",)), treebank=TREES)
     with pytest.raises(UsageError, match="max_length is 3, but these are ready inputs"):
-        ready_corpora(ready, ["enc"], Manner(("enc",), max_length=3))
+        ready_corpora(ready, ["enc"], PassOptions(("enc",), max_length=3))
 
 
 # --- A programme --------------------------------------------------------------------------------
@@ -824,7 +824,7 @@ def kinds(
 ) -> list[tuple[str, set[str], list[str]]]:
     """Each pass: its name, its tallies, its stacks."""
     corpora = read_corpora(given.pop("corpus", None), limit=8, **given)  # type: ignore[arg-type]
-    found = planned(subject, corpora, Manner(subject.anatomy.stacks), wishes)
+    found = plan_survey(subject, corpora, PassOptions(subject.anatomy.stacks), wishes)
     return [
         (one.name, {type(tally).__name__ for tally in one.tallies}, list(one.manner.stacks))
         for one in found.passes
@@ -833,7 +833,7 @@ def kinds(
 
 def test_without_roles_there_is_one_pass_and_no_trial() -> None:
     corpora = read_corpora(TREES_PLANNING, limit=4)
-    found = planned(encoder(), corpora, Manner(("enc",)), SurveyOptions())
+    found = plan_survey(encoder(), corpora, PassOptions(("enc",)), SurveyOptions())
     assert len(found.passes) == 1
     assert found.trials == ()
     assert not {"Relations", "Rarity"} & {type(one).__name__ for one in found.passes[0].tallies}
@@ -873,5 +873,5 @@ def test_the_authors_published_no_program_for_rare_tokens_and_mentions() -> None
 def test_a_decoder_has_trials() -> None:
     corpora = read_corpora(None, treebank=TREES_PLANNING, limit=8)
     subject = writer()
-    found = planned(subject, corpora, Manner(("dec",)), SurveyOptions(reads=READS))
+    found = plan_survey(subject, corpora, PassOptions(("dec",)), SurveyOptions(reads=READS))
     assert {"repeats", "sink"} <= {trial.name for trial in found.trials}

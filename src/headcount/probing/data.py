@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from headcount.errors import InputError, UsageError
+from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject, enough_memory, refuse_nan
 from headcount.probing.vectors import WordVectors
 from headcount.records import Head, Progress
@@ -42,7 +42,6 @@ KINDS = ("right-branching", "random-init", "distances", "attention", "words")
 WITH_WORDS = ("random-init", "distances", "words")
 #: Kinds that look at maps.
 WITH_MAPS = ("random-init", "attention", "words")
-_CONVENTIONS = ("headcount", "paper", "code")
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,7 @@ def settings_for(convention: str = "headcount", kind: str = "attention", **given
     >>> settings_for("code").batch, settings_for("code", epochs=2).epochs
     (1, 2)
     """
-    if convention not in _CONVENTIONS:
-        raise UsageError(
-            f"There is no convention '{convention}'; choose {', '.join(_CONVENTIONS)}."
-        )
+    check_convention(convention)
     usual = Settings(rate=_RATES.get(kind, 0.01))
     if convention != "headcount":
         rows: Rows = "first" if convention == "code" else "mean"

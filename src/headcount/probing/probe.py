@@ -36,7 +36,7 @@ from headcount.probing.parse import (
 from headcount.probing.scorers import Scorer, fresh
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
 from headcount.records import HeadTable, Progress, Run, provenance
-from headcount.survey import Telling
+from headcount.survey import StageProgress
 from headcount.text import Corpus, Rows, read_corpus
 
 #: Of the treebank's sentences, each of this number is kept to test on where no test is given.
@@ -63,7 +63,7 @@ def probe(
     initial: Mapping[str, Any] | None = None,
     run: Run | str | Path | None = None,
     replace: bool = False,
-    telling: Telling | None = None,
+    telling: StageProgress | None = None,
 ) -> Probe:
     """Train a probe of a model's heads on a treebank, and test it (Clark et al. 2019, section 5).
 
@@ -122,7 +122,7 @@ class _Work:
     seeds: Sequence[int]
     batch_size: int
     initial: Mapping[str, Any]
-    telling: Telling
+    telling: StageProgress
     kind: str
     hits: dict[tuple[str, int], Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)

@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_convention
 from headcount.models import Subject, output_of
 from headcount.pruning.remove import prune
 from headcount.records import Head
@@ -91,8 +91,6 @@ def _stretched(share: Tensor) -> Tensor:
 
 
 # --- Gates: one learned valve a head, and a model that runs through them ------------------------
-
-_CONVENTIONS = ("headcount", "paper", "code")
 
 
 class Gates(nn.Module):
@@ -222,19 +220,6 @@ def gate_places(subject: Subject, gates: Gates) -> Tensor:
         if head not in order:
             raise UsageError(f"{subject.name} has no head {head}, but there is a gate for it.")
     return torch.tensor([order[head] for head in gates.heads], device=gates.log_a.device)
-
-
-def check_convention(convention: str) -> None:
-    """Refuse a convention that is none.
-
-    >>> check_convention("coda")
-    Traceback (most recent call last):
-    headcount.errors.UsageError: There is no convention 'coda'; choose headcount, paper, code.
-    """
-    if convention not in _CONVENTIONS:
-        raise UsageError(
-            f"There is no convention '{convention}'; choose {', '.join(_CONVENTIONS)}."
-        )
 
 
 def _numbers(heads: Sequence[Head], units: Sequence[Sequence[Head]]) -> list[int]:

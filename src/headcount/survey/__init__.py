@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         families_of_tally,
         family_sentences,
     )
-    from headcount.survey.passes import Manner, Telling, run_pass
+    from headcount.survey.passes import PassOptions, StageProgress, run_pass
     from headcount.survey.pattern_network import PATTERN, PATTERN_COLUMNS
     from headcount.survey.patterns import layer_shares
     from headcount.survey.similarity import Families

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_convention
 from headcount.records import Column
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
 from headcount.survey.tallies.counts import RelationTest
@@ -15,7 +15,7 @@ from headcount.survey.tallies.offsets import Offsets
 from headcount.survey.tallies.relations import Relations
 from headcount.survey.tallies.rest_by_relation import RestByRelation
 from headcount.survey.tallies.surface import Confidence, Entropy, Neighbours, Specials
-from headcount.survey.tally import CONVENTIONS, Tally
+from headcount.survey.tally import Tally
 from headcount.text import Rows
 
 # --- The statistics that every survey has -------------------------------------------------------
@@ -43,7 +43,7 @@ def no_author_code(convention: str) -> dict[str, str]:
 
 def chosen_tallies(columns: Sequence[str] | None, convention: str) -> list[Tally]:
     """The tallies that fill the columns asked for, or all of them."""
-    _check_convention(convention)
+    check_convention(convention)
     for name in columns or ():
         _check_column(name, convention)
     every: list[Tally] = [
@@ -58,25 +58,14 @@ def chosen_tallies(columns: Sequence[str] | None, convention: str) -> list[Tally
     return [tally for tally in every if wanted & {column.name for column in tally.columns}]
 
 
-def _check_convention(convention: str) -> None:
-    if convention not in CONVENTIONS:
-        raise UsageError(
-            f"There is no convention '{convention}'; choose {', '.join(CONVENTIONS[:-1])} or "
-            f"{CONVENTIONS[-1]}."
-        )
-
-
 def _check_column(name: str, convention: str) -> None:
     known = [column.name for column in COLUMNS]
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
         raise UsageError(f"There is no column '{name}'; {hint}")
-    if name in no_author_code(convention):
-        raise UsageError(
-            f"Column '{name}' does not exist under the convention '{convention}': "
-            f"{no_author_code(convention)[name]}."
-        )
+    if name in _TEXT_ONLY:
+        check_convention(convention, f"Column '{name}' does")
 
 
 # --- Which tallies look at which annotation: trees, clusters, predicates ------------------------

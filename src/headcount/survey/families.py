@@ -10,7 +10,7 @@ import numpy as np
 from headcount.errors import UsageError
 from headcount.models import Subject, refuse_nan
 from headcount.records import Progress, provenance
-from headcount.survey.passes import Manner, run_pass
+from headcount.survey.passes import PassOptions, run_pass
 from headcount.survey.similarity import Families, families_of
 from headcount.survey.survey import stacks_of
 from headcount.survey.tallies.divergence import Divergence
@@ -47,7 +47,7 @@ def families(
     """
     if not isinstance(subject, Subject):
         raise UsageError(f"families takes a Subject, not {subject!r}; make one with hc.load(name).")
-    manner = Manner(stacks_of(subject, stacks), batch_size, max_length, long)
+    manner = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long)
     source = (
         Ready(corpus, subject.anatomy.stacks)
         if is_ready(corpus)

@@ -48,7 +48,7 @@ _SMALLER = "--batch-size (batch_size=) or --max-length (max_length=)"
 
 
 @dataclass(frozen=True)
-class Manner:
+class PassOptions:
     """How texts are given to the model, and which of its stacks are looked at."""
 
     stacks: tuple[str, ...]
@@ -69,7 +69,7 @@ def run_pass(
     subject: Subject,
     source: Corpus | Ready,
     tallies: Sequence[Tally],
-    manner: Manner,
+    manner: PassOptions,
     progress: Progress | None = None,
 ) -> EncodeReport:
     """Run a corpus under the eyes of the tallies; what was read, cut and skipped is told."""
@@ -95,7 +95,7 @@ def run_pass(
     return batches.report
 
 
-def batches_of(subject: Subject, source: Corpus | Ready, manner: Manner) -> Encoded | Ready:
+def batches_of(subject: Subject, source: Corpus | Ready, manner: PassOptions) -> Encoded | Ready:
     """The batches of a corpus for this model."""
     if isinstance(source, Ready):
         return source
@@ -251,7 +251,7 @@ def _settings(trial: Trial) -> dict[str, Any]:
 # --- What a survey does with a model ------------------------------------------------------------
 
 #: Opened for each stage with its name and unit; gives what to call with the progress.
-Telling = Callable[[str, str], AbstractContextManager[Progress]]
+StageProgress = Callable[[str, str], AbstractContextManager[Progress]]
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ class Pass:
     name: str
     source: Corpus | Ready
     tallies: tuple[Tally, ...]
-    manner: Manner
+    manner: PassOptions
     #: The columns that it fills, in the order of the table.
     columns: tuple[Column, ...] = ()
     #: Column to the reason why no tally fills it.
@@ -304,13 +304,15 @@ class Pass:
 
 
 @dataclass(frozen=True)
-class Programme:
+class SurveyPlan:
     """Passes and trials, in their order; the first pass gives the table its provenance."""
 
     passes: tuple[Pass, ...]
     trials: tuple[Trial, ...] = ()
 
-    def run(self, subject: Subject, telling: Telling | None = None, of: str = "") -> HeadTable:
+    def run(
+        self, subject: Subject, telling: StageProgress | None = None, of: str = ""
+    ) -> HeadTable:
         """Do all of it; `of` is put behind the name of each stage that is told."""
         table = HeadTable.of(subject.heads, {})
         telling = telling or _silently
@@ -319,12 +321,12 @@ class Programme:
                 table = _joined(table, one.run(subject, progress))
         return _joined(table, self._tried(subject, telling, of)) if self.trials else table
 
-    def again(self) -> Programme:
+    def again(self) -> SurveyPlan:
         """The same with fresh tallies, to be run on another model; copy before the first run."""
         passes = [replace(one, tallies=deepcopy(one.tallies)) for one in self.passes]
         return replace(self, passes=tuple(passes))
 
-    def _tried(self, subject: Subject, telling: Telling, of: str) -> HeadTable:
+    def _tried(self, subject: Subject, telling: StageProgress, of: str) -> HeadTable:
         with telling("Trials" + of, "trials") as progress:
             return run_trials(
                 subject,
@@ -379,10 +381,10 @@ def check_control(control: str | None, seeds: Sequence[int]) -> None:
 
 def twin_tables(
     subject: Subject,
-    programme: Programme,
+    programme: SurveyPlan,
     control: str,
     seeds: Sequence[int],
-    telling: Telling | None = None,
+    telling: StageProgress | None = None,
 ) -> list[HeadTable]:
     """The programme's table for a twin of each seed; one twin lives at a time."""
     tables = []
@@ -393,7 +395,7 @@ def twin_tables(
     return tables
 
 
-def beside(table: HeadTable, twins: Sequence[HeadTable]) -> None:
+def add_control(table: HeadTable, twins: Sequence[HeadTable]) -> None:
     """Put the twins' figures into the table's details, and a `control` into its relations."""
     if not twins:
         return

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import InputError, UsageError
+from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Site
 from headcount.records import HeadTable
 from headcount.survey.pattern_network import PATTERN, PATTERN_COLUMNS, PATTERNS, network, pictures
@@ -335,11 +335,7 @@ class Patterns(SumsTally):
     def __post_init__(self) -> None:
         """Check who tells."""
         check_judge(self.by)
-        if self.convention == "code":
-            raise UsageError(
-                "Patterns do not exist under the convention 'code': the authors published no "
-                "program for it; use the convention headcount or paper."
-            )
+        check_convention(self.convention, "Patterns do")
 
     @property
     def needs(self) -> Needs:

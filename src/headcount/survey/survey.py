@@ -21,12 +21,12 @@ from headcount.survey.catalogue import (
     tree_tallies,
 )
 from headcount.survey.passes import (
-    Manner,
     Pass,
-    Programme,
-    Telling,
+    PassOptions,
+    StageProgress,
+    SurveyPlan,
+    add_control,
     batches_of,
-    beside,
     check_control,
     trials_for,
     twin_tables,
@@ -40,7 +40,7 @@ from headcount.survey.tallies.rarity import Frequencies, Rarity, corpus_frequenc
 from headcount.survey.tallies.surface import SeparatorRow
 from headcount.survey.tally import Tally
 from headcount.survey.trials.noop import NoOpTrial
-from headcount.survey.trials.trial import ANSWERS, Trial
+from headcount.survey.trials.trial import TRIALS, Trial
 from headcount.text import (
     PASSAGE,
     Corpus,
@@ -103,7 +103,7 @@ def read_corpora(
     return Corpora(given, trees, clusters, predicates)
 
 
-def ready_corpora(corpus: Any, stacks: Sequence[str], manner: Manner, **texts: Any) -> Corpora:
+def ready_corpora(corpus: Any, stacks: Sequence[str], manner: PassOptions, **texts: Any) -> Corpora:
     """Ready inputs, for which the settings of texts mean nothing.
 
     All stacks of the model say which side an input is, whichever of them are looked at.
@@ -201,35 +201,39 @@ class SurveyOptions:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def planned(subject: Subject, corpora: Corpora, manner: Manner, wishes: SurveyOptions) -> Programme:
+def plan_survey(
+    subject: Subject, corpora: Corpora, manner: PassOptions, options: SurveyOptions
+) -> SurveyPlan:
     """The text with the tallies of every survey, then each annotated corpus, then the trials."""
-    passes = [_text_pass(subject, corpora, manner, wishes)]
-    if not wishes.reads:
-        return Programme(tuple(passes))
+    passes = [_text_pass(subject, corpora, manner, options)]
+    if not options.reads:
+        return SurveyPlan(tuple(passes))
     for name, corpus, tallies in (
         ("Following relations", corpora.treebank, tree_tallies),
         ("Following mentions", corpora.coref, mention_tallies),
         ("Following arguments", corpora.arguments, argument_tallies),
     ):
         if corpus is not None:
-            chosen = tallies(wishes.convention, wishes.word_rows, wishes.relations)
-            passes = _with(passes, name, corpus, chosen, _for(subject, corpus, manner), wishes)
-    return Programme(tuple(passes), tuple(_trials(subject, corpora.text, wishes)))
+            chosen = tallies(options.convention, options.word_rows, options.relations)
+            passes = _with(passes, name, corpus, chosen, _for(subject, corpus, manner), options)
+    return SurveyPlan(tuple(passes), tuple(_trials(subject, corpora.text, options)))
 
 
-def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: SurveyOptions) -> Pass:
+def _text_pass(
+    subject: Subject, corpora: Corpora, manner: PassOptions, options: SurveyOptions
+) -> Pass:
     """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
-    own = {column.name for tally in wishes.tallies for column in tally.columns}
-    columns = wishes.columns
+    own = {column.name for tally in options.tallies for column in tally.columns}
+    columns = options.columns
     ours = None if columns is None else [name for name in columns if name not in own]
-    if wishes.reads and corpora.text_is_annotated:
+    if options.reads and corpora.text_is_annotated:
         manner = _for(subject, corpora.text, manner)
-    tallies = [*chosen_tallies(ours, wishes.convention), *wishes.tallies]
-    tallies += [OffsetMass()] if wishes.offset_mass else []
-    more = _for_roles(subject, corpora.text, manner, wishes)
+    tallies = [*chosen_tallies(ours, options.convention), *options.tallies]
+    tallies += [OffsetMass()] if options.offset_mass else []
+    more = _for_roles(subject, corpora.text, manner, options)
     described = [column for column in COLUMNS if columns is None or column.name in columns]
-    described += [column for tally in (*wishes.tallies, *more) for column in tally.columns]
-    missing = no_author_code(wishes.convention) if columns is None else {}
+    described += [column for tally in (*options.tallies, *more) for column in tally.columns]
+    missing = no_author_code(options.convention) if columns is None else {}
     return Pass(
         "Surveying",
         corpora.text,
@@ -237,39 +241,39 @@ def _text_pass(subject: Subject, corpora: Corpora, manner: Manner, wishes: Surve
         manner,
         tuple(described),
         missing,
-        _facts(manner, wishes),
+        _facts(manner, options),
     )
 
 
 def _for_roles(
-    subject: Subject, text: Corpus | Ready, manner: Manner, wishes: SurveyOptions
+    subject: Subject, text: Corpus | Ready, manner: PassOptions, options: SurveyOptions
 ) -> list[Tally]:
     """What roles read of plain text besides the columns of every survey."""
-    resting: list[Tally] = [SeparatorRow()] if "separator" in wishes.reads else []
-    unread = wishes.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
-    if unread or wishes.convention == "code" or isinstance(text, Ready):
+    resting: list[Tally] = [SeparatorRow()] if "separator" in options.reads else []
+    unread = options.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
+    if unread or options.convention == "code" or isinstance(text, Ready):
         return resting  # of rare tokens there is no program of the authors
-    known = wishes.frequencies or corpus_frequencies(batches_of(subject, text, manner))
+    known = options.frequencies or corpus_frequencies(batches_of(subject, text, manner))
     return [*resting, Rarity(known)]
 
 
-def _trials(subject: Subject, text: Corpus | Ready, wishes: SurveyOptions) -> list[Trial]:
+def _trials(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> list[Trial]:
     """Those that fit the model, on the text; ready inputs are no text to make trials of."""
     if isinstance(text, Ready):
         return []
-    seed = wishes.facts.get("seed") or 0
-    asked = trials_for(subject, text, seed=seed) if ANSWERS in wishes.reads else []
-    return [*asked, *_gradients(subject, text, wishes)]
+    seed = options.facts.get("seed") or 0
+    asked = trials_for(subject, text, seed=seed) if TRIALS in options.reads else []
+    return [*asked, *_gradients(subject, text, options)]
 
 
-def _gradients(subject: Subject, text: Corpus, wishes: SurveyOptions) -> list[Trial]:
+def _gradients(subject: Subject, text: Corpus, options: SurveyOptions) -> list[Trial]:
     """How much the loss notices a head that rests; on a few texts, since it runs backwards."""
-    told = wishes.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
-    if "separator" not in wishes.reads or not told:
+    told = options.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
+    if "separator" not in options.reads or not told:
         return []
     texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
     trial = NoOpTrial(
-        texts if text.paired else [one for (one,) in texts], convention=wishes.convention
+        texts if text.paired else [one for (one,) in texts], convention=options.convention
     )
     return [trial] if trial.unfit(subject) is None else []
 
@@ -279,8 +283,8 @@ def _with(
     name: str,
     corpus: Corpus,
     tallies: Sequence[Tally],
-    manner: Manner,
-    wishes: SurveyOptions,
+    manner: PassOptions,
+    options: SurveyOptions,
 ) -> list[Pass]:
     """The passes with more tallies: on a pass over the same corpus, or on one more."""
     columns: list[Column] = [column for tally in tallies for column in tally.columns]
@@ -288,22 +292,22 @@ def _with(
         if one.source is corpus:
             wider = replace(one, tallies=(*one.tallies, *tallies), columns=(*one.columns, *columns))
             return [*passes[:place], wider, *passes[place + 1 :]]
-    facts = _facts(manner, wishes)
+    facts = _facts(manner, options)
     return [*passes, Pass(name, corpus, tuple(tallies), manner, tuple(columns), facts=facts)]
 
 
-def _for(subject: Subject, corpus: Corpus | Ready, manner: Manner) -> Manner:
+def _for(subject: Subject, corpus: Corpus | Ready, manner: PassOptions) -> PassOptions:
     """The manner for an annotated corpus: without targets only an encoder can be looked at."""
     if "cross" not in subject.anatomy.stacks or not isinstance(corpus, Corpus) or corpus.paired:
         return manner
     return replace(manner, stacks=tuple(stack for stack in manner.stacks if stack == "enc"))
 
 
-def _facts(manner: Manner, wishes: SurveyOptions) -> dict[str, Any]:
-    settings = {**manner.to_dict(), "limit": wishes.facts.get("limit")}
+def _facts(manner: PassOptions, options: SurveyOptions) -> dict[str, Any]:
+    settings = {**manner.to_dict(), "limit": options.facts.get("limit")}
     return {
-        "convention": wishes.convention,
-        "seed": wishes.facts.get("seed"),
+        "convention": options.convention,
+        "seed": options.facts.get("seed"),
         "settings": settings,
     }
 
@@ -339,7 +343,7 @@ def survey(
     patterns: bool | Judge = False,
     tallies: Sequence[Tally] = (),
     progress: Progress | None = None,
-    telling: Telling | None = None,
+    telling: StageProgress | None = None,
 ) -> HeadTable:
     """Measure where every head looks, and with annotated text what it does there.
 
@@ -367,24 +371,24 @@ def survey(
     _check_call(subject, columns, tallies)
     check_control(control, control_seeds)
     columns, patterned = _asked(columns, patterns, convention)
-    manner = Manner(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
+    manner = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
     annotated = {"treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser}
     corpora = _corpora(subject, corpus, manner, limit=limit, seed=seed, **annotated)
     given = control is not None or any(one is not None for one in annotated.values())
     judging = _roles(roles, given)
     reads = frozenset(name for role in judging for name in role.reads)
-    wishes = SurveyOptions(
+    options = SurveyOptions(
         convention, columns, [*patterned, *tallies], offset_mass, reads, word_rows, relations,
         frequencies_of(frequencies), {"seed": seed, "limit": limit},
     )  # fmt: skip
-    programme = planned(subject, corpora, manner, wishes)
+    programme = plan_survey(subject, corpora, manner, options)
     unused = programme.again()
     table = programme.run(subject, telling or _bar_of(progress))
     if patterned:
         table = with_pattern(table)
     if judging:
         twins = twin_tables(subject, unused, control, control_seeds, telling) if control else []
-        beside(table, twins)
+        add_control(table, twins)
         found = judged(table, judging, twins)
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in manner.stacks)
     return table
@@ -427,7 +431,7 @@ def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ..
     return tuple(stack for stack in STACKS if stack in stacks)
 
 
-def _corpora(subject: Subject, corpus: Any, manner: Manner, **texts: Any) -> Corpora:
+def _corpora(subject: Subject, corpus: Any, manner: PassOptions, **texts: Any) -> Corpora:
     """Texts, read; or ready inputs, where a model reads no text."""
     if is_ready(corpus):
         return ready_corpora(corpus, subject.anatomy.stacks, manner, **texts)
@@ -445,6 +449,6 @@ def _roles(roles: Sequence[Role] | bool | None, implied: bool) -> list[Role]:
     return list(roles)
 
 
-def _bar_of(progress: Progress | None) -> Telling | None:
+def _bar_of(progress: Progress | None) -> StageProgress | None:
     """The same callable for every stage."""
     return None if progress is None else lambda name, unit: nullcontext(progress)

@@ -65,8 +65,6 @@ class Sums:
 
 # --- A tally ------------------------------------------------------------------------------------
 
-CONVENTIONS = ("headcount", "paper", "code")
-
 Array = NDArray[np.float64]
 
 

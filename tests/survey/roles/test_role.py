@@ -16,10 +16,10 @@ from headcount.records.table import HeadTable
 from headcount.survey.roles.recall import Duplicate, Induction
 from headcount.survey.roles.resting import Previous, SourceEnd
 from headcount.survey.roles.role import (
-    ANSWERS,
     COLUMNS,
     KINDS,
     MEASURES,
+    TRIALS,
     Role,
     RolesText,
     Verdict,
@@ -187,11 +187,11 @@ def test_the_twin_s_best_head_of_the_same_stack(name: str) -> None:
 @pytest.mark.parametrize("name", ROLES)
 def test_a_role_says_what_it_reads(name: str) -> None:
     role: Role = ROLES[name][0]
-    assert {*role.reads} == {ROLES[name][1], ANSWERS}
+    assert {*role.reads} == {ROLES[name][1], TRIALS}
 
 
 def test_roles_and_trials_mean_the_same_details() -> None:
-    assert (ANSWERS, MEASURES) == (answer.ANSWERS, answer.MEASURES)
+    assert (TRIALS, MEASURES) == (answer.TRIALS, answer.MEASURES)
 
 
 def test_a_figure_of_the_model_that_nobody_took() -> None:

@@ -14,18 +14,18 @@ from tiny_tokenizers import ENGLISH
 from headcount.errors import InputError
 from headcount.survey.trials.alignment import (
     ALIGNMENT,
-    Aligned,
     Aligner,
-    Ending,
+    AlignmentHits,
     Ids,
     Links,
-    Resting,
+    SinkMass,
     SinkTrial,
+    SourceEndMass,
     copies,
     diagonal,
-    endings,
     linked,
     sink_frame,
+    source_ends,
 )
 from headcount.survey.trials.trial import Finding
 from headcount.text.batch import Batch, Side, bare_side
@@ -51,8 +51,8 @@ def pair_of(source: str, target: str, number: int = 0) -> Batch:
     return Batch({}, sides, [number])
 
 
-def asked(links: Links, row: int, batch: Batch, targets: list[list[int]]) -> Aligned:
-    question = Aligned(Finding(ALIGNMENT, "the diagonal"), {0: links}, row)
+def asked(links: Links, row: int, batch: Batch, targets: list[list[int]]) -> AlignmentHits:
+    question = AlignmentHits(Finding(ALIGNMENT, "the diagonal"), {0: links}, row)
     keys = batch.sides["source"].ids.shape[1]
     show(question, SITE, pointing(targets, keys), batch)
     return question
@@ -65,7 +65,7 @@ def test_the_row_before_predicts_and_the_own_row_reads() -> None:
     maps = [[2, 0, 1, 3], [3, 2, 0, 1]]
     for row, expected in ((-1, [1.0, 0.0]), (0, [0.0, 1.0])):
         question = asked(links, row, batch, maps)
-        assert scores(question.finding.marks, SITE) == expected
+        assert scores(question.finding.counts, SITE) == expected
 
 
 def test_a_head_on_the_end_token_is_judged_by_what_it_looks_at_next() -> None:
@@ -74,24 +74,24 @@ def test_a_head_on_the_end_token_is_judged_by_what_it_looks_at_next() -> None:
     maps[0, :, :, 2] = 0.8  # the end of the source
     maps[0, 0, 1:, :2] = torch.eye(2) * 0.2
     maps[0, 1, 1:, :2] = torch.eye(2).flip(0) * 0.2
-    question = Aligned(Finding(ALIGNMENT, "the diagonal"), {0: [(0, 0), (1, 1)]}, 0)
+    question = AlignmentHits(Finding(ALIGNMENT, "the diagonal"), {0: [(0, 0), (1, 1)]}, 0)
     show(question, SITE, maps, batch)
-    assert scores(question.finding.marks, SITE) == [1.0, 0.0]
+    assert scores(question.finding.counts, SITE) == [1.0, 0.0]
 
 
 def test_the_diagonal_is_what_it_is_held_against() -> None:
     batch = pair_of("a b c d", "A B C D")
     question = asked([(0, 0), (1, 1), (2, 3), (3, 2)], 0, batch, [[0] * 5, [0] * 5])
-    assert chances(question.finding.marks, SITE) == [0.5, 0.5]
+    assert chances(question.finding.counts, SITE) == [0.5, 0.5]
     assert diagonal(torch.arange(2), 2, 6).tolist() == [1, 4]
 
 
 def test_other_stacks_are_not_asked() -> None:
-    question = Aligned(Finding(ALIGNMENT, "the diagonal"), {0: []}, 0)
+    question = AlignmentHits(Finding(ALIGNMENT, "the diagonal"), {0: []}, 0)
     maps = torch.eye(4)[None, None].expand(1, 2, 4, 4)
     batch = pair_of("a b c", "A B C")
     show(question, replace(SITE, stack="dec"), maps, batch)
-    assert not list(question.finding.marks)
+    assert not list(question.finding.counts)
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ GPT2 = subject_of("gpt2", "gpt2")  # adds no token in front
 LLAMA = subject_of("llama", "llama")  # adds a begin-of-sequence token
 
 
-def seen(rows: list[list[int]]) -> Resting:
+def seen(rows: list[list[int]]) -> SinkMass:
     """Head 0 rests on the first token, head 1 on the token 7, head 2 looks evenly."""
     size = len(rows[0])
-    question = Resting(after=2)
+    question = SinkMass(after=2)
     for number, row in enumerate(rows):
         maps = torch.zeros(1, 3, size, size)
         maps[0, 0, :, 0] = 1
@@ -191,8 +191,8 @@ def seen(rows: list[list[int]]) -> Resting:
 
 def test_the_first_token_another_token_and_no_sink() -> None:
     question = seen([[5, 6, 7, 8, 9], [3, 7, 4, 8, 9]])
-    marks = question.finding.marks
-    assert scores(marks, SITE_SINK) == pytest.approx([1, 0, chances(marks, SITE_SINK)[2]])
+    counts = question.finding.counts
+    assert scores(counts, SITE_SINK) == pytest.approx([1, 0, chances(counts, SITE_SINK)[2]])
     frame = sink_frame(GPT2, question, "as written")
     assert frame["first_top"].tolist()[:2] == [1, 0]
     assert frame["token_top"].tolist()[:2] == [0.5, 1]  # first tokens differ, 7 is always 7
@@ -202,8 +202,8 @@ def test_the_first_token_another_token_and_no_sink() -> None:
 
 def test_early_rows_are_not_asked() -> None:
     question = seen([[5, 6, 7, 8, 9]])
-    assert question.finding.marks.of(SITE_SINK).cells.tolist() == [[3, 3, 3]]
-    assert chances(question.finding.marks, SITE_SINK)[0] == pytest.approx(
+    assert question.finding.counts.of(SITE_SINK).cells.tolist() == [[3, 3, 3]]
+    assert chances(question.finding.counts, SITE_SINK)[0] == pytest.approx(
         (1 / 3 + 1 / 4 + 1 / 5) / 3
     )
 
@@ -217,9 +217,9 @@ def test_texts_are_run_with_and_without_a_beginning() -> None:
 
 def test_a_random_decoder_rests_nowhere_in_particular() -> None:
     found = SinkTrial(ENGLISH, length=16, examples=8)(subject_of("gpt2", "gpt2", seed=3))
-    marks = found.columns[0].marks
-    for site in marks:
-        gap = np.array(scores(marks, site)) - np.array(chances(marks, site))
+    counts = found.columns[0].counts
+    for site in counts:
+        gap = np.array(scores(counts, site)) - np.array(chances(counts, site))
         assert abs(gap).max() < 0.3
 
 
@@ -252,7 +252,8 @@ def side_of_source_end(text: str, pads: int = 0) -> Side:
     [("a , b .", [0, 0, 0, 1, 1, 0]), ("a , b", [0, 0, 0, 1, 0]), ("a . b", [0, 0, 0, 1, 0])],
 )
 def test_the_end_token_and_the_mark_just_before_it(text: str, expected: list[int]) -> None:
-    assert endings(side_of_source_end(text, pads=1))[0].tolist() == [bool(one) for one in expected]
+    found = source_ends(side_of_source_end(text, pads=1))[0].tolist()
+    assert found == [bool(one) for one in expected]
 
 
 def test_mass_on_the_end_and_its_chance() -> None:
@@ -260,7 +261,7 @@ def test_mass_on_the_end_and_its_chance() -> None:
     maps = torch.zeros(1, 2, 3, 6)
     maps[0, 0, :, 3:5] = 0.5  # all of it on stop and end
     maps[0, 1, :, :5] = 0.2  # even
-    question = Ending()
+    question = SourceEndMass()
     show(question, SITE, maps, Batch({}, {"source": source, "target": target}, [0]))
-    assert scores(question.finding.marks, SITE) == pytest.approx([1.0, 0.4])
-    assert chances(question.finding.marks, SITE) == pytest.approx([0.4, 0.4])
+    assert scores(question.finding.counts, SITE) == pytest.approx([1.0, 0.4])
+    assert chances(question.finding.counts, SITE) == pytest.approx([0.4, 0.4])

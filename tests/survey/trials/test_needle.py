@@ -17,7 +17,7 @@ from headcount.models.subject import Subject
 from headcount.survey.trials.needle import (
     Haystack,
     Needle,
-    Pointing,
+    NeedleHits,
     haystacks,
     needles,
     with_continuation,
@@ -63,10 +63,10 @@ def test_a_head_that_points_at_the_token_to_be_said() -> None:
         0,
     ]  # row 8 has to say 7, and takes it from either place of the needle
     outside = [0] * 6 + [1, 5, 7, 0]  # the 7 at place 7 is not in the needle
-    question = Pointing([example])
+    question = NeedleHits([example])
     show(question, SITE, pointing([good, outside], 10), rows_of([example.ids], ["dec"]))
-    assert scores(question.finding.marks, SITE) == [1.0, 0.0]
-    assert chances(question.finding.marks, SITE)[0] == pytest.approx((2 / 7 + 1 / 8 + 2 / 9) / 3)
+    assert scores(question.finding.counts, SITE) == [1.0, 0.0]
+    assert chances(question.finding.counts, SITE)[0] == pytest.approx((2 / 7 + 1 / 8 + 2 / 9) / 3)
 
 
 def test_a_random_decoder_stays_near_chance_and_knows_no_answer() -> None:
@@ -74,8 +74,8 @@ def test_a_random_decoder_stays_near_chance_and_knows_no_answer() -> None:
     (accuracy,) = found.measures
     assert accuracy.name == "right tokens of the answer"
     assert accuracy.value < 0.1
-    marks = found.columns[0].marks
-    assert max(max(scores(marks, site)) for site in marks) < 0.1
+    counts = found.columns[0].counts
+    assert max(max(scores(counts, site)) for site in counts) < 0.1
 
 
 def test_a_model_that_is_asked_for_what_it_would_say_gets_it_right() -> None:

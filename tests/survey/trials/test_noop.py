@@ -119,7 +119,7 @@ def test_what_it_is_not_for() -> None:
     assert NoOpTrial(ENGLISH).unfit(tiny_subjects.encoder()) is None
     wordless = Subject(tiny_subjects.encoder().model)
     assert "no mask token" in str(NoOpTrial(ENGLISH).unfit(wordless))
-    with pytest.raises(UsageError, match="no convention 'code': the authors published no code"):
+    with pytest.raises(UsageError, match="does not exist under the convention 'code'"):
         NoOpTrial(ENGLISH, convention="code")
     with pytest.raises(UsageError, match="needs texts, or a task"):
         NoOpTrial()

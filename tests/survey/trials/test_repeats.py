@@ -12,13 +12,13 @@ from tiny import FIRST_WORD, TINY, VOCAB
 from headcount.models.site import Site
 from headcount.models.subject import Subject
 from headcount.survey.trials.repeats import (
-    AtOffset,
     Copying,
     Repeats,
-    duplicate_question,
-    induction_question,
+    WeightAtOffset,
+    duplicate_metric,
+    induction_metric,
     plain_ids,
-    previous_question,
+    previous_metric,
 )
 from headcount.survey.trials.trial import Layout
 from headcount.wiring import valve
@@ -110,9 +110,9 @@ def test_plain_ids_leave_out_what_is_no_text() -> None:
 LENGTH, BEFORE = 5, 1
 LAYOUT = Layout(LENGTH, {"source": BEFORE, "target": BEFORE})
 QUESTIONS = {
-    "induction": induction_question,
-    "duplicate": duplicate_question,
-    "previous": previous_question,
+    "induction": induction_metric,
+    "duplicate": duplicate_metric,
+    "previous": previous_metric,
 }
 ROW = [1, *range(10, 15), *range(10, 15)]
 
@@ -127,7 +127,7 @@ def perfect(offset: int) -> torch.Tensor:
     return maps
 
 
-def ask(name: str, maps: list[torch.Tensor], site: Site) -> AtOffset:
+def ask(name: str, maps: list[torch.Tensor], site: Site) -> WeightAtOffset:
     question = QUESTIONS[name](LAYOUT)
     show(question, site, torch.stack(maps)[None], rows_of([ROW], [site.stack]))
     return question
@@ -140,7 +140,7 @@ def test_a_head_that_does_it_has_1_and_the_others_0(name: str, offset: int) -> N
     site = site_of("dec", 3, causal=True)
     offsets = [1 - LENGTH, -LENGTH, -1]
     question = ask(name, [perfect(one) for one in offsets], site)
-    assert scores(question.finding.marks, site) == [float(one == offset) for one in offsets]
+    assert scores(question.finding.counts, site) == [float(one == offset) for one in offsets]
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -150,15 +150,15 @@ def test_even_attention_gets_exactly_chance(name: str, causal: bool) -> None:
         pytest.skip("nobody asks encoders for induction")
     site = site_of("dec" if causal else "enc", 1, causal=causal)
     question = ask(name, [uniform(len(ROW), causal=causal)], site)
-    marks = question.finding.marks
-    assert scores(marks, site) == pytest.approx(chances(marks, site))
+    counts = question.finding.counts
+    assert scores(counts, site) == pytest.approx(chances(counts, site))
 
 
 def test_chance_counts_what_each_query_may_see() -> None:
     site = site_of("dec", 1, causal=True)
-    marks = ask("induction", [perfect(0)], site).finding.marks
+    counts = ask("induction", [perfect(0)], site).finding.counts
     seen = range(BEFORE + LENGTH + 1, BEFORE + 2 * LENGTH + 1)  # keys that the repeat's rows see
-    assert chances(marks, site) == pytest.approx([sum(1 / n for n in seen) / LENGTH])
+    assert chances(counts, site) == pytest.approx([sum(1 / n for n in seen) / LENGTH])
 
 
 def test_an_encoder_is_asked_for_duplicates_both_ways_and_not_for_induction() -> None:
@@ -167,21 +167,21 @@ def test_an_encoder_is_asked_for_duplicates_both_ways_and_not_for_induction() ->
     for query in range(BEFORE, BEFORE + LENGTH):
         maps[query] = 0
         maps[query, query + LENGTH] = 1
-    assert scores(ask("duplicate", [maps], site).finding.marks, site) == [1.0]
-    assert not list(ask("induction", [maps], site).finding.marks)
+    assert scores(ask("duplicate", [maps], site).finding.counts, site) == [1.0]
+    assert not list(ask("induction", [maps], site).finding.counts)
 
 
 def test_a_window_that_ends_before_the_repeat_has_no_score() -> None:
     site = site_of("dec", 1, causal=True)
-    question = induction_question(LAYOUT)
+    question = induction_metric(LAYOUT)
     near = torch.ones(len(ROW), len(ROW)).tril() * torch.ones(len(ROW), len(ROW)).triu(-2)
     mask = torch.where(near > 0, 0.0, torch.finfo(torch.float32).min)[None, None]
     batch = rows_of([ROW], ["dec"])
     question.update(
         look(site, (near / near.sum(-1, keepdim=True))[None, None], mask, batch, question.needs)
     )
-    assert not question.finding.marks.of(site).cells.any()
-    assert question.finding.silent["dec"] == "the windows of some layers end before the repeat"
+    assert not question.finding.counts.of(site).cells.any()
+    assert question.finding.skipped["dec"] == "the windows of some layers end before the repeat"
 
 
 # --- What a head adds to the right token --------------------------------------------------------
@@ -209,9 +209,9 @@ def spoken(subject: Subject, scales: dict[str, float], example: int) -> float:
 @pytest.mark.parametrize("family", SUBJECTS)
 def test_it_is_the_derivative_of_the_right_token(family: str) -> None:
     subject, step = SUBJECTS[family], 5e-3
-    marks = Copying(REPEATS)(subject).columns[0].marks
-    for site in list(marks)[::2]:
-        counted = marks.of(site)
+    counts = Copying(REPEATS)(subject).columns[0].counts
+    for site in list(counts)[::2]:
+        counted = counts.of(site)
         for head in (0, site.heads - 1):
             name = str(site.names[head])
             for example in range(3):
@@ -221,8 +221,8 @@ def test_it_is_the_derivative_of_the_right_token(family: str) -> None:
 
 
 def test_only_a_decoder_s_own_heads_are_asked() -> None:
-    marks = Copying(REPEATS)(SUBJECTS["marian"]).columns[0].marks
-    assert {site.stack for site in marks} == {"dec"}
+    counts = Copying(REPEATS)(SUBJECTS["marian"]).columns[0].counts
+    assert {site.stack for site in counts} == {"dec"}
 
 
 def test_nothing_is_left_on_the_model() -> None:

@@ -13,8 +13,8 @@ from headcount.errors import ModelError
 from headcount.models.subject import Subject
 from headcount.records.columns import Column
 from headcount.survey.trials.trial import (
-    ANSWERS,
     MEASURES,
+    TRIALS,
     Finding,
     Findings,
     TrialCounts,
@@ -29,21 +29,21 @@ SHARE = Column("share", range=(0, 1))
 def found(examples: int, shares: list[float], chance: float, seed: int = 0) -> Finding:
     """Heads of the first decoder layer that hit with these chances, four cells an example."""
     noise = torch.Generator().manual_seed(seed)
-    finding = Finding(SHARE, "a coin", silent={"enc": "nobody asks"})
+    finding = Finding(SHARE, "a coin", skipped={"enc": "nobody asks"})
     site = SUBJECT.anatomy.site("dec", 0)
     hits = torch.stack(
         [(torch.rand(examples, 4, generator=noise) < one).sum(-1) for one in shares], dim=1
     )
     even = torch.full((examples,), 4.0)
-    finding.marks.add(site, range(examples), hits.double(), chance * even, even)
+    finding.counts.add(site, range(examples), hits.double(), chance * even, even)
     return finding
 
 
 def test_values_intervals_chance_and_tests() -> None:
     finding = found(40, [0.9, 0.5, 0.1, 0.5], chance=0.5)
     table = trial_table(SUBJECT, [Findings([finding])])
-    frame = table.details[ANSWERS].set_index("head")
-    counted = finding.marks.of(SUBJECT.anatomy.site("dec", 0))
+    frame = table.details[TRIALS].set_index("head")
+    counted = finding.counts.of(SUBJECT.anatomy.site("dec", 0))
     ours = np.stack([counted.hits, counted.cells], -1)
     test = stats.sign_flip_scores(
         ours, np.stack([counted.chance, counted.cells], -1), alternative="greater"
@@ -68,7 +68,7 @@ def test_stacks_that_were_not_asked_say_why() -> None:
 
 def test_too_few_examples_give_no_test_and_say_so() -> None:
     table = trial_table(SUBJECT, [Findings([found(5, [0.9] * 4, 0.5)])])
-    frame = table.details[ANSWERS]
+    frame = table.details[TRIALS]
     assert frame["p"].isna().all()
     assert frame["value"].notna().all()
     assert table.notes["share"].startswith("no test: A one-sided paired test on 5 sentences gives")
@@ -78,17 +78,17 @@ def test_examples_without_a_case_give_no_value_and_say_so() -> None:
     finding = Finding(SHARE, "a coin")
     site = SUBJECT.anatomy.site("cross", 0)
     nothing = torch.zeros(20)
-    finding.marks.add(site, range(20), torch.zeros(20, 4), nothing, nothing)
+    finding.counts.add(site, range(20), torch.zeros(20, 4), nothing, nothing)
     table = trial_table(SUBJECT, [Findings([finding])])
     assert table.frame["share"].isna().all()
     assert table.notes["share"] == "cross: no example has a case of it"
-    assert not len(table.details[ANSWERS])
+    assert not len(table.details[TRIALS])
 
 
 def test_attention_that_is_no_number_is_refused() -> None:
     finding = Finding(SHARE, "a coin")
     bad = torch.full((2, 4), torch.nan)
-    finding.marks.add(SUBJECT.anatomy.site("dec", 1), [0, 1], bad, torch.ones(2), torch.ones(2))
+    finding.counts.add(SUBJECT.anatomy.site("dec", 1), [0, 1], bad, torch.ones(2), torch.ones(2))
     with pytest.raises(ModelError, match=r"The attention at dec.1 of tiny is not a number"):
         trial_table(SUBJECT, [Findings([finding])])
 

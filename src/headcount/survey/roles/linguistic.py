@@ -17,7 +17,7 @@ import pandas as pd
 from headcount import stats
 from headcount.records import Head, HeadTable
 from headcount.survey.roles.role import (
-    ANSWERS,
+    TRIALS,
     Verdict,
     best_of,
     confirmed,
@@ -441,7 +441,7 @@ class Alignment:
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "alignment"
-    reads = ("alignment", "alignment_read", ANSWERS)
+    reads = ("alignment", "alignment_read", TRIALS)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that align, by when they do it."""

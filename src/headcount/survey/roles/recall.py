@@ -12,8 +12,8 @@ import pandas as pd
 
 from headcount.records import HeadTable
 from headcount.survey.roles.role import (
-    ANSWERS,
     MEASURES,
+    TRIALS,
     Verdict,
     best_of,
     head_of,
@@ -36,7 +36,7 @@ class Duplicate:
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "duplicate"
-    reads = ("duplicate", ANSWERS)
+    reads = ("duplicate", TRIALS)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that find the token again."""
@@ -68,7 +68,7 @@ class Induction:
     #: The level of the tests, Holm over all heads.
     level: float = 0.05
     name = "induction"
-    reads = ("induction", ANSWERS)
+    reads = ("induction", TRIALS)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that match prefixes; the label says which of them copy too."""
@@ -96,7 +96,7 @@ class Induction:
 
 def _effects(table: HeadTable) -> dict[tuple[str, int, int], float]:
     """What each head adds to the right token, where that was measured."""
-    rows = table.details[ANSWERS]
+    rows = table.details[TRIALS]
     rows = rows[rows["column"] == _EFFECT]
     return {head_of(row): float(row["value"]) for _, row in rows.iterrows()}
 
@@ -114,7 +114,7 @@ class Retrieval:
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "retrieval"
-    reads = ("retrieval", ANSWERS, MEASURES)
+    reads = ("retrieval", TRIALS, MEASURES)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that retrieve, if the model does."""

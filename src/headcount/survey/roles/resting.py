@@ -17,7 +17,7 @@ import pandas as pd
 from headcount import stats
 from headcount.records import Head, HeadTable
 from headcount.survey.roles.role import (
-    ANSWERS,
+    TRIALS,
     Verdict,
     best_of,
     head_of,
@@ -211,7 +211,7 @@ class Sink:
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "sink"
-    reads = ("sink", ANSWERS, SINKS)
+    reads = ("sink", TRIALS, SINKS)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that rest; the label says which token is looked at most."""
@@ -263,7 +263,7 @@ class SourceEnd:
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "source-end"
-    reads = ("source_end", ANSWERS)
+    reads = ("source_end", TRIALS)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that rest there."""
@@ -344,7 +344,7 @@ class Previous:
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "previous"
-    reads = ("previous_random", ANSWERS)
+    reads = ("previous_random", TRIALS)
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that look back; the evidence has natural text beside it where known."""

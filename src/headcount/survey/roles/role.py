@@ -224,7 +224,7 @@ def confirmed(frame: pd.DataFrame, key: Sequence[str], chosen: Rule, judged: Rul
 # p values that are corrected over all heads that were asked the same question.
 
 #: The details in which trials leave their figures, and what the model itself did.
-ANSWERS = "trials"
+TRIALS = "trials"
 MEASURES = "trial_models"
 
 
@@ -232,7 +232,7 @@ def passing_rows(
     table: HeadTable, column: str, *, least: float, level: float, margin: float = 0.0
 ) -> pd.DataFrame:
     """The rows that reach the threshold, lie so far above the baseline and are no chance."""
-    rows = table.details[ANSWERS]
+    rows = table.details[TRIALS]
     rows = rows[rows["column"] == column]
     above = rows["value"] - rows["baseline"] >= margin
     held = rows[(rows["value"] >= least) & above & (rows["p_adjusted"] <= level)]

@@ -22,10 +22,10 @@ from headcount.stats import sign_flip_counts
 from headcount.survey.tallies.counts import (
     ALL,
     SPLITS,
+    BatchCells,
     Counts,
-    Ground,
     RelationCounts,
-    Seen,
+    SiteHits,
     Small,
     Unit,
     counts_of,
@@ -160,7 +160,7 @@ class BatchChoices(Protocol):
     """The questions of a batch: cells to count in, and how a head's map answers."""
 
     @property
-    def ground(self) -> Ground:
+    def ground(self) -> BatchCells:
         """Texts, kinds of questions, and what the baselines get; no cell where nothing is asked."""
 
     def hits(self, maps: Tensor) -> Small:
@@ -184,7 +184,7 @@ class ChoiceTally(ABC):
 
     def __post_init__(self) -> None:
         """Start with nothing seen."""
-        self._seen: dict[Site, list[Seen]] = defaultdict(list)
+        self._seen: dict[Site, list[SiteHits]] = defaultdict(list)
         self._broken: set[Site] = set()
         self._silent: dict[Site, str] = {}
         self._last: tuple[object, dict[tuple[str, bool], BatchChoices]] = (None, {})
@@ -212,7 +212,7 @@ class ChoiceTally(ABC):
         maps = word_maps(sighting.maps, here, here, rows=self.rows)
         if bool(torch.isnan(maps).any()):
             self._broken.add(sighting.site)
-        self._seen[sighting.site].append(Seen(asked.ground, {DIRECTION: asked.hits(maps)}))
+        self._seen[sighting.site].append(SiteHits(asked.ground, {DIRECTION: asked.hits(maps)}))
 
     def merge(self, other: Self) -> None:
         """Take in the counts of another part of the corpus."""
@@ -246,12 +246,12 @@ class ChoiceTally(ABC):
 
     def counts(self) -> list[RelationCounts]:
         """The counts by text, one for each stack; `offsets` are the baselines, in their order."""
-        by_stack: dict[str, dict[tuple[Head, ...], list[Seen]]] = defaultdict(dict)
+        by_stack: dict[str, dict[tuple[Head, ...], list[SiteHits]]] = defaultdict(dict)
         for site in sorted(self._seen, key=lambda s: (STACKS.index(s.stack), s.layer, s.call)):
             by_stack[site.stack][tuple(site.names)] = self._seen[site]
         return [counts_of(seen, range(len(self.baselines))) for seen in by_stack.values()]
 
-    def _read(self, site: Site, seen: list[Seen]) -> Reading:
+    def _read(self, site: Site, seen: list[SiteHits]) -> Reading:
         if site in self._broken:
             return Reading.broken(self.column.name, site)
         found = counts_of({tuple(site.names): seen}, ()).of(ALL, DIRECTION)

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_convention
 from headcount.records import Column
 from headcount.survey.tallies.choices import DIRECTION, ChoiceTally, counted
-from headcount.survey.tallies.counts import Ground, Small, Unit
+from headcount.survey.tallies.counts import BatchCells, Small, Unit
 from headcount.text import Sentence, Span, Word, Words
 
 # --- Number -------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MentionQuestions:
+class MentionTargets:
     """The questions of a batch, one a mention, and the ground they are counted on."""
 
     row: Tensor
@@ -312,7 +312,7 @@ class MentionQuestions:
     allowed: Tensor
     #: The cell (text and kind of mention) of each question.
     cell: Tensor
-    ground: Ground
+    ground: BatchCells
 
     def hits(self, maps: Tensor) -> Small:
         """Right answers by cell and head, from maps between the words that are there."""
@@ -321,9 +321,9 @@ class MentionQuestions:
         return counted(self.cell, self.right.gather(1, picks), len(self.ground.labels))
 
 
-def mention_questions(
+def mention_targets(
     words: Words, units: Sequence[Unit], candidates: Candidates, *, causal: bool
-) -> MentionQuestions:
+) -> MentionTargets:
     """Every mention that has an antecedent whose head word is in the same row."""
     there = words.there.cpu().numpy()
     asked = [
@@ -339,7 +339,7 @@ def mention_questions(
     right = _places([question.right for question in asked], lengths.max(initial=0))
     choice = "preceding" if causal and candidates == "all" else candidates
     device = words.there.device
-    return MentionQuestions(
+    return MentionTargets(
         row=torch.tensor([question.row for question in asked], dtype=torch.long, device=device),
         asked=torch.tensor([question.place for question in asked], dtype=torch.long, device=device),
         right=right.to(device),
@@ -388,11 +388,11 @@ def _ground(
     cells: Sequence[tuple[int, str]],
     cell: Tensor,
     units: Sequence[Unit],
-) -> Ground:
+) -> BatchCells:
     hits = torch.tensor([question.baselines for question in asked], dtype=torch.bool)
     hits = hits.reshape(len(asked), len(BASELINES))
     ones = torch.ones(len(asked), dtype=torch.bool)
-    return Ground(
+    return BatchCells(
         units=tuple(units),
         unit=np.array([row for row, _ in cells], dtype=np.int16),
         labels=tuple(kind for _, kind in cells),
@@ -435,20 +435,16 @@ class CoreferenceTally(ChoiceTally):
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         super().__post_init__()
-        if self.convention not in ("headcount", "paper"):
-            raise UsageError(
-                f"Coreference has no convention '{self.convention}': its authors published no "
-                "code; use headcount or paper."
-            )
+        check_convention(self.convention, "Coreference does")
         if self.candidates not in (None, *get_args(Candidates)):
             raise UsageError(
                 f"candidates is '{self.candidates}'; choose {', '.join(get_args(Candidates))}."
             )
 
-    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionQuestions:
+    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionTargets:
         """Every mention that has an antecedent in its row."""
         usual: Candidates = "all" if self.convention == "paper" else "preceding"
-        return mention_questions(words, units, self.candidates or usual, causal=causal)
+        return mention_targets(words, units, self.candidates or usual, causal=causal)
 
 
 # --- The pronouns of a batch as questions -------------------------------------------------------
@@ -468,7 +464,7 @@ class _Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PronounQuestions:
+class PronounTargets:
     """The pronouns of a batch and their two names, bool ``[question, word]``."""
 
     row: Tensor
@@ -476,7 +472,7 @@ class PronounQuestions:
     right: Tensor
     wrong: Tensor
     cell: Tensor
-    ground: Ground
+    ground: BatchCells
 
     def hits(self, maps: Tensor) -> Small:
         """Pronouns that look more at the name that is meant, by cell and head."""
@@ -488,7 +484,7 @@ class PronounQuestions:
         return counted(self.cell, meant > other, len(self.ground.labels))
 
 
-def pronoun_questions(words: Words, units: Sequence[Unit], *, causal: bool) -> PronounQuestions:
+def pronoun_targets(words: Words, units: Sequence[Unit], *, causal: bool) -> PronounTargets:
     """The pronoun of each text that has one to ask about."""
     there = words.there.cpu().numpy()
     asked = [
@@ -554,13 +550,13 @@ def _laid_out(
     width: int,
     units: Sequence[Unit],
     device: torch.device,
-) -> PronounQuestions:
+) -> PronounTargets:
     """The questions as tensors, and the cells they are counted in."""
     keys = [(choice.row, choice.gender) for choice in asked]
     cells = sorted(set(keys))
     cell = torch.tensor([cells.index(key) for key in keys], dtype=torch.long)
     hits = torch.tensor([choice.baselines for choice in asked], dtype=torch.bool).reshape(-1, 2)
-    ground = Ground(
+    ground = BatchCells(
         units=tuple(units),
         unit=np.array([row for row, _ in cells], dtype=np.int16),
         labels=tuple(gender for _, gender in cells),
@@ -573,9 +569,7 @@ def _laid_out(
         wrong[number, choice.wrong] = True
     places = ([choice.row for choice in asked], [choice.pronoun for choice in asked])
     row, pronoun = (torch.tensor(part, dtype=torch.long, device=device) for part in places)
-    return PronounQuestions(
-        row, pronoun, right.to(device), wrong.to(device), cell.to(device), ground
-    )
+    return PronounTargets(row, pronoun, right.to(device), wrong.to(device), cell.to(device), ground)
 
 
 # --- A pronoun and two names --------------------------------------------------------------------
@@ -607,9 +601,9 @@ class PronounChoice(ChoiceTally):
     baselines = ("nearest", "first")
     none = "no text has a pronoun between two names of which one is meant"
 
-    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> PronounQuestions:
+    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> PronounTargets:
         """The pronoun of each text that has one to ask about."""
-        return pronoun_questions(words, units, causal=causal)
+        return pronoun_targets(words, units, causal=causal)
 
     def frame(self) -> pd.DataFrame:
         """The finer table, with the bias of each head on each split."""

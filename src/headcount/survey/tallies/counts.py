@@ -49,7 +49,7 @@ class Unit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ground:
+class BatchCells:
     """The cells of one batch, and what every head is measured against there.
 
     Arrays have one row a cell; counts are by direction.
@@ -64,10 +64,10 @@ class Ground:
     offsets: Mapping[str, Small]
 
 
-class Seen(NamedTuple):
+class SiteHits(NamedTuple):
     """One site's hits on one batch: ``[cell, head]`` by direction."""
 
-    ground: Ground
+    ground: BatchCells
     hits: Mapping[str, Small]
 
 
@@ -138,7 +138,7 @@ def universal(label: str) -> str:
 
 
 def counts_of(
-    seen: Mapping[tuple[Head, ...], Sequence[Seen]], tried: Sequence[int]
+    seen: Mapping[tuple[Head, ...], Sequence[SiteHits]], tried: Sequence[int]
 ) -> RelationCounts:
     """Put a stack's batches together: what each of its sites (its heads) saw."""
     first = next(iter(seen.values()))
@@ -169,13 +169,13 @@ def counts_of(
     )
 
 
-def _same(one: Sequence[Seen], other: Sequence[Seen]) -> bool:
+def _same(one: Sequence[SiteHits], other: Sequence[SiteHits]) -> bool:
     """Whether two sites met the same batches in the same order."""
     return [id(ground) for ground, _ in one] == [id(ground) for ground, _ in other]
 
 
 def _keys(
-    seen: Sequence[Seen], number: Mapping[Unit, int]
+    seen: Sequence[SiteHits], number: Mapping[Unit, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.str_], NDArray[np.intp]]:
     """Each cell's sentence and relation, and the order that sorts by them."""
     unit = np.concatenate(

@@ -18,11 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headcount.errors import UsageError
+from headcount.errors import check_convention
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.similarity import StackPairs
-from headcount.survey.tally import CONVENTIONS, Reading
+from headcount.survey.tally import Reading
 from headcount.text import Batch
 from headcount.wiring import Needs, Sighting
 
@@ -153,10 +153,7 @@ class Divergence:
 
     def __post_init__(self) -> None:
         """Refuse a convention that is none."""
-        if self.convention not in CONVENTIONS:
-            raise UsageError(
-                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
-            )
+        check_convention(self.convention)
 
     def update(self, sighting: Sighting) -> None:
         """Keep the map until the batch's other layers are there."""

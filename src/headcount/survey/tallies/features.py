@@ -16,12 +16,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
-from headcount.survey.tally import CONVENTIONS, FEATURES, Feature, Reading
+from headcount.survey.tally import FEATURES, Feature, Reading
 from headcount.text import Sentence, Side, Words
 from headcount.wiring import Needs, Sighting
 
@@ -34,14 +34,14 @@ from headcount.wiring import Needs, Sighting
 _BEFORE, _AFTER, _PIECES = (0, 1, 2, 3, 5, 9), (0, 1, 2, 5, 10), (1, 2)
 
 #: How many standings there are.
-STANDINGS = len(_BEFORE) * len(_AFTER) * len(_PIECES)
+BINS = len(_BEFORE) * len(_AFTER) * len(_PIECES)
 
 
-def standings(there: Tensor, pieces: Tensor) -> Tensor:
+def position_bins(there: Tensor, pieces: Tensor) -> Tensor:
     """The standing of each word, ``[batch, word]``; `pieces` is how many tokens it has.
 
     >>> there = torch.tensor([[True, True, True, False]])
-    >>> standings(there, torch.tensor([[1, 1, 3, 0]])).tolist()
+    >>> position_bins(there, torch.tensor([[1, 1, 3, 0]])).tolist()
     [[4, 12, 21, 0]]
     """
     before = there.cumsum(-1) - 1
@@ -87,7 +87,7 @@ class Kinds:
 
 def kinds_of(kinds: Tensor, compared: Tensor, standings: Tensor, chosen: Tensor) -> Kinds:
     """Lay out bool ``[batch, kind, word]``; `chosen` are the texts of the split `select`."""
-    stand = torch.nn.functional.one_hot(standings, STANDINGS).double() * compared[..., None]
+    stand = torch.nn.functional.one_hot(standings, BINS).double() * compared[..., None]
     found = (kinds & compared[:, None]).double()
     share = found / found.sum(-1, keepdim=True).clamp_min(1)
     split = torch.stack([chosen, ~chosen], dim=1).double()
@@ -307,7 +307,7 @@ def _kinds(keys: Side, of_words: Tensor, known: Tensor, chosen: Tensor) -> Kinds
     """The words that are compared with words that stand alike."""
     words = keys.words
     assert words is not None
-    stand = standings(words.there, words.pieces.sum(-1))
+    stand = position_bins(words.there, words.pieces.sum(-1))
     return kinds_of(of_words, compared_words(keys) & known[:, None], stand, chosen)
 
 
@@ -374,7 +374,7 @@ class FeatureTally:
 
     - `headcount`: attention to a word is the sum over its pieces; texts without the feature are
       left out. Compared is the mean over a text's words of the kind, with any words that stand
-      alike in the text (see `standings`); a word that starts the text is not compared.
+      alike in the text (see `position_bins`); a word that starts the text is not compared.
     - `paper`: a piece at a time; compared is the largest, with that of as many random pieces.
     - `code`: every piece of the text that is spelled like one of a feature's counts too, texts
       without the feature count as 0, but for negation: there a text is left out unless a
@@ -393,10 +393,7 @@ class FeatureTally:
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
-        if self.convention not in CONVENTIONS:
-            raise UsageError(
-                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
-            )
+        check_convention(self.convention)
         if self.pieces not in (None, "sum", "each"):
             raise UsageError(f"pieces is '{self.pieces}'; choose sum or each.")
         names = [feature.name for feature in self.features]

@@ -17,18 +17,18 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from headcount.errors import UsageError
+from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.pairs import (
     PairedMeans,
-    PairQuestions,
     Pairs,
+    WordPairs,
     chosen_texts,
-    pair_questions,
+    word_pairs,
 )
-from headcount.survey.tally import CONVENTIONS, NOUN, PRONOUN, VERB, Reading, compact_words
+from headcount.survey.tally import NOUN, PRONOUN, VERB, Reading, compact_words
 from headcount.text import Argument, Predicate, Sentence, Span, Words, word_maps
 from headcount.wiring import Needs, Sighting
 
@@ -49,7 +49,7 @@ class Ends(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    pairs: PairQuestions
+    pairs: WordPairs
     chosen: Tensor
     #: The words to make maps of, or None for maps between tokens.
     words: Words | None
@@ -79,10 +79,7 @@ class LinkTally(ABC):
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
-        if self.convention not in CONVENTIONS:
-            raise UsageError(
-                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
-            )
+        check_convention(self.convention)
         if self.pairing not in (None, "all", "linked", "zip"):
             raise UsageError(f"pairing is '{self.pairing}'; choose all, linked or zip.")
         self._silent: dict[Site, str] = {}
@@ -175,7 +172,7 @@ class LinkTally(ABC):
         ]
         bounds = [_bounds(at) for at in places]
         chosen = chosen_texts(resample_units(words, index), device, self.seed)
-        return _Asked(pair_questions(asked, bounds, device), chosen, level)
+        return _Asked(word_pairs(asked, bounds, device), chosen, level)
 
     def _ends(self, sentence: Sentence | None) -> Sequence[Ends]:
         return [Ends() for _ in self.links] if sentence is None else self.ends(sentence)

@@ -172,7 +172,7 @@ class _Laid(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PairQuestions:
+class WordPairs:
     """The pairs of a batch: `own` of each row and question, `moved` once for every move."""
 
     own: _Laid
@@ -199,14 +199,14 @@ class PairQuestions:
         return shaped, (count > 0).view(self.rows, self.questions)
 
 
-def pair_questions(
+def word_pairs(
     asked: Sequence[Sequence[Pairs]],
     bounds: Sequence[tuple[int, int]],
     device: torch.device | str = "cpu",
-) -> PairQuestions:
+) -> WordPairs:
     """Lay out pairs ``[row][question]``; `bounds` are the first and last place of each text.
 
-    >>> found = pair_questions([[[(0, 1)]]], [(0, 2)])
+    >>> found = word_pairs([[[(0, 1)]]], [(0, 2)])
     >>> maps = torch.tensor([[[[0.0, 0.7, 0.3], [0.5, 0.1, 0.4], [0.2, 0.2, 0.6]]]])
     >>> found.compared(maps).value.tolist(), found.compared(maps).baseline.tolist()
     ([[[0.69...]]], [[[0.40...]]])
@@ -224,7 +224,7 @@ def pair_questions(
         for step in _steps(pairs, *bounds[row])
     ]
     cells = [torch.tensor([cell for _, cell, _ in part], dtype=torch.long) for part in (own, moved)]
-    return PairQuestions(
+    return WordPairs(
         _laid(own, device),
         _laid(moved, device),
         cells[0].to(device),

@@ -305,7 +305,7 @@ RARE_TWO = Column(
 )
 
 #: Picks that look at no map: among all tokens in sight, and among the uncommon ones.
-BLIND = ("chance", "uncommon")
+PICKS = ("chance", "uncommon")
 
 _LEFT_OUT = frozenset({"separator"})
 
@@ -345,7 +345,7 @@ class Rarity(SumsTally):
             hits = over_rows((pointed <= limit[:, None]).double(), rows)
             blind = {
                 part: (self._by_query(sighting, getattr(known, f"{part}_{which}")) * rows).sum(-1)
-                for part in BLIND
+                for part in PICKS
             }
             self._add(sighting.site, name, hits, blind, rows.sum(-1).double())
 
@@ -426,11 +426,11 @@ class Rarity(SumsTally):
 
     def _frame(self, site: Site, name: str) -> pd.DataFrame:
         sums = micro_sums(self.sums, site, name)
-        over = [micro_sums(self.sums, site, f"{name}_over_{part}") for part in BLIND]
+        over = [micro_sums(self.sums, site, f"{name}_over_{part}") for part in PICKS]
         share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
         about = {"stack": site.stack, "layer": site.layer, "head": site.indices}
         figures = {"share": share, "low": low, "high": high}
-        for part in BLIND:
+        for part in PICKS:
             figures[part] = float(self.sums.of(site, f"{name}_{part}")) / np.maximum(sums.n, 1)
         figures |= {"p": stats.ratio_test(*over[0]), "p_uncommon": stats.ratio_test(*over[1])}
         return pd.DataFrame({**about, "target": name, "n": sums.n.astype(int), **figures})

@@ -19,22 +19,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import InputError, StatsError, UsageError
+from headcount.errors import InputError, StatsError, UsageError, check_convention
 from headcount.models import Site
 from headcount.records import FRAMES, STACKS, Column, Head
 from headcount.survey.tallies.counts import (
     ALL,
-    Ground,
+    BatchCells,
     RelationCounts,
     RelationTest,
-    Seen,
+    SiteHits,
     Small,
     Unit,
     counts_of,
     figures_by_split,
     in_selection,
 )
-from headcount.survey.tally import CONVENTIONS, Reading
+from headcount.survey.tally import Reading
 from headcount.text import Rows, Word, Words, word_maps
 from headcount.wiring import Needs, Sighting
 
@@ -123,7 +123,7 @@ _NOWHERE = -(2**40)
 
 
 @dataclass(frozen=True)
-class ArcQuestions:
+class ArcTargets:
     """Questions, one an arc: whom is asked, and which answer is right."""
 
     #: The arcs asked about, by number.
@@ -141,9 +141,9 @@ class ArcQuestions:
         return len(self.arc)
 
 
-def question_of(
+def arc_targets(
     arcs: Arcs, direction: str, *, causal: bool, guarded: bool, device: torch.device | str = "cpu"
-) -> ArcQuestions:
+) -> ArcTargets:
     """The questions of a direction.
 
     Where attention looks back only (`causal`), an arc counts if its target can be seen. The root
@@ -163,10 +163,10 @@ def question_of(
         kept = kept & seen & (head != ROOT)
     parts = [np.arange(len(arcs)), arcs.row, asked, right, arcs.length - 1]
     parts += [instead] if guarded else []
-    return ArcQuestions(*(torch.from_numpy(part[kept]).to(device) for part in parts))
+    return ArcTargets(*(torch.from_numpy(part[kept]).to(device) for part in parts))
 
 
-def together(questions: Mapping[str, ArcQuestions], words: int) -> ArcQuestions:
+def join_targets(questions: Mapping[str, ArcTargets], words: int) -> ArcTargets:
     """The questions of all directions as one; columns are asked behind the rows, from `words` on.
 
     So one look at what a head points to answers them all.
@@ -178,10 +178,10 @@ def together(questions: Mapping[str, ArcQuestions], words: int) -> ArcQuestions:
         for d, q in questions.items()
     ]
     joined = [torch.cat(part) for part in zip(*parts, strict=True)]
-    return ArcQuestions(*joined[: 6 if guarded else 5])
+    return ArcTargets(*joined[: 6 if guarded else 5])
 
 
-def arc_hits(question: ArcQuestions, rows: Tensor, columns: Tensor) -> Tensor:
+def arc_hits(question: ArcTargets, rows: Tensor, columns: Tensor) -> Tensor:
     """Whether each head is right, bool ``[arc, head]``, on the questions of all directions."""
     pointed = torch.cat([rows, columns], dim=-1).transpose(1, 2)
     said = pointed[question.row, question.asked]
@@ -191,7 +191,7 @@ def arc_hits(question: ArcQuestions, rows: Tensor, columns: Tensor) -> Tensor:
     return said == question.right[:, None]
 
 
-def offset_answers(question: ArcQuestions, offsets: Sequence[int], clamped: bool) -> Tensor:
+def offset_hits(question: ArcTargets, offsets: Sequence[int], clamped: bool) -> Tensor:
     """Whether the word at each fixed offset is right, bool ``[arc, offset]``.
 
     Clark et al.'s program clamps: left of the sentence is the root, right of it its last word.
@@ -206,7 +206,7 @@ def offset_answers(question: ArcQuestions, offsets: Sequence[int], clamped: bool
     return torch.where(said < last, instead, said) == right
 
 
-def _speakers(question: ArcQuestions) -> Tensor:
+def _speakers(question: ArcTargets) -> Tensor:
     return question.asked if question.instead is None else question.instead
 
 
@@ -218,13 +218,13 @@ class BatchArcs:
     """A batch's questions, and the ground on which heads answer them."""
 
     #: Those of all directions as one.
-    question: ArcQuestions
+    question: ArcTargets
     #: The cell of each of them; the cells of a direction follow those of the one before.
     cell: Tensor
-    ground: Ground
+    ground: BatchCells
 
 
-def arc_questions(
+def batch_arcs(
     arcs: Arcs,
     units: Sequence[Unit],
     directions: Sequence[str],
@@ -237,7 +237,7 @@ def arc_questions(
 ) -> BatchArcs:
     """Lay out the arcs of a batch; `as_clark` clamps offsets and guards the rule for 's."""
     questions = {
-        direction: question_of(arcs, direction, causal=causal, guarded=as_clark, device=device)
+        direction: arc_targets(arcs, direction, causal=causal, guarded=as_clark, device=device)
         for direction in directions
     }
     keys = [*zip(arcs.row.tolist(), arcs.labels, strict=True)]
@@ -246,26 +246,26 @@ def arc_questions(
     cell = torch.tensor([number[key] for key in keys], dtype=torch.long, device=device)
     ground = _ground(cells, cell, units, questions, offsets, as_clark)
     turns = [cell[q.arc] + turn * len(cells) for turn, q in enumerate(questions.values())]
-    return BatchArcs(together(questions, words), torch.cat(turns), ground)
+    return BatchArcs(join_targets(questions, words), torch.cat(turns), ground)
 
 
 def _ground(
     cells: Sequence[tuple[int, str]],
     cell: Tensor,
     units: Sequence[Unit],
-    questions: Mapping[str, ArcQuestions],
+    questions: Mapping[str, ArcTargets],
     offsets: Sequence[int],
     clamped: bool,
-) -> Ground:
-    def counted(question: ArcQuestions, right: Tensor) -> Small:
+) -> BatchCells:
+    def counted(question: ArcTargets, right: Tensor) -> Small:
         return _added(cell[question.arc], right, len(cells))
 
-    return Ground(
+    return BatchCells(
         units=tuple(units),
         unit=np.array([row for row, _ in cells], dtype=np.int16),
         labels=tuple(label for _, label in cells),
         arcs={d: counted(q, torch.ones_like(q.arc)) for d, q in questions.items()},
-        offsets={d: counted(q, offset_answers(q, offsets, clamped)) for d, q in questions.items()},
+        offsets={d: counted(q, offset_hits(q, offsets, clamped)) for d, q in questions.items()},
     )
 
 
@@ -433,13 +433,10 @@ class Relations:
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
-        if self.convention not in CONVENTIONS:
-            raise UsageError(
-                f"There is no convention '{self.convention}'; choose {', '.join(CONVENTIONS)}."
-            )
+        check_convention(self.convention)
         for direction in self.directions or ():
             self._check_direction(direction)
-        self._seen: dict[Site, list[Seen]] = defaultdict(list)
+        self._seen: dict[Site, list[SiteHits]] = defaultdict(list)
         self._broken: set[Site] = set()
         self._crossed = False
         self._last: tuple[object, dict[tuple[str, bool], BatchArcs]] = (None, {})
@@ -460,7 +457,7 @@ class Relations:
             self._broken.add(sighting.site)
         rows, columns = most_attended(maps, words.there, zero_self=self._as_clark)
         hits = hits_by_cell(asked, arc_hits(asked.question, rows, columns))
-        self._seen[sighting.site].append(Seen(asked.ground, hits))
+        self._seen[sighting.site].append(SiteHits(asked.ground, hits))
 
     def merge(self, other: Self) -> None:
         """Take in the counts of another part of the corpus."""
@@ -488,7 +485,7 @@ class Relations:
 
     def counts(self) -> list[RelationCounts]:
         """The counts by sentence, one for each stack."""
-        by_stack: dict[str, dict[tuple[Head, ...], list[Seen]]] = defaultdict(dict)
+        by_stack: dict[str, dict[tuple[Head, ...], list[SiteHits]]] = defaultdict(dict)
         for site in sorted(self._seen, key=_in_order):
             by_stack[site.stack][tuple(site.names)] = self._seen[site]
         return [counts_of(seen, self._offsets) for seen in by_stack.values()]
@@ -534,11 +531,8 @@ class Relations:
             raise UsageError(
                 f"There is no direction '{direction}'; choose {', '.join(DIRECTIONS)}."
             )
-        if direction == "head->dep" and self.convention == "code":
-            raise UsageError(
-                "The direction 'head->dep' does not exist under the convention 'code': its authors "
-                "published no program for it; use the convention headcount or paper."
-            )
+        if direction == "head->dep":
+            check_convention(self.convention, "The direction 'head->dep' does")
 
     def _asked(self, sighting: Sighting, words: Words) -> BatchArcs:
         """The questions of a batch, made for the first site of a stack and kept for the others."""
@@ -552,7 +546,7 @@ class Relations:
         return made[key]
 
     def _ask(self, sighting: Sighting, words: Words) -> BatchArcs:
-        return arc_questions(
+        return batch_arcs(
             arcs_of(words, self._marks),
             [Unit.of(*unit) for unit in zip(sighting.batch.index, _texts(words), strict=True)],
             self._directions,

@@ -31,7 +31,7 @@ from headcount.survey.trials.trial import (
     Stream,
     interval_of,
     measure_of,
-    run_questions,
+    run_metrics,
     stream_of,
     wrapping_of,
 )
@@ -178,12 +178,12 @@ _WHY = "only cross heads look at a source"
 
 
 @dataclass
-class Ending:
+class SourceEndMass:
     """The question: how much mass lies on the end of the source?"""
 
     finding: Finding = field(
         default_factory=lambda: Finding(
-            SOURCE_END, "uniform attention", silent={"enc": _WHY, "dec": _WHY}
+            SOURCE_END, "uniform attention", skipped={"enc": _WHY, "dec": _WHY}
         )
     )
     needs = Needs(maps=True)
@@ -193,16 +193,16 @@ class Ending:
         if sighting.site.stack != "cross":
             return
         assert sighting.maps is not None
-        rows, ends = sighting.queries.real, endings(sighting.keys)
+        rows, ends = sighting.queries.real, source_ends(sighting.keys)
         mass = (sighting.maps * ends[:, None, None]).sum(-1).double()
         hits = (mass * rows[:, None]).sum(-1)
         there = ends.sum(-1)
         chance = there / sighting.keys.real.sum(-1).double() * rows.sum(-1)
         cells = rows.sum(-1) * (there > 0)
-        self.finding.marks.add(sighting.site, sighting.batch.index, hits, chance, cells)
+        self.finding.counts.add(sighting.site, sighting.batch.index, hits, chance, cells)
 
 
-def endings(side: Side) -> Tensor:
+def source_ends(side: Side) -> Tensor:
     """True at the special tokens that end a text and at the punctuation just before them."""
     real, text = side.real, side.real & ~side.special
     last = text & (text.long().cumsum(-1) == text.sum(-1, keepdim=True))
@@ -249,7 +249,7 @@ SPECIAL = frozenset({"special"})
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignmentHits:
     """The question: is the top source token, special ones aside, the one that is linked?"""
 
     finding: Finding
@@ -266,7 +266,7 @@ class Aligned:
         keys = sighting.tops[SPECIAL][1]
         counted = [self._example(sighting, row, keys[row]) for row in range(len(keys))]
         hits, chance, cells = (torch.stack(part) for part in zip(*counted, strict=True))
-        self.finding.marks.add(sighting.site, sighting.batch.index, hits, chance, cells)
+        self.finding.counts.add(sighting.site, sighting.batch.index, hits, chance, cells)
 
     def _example(self, sighting: Sighting, row: int, top: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Hits of each head, of the diagonal, and links, in one example."""
@@ -370,13 +370,13 @@ _ALL = frozenset[str]()
 
 
 @dataclass
-class Resting:
+class SinkMass:
     """The question: weight on the first token, and which token gets the most, from later rows."""
 
     #: Rows before this place are not asked: they see little else.
     after: int = 4
     finding: Finding = field(
-        default_factory=lambda: Finding(SINK, "uniform attention", silent=dict(_SILENT_SINK))
+        default_factory=lambda: Finding(SINK, "uniform attention", skipped=dict(_SILENT_SINK))
     )
     #: How often each token was the top of a head's rows, and under None the first one.
     tops: dict[Site, list[Counter[int | None]]] = field(default_factory=lambda: defaultdict(list))
@@ -390,7 +390,7 @@ class Resting:
         rows = real & (real.long().cumsum(-1) > self.after)
         hits = (sighting.masses["first"].double() * rows[:, None]).sum(-1)
         chance = (rows / sighting.visible.clamp_min(1).double()).sum(-1)
-        self.finding.marks.add(sighting.site, sighting.batch.index, hits, chance, rows.sum(-1))
+        self.finding.counts.add(sighting.site, sighting.batch.index, hits, chance, rows.sum(-1))
         self._count(sighting, rows)
 
     def _count(self, sighting: Sighting, rows: Tensor) -> None:
@@ -424,12 +424,12 @@ class SinkTrial:
 
     def __call__(self, subject: Subject) -> Findings:
         """Run the windows with and without a begin-of-sequence token."""
-        stream, frames, own = stream_of(subject, self.texts), [], Resting()
+        stream, frames, own = stream_of(subject, self.texts), [], SinkMass()
         for name, before in _beginnings(subject).items():
-            resting = Resting()
-            run_questions(subject, self._batches(subject, stream, before), [resting])
+            resting = SinkMass()
+            run_metrics(subject, self._batches(subject, stream, before), [resting])
             frames.append(sink_frame(subject, resting, name))
-            own = resting if not own.finding.marks.examples else own
+            own = resting if not own.finding.counts.examples else own
         return Findings([own.finding], details={"sinks": pd.concat(frames, ignore_index=True)})
 
     def _batches(self, subject: Subject, stream: Stream, before: list[int]) -> Iterator[Batch]:
@@ -449,20 +449,20 @@ def _beginnings(subject: Subject) -> dict[str, list[int]]:
     return {"as written": []} | ({} if begin is None else {"with BOS": [int(begin)]})
 
 
-def sink_frame(subject: Subject, resting: Resting, text: str) -> pd.DataFrame:
+def sink_frame(subject: Subject, resting: SinkMass, text: str) -> pd.DataFrame:
     """One row a head: weight on the first token, texts that rest there, and who is the sink.
 
     `first_top` is the share of rows whose largest weight is on the first token; `token` is the
     one that is most often the top, wherever it stands, with its share.
     """
-    marks = resting.finding.marks
+    marks = resting.finding.counts
     asked = [site for site in marks if marks.of(site).cells.any()]
     frames = [_site_frame(subject, resting, site) for site in asked]
     return pd.concat(frames, ignore_index=True).assign(text=text) if frames else pd.DataFrame()
 
 
-def _site_frame(subject: Subject, resting: Resting, site: Site) -> pd.DataFrame:
-    counted = resting.finding.marks.of(site)
+def _site_frame(subject: Subject, resting: SinkMass, site: Site) -> pd.DataFrame:
+    counted = resting.finding.counts.of(site)
     value, low, high = interval_of(counted, (0, 1))
     rows = int(counted.cells[:, 0].sum())
     seen = [(counter.pop(None), *counter.most_common(1)[0]) for counter in resting.tops[site]]
@@ -521,12 +521,15 @@ class Pairs:
         rest = _encoded(subject, self.pairs[self.examples : self.learning], self.batch_size)
         links, exact = linked(run, rest, self.aligner), copies(run)
         aligned = [
-            Aligned(Finding(ALIGNMENT, "the diagonal", silent=dict(_SILENT)), links, -1),
-            Aligned(Finding(ALIGNMENT_READ, "the diagonal", silent=dict(_SILENT)), links, 0),
-            Aligned(Finding(ALIGNMENT_COPIES, "the diagonal", silent=dict(_SILENT)), exact, -1),
+            AlignmentHits(Finding(column, "the diagonal", skipped=dict(_SILENT)), known, row)
+            for column, known, row in (
+                (ALIGNMENT, links, -1),
+                (ALIGNMENT_READ, links, 0),
+                (ALIGNMENT_COPIES, exact, -1),
+            )
         ]
-        ending, resting = Ending(), Resting()
-        run_questions(subject, run, [*aligned, ending, resting], ("dec", "cross"))
+        ending, resting = SourceEndMass(), SinkMass()
+        run_metrics(subject, run, [*aligned, ending, resting], ("dec", "cross"))
         found = [*(question.finding for question in aligned), ending.finding, resting.finding]
         sinks = sink_frame(subject, resting, "as written")
         return Findings(found, _measures(self.name, links, exact), {"sinks": sinks})

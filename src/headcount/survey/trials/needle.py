@@ -26,10 +26,10 @@ from headcount.survey.trials.trial import (
     Measure,
     Stream,
     measure_of,
-    run_questions,
-    said,
-    speaks,
+    predicts_tokens,
+    run_metrics,
     stream_of,
+    token_logits,
     wrapping_of,
 )
 from headcount.text import Batch, intake_of, ready_batch
@@ -148,7 +148,7 @@ _ALL = frozenset[str]()
 
 
 @dataclass
-class Pointing:
+class NeedleHits:
     """The question: is the top key of the row the token to be said, inside the needle?"""
 
     examples: Sequence[Haystack]
@@ -169,7 +169,7 @@ class Pointing:
             chance.append((wanted.sum(-1) / sighting.visible[row, example.rows].double()).sum())
             cells.append(len(example.answer))
         counted = torch.stack(hits), torch.stack(chance), torch.tensor(cells, device=keys.device)
-        self.finding.marks.add(sighting.site, sighting.batch.index, *counted)
+        self.finding.counts.add(sighting.site, sighting.batch.index, *counted)
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Needle:
             return "only decoders that read text by themselves are asked"
         if subject.tokenizer is None:
             return "the model has no tokenizer to read text"
-        if not speaks(subject):
+        if not predicts_tokens(subject):
             return "the model has no layer that predicts tokens"
         limit = intake_of(subject.model, subject.tokenizer).target_limit
         if limit is not None and limit < max(self.lengths):
@@ -210,8 +210,8 @@ class Needle:
         if self.generated:
             made = [with_continuation(subject, example) for example in made]
         measures = self.accuracy(subject, made)
-        question = Pointing(made)
-        run_questions(subject, self._batches(subject, made), [question])
+        question = NeedleHits(made)
+        run_metrics(subject, self._batches(subject, made), [question])
         return Findings([question.finding], measures)
 
     def _batches(self, subject: Subject, made: Sequence[Haystack]) -> Iterator[Batch]:
@@ -230,7 +230,7 @@ class Needle:
         hits, longest = np.zeros(len(made)), max(len(example.answer) for example in made)
         for batch in self._batches(subject, made):
             with torch.no_grad():
-                likely = said(subject, batch, last=longest + 1).argmax(-1).cpu()
+                likely = token_logits(subject, batch, last=longest + 1).argmax(-1).cpu()
             for row, index in enumerate(batch.index):
                 answer = torch.tensor(made[index].answer)
                 hits[index] = (likely[row, -len(answer) - 1 : -1] == answer).sum()

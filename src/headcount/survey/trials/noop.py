@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from headcount import stats
-from headcount.errors import StatsError, UsageError
+from headcount.errors import StatsError, UsageError, check_convention
 from headcount.models import Site, Subject, refuse_nan
 from headcount.records import STACKS, Column
 from headcount.stats import Floats
@@ -298,11 +298,7 @@ class NoOpTrial:
 
     def __post_init__(self) -> None:
         """Refuse a convention that nobody defined, and a trial of nothing."""
-        if self.convention not in ("headcount", "paper"):
-            raise UsageError(
-                f"The gradient test has no convention '{self.convention}': the authors published "
-                "no code for it; use headcount or paper."
-            )
+        check_convention(self.convention, "The gradient test does")
         if self.texts is None and self.objective is None:
             raise UsageError("The gradient test needs texts, or a task as its objective.")
 
@@ -349,15 +345,15 @@ def _cut(text: str, words: int | None) -> str:
 
 def _finding(name: str, slopes: Slopes, subject: Subject) -> Finding:
     """One column: the gradient on a kind of token, beside that on other tokens."""
-    marks = TrialCounts()
+    counts = TrialCounts()
     for site in slopes:
         parts = _beside(slopes, site, name)
         if parts[-1].any():
-            marks.add(site, range(len(parts[0])), *(torch.from_numpy(part) for part in parts))
-    there = {site.stack for site in marks}
+            counts.add(site, range(len(parts[0])), *(torch.from_numpy(part) for part in parts))
+    there = {site.stack for site in counts}
     why = f"no token of the keys is among {_WORDS[name]}, or the loss does not depend on it"
     silent = {stack: why for stack in subject.anatomy.stacks if stack not in there}
-    return Finding(_column(name), f"|dL/dα| on {_WORDS['other']}", marks, silent)
+    return Finding(_column(name), f"|dL/dα| on {_WORDS['other']}", counts, silent)
 
 
 def _beside(slopes: Slopes, site: Site, name: str) -> tuple[Floats, Floats, Floats]:

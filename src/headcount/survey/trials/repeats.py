@@ -28,9 +28,9 @@ from headcount.survey.trials.trial import (
     Measure,
     TrialCounts,
     measure_of,
-    run_questions,
-    said,
-    speaks,
+    predicts_tokens,
+    run_metrics,
+    token_logits,
     wrapping_of,
 )
 from headcount.text import SIDES, Batch, intake_of, ready_batch, special_ids
@@ -43,7 +43,7 @@ Rows = Mapping[int, slice]
 
 
 @dataclass(frozen=True)
-class AtOffset:
+class WeightAtOffset:
     """Mean weight at query + offset; chance is uniform attention over what the query may see.
 
     `rows` says, for a side and whether it looks back only, which rows are asked about which
@@ -69,8 +69,8 @@ class AtOffset:
         parts = [_part(sighting, offset, rows) for offset, rows in asked.items()]
         hits, chance, cells = (torch.cat(part, dim=-1).sum(-1) for part in zip(*parts, strict=True))
         if not cells.any():
-            self.finding.silent[site.stack] = "the windows of some layers end before the repeat"
-        self.finding.marks.add(site, sighting.batch.index, hits, chance, cells)
+            self.finding.skipped[site.stack] = "the windows of some layers end before the repeat"
+        self.finding.counts.add(site, sighting.batch.index, hits, chance, cells)
 
 
 def _part(sighting: Sighting, offset: int, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,10 +105,10 @@ PREVIOUS_RANDOM = Column(
 _SILENT = {"cross": "queries and keys are different texts"}
 
 
-def previous_question(layout: Layout) -> AtOffset:
+def previous_metric(layout: Layout) -> WeightAtOffset:
     """From every token of the sequence and its repeat but the first.
 
-    >>> previous_question(Layout(5, {"source": 1})).rows("source", False)
+    >>> previous_metric(Layout(5, {"source": 1})).rows("source", False)
     {-1: slice(2, 11, None)}
     """
 
@@ -116,8 +116,8 @@ def previous_question(layout: Layout) -> AtOffset:
         places = layout.both(side)
         return {-1: slice(places.start + 1, places.stop)}
 
-    finding = Finding(PREVIOUS_RANDOM, "uniform attention", silent=dict(_SILENT))
-    return AtOffset(finding, frozenset({-1}), rows)
+    finding = Finding(PREVIOUS_RANDOM, "uniform attention", skipped=dict(_SILENT))
+    return WeightAtOffset(finding, frozenset({-1}), rows)
 
 
 # --- Duplicate token ----------------------------------------------------------------------------
@@ -138,10 +138,10 @@ DUPLICATE = Column(
 _SILENT_DUPLICATE = {"cross": "queries and keys are different texts"}
 
 
-def duplicate_question(layout: Layout) -> AtOffset:
+def duplicate_metric(layout: Layout) -> WeightAtOffset:
     """From the repeat to the first occurrence, and back where the head sees both.
 
-    >>> duplicate_question(Layout(5, {"source": 0})).rows("source", False)
+    >>> duplicate_metric(Layout(5, {"source": 0})).rows("source", False)
     {-5: slice(5, 10, None), 5: slice(0, 5, None)}
     """
     length = layout.length
@@ -150,8 +150,8 @@ def duplicate_question(layout: Layout) -> AtOffset:
         back = {-length: layout.second(side)}
         return back if causal else back | {length: layout.first(side)}
 
-    finding = Finding(DUPLICATE, "uniform attention", silent=dict(_SILENT_DUPLICATE))
-    return AtOffset(finding, frozenset({-length, length}), rows)
+    finding = Finding(DUPLICATE, "uniform attention", skipped=dict(_SILENT_DUPLICATE))
+    return WeightAtOffset(finding, frozenset({-length, length}), rows)
 
 
 # --- Induction: does a head look at what came after this token last time? -----------------------
@@ -174,10 +174,10 @@ _SILENT_INDUCTION = {
 }
 
 
-def induction_question(layout: Layout) -> AtOffset:
+def induction_metric(layout: Layout) -> WeightAtOffset:
     """From the repeat back to one place after the first occurrence.
 
-    >>> induction_question(Layout(5, {"target": 1})).rows("target", True)
+    >>> induction_metric(Layout(5, {"target": 1})).rows("target", True)
     {-4: slice(6, 11, None)}
     """
     offset = 1 - layout.length
@@ -185,8 +185,8 @@ def induction_question(layout: Layout) -> AtOffset:
     def rows(side: str, causal: bool) -> Rows:
         return {offset: layout.second(side)} if causal else {}
 
-    finding = Finding(INDUCTION, "uniform attention", silent=dict(_SILENT_INDUCTION))
-    return AtOffset(finding, frozenset({offset}), rows)
+    finding = Finding(INDUCTION, "uniform attention", skipped=dict(_SILENT_INDUCTION))
+    return WeightAtOffset(finding, frozenset({offset}), rows)
 
 
 # --- Token ids to draw random texts from --------------------------------------------------------
@@ -264,11 +264,10 @@ class Repeats:
         """Run the sequences and ask all three questions."""
         layout = self.layout(subject)
         questions = [
-            question(layout)
-            for question in (induction_question, duplicate_question, previous_question)
+            question(layout) for question in (induction_metric, duplicate_metric, previous_metric)
         ]
         stacks = [stack for stack in subject.anatomy.stacks if stack != "cross"]
-        run_questions(subject, self.batches(subject), questions, stacks)
+        run_metrics(subject, self.batches(subject), questions, stacks)
         return Findings([question.finding for question in questions])
 
     def fitted(self, subject: Subject) -> int:
@@ -361,27 +360,27 @@ class Copying:
         """Models without a decoder, or whose decoder says nothing."""
         if "dec" not in subject.anatomy.stacks:
             return "the model has no decoder"
-        if not speaks(subject):
+        if not predicts_tokens(subject):
             return "the model has no layer that predicts tokens"
         return self.repeats.unfit(subject)
 
     def __call__(self, subject: Subject) -> Findings:
         """Run the sequences forward and backward once."""
-        finding = Finding(INDUCTION_EFFECT, "no effect", silent=dict(_SILENT_COPYING))
+        finding = Finding(INDUCTION_EFFECT, "no effect", skipped=dict(_SILENT_COPYING))
         layout, told = self.repeats.layout(subject), []
         with valve(subject, torch.ones(len(subject.heads))) as opened:
             for batch in self.repeats.batches(subject):
-                told.append(_mark(subject, opened, batch, layout, finding.marks))
+                told.append(_mark(subject, opened, batch, layout, finding.counts))
         return Findings([finding], _measures(self.name, np.concatenate(told)))
 
 
 def _mark(
-    subject: Subject, opened: Valve, batch: Batch, layout: Layout, marks: TrialCounts
+    subject: Subject, opened: Valve, batch: Batch, layout: Layout, counts: TrialCounts
 ) -> Floats:
     """Mark the heads on one batch; the model's own figures ``[example, figure]``."""
     batch = batch.to(subject.device)
     opened.scales = torch.ones(len(batch), len(subject.heads), requires_grad=True)
-    logits = said(subject, batch)
+    logits = token_logits(subject, batch)
     chances = logits.float().log_softmax(-1)[:, :-1]
     following = batch.sides["target"].ids[:, 1:, None].to(chances.device)
     spoken = chances.gather(-1, following)[..., 0]
@@ -390,7 +389,7 @@ def _mark(
     cells = torch.full((len(batch),), asked.stop - asked.start)
     for site, span in subject.anatomy.spans.items():
         if site.stack == "dec":
-            marks.add(site, batch.index, effect[:, span], torch.zeros(len(batch)), cells)
+            counts.add(site, batch.index, effect[:, span], torch.zeros(len(batch)), cells)
     return _figures(chances, spoken, following[..., 0], layout)
 
 

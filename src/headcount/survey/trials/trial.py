@@ -41,10 +41,10 @@ class TrialCounts:
 
     >>> import torch
     >>> site = Site("dec", 0, heads=2, kv_heads=2, head_dim=4, module="a", causal=True)
-    >>> marks = TrialCounts()
-    >>> marks.add(site, [1], torch.tensor([[3.0, 0.0]]), torch.ones(1), torch.full((1,), 4))
-    >>> marks.add(site, [0], torch.tensor([[1.0, 4.0]]), torch.ones(1), torch.full((1,), 4))
-    >>> marks.of(site).hits.tolist()
+    >>> counts = TrialCounts()
+    >>> counts.add(site, [1], torch.tensor([[3.0, 0.0]]), torch.ones(1), torch.full((1,), 4))
+    >>> counts.add(site, [0], torch.tensor([[1.0, 4.0]]), torch.ones(1), torch.full((1,), 4))
+    >>> counts.of(site).hits.tolist()
     [[1.0, 4.0], [3.0, 0.0]]
     """
 
@@ -85,9 +85,9 @@ class Finding:
     column: Column
     #: What the baseline of the marks is, in words: "uniform attention".
     baseline: str
-    marks: TrialCounts = field(default_factory=TrialCounts)
+    counts: TrialCounts = field(default_factory=TrialCounts)
     #: Stack to the reason why its heads are not asked.
-    silent: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Findings:
     details: dict[str, pd.DataFrame] = field(default_factory=dict)
 
 
-class TrialQuestion(Protocol):
+class TrialMetric(Protocol):
     """Reads sightings and marks the heads."""
 
     @property
@@ -140,10 +140,10 @@ class Trial(Protocol):
         """Run it."""
 
 
-def run_questions(
+def run_metrics(
     subject: Subject,
     batches: Iterable[Batch],
-    questions: Sequence[TrialQuestion],
+    questions: Sequence[TrialMetric],
     stacks: Collection[str] | None = None,
 ) -> None:
     """Run every batch and put every question to every site of it."""
@@ -164,7 +164,7 @@ def run_questions(
 # correction over all heads that were asked the same question.
 
 #: The name of the finer table: one row a head and column, with chance and p values.
-ANSWERS = "trials"
+TRIALS = "trials"
 #: The name of the table of what the whole model does in each trial.
 MEASURES = "trial_models"
 
@@ -175,7 +175,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Answer:
+class ColumnFigures:
     """One column's figures for all heads of the anatomy, NaN where a head was not asked."""
 
     value: Floats
@@ -203,7 +203,7 @@ def trial_table(subject: Subject, found: Sequence[Findings]) -> HeadTable:
     )
     frames = [answer_frame(subject.anatomy, one, told[one.column.name]) for one in findings]
     table.details = {name: frame for part in found for name, frame in part.details.items()}
-    table.details[ANSWERS] = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    table.details[TRIALS] = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     measures = [asdict(measure) for part in found for measure in part.measures]
     if measures:
         table.details[MEASURES] = pd.DataFrame(measures)
@@ -219,7 +219,7 @@ def interval_of(counted: Counted, bounds: Bounds = None) -> stats.Interval:
     return stats.ratio_interval(total, cells, xx, xn, nn, seen, bounds=bounds)
 
 
-def answer_frame(anatomy: Anatomy, finding: Finding, answer: Answer) -> pd.DataFrame:
+def answer_frame(anatomy: Anatomy, finding: Finding, answer: ColumnFigures) -> pd.DataFrame:
     """The answer's rows of the finer table; heads that were not asked have none."""
     asked = np.flatnonzero(~np.isnan(answer.value))
     heads = [anatomy.heads[row] for row in asked]
@@ -239,7 +239,7 @@ def answer_frame(anatomy: Anatomy, finding: Finding, answer: Answer) -> pd.DataF
 _FIGURES = ("value", "low", "high", "baseline", "p", "p_adjusted", "n", "examples")
 
 
-def _answer(subject: Subject, finding: Finding) -> Answer:
+def _answer(subject: Subject, finding: Finding) -> ColumnFigures:
     """Figures of all heads together, since they are tested together."""
     counted = _together(subject, finding)
     if not len(counted.hits):
@@ -250,21 +250,21 @@ def _answer(subject: Subject, finding: Finding) -> Answer:
         baseline = counted.chance.sum(axis=0) / counted.cells.sum(axis=0)
     examples = (counted.cells > 0).sum(axis=0).astype(np.float64)
     cells = counted.cells.sum(axis=0)
-    return Answer(value, low, high, baseline, p, p_adjusted, cells, examples, note)
+    return ColumnFigures(value, low, high, baseline, p, p_adjusted, cells, examples, note)
 
 
-def _no_answer(heads: int) -> Answer:
+def _no_answer(heads: int) -> ColumnFigures:
     """What is said of heads when there was no example."""
     nothing = np.full(heads, np.nan)
-    return Answer(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
+    return ColumnFigures(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
 
 
 def _together(subject: Subject, finding: Finding) -> Counted:
     """The marks of all heads, ``[example, head]``; no cells where a head was not asked."""
-    marks, anatomy = finding.marks, subject.anatomy
-    whole = np.zeros((3, len(marks.examples), len(anatomy.heads)))
-    for site in marks:
-        part = marks.of(site)
+    counts, anatomy = finding.counts, subject.anatomy
+    whole = np.zeros((3, len(counts.examples), len(anatomy.heads)))
+    for site in counts:
+        part = counts.of(site)
         if np.isnan(part.hits).any():
             refuse_nan(subject, f"{site.stack}.{site.layer}")
         whole[:, :, anatomy.spans[site]] = np.stack(part)
@@ -292,13 +292,13 @@ def _bounds(column: Column) -> Bounds:
 
 
 def _notes(
-    anatomy: Anatomy, findings: Sequence[Finding], told: dict[str, Answer]
+    anatomy: Anatomy, findings: Sequence[Finding], told: dict[str, ColumnFigures]
 ) -> dict[str, str]:
     """Why heads of a stack have no value, and why a column has no test."""
     notes = {}
     for finding in findings:
         answer = told[finding.column.name]
-        silent = _nothing_seen(anatomy, finding, answer) | finding.silent
+        silent = _nothing_seen(anatomy, finding, answer) | finding.skipped
         by_stack = [f"{stack}: {silent[stack]}" for stack in anatomy.stacks if stack in silent]
         said = "; ".join([*filter(None, [answer.note]), *by_stack])
         if said:
@@ -306,9 +306,9 @@ def _notes(
     return notes
 
 
-def _nothing_seen(anatomy: Anatomy, finding: Finding, answer: Answer) -> dict[str, str]:
+def _nothing_seen(anatomy: Anatomy, finding: Finding, answer: ColumnFigures) -> dict[str, str]:
     """Stacks that were asked, of which no example had a case."""
-    spans = {site: anatomy.spans[site] for site in finding.marks}
+    spans = {site: anatomy.spans[site] for site in finding.counts}
     empty = [site.stack for site, span in spans.items() if np.isnan(answer.value[span]).all()]
     return dict.fromkeys(empty, "no example has a case of it")
 
@@ -437,12 +437,12 @@ def stream_of(subject: Subject, texts: Sequence[str]) -> Stream:
 # --- What a model says next: its logits, where it has a head that speaks ------------------------
 
 
-def speaks(subject: Subject) -> bool:
+def predicts_tokens(subject: Subject) -> bool:
     """Whether the model predicts tokens: it has a layer from hidden states to words."""
     return subject.inner.get_output_embeddings() is not None
 
 
-def said(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
+def token_logits(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
     """Logits ``[row, token, word]`` of a batch, with gradients where they are wanted.
 
     With `last`, those of the last so many tokens are enough; count from the end.
