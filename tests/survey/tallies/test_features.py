@@ -165,7 +165,7 @@ def test_cross_heads_look_at_the_words_of_the_source() -> None:
 
 
 def test_settings_that_mean_nothing() -> None:
-    with pytest.raises(UsageError, match="no convention 'old'; choose headcount, paper, code"):
+    with pytest.raises(UsageError, match="no convention 'old'; choose headcount, paper or code"):
         FeatureTally("old")
     with pytest.raises(UsageError, match="pieces is 'some'; choose sum or each"):
         FeatureTally(pieces="some")  # type: ignore[arg-type]

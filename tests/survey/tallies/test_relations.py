@@ -293,7 +293,7 @@ def test_a_relation_asked_for_by_name() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"convention": "mine"}, "no convention 'mine'; choose headcount, paper, code"),
+        ({"convention": "mine"}, "no convention 'mine'; choose headcount, paper or code"),
         ({"directions": ["up"]}, "no direction 'up'; choose dep->head, head->dep, head<-dep"),
         (
             {"directions": ["head->dep"], "convention": "code"},
