@@ -36,7 +36,7 @@ from headcount.pruning import Goal, Order, OrderOptions, Orders, curve_frame, cu
 from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
 from headcount.report.chosen_sentences import exhibits_of
 from headcount.report.parts.numbers import metric_title
-from headcount.survey import PATTERN_COLUMNS, Manner, families, run_pass, survey
+from headcount.survey import PATTERN_COLUMNS, PassOptions, families, run_pass, survey
 from headcount.tasks import Task, Translation
 from headcount.text import Corpus, texts_of
 
@@ -159,7 +159,7 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
 def seconds_a_text(context: StoryContext) -> float:
     """What one forward of one text takes on this machine, among eight in a batch."""
     texts = context.texts.limit(8, context.seed or 0)
-    manner = Manner(context.subject.anatomy.stacks, context.batch_size)
+    manner = PassOptions(context.subject.anatomy.stacks, context.batch_size)
     run_pass(context.subject, texts, [], manner)  # to warm up
     begun = monotonic()
     run_pass(context.subject, texts, [], manner)
