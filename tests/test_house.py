@@ -501,3 +501,11 @@ def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = LINK.findall((folder / "README.md").read_text(encoding="utf8"))
     assert {page.name for page in folder.glob("0*.md")} <= set(listed)
+
+
+def test_the_map_names_files_that_are_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf8")
+    named = set(re.findall(r"`((?:\w+/)*\w+\.py)`", page)) | set(re.findall(r"`((?:\w+/)+)`", page))
+    assert len(named) > 50
+    lost = [name for name in named if not (SOURCE / name).exists() and not (ROOT / name).exists()]
+    assert not lost, "a file of docs/architecture.md moved"
