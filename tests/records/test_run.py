@@ -103,6 +103,22 @@ def test_stages_know_what_they_were_done_with(path: Path) -> None:
     assert again.record["finished"].endswith("Z")
 
 
+def test_a_stage_of_another_version_is_not_done(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Run.open(path) as run:
+        stage = run.stage("score")
+        with monkeypatch.context() as older:
+            older.setattr("headcount.records.run.version", lambda: "0.0.1")
+            stage.finish({"by": "gradient"})
+            assert stage.done_with({"by": "gradient"})
+        assert stage.record["headcount"] == "0.0.1"
+        assert not stage.done
+        assert not stage.done_with({"by": "gradient"})
+        stage.finish({"by": "gradient"})
+        assert stage.done_with({"by": "gradient"})
+
+
 def test_settings_may_come_in_any_order(path: Path) -> None:
     with Run.open(path) as run:
         run.stage("score").finish({"a": 1, "b": 2})
@@ -196,7 +212,7 @@ def test_a_frame_that_is_not_there(written: Path) -> None:
 
 
 def test_arrays_come_back(path: Path) -> None:
-    arrays = {"distance": np.eye(3, dtype=np.float32), "file": np.array(["a", "b"])}
+    arrays = {"distance": np.eye(3, dtype=np.float32), "names": np.array(["a", "b"])}
     with Run.open(path) as run:
         run.write_arrays("pairs", arrays)
     read = Run.open(path, create=False).read_arrays("pairs")
@@ -221,10 +237,33 @@ def test_arrays_that_are_missing_or_damaged(written: Path) -> None:
     run = Run.open(written, create=False)
     with pytest.raises(RunError, match=r"has no pairs\.npz; run the stage"):
         run.read_arrays("pairs")
-    for damage in (b"", b"PK\x03\x04 and no more"):
-        (written / "pairs.npz").write_bytes(damage)
-        with pytest.raises(RunError, match=r"pairs\.npz cannot be read: it is cut off or damaged"):
+    (written / "pairs.npz").write_bytes(b"")
+    with pytest.raises(RunError, match=r"pairs\.npz cannot be read: it is cut off or damaged"):
+        run.read_arrays("pairs")
+
+
+def test_arrays_with_any_damaged_byte_come_back_or_are_one_sentence(written: Path) -> None:
+    run = Run.open(written)
+    refusals: list[str] = []
+    run.write_arrays("pairs", {"distance": np.eye(3, dtype=np.float32)})
+    whole = (written / "pairs.npz").read_bytes()
+    damaged = [whole[:cut] for cut in range(0, len(whole), 7)]
+    damaged += [
+        whole[:place] + bytes([value]) + whole[place + 1 :]
+        for place in range(len(whole))
+        for value in (whole[place] ^ 1, 9, 255)
+    ]
+    for data in damaged:
+        (written / "pairs.npz").write_bytes(data)
+        try:
             run.read_arrays("pairs")
+        except RunError as error:
+            refusals.append(str(error))
+    assert len(refusals) > len(damaged) / 3
+    assert {*refusals} == {
+        f"{written / 'pairs.npz'} cannot be read: it is cut off or damaged. "
+        "Make it again, or restore it."
+    }
 
 
 def test_exhibits_have_a_folder(path: Path) -> None:
@@ -291,10 +330,13 @@ def test_a_table_of_other_weights_is_refused(written: Path) -> None:
 
 
 def test_replacing_a_model_forgets_what_was_known_about_it(written: Path) -> None:
+    pd.DataFrame({"a": [1]}).to_parquet(written / "mine.parquet")
     with Run.open(written) as run:
-        run.write_frame("curve", pd.DataFrame({"left": [1]}))
-        run.write_frame("mine", pd.DataFrame({"a": [1]}))
+        for name in ("curve", "changes", "layer_changes", "role_changes"):
+            run.write_frame(name, pd.DataFrame({"left": [1]}))
         run.write_arrays("pairs", {"a": np.zeros(1)})
+        run.journal({}, "own-metric").close()
+        (run.folder("probe") / "probe.json").write_text("x")
         (run.folder() / "map").write_text("x")
         again = table(details={"offsets": pd.DataFrame({"a": [1]})})
         run.write_table(again, replace=True)
@@ -302,7 +344,18 @@ def test_replacing_a_model_forgets_what_was_known_about_it(written: Path) -> Non
         assert run.stage("survey").done, "the same model: replacing its table forgets nothing"
         run.write_table(HeadTable.of([Head("dec", 0, 0)], {"x": [1]}), replace=True)
         assert not run.stage("survey").done
-    assert files(written) == ["heads.parquet", "mine.parquet", "run.json"]
+    assert files(written) == ["heads.parquet", "mine.parquet", "run.json"], "what others put there"
+
+
+def test_a_run_from_before_files_were_listed_forgets_them_too(written: Path) -> None:
+    with Run.open(written) as run:
+        run.write_frame("changes", pd.DataFrame({"a": [1]}))
+        run.folder()
+    record = json.loads((written / "run.json").read_text())
+    del record["files"]
+    (written / "run.json").write_text(json.dumps(record))
+    HeadTable.of([Head("dec", 0, 0)], {"x": [1]}).save(written, replace=True)
+    assert files(written) == ["heads.parquet", "run.json"]
 
 
 # --- wrong places -----------------------------------------------------------------------------

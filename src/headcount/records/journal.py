@@ -1,7 +1,8 @@
-"""journal.jsonl: long work written down unit by unit, so that a killed sweep goes on.
+"""The lock of a run directory, and journal.jsonl: long work written down unit by unit.
 
-The first line is a header with the sweep's fingerprint: what must be equal for old results to
-count. Every other line is one finished unit. A line is on the disk before `append` returns.
+The first line of a journal is a header with the sweep's fingerprint: what must be equal for old
+results to count. Every other line is one finished unit, on the disk before `append` returns, so
+that a killed sweep goes on where it was.
 """
 
 from __future__ import annotations
@@ -9,27 +10,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from filelock import BaseFileLock, FileLock, Timeout, lock_descriptor
 
 from headcount.errors import RunError, UsageError
 from headcount.records.files import json_decode, json_encode, reason, sync_folder, write_all
 from headcount.records.provenance import version
 
-# --- The right to write in one folder, held by one process at a time ----------------------------
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows: no kernel lock, so nobody is kept out
-    fcntl = None  # type: ignore[assignment]
-
+# --- The lock of a folder -----------------------------------------------------------------------
 
 LOCK_FILE = ".lock"
 
@@ -37,21 +31,8 @@ LOCK_FILE = ".lock"
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
-@dataclass
-class _Holding:
-    """One kernel lock of this process, and how many `Lock`s share it."""
-
-    descriptor: int
-    owner: int
-    count: int = 0
-
-
-_held: dict[Path, _Holding] = {}
-_guard = threading.Lock()
-
-
 class Lock:
-    """A folder's lock. The kernel lets go of it when the process ends, however it ends.
+    """A folder's lock, held by one process at a time; the kernel frees it when the process ends.
 
     Several locks of one process on one folder share it, so a table can be saved into a run that
     is open.
@@ -76,14 +57,28 @@ class Lock:
         """Take the lock, or say who has it; True when this process did not have it yet."""
         if self._release is not None and self._release.alive:
             return False
-        key = self.folder.resolve() / LOCK_FILE
-        with _guard:
-            holding = _held.get(key)
-            is_new = holding is None or holding.owner != os.getpid()
-            if holding is None or is_new:
-                holding = _held[key] = _Holding(_take(key, self.folder), os.getpid())
-            holding.count += 1
-        self._release = weakref.finalize(self, _let_go, key, holding)
+        lock = FileLock(
+            self.folder.resolve() / LOCK_FILE,
+            blocking=False,
+            thread_local=False,
+            is_singleton=True,
+            fallback_to_soft=False,
+            on_acquired=_write_process_id,
+        )
+        is_new = not lock.is_locked
+        try:
+            lock.acquire()
+        except Timeout:
+            raise RunError(
+                f"{self.folder}/ is being written by {self._holder()}; wait until it has ended, "
+                "or choose another folder."
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise RunError(
+                    f"{self.folder}/ cannot be written to: {reason(error)}. Choose another folder."
+                ) from error
+        self._release = weakref.finalize(self, _release, lock)
         return is_new
 
     def release(self) -> None:
@@ -91,69 +86,25 @@ class Lock:
         if self._release is not None:
             self._release()
 
-
-def try_lock(descriptor: int) -> bool:
-    """Lock an open file without waiting; False when somebody else has it."""
-    if fcntl is None:  # pragma: no cover
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        if error.errno not in _NO_LOCKS:
-            raise
-    return True
+    def _holder(self) -> str:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            holder = (self.folder / LOCK_FILE).read_text(encoding="ascii")
+            if holder.isdigit():
+                return f"process {holder}"
+        return "another process"
 
 
-def _take(path: Path, folder: Path) -> int:
-    """Open and lock the lock file, and write our process id into it."""
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise RunError(
-                f"{folder}/ cannot be written to: {reason(error)}. Choose another folder."
-            ) from error
-        if not try_lock(descriptor):
-            raise _busy(descriptor, folder)
-        if _is_still_there(descriptor, path):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-            return descriptor
-        os.close(descriptor)
+def _write_process_id(descriptor: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
 
-def _busy(descriptor: int, folder: Path) -> RunError:
-    """Who has it, as far as the lock file tells."""
-    holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-    os.close(descriptor)
-    whom = f"process {holder}" if holder.isdigit() else "another process"
-    return RunError(
-        f"{folder}/ is being written by {whom}; wait until it has ended, or choose another folder."
-    )
-
-
-def _is_still_there(descriptor: int, path: Path) -> bool:
-    """Whether the file we locked is the one at path: its last holder may have just removed it."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _let_go(path: Path, holding: _Holding) -> None:
-    """Drop one share; the last one removes the file and closes it, which unlocks it."""
-    if holding.owner != os.getpid():
-        return  # a forked child: the lock is its parent's
-    with _guard:
-        holding.count -= 1
-        if holding.count:
-            return
-        _held.pop(path, None)
+def _release(lock: BaseFileLock) -> None:
+    """Drop one share; the last one removes the file. A forked child has no share of it."""
+    if lock.lock_counter == 1:
         with contextlib.suppress(OSError):
-            path.unlink()
-        os.close(holding.descriptor)
+            Path(lock.lock_file).unlink()
+    lock.release()
 
 
 # --- journal.jsonl ------------------------------------------------------------------------------
@@ -193,13 +144,20 @@ class Journal:
     def open(cls, path: str | Path, fingerprint: Mapping[str, Any]) -> Journal:
         """Begin a journal, or go on with one whose fingerprint is the same."""
         path = Path(path)
-        header = _header(fingerprint)
-        descriptor = _open_alone(path)
+        header = {
+            "kind": _KIND,
+            "schema": SCHEMA,
+            "headcount": version(),
+            "fingerprint": fingerprint,
+        }
+        begin = json_encode(header).encode() + b"\n"
+        descriptor = _open_locked(path)
         try:
             if _is_unbegun(path):
-                _begin(path, descriptor, header)
+                _begin(path, descriptor, begin)
             lines = _Lines(path)
-            _check_fingerprint(path, lines.fingerprint, json_decode(json_encode(fingerprint)))
+            now = json_decode(json_encode(fingerprint))
+            _check_same(_flat(lines.fingerprint), _flat(now), f"{path} was begun")
         except BaseException:
             os.close(descriptor)
             raise
@@ -319,16 +277,6 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _header(fingerprint: Mapping[str, Any]) -> bytes:
-    header = {
-        "kind": _KIND,
-        "schema": SCHEMA,
-        "headcount": version(),
-        "fingerprint": fingerprint,
-    }
-    return json_encode(header).encode() + b"\n"
-
-
 def _is_unbegun(path: Path) -> bool:
     """Whether the file is empty, or was killed within its header."""
     with path.open("rb") as file:
@@ -354,15 +302,21 @@ def _begin(path: Path, descriptor: int, header: bytes) -> None:
         ) from error
 
 
-def _open_alone(path: Path) -> int:
-    """Open for writing, and keep every other process out."""
+def _open_locked(path: Path) -> int:
+    """Open for writing, and keep every other writer out."""
+    descriptor = None
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        free = lock_descriptor(descriptor, blocking=False)
     except OSError as error:
+        if descriptor is not None and error.errno in _NO_LOCKS:
+            return descriptor
+        if descriptor is not None:
+            os.close(descriptor)
         raise RunError(
             f"{path} cannot be written to: {reason(error)}. Choose another folder."
         ) from error
-    if not try_lock(descriptor):
+    if not free:
         os.close(descriptor)
         raise RunError(
             f"{path} is open for writing already; wait until that work has ended, "
@@ -371,15 +325,14 @@ def _open_alone(path: Path) -> int:
     return descriptor
 
 
-def _check_fingerprint(path: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+def _check_same(was: Mapping[str, Any], now: Mapping[str, Any], begun: str) -> None:
     """Refuse to mix results: name the first key that differs, and both values."""
-    before, after = _flat(old), _flat(new)
-    for key in [*before, *(key for key in after if key not in before)]:
-        was, now = before.get(key, "nothing"), after.get(key, "nothing")
-        if was != now:
+    for key in [*was, *(key for key in now if key not in was)]:
+        old, new = was.get(key, "nothing"), now.get(key, "nothing")
+        if old != new:
             raise RunError(
-                f"{path} was begun with {key} = {was}, and now {key} = {now}; run it as before to "
-                "go on, choose another folder, or delete that file to begin afresh."
+                f"{begun} with {key} = {old}, and now {key} = {new}; run it as before to go on, "
+                "choose another folder, or delete that file to begin afresh."
             )
 
 
@@ -419,15 +372,9 @@ class JournaledCounts:
         unit = self._full("settings")
         if unit not in self._journal.done:
             self._journal.append(unit, dict(settings))
-        before, after = self._journal.done[unit], json_decode(json_encode(dict(settings)))
-        for key in [*before, *(key for key in after if key not in before)]:
-            was, now = before.get(key, "nothing"), after.get(key, "nothing")
-            if was != now:
-                raise RunError(
-                    f"{self._journal.path} has units of '{self._name}' with {key} = {was}, and now "
-                    f"{key} = {now}; run it as before to go on, choose another folder, or delete "
-                    "that file to begin afresh."
-                )
+        now = json_decode(json_encode(dict(settings)))
+        begun = f"{self._journal.path} has units of '{self._name}'"
+        _check_same(self._journal.done[unit], now, begun)
 
     def __contains__(self, unit: str) -> bool:
         if self._journal is None:

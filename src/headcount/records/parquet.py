@@ -1,9 +1,11 @@
-"""Frames and head tables as Parquet files; a table's file carries its own descriptions."""
+"""Files of a run: frames and head tables as Parquet, arrays as .npz.
+
+A table's Parquet file carries its own descriptions, in the metadata of the schema.
+"""
 
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,6 @@ from headcount.records.columns import Column
 from headcount.records.files import json_decode, json_encode
 from headcount.records.provenance import version
 from headcount.records.table import INDEX, SCHEMA, HeadTable
-
-# --- Frames and head tables as Parquet files ----------------------------------------------------
 
 _KEY = b"headcount"
 
@@ -64,9 +64,9 @@ def read_table(path: Path, about: Mapping[str, Any] | None = None) -> HeadTable:
     data = _read(path)
     own = (data.schema.metadata or {}).get(_KEY)
     try:
-        told = json_decode(own) if own is not None else about or {}
-        check_schema(told, path)
-        return _table(data.to_pandas(), told)
+        known = json_decode(own) if own is not None else about or {}
+        check_schema(known, path)
+        return _table(data.to_pandas(), known)
     except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunError(
             f"{path} is not a table of heads that headcount wrote ({error}); "
@@ -102,53 +102,52 @@ def _read(path: Path) -> pa.Table:
 
 
 def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:
-    """Tell values from bounds, and put everything back in its place."""
+    """Tell values from bounds, and put everything back in its place.
+
+    What is known of columns that another tool dropped is left out.
+    """
     wide = wide.set_index(list(INDEX))
     described = {one["name"]: Column.from_dict(one) for one in about.get("columns", [])}
     there = [str(name) for name in wide.columns]
-    names = [name for name in there if name in described or not _is_bound(name, there)]
+    names = [
+        name
+        for name in there
+        if name in described
+        or not (name.endswith(("_low", "_high")) and name.rpartition("_")[0] in there)
+    ]
+
+    def of_columns(known: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: known[name] for name in names if name in known}
+
+    def bounds(end: str) -> pd.DataFrame:
+        ends = [name + end for name in names if name + end in wide and name + end not in names]
+        return wide[ends].rename(columns=lambda name: name.removesuffix(end))
+
     return HeadTable(
         wide[names],
-        _of(names, described),
-        low=_bounds(wide, names, "_low"),
-        high=_bounds(wide, names, "_high"),
-        notes=_of(names, about.get("notes", {})),
+        of_columns(described),
+        low=bounds("_low"),
+        high=bounds("_high"),
+        notes=of_columns(about.get("notes", {})),
         provenance=about.get("provenance"),
-        origins=_of(names, about.get("origins", {})),
+        origins=of_columns(about.get("origins", {})),
     )
 
 
-def _of(names: list[str], told: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told about these columns; another tool may have dropped some of them."""
-    return {name: told[name] for name in names if name in told}
-
-
-def _bounds(wide: pd.DataFrame, names: list[str], end: str) -> pd.DataFrame:
-    ends = [name + end for name in names if name + end in wide and name + end not in names]
-    return wide[ends].rename(columns=lambda name: name.removesuffix(end))
-
-
-def _is_bound(name: str, names: list[str]) -> bool:
-    stem, _, end = name.rpartition("_")
-    return end in ("low", "high") and stem in names
-
-
-# --- Arrays as .npz in memory -------------------------------------------------------------------
+# --- Arrays as .npz -----------------------------------------------------------------------------
 
 
 def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Arrays as the bytes of a file; numpy.savez would stumble over an array named "file".
+    """Arrays as the bytes of a file; Python objects are refused, since they would need pickle.
 
-    >>> npz_bytes({"file": np.zeros(2)})[:2]
+    >>> npz_bytes({"distance": np.zeros(2)})[:2]
     b'PK'
     """
+    for key, array in arrays.items():
+        if np.asarray(array).dtype.hasobject:
+            raise UsageError(f"Array '{key}' holds Python objects; give numbers or text.")
     sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, array in arrays.items():
-            if np.asarray(array).dtype.hasobject:
-                raise UsageError(f"Array '{key}' holds Python objects; give numbers or text.")
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+    np.savez_compressed(sink, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
     return sink.getvalue()
 
 
@@ -157,9 +156,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {key: arrays[key] for key in arrays.files}
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError):
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
         raise RunError(
             f"{path} cannot be read: it is cut off or damaged. Make it again, or restore it."
         ) from error

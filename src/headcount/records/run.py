@@ -57,6 +57,7 @@ def fresh_record() -> dict[str, Any]:
         "provenance": {},
         "columns": [],
         "stages": {},
+        "files": [],
         "notes": [],
     }
 
@@ -75,6 +76,10 @@ def read_record(path: Path) -> dict[str, Any] | None:
     if not isinstance(record, dict) or "schema" not in record:
         raise RunError(_damaged(file, "it has no schema"))
     check_schema(record, f"{path}/")
+    if "files" not in record:  # written before files were listed
+        written = (".parquet", ".npz", ".jsonl")
+        names = [one.name for one in path.iterdir() if one.suffix in written]
+        record["files"] = [*names, "exhibits"]
     for key, empty in fresh_record().items():
         if not isinstance(record.setdefault(key, empty), type(empty)):
             raise RunError(_damaged(file, f"'{key}' is not a {type(empty).__name__}"))
@@ -150,16 +155,6 @@ FRAMES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_STAGE_FILES = (
-    "relations.parquet",
-    "roles.parquet",
-    "curve.parquet",
-    "agreement.parquet",
-    "pairs.npz",
-    "journal.jsonl",
-    "curve.jsonl",
-    "own-metric.jsonl",
-)
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
@@ -341,8 +336,7 @@ class Run:
 
     def folder(self, name: str = "exhibits") -> Path:
         """A folder inside the run, made where there is none."""
-        path = self.path / _checked(name, "folder")
-        self._claim()
+        path = self._claim(_checked(name, "folder"))
         try:
             path.mkdir(exist_ok=True)
         except OSError as error:
@@ -351,9 +345,7 @@ class Run:
 
     def journal(self, fingerprint: Mapping[str, Any], name: str = "journal") -> Journal:
         """The journal of a sweep: begun here, or gone on with when the fingerprint is the same."""
-        path = self.path / f"{_checked(name, 'journal')}.jsonl"
-        self._claim()
-        return Journal.open(path, fingerprint)
+        return Journal.open(self._claim(f"{_checked(name, 'journal')}.jsonl"), fingerprint)
 
     def drop_journal(self, name: str = "journal") -> None:
         """Remove a journal whose results are all in the table, so that another sweep can begin."""
@@ -361,18 +353,22 @@ class Run:
         (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Start anew: the table goes, and all that stages found out; other files stay."""
-        self._claim()
+        """Start anew: all that was written through this class goes; other files stay."""
         self._forget()
         (self.path / TABLE).unlink(missing_ok=True)
 
     def _forget(self) -> None:
-        """Clear what stages found out about another model; only files that headcount names."""
-        names = [*_STAGE_FILES, *(f"{name}.parquet" for name in self.record.get("details", []))]
+        """Clear what stages found out about another model: the files that they wrote."""
+        self.lock()
+        names = [name for name in self.record["files"] if name != TABLE]
         self._change(lambda record: record.update(stages={}, notes=[], details=[]))
         for name in names:
-            (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.path / "exhibits", ignore_errors=True)
+            path = self.path / name
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        self._change(lambda record: record.update(files=[TABLE]))
 
     def _make_folder(self) -> None:
         missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
@@ -385,15 +381,19 @@ class Run:
                 ) from error
             self._made.append(folder)
 
-    def _claim(self) -> None:
-        """Lock, and write run.json before any other file: without it, the folder is no run."""
+    def _claim(self, name: str) -> Path:
+        """The place of a file, listed in run.json before it is written.
+
+        So the list misses nothing, and run.json is the first file: without it, the folder is no
+        run.
+        """
         self.lock()
-        if read_record(self.path) is None:
-            self._change(lambda record: None)
+        if name not in self.record["files"]:
+            self._change(lambda record: record["files"].append(name))
+        return self.path / name
 
     def _put(self, name: str, data: bytes) -> None:
-        self._claim()
-        write_bytes(self.path / name, data)
+        write_bytes(self._claim(name), data)
 
     def _change(self, change: Callable[[dict[str, Any]], Any]) -> None:
         """Read run.json, change it and put it back: two `Run`s of one process stay in step."""
@@ -414,19 +414,17 @@ class Stage:
 
     @property
     def done(self) -> bool:
-        """Whether it was marked done."""
-        return self.name in self.run.stages
+        """Whether it was marked done, by this version of headcount."""
+        return self.record.get("headcount") == version()
 
     @property
     def record(self) -> dict[str, Any]:
-        """Its settings, provenance, times and notes; empty where it is not done."""
+        """Its settings, provenance, times and notes; empty where it was never done."""
         return self.run.stages.get(self.name, {})
 
     def done_with(self, settings: Mapping[str, Any]) -> bool:
-        """Whether it was done with exactly these settings."""
-        if not self.done:
-            return False
-        return json_encode(self.record["settings"], sort_keys=True) == json_encode(
+        """Whether it was done with exactly these settings, by this version of headcount."""
+        return self.done and json_encode(self.record["settings"], sort_keys=True) == json_encode(
             settings, sort_keys=True
         )
 
@@ -440,6 +438,7 @@ class Stage:
         entry = {
             "settings": dict(settings or {}),
             "provenance": dict(provenance or {}),
+            "headcount": version(),
             "finished": now(),
             "seconds": round(time.monotonic() - self._begun, 3),
             "notes": list(notes),
