@@ -82,11 +82,11 @@ def test_uniform_weights_follow_the_mask() -> None:
     value = torch.zeros(1, 1, 4, 1)
     mask = torch.tensor([[True, True, False, False]])[:, None, None, :]
     for given in (mask, torch.zeros(1, 1, 1, 4).masked_fill(~mask, torch.finfo().min)):
-        assert uniform_weights(site, given, 1, 2, value)[0, 0].tolist() == [[0.5, 0.5, 0, 0]] * 2
+        assert uniform_weights(site, given, 2, value)[0, 0].tolist() == [[0.5, 0.5, 0, 0]] * 2
     flat = torch.tensor([[1, 1, 1, 0]])  # as flash attention has it
-    assert uniform_weights(site, flat, 1, 1, value).sum().item() == pytest.approx(1)
+    assert uniform_weights(site, flat, 1, value).sum().item() == pytest.approx(1)
     nothing = torch.zeros(1, 1, 1, 4, dtype=torch.bool)  # a query of padding on the left
-    assert uniform_weights(site, nothing, 1, 1, value).sum().item() == 0
+    assert uniform_weights(site, nothing, 1, value).sum().item() == 0
 
 
 def test_uniform_comes_before_dropout() -> None:
@@ -108,10 +108,12 @@ def test_means_are_over_real_tokens_whatever_the_batches() -> None:
     apart = means_of(subject, [ready_batch(row, stacks) for row in rows])
     cut = {name: x[2:, :4] if "decoder" not in name else x[2:] for name, x in inputs.items()}
     unpadded = means_of(subject, [ready_batch(row, stacks) for row in (rows[0], rows[1], cut)])
-    for site, mean in together.by_site.items():
-        assert mean.shape == (site.heads, site.head_dim)
-        torch.testing.assert_close(apart.by_site[site], mean, atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(unpadded.by_site[site], mean, atol=1e-5, rtol=1e-5)
+    like = Attended(torch.zeros(()))
+    for site in subject.anatomy.sites:
+        mean = together(site, like)
+        assert mean.shape == (1, 1, site.heads, site.head_dim)
+        torch.testing.assert_close(apart(site, like), mean, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(unpadded(site, like), mean, atol=1e-5, rtol=1e-5)
 
 
 def test_donors_lend_token_by_token_and_start_again() -> None:

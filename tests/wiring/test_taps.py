@@ -241,14 +241,11 @@ def test_visible_keys_know_the_sliding_window(family: str) -> None:
 
 
 def test_attention_without_weights_is_an_error() -> None:
-    subject = Subject(INTERFACE["bert"]())
-    with tap(subject) as watch:
-        module = subject.model.get_submodule(subject.anatomy.sites[0].module)
-        watch._batch = batch_for(subject)
-        with pytest.raises(
-            ModelError, match=r"The attention at enc\.0 \(encoder\.layer\.0\.attention"
-        ):
-            watch.seen(module, Attended(torch.zeros(1), None, None))
+    site = Subject(INTERFACE["bert"]()).anatomy.sites[0]
+    with pytest.raises(
+        ModelError, match=r"The attention at enc\.0 \(encoder\.layer\.0\.attention"
+    ):
+        Attended(torch.zeros(1)).map_of(site)
 
 
 # --- Maps of families outside the attention interface -------------------------------------------

@@ -1,25 +1,25 @@
-"""The gradient of a loss with respect to every attention weight, at the softmax of every head.
+"""Gradients of a loss at the heads: at what each head gives, and at every attention weight.
 
-Clark et al., BlackBoxNLP 2019, section 3.2: a weight that can change without the loss noticing
-does nothing. The weights must lie in the graph, so the family's own eager attention is run.
+The first times what the head gives is dL/dxi_h, the slope of the loss in the head's scale (Michel
+et al., NeurIPS 2019, section 4.1). The second is Clark et al.'s (BlackBoxNLP 2019, section 3.2): a
+weight that can change without the loss noticing does nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError, UnsupportedModel, UsageError
-from headcount.models import Site, Subject, eval_mode, frozen, locked
-from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
+from headcount.models import Site, Subject, eval_mode, frozen, on_exit
+from headcount.wiring.seam import Attended, Turns, attached
 
-# --- Read what each head gives and what flows back to it ----------------------------------------
-# Their product is dL/dxi_h, the slope of the loss in the head's scale (Michel et al., NeurIPS 2019,
-# section 4.1), here still apart for every example, position and dimension.
+# --- At what each head gives --------------------------------------------------------------------
+# Still apart for every example, position and dimension.
 
 #: Gets a site, what its heads gave and its gradient, each `[row, query, head, dim]`.
 Receiver = Callable[[Site, Tensor, Tensor], None]
@@ -33,15 +33,13 @@ def backflow(subject: Subject, receive: Receiver) -> Iterator[Backflow]:
     forward is the plain one. The backward ends at the first heads, not at the embeddings.
     """
     flow = Backflow(subject, receive)
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
-        stack.enter_context(locked(subject.model))
-        stack.enter_context(eval_mode(subject.model))
-        stack.enter_context(frozen(subject.model))
-        stack.enter_context(flow.turns.counted(subject.model))
-        stack.enter_context(attached(subject.model, subject.anatomy, flow))
-        stack.enter_context(scaled_projections(subject.model, subject.anatomy, flow.follow))
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        attached(subject, flow.follow, flow.turns),
+        eval_mode(subject.model),
+        frozen(subject.model),
+    ):
         yield flow
 
 
@@ -50,17 +48,13 @@ class Backflow:
 
     def __init__(self, subject: Subject, receive: Receiver) -> None:
         self.name = subject.name
-        self.turns = Turns(subject.model, subject.anatomy)
+        self.turns = Turns(subject)
         self._receive = receive
         self._first: list[Tensor] = []
 
-    def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
-        """The part on the seam."""
-        return self.follow(module, attended.output)
-
-    def follow(self, module: nn.Module, output: Tensor) -> Tensor:
-        """Wait for the gradient of head outputs `[row, query, head, dim]`; leave them alone."""
-        site = self.turns.next(module)
+    def follow(self, module: nn.Module, attended: Attended) -> Tensor:
+        """The part on the seam: wait for the gradient of what the heads gave; change nothing."""
+        site, output = self.turns.next(module), attended.output
         given = output.detach()
         if not output.requires_grad:  # nothing before asks for a gradient: the first heads
             output = given.requires_grad_()
@@ -82,7 +76,8 @@ class Backflow:
         torch.autograd.grad(loss, first, allow_unused=True)
 
 
-# --- The gradient of a loss with respect to every attention weight ------------------------------
+# --- At every attention weight ------------------------------------------------------------------
+# The weights must lie in the graph, so the family's own eager attention is run.
 
 
 @dataclass(frozen=True)
@@ -111,13 +106,23 @@ def weights_gradient(subject: Subject) -> Iterator[WeightsGradient]:
             "for models that do."
         )
     kept = WeightsGradient(subject)
-    with ExitStack() as stack:
-        stack.enter_context(locked(subject.model))
-        stack.enter_context(eval_mode(subject.model))
-        stack.enter_context(_differentiable(subject.model))
-        stack.enter_context(kept.turns.counted(subject.model))
-        stack.enter_context(attached(subject.model, subject.anatomy, kept, maps=True))
-        stack.enter_context(torch.enable_grad())
+    still: list[Tensor] = []
+
+    def restore() -> None:
+        for weight in still:
+            weight.requires_grad_(False)
+
+    with (
+        attached(subject, kept.keep, kept.turns, maps=True),
+        eval_mode(subject.model),
+        on_exit(restore),
+        torch.enable_grad(),
+    ):
+        # Every weight takes part in the graph, also of a model that was frozen.
+        floating = [weight for weight in subject.model.parameters() if weight.is_floating_point()]
+        still += [weight for weight in floating if not weight.requires_grad]
+        for weight in still:
+            weight.requires_grad_(True)
         yield kept
 
 
@@ -126,18 +131,13 @@ class WeightsGradient:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.turns = Turns(subject.model, subject.anatomy)
+        self.turns = Turns(subject)
         self._weights: dict[Site, tuple[Tensor, Tensor | None]] = {}
 
-    def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
-        """The part on the seam: keep the weights, leave the output alone."""
+    def keep(self, module: nn.Module, attended: Attended) -> Tensor:
+        """The part on the seam: keep the weights, and leave the output as it is."""
         site = self.turns.next(module)
-        if attended.weights is None:
-            raise ModelError(
-                f"The attention at {site.stack}.{site.layer} ({site.module}) gave no weights; "
-                "its eager implementation must return them."
-            )
-        self._weights[site] = attended.weights, attended.mask
+        self._weights[site] = attended.map_of(site), attended.mask
         return attended.output
 
     def of(self, loss: Tensor) -> list[Slope]:
@@ -146,34 +146,16 @@ class WeightsGradient:
         A site that the loss does not depend on, such as a decoder's behind an encoder's loss,
         is left out.
         """
-        sites = [site for site, (weights, _) in self._weights.items() if weights.requires_grad]
-        kept = {site: self._weights[site] for site in sites}
+        kept = {site: one for site, one in self._weights.items() if one[0].requires_grad}
         self._weights = {}
         if not kept:
             raise ModelError(
                 f"No attention weight of {self.subject.name} lies in the graph of the loss; its "
                 "eager attention detaches them."
             )
-        found = torch.autograd.grad(loss, [kept[site][0] for site in sites], allow_unused=True)
+        found = torch.autograd.grad(loss, [one[0] for one in kept.values()], allow_unused=True)
         return [
-            Slope(site, kept[site][0].detach(), gradient, kept[site][1])
-            for site, gradient in zip(sites, found, strict=True)
+            Slope(site, weights.detach(), gradient, mask)
+            for (site, (weights, mask)), gradient in zip(kept.items(), found, strict=True)
             if gradient is not None
         ]
-
-
-@contextmanager
-def _differentiable(model: nn.Module) -> Iterator[None]:
-    """Every weight takes part in the graph for this block, also of a model that was frozen."""
-    still = [
-        weight
-        for weight in model.parameters()
-        if weight.is_floating_point() and not weight.requires_grad
-    ]
-    try:
-        for weight in still:
-            weight.requires_grad_(True)
-        yield
-    finally:
-        for weight in still:
-            weight.requires_grad_(False)

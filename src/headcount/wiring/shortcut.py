@@ -8,7 +8,7 @@ ablations share a forward, one below the other. Same numbers as a run of their o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 from transformers.pytorch_utils import Conv1D
 
-from headcount.models import Site, Subject, eval_mode
+from headcount.models import Site, Subject, eval_mode, on_exit
 from headcount.text import Batch
-from headcount.wiring.ablation import Ablation, Instead, hung, replaced, zero
-from headcount.wiring.seam import Attended, listening
+from headcount.wiring.ablation import Ablation, Instead, replaced, zero
+from headcount.wiring.seam import Attended, attached, hooked, listening
 
 # --- The course of a forward --------------------------------------------------------------------
 # Found by watching one forward, not by knowing families. What cannot be told is left open, and
@@ -70,7 +70,7 @@ class Course:
 def course_of(subject: Subject, batch: Batch) -> Course:
     """Watch one forward of a batch; raises `NoShortcut` where it cannot be followed."""
     watch = _Watch(subject)
-    with eval_mode(subject.model), torch.no_grad(), watch.hooked():
+    with eval_mode(subject.model), torch.no_grad(), watch.hung():
         subject.model(**batch.to(subject.device).inputs)
     missing = [site for site in subject.anatomy.sites if site not in watch.course.passages]
     if missing:
@@ -98,18 +98,16 @@ class _Watch:
             self.course.encoder = subject.inner.get_encoder()
 
     @contextmanager
-    def hooked(self) -> Iterator[None]:
+    def hung(self) -> Iterator[None]:
+        """Hang the watch on every module of every layer for this block."""
         with ExitStack() as stack:
             for block in set(self._blocks.values()):
-                hook = block.register_forward_pre_hook(self._enters)
-                stack.callback(hook.remove)
+                stack.enter_context(hooked(block, self._enters))
                 for module in block.modules():
-                    hook = module.register_forward_pre_hook(self._takes, with_kwargs=True)
-                    stack.callback(hook.remove)
-                    stack.callback(module.register_forward_hook(self._gave).remove)
+                    stack.enter_context(hooked(module, self._takes, with_kwargs=True))
+                    stack.enter_context(hooked(module, self._gave, after=True))
             if self.course.encoder is not None:
-                hook = self.course.encoder.register_forward_hook(self._has_encoded)
-                stack.callback(hook.remove)
+                stack.enter_context(hooked(self.course.encoder, self._has_encoded, after=True))
             stack.enter_context(listening(self.subject, self._hear))
             yield
 
@@ -144,14 +142,12 @@ class _Watch:
             passage.skippable = all(part is not module for part in passage.attention.modules())
         elif module is passage.attention and passage.site in self._projected:
             passage.inside = not passage.skippable
-            passage.skippable |= _same(first_tensor(output), self._projected[passage.site])
+            one, other = first_tensor(output), self._projected[passage.site]
+            if one is not None and one.data_ptr() == other.data_ptr():
+                passage.skippable |= one.shape == other.shape
 
     def _has_encoded(self, module: nn.Module, _: Any, output: Any) -> None:
         self._encoded = first_tensor(output.to_tuple() if hasattr(output, "to_tuple") else output)
-
-
-def _same(one: Tensor | None, other: Tensor) -> bool:
-    return one is not None and one.data_ptr() == other.data_ptr() and one.shape == other.shape
 
 
 def _block_of(model: nn.Module, site: Site) -> nn.Module:
@@ -169,8 +165,6 @@ Forward = Callable[..., Any]
 #: Makes the new forward from the old one.
 Take = Callable[[Forward], Forward]
 
-_NAME = "forward"
-
 
 @contextmanager
 def taken_over(forwards: Mapping[nn.Module, Take]) -> Iterator[None]:
@@ -183,20 +177,20 @@ def taken_over(forwards: Mapping[nn.Module, Take]) -> Iterator[None]:
     >>> layer(1)
     1
     """
-    with ExitStack() as stack:
+    # Some modules have a forward of their own (an offloading hook); the rest get the class's back.
+    before = {module: vars(module).get("forward") for module in forwards}
+
+    def restore() -> None:
+        for module, own in before.items():
+            vars(module).pop("forward", None)
+            if own is not None:
+                module.forward = own
+
+    with on_exit(restore):
         for module, take in forwards.items():
-            stack.callback(_put_back, module, vars(module).get(_NAME))
-            own = getattr(module, _NAME)
             # Wrapped, since transformers reads from a forward's signature what it takes.
-            setattr(module, _NAME, update_wrapper(take(own), own))
+            module.forward = update_wrapper(take(module.forward), module.forward)
         yield
-
-
-def _put_back(module: nn.Module, before: Forward | None) -> None:
-    """An attribute of the module's own (an offloading hook) comes back; else the class's method."""
-    vars(module).pop(_NAME, None)
-    if before is not None:
-        setattr(module, _NAME, before)
 
 
 # --- What a whole run gave on the way, kept as long as its batch is worked on -------------------
@@ -209,10 +203,8 @@ class RecordedRun:
         self.instead = instead
         self.rows = 0
         self.encoder: Any = None
-        self._blocks: dict[int, Any] = {}
-        self._attentions: dict[Site, Any] = {}
-        self._projections: dict[Site, Tensor] = {}
-        self._heads: dict[Site, Tensor] = {}
+        #: By the step of a block, or by what at a site: "attention", "projection", "heads".
+        self._outputs: dict[Hashable, Any] = {}
         #: What would stand in the place of the heads; nothing for zero.
         self._instead: dict[Site, Tensor] = {}
         self._encoded: dict[int, Any] = {}
@@ -224,40 +216,22 @@ class RecordedRun:
         """Whether the model has left alone what it gave: some work in place."""
         return all(tensor._version == version for tensor, version in self._seals)
 
-    def keep_block(self, step: int, output: Any) -> None:
-        """Keep what a block gave."""
-        self._blocks[step] = output
-        self._seal(output)
-
-    def keep_attention(self, site: Site, output: Any) -> None:
-        """Keep what an attention module gave."""
-        self._attentions[site] = output
-        self._seal(output)
-
-    def keep_projection(self, site: Site, output: Tensor) -> None:
-        """Keep what an output projection gave."""
-        self._projections[site] = output
-        self._seal(output)
-
-    def _seal(self, output: Any) -> None:
+    def keep(self, what: Hashable, output: Any) -> None:
+        """Keep what a block, an attention module, an output projection or heads gave."""
+        self._outputs[what] = output
         tensors = [part for part in tree_leaves(output) if isinstance(part, Tensor)]
         self._seals += [(tensor, tensor._version) for tensor in tensors]
 
     def hear(self, site: Site, attended: Attended) -> None:
         """Keep what the heads of a site gave, and what would stand in their place."""
         self.rows = attended.output.shape[0]
-        self._heads[site] = attended.output
-        self._seal(attended.output)
+        self.keep(("heads", site), attended.output)
         if self.instead is not zero:
             self._instead[site] = self.instead(site, attended)
 
-    def block(self, step: int, copies: int) -> Any:
-        """What a block gave."""
-        return copied(self._blocks[step], self.rows, copies)
-
-    def attention(self, site: Site, copies: int) -> Any:
-        """What an attention module gave."""
-        return copied(self._attentions[site], self.rows, copies)
+    def given(self, what: Hashable, copies: int) -> Any:
+        """What was kept, for so many copies of the batch."""
+        return copied(self._outputs[what], self.rows, copies)
 
     def encoded(self, copies: int) -> Any:
         """What the encoder gave; always the same object for as many copies."""
@@ -267,10 +241,9 @@ class RecordedRun:
 
     def crossed(self, module: nn.Module, copies: int, compute: Callable[[], Tensor]) -> Tensor:
         """A projection of the encoder's output, computed once."""
-        key = (module, copies)
-        if key not in self._crossed:
-            self._crossed[key] = compute()
-        return self._crossed[key]
+        if (module, copies) not in self._crossed:
+            self._crossed[module, copies] = compute()
+        return self._crossed[module, copies]
 
     def projected_without(
         self, passage: SitePass, chosen: Tensor, project: Callable[[Tensor], Tensor]
@@ -284,17 +257,17 @@ class RecordedRun:
         matrix = _matrix(passage.projection)
         if matrix is not None and bool((chosen.sum(dim=1) == 1).all()):
             return self._less_one(site, chosen.int().argmax(dim=1).tolist(), matrix)
-        heads = copied(self._heads[site], self.rows, len(chosen))
+        heads = self.given(("heads", site), len(chosen))
         instead = self._instead.get(site)
         other = heads.new_zeros(()) if instead is None else copied(instead, self.rows, len(chosen))
         rows = chosen.repeat_interleave(self.rows, dim=0)
         return project(replaced(heads, rows, other).flatten(-2))
 
     def _less_one(self, site: Site, heads: list[int], matrix: Tensor) -> Tensor:
-        whole = self._projections[site]
+        whole, own = self._outputs["projection", site], self._outputs["heads", site]
         made = whole.new_empty((len(heads), *whole.shape))
         for place, head in enumerate(heads):
-            share = self._heads[site][:, :, head]
+            share = own[:, :, head]
             if site in self._instead:
                 other = self._instead[site]
                 share = share - (other[..., head, :] if other.dim() > 1 else other)
@@ -377,8 +350,8 @@ class StandIns:
     def recording(self) -> Iterator[None]:
         """Within the block runs are kept."""
         self._calls.clear()
-        self.is_recording = True
         try:
+            self.is_recording = True
             yield
         finally:
             self.is_recording, self._here = False, None
@@ -387,8 +360,8 @@ class StandIns:
     def aiming(self, aim: Aim) -> Iterator[None]:
         """Within the block runs begin at the aim."""
         self._calls.clear()
-        self.aim = aim
         try:
+            self.aim = aim
             yield
         finally:
             self.aim, self._here = None, None
@@ -447,10 +420,10 @@ class StandIns:
         if self.aim is not None and step < self.aim.passage.step:
             self._pass_by(step)
             last = step == self.aim.passage.step - 1
-            return self.kept.block(step, self.aim.copies if last else 1)
+            return self.kept.given(step, self.aim.copies if last else 1)
         output = self._own[block](*args, **kwargs)
         if self.is_recording:
-            self.kept.keep_block(step, output)
+            self.kept.keep(step, output)
         return output
 
     def _attention(self, attention: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -460,11 +433,11 @@ class StandIns:
             if site == self.aim.passage.site and passage.skippable:
                 return self._without_running(passage, self.aim)
             if self.course.order[site] < self.course.order[self.aim.passage.site]:
-                return self.kept.attention(site, self.aim.copies)
+                return self.kept.given(("attention", site), self.aim.copies)
         self._here = site
         output = self._own[attention](*args, **kwargs)
         if self.is_recording:
-            self.kept.keep_attention(site, output)
+            self.kept.keep(("attention", site), output)
         return output
 
     def _without_running(self, passage: SitePass, aim: Aim) -> Any:
@@ -472,7 +445,7 @@ class StandIns:
         assert passage.projection is not None  # or it could not be passed over
         chosen = aim.chosen[:, self._spans[passage.site]]
         made = self.kept.projected_without(passage, chosen, self._own[passage.projection])
-        output = self.kept.attention(passage.site, aim.copies)
+        output = self.kept.given(("attention", passage.site), aim.copies)
         if not passage.inside:
             aim.waiting = made
             return output
@@ -484,7 +457,7 @@ class StandIns:
             return made
         output: Tensor = self._own[projection](heads)
         if self.is_recording and self._here is not None:
-            self.kept.keep_projection(self._here, output)
+            self.kept.keep(("projection", self._here), output)
         return output
 
     # --- which call is which --------------------------------------------------------------------
@@ -524,7 +497,7 @@ class Shortcut:
     def opened(self) -> Iterator[Shortcut]:
         """Hang everything on the model for this block."""
         try:
-            with hung(self._subject, self._live), taken_over(self._stand_ins.forwards()):
+            with attached(self._subject, self._live), taken_over(self._stand_ins.forwards()):
                 yield self
         finally:
             self._stand_ins.kept = RecordedRun(zero)
@@ -559,7 +532,7 @@ class _Live(Ablation):
 
     def __init__(self, subject: Subject, stand_ins: StandIns) -> None:
         none = torch.zeros(len(subject.heads), dtype=torch.bool)
-        super().__init__(subject, none, zero, stand_ins)
+        super().__init__(none, zero, stand_ins.next, subject.anatomy.spans)
         self._stand_ins = stand_ins
 
     def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
@@ -600,8 +573,8 @@ class EncoderOnce:
 
     def reuse(self, run: Callable[[], T], copies: int) -> T:
         """Run on so many copies of the batch that was read, one below the other."""
-        self._copies = copies
         try:
+            self._copies = copies
             return run()
         finally:
             self._copies = 0
@@ -610,11 +583,7 @@ class EncoderOnce:
         def forward(*args: Any, **kwargs: Any) -> Any:
             if not self._copies:
                 return own(*args, **kwargs)
-            return _anew(copied(self._read, self._rows, self._copies))
+            # A new container each time: beam search multiplies rows within the one it gets.
+            return tree_map(lambda part: part, copied(self._read, self._rows, self._copies))
 
         return forward
-
-
-def _anew(output: Any) -> Any:
-    """The same tensors in a new container: beam search multiplies rows within the one it gets."""
-    return tree_map(lambda part: part, output)

@@ -1,4 +1,8 @@
-"""What a tap shows of one site for one batch."""
+"""What is read from an attention map: the quantities of its rows, what a tally needs of them
+(`Needs`), and what a tap shows of one site for one batch (`Sighting`).
+
+Entropy, distance and the mass on separators are Clark et al.'s (BlackBoxNLP 2019, section 3).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from headcount.errors import ModelError
 from headcount.models import Site, Subject
 from headcount.text import Batch, Side, bare_side
 
-# --- What tallies ask of an attention map -------------------------------------------------------
+# --- What tallies need of an attention map -------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Needs:
     Only `maps` keeps the map itself; everything else is one number a row, so that a fused
     kernel can serve it without a map and without a change in any tally.
 
-    `tops` asks for the largest weight of each row, once for every set of key classes that
+    `tops` is for the largest weight of each row, once for every set of key classes that
     is left out (`frozenset({"separator"})`); `masses` for the mass on a class; `offsets` for
     the weight at query + offset; `smoothed` for the entropy after Clark's smoothing.
 
@@ -53,7 +57,7 @@ class Needs:
 
 # --- Row quantities of an attention map ---------------------------------------------------------
 # Everything here is a plain function of the map, so that the definitions can be read and
-# tested alone, and replaced by a fused kernel later.
+# tested by themselves, and replaced by a fused kernel later.
 
 
 def entropy(maps: Tensor) -> Tensor:
@@ -113,11 +117,16 @@ def visible_keys(mask: Tensor | None, queries: int, keys: Tensor, causal: bool) 
     from the real keys `[batch, key]` and causality.
     """
     if mask is not None and mask.dim() == 4:
-        allowed = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-        return (allowed & keys[:, None, None, :]).sum(-1)[:, 0].expand(keys.shape[0], queries)
+        seen = unmasked(mask) & keys[:, None, None, :]
+        return seen.sum(-1)[:, 0].expand(keys.shape[0], queries)
     if causal:
         return keys.cumsum(-1)[:, :queries]
     return keys.sum(-1, keepdim=True).expand(-1, queries)
+
+
+def unmasked(mask: Tensor) -> Tensor:
+    """True where a mask, itself true and false or added to the scores, lets a query see a key."""
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
 
 
 def uniform_entropy(visible: Tensor) -> Tensor:
@@ -125,14 +134,12 @@ def uniform_entropy(visible: Tensor) -> Tensor:
     return visible.clamp_min(1).to(torch.float64).log()
 
 
-# --- Kinds of tokens that a mass can be asked for -----------------------------------------------
-
-#: `stops` are exactly "." and ","; `first` is the first real token, whatever it is.
-CLASSES = ("first", "separator", "special", "punctuation", "stops")
-
-
 def of_class(side: Side, name: str) -> Tensor:
-    """True at the real tokens of a class, `[batch, token]`."""
+    """True at the real tokens of a class, `[batch, token]`.
+
+    Classes are first (the first real token, whatever it is), separator, special, punctuation and
+    stops, which are exactly "." and ",".
+    """
     if name == "first":
         return side.real & (side.real.cumsum(-1) == 1)
     members: Tensor = getattr(side, name)
@@ -165,58 +172,48 @@ class Sighting:
 
 def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:
     """Reduce a map to what is needed; statistics of half-precision maps are taken in float32."""
-    asking = _beside(maps, batch.query(site.stack)) or _unknown_side(maps, -2)
-    answering = _beside(maps, batch.key(site.stack)) or _unknown_side(maps, -1)
     maps = maps.detach()
     exact = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
+    queries = _side(batch.query(site.stack), exact, -2)
+    keys = _side(batch.key(site.stack), exact, -1)
+    smoothed = None
+    if needs.smoothed is not None:
+        smoothed = smoothed_entropy(exact, needs.smoothed, keys.real)
+    tops = {}
+    for left_out in needs.tops:
+        allowed = keys.real
+        for name in left_out:
+            allowed = allowed & ~of_class(keys, name)
+        tops[left_out] = top(exact, allowed)
+    masses: dict[str, Tensor] = {}
+    if needs.masses:
+        names = sorted(needs.masses)
+        classes = torch.stack([of_class(keys, name) for name in names], dim=1)
+        masses = dict(zip(names, class_masses(exact, classes).unbind(-1), strict=True))
     return Sighting(
         site=site,
         batch=batch,
-        queries=asking,
-        keys=answering,
-        visible=visible_keys(mask, exact.shape[-2], answering.real, site.causal),
+        queries=queries,
+        keys=keys,
+        visible=visible_keys(mask, exact.shape[-2], keys.real, site.causal),
         maps=exact if needs.maps else None,
         entropy=entropy(exact) if needs.entropy else None,
-        smoothed_entropy=_smoothed(exact, needs, answering),
-        tops={left_out: _top(exact, left_out, answering) for left_out in needs.tops},
-        masses=_masses(exact, needs, answering),
+        smoothed_entropy=smoothed,
+        tops=tops,
+        masses=masses,
         offsets={offset: at_offset(exact, offset) for offset in sorted(needs.offsets)},
     )
 
 
-def _beside(maps: Tensor, side: Side | None) -> Side | None:
-    """The side on the device of the map: a model's layers may be spread over several."""
-    if side is None or side.real.device == maps.device:
-        return side
-    return side.to(maps.device)
+def _side(side: Side | None, maps: Tensor, axis: int) -> Side:
+    """A side on the device of the map: a model's layers may be spread over several.
 
-
-def _unknown_side(maps: Tensor, axis: int) -> Side:
-    """A side of which only the map knows how long it is: image patches, audio frames."""
-    real = torch.ones(maps.shape[0], maps.shape[axis], dtype=torch.bool, device=maps.device)
-    return bare_side(real.long(), real)
-
-
-def _smoothed(maps: Tensor, needs: Needs, keys: Side) -> Tensor | None:
-    if needs.smoothed is None:
-        return None
-    return smoothed_entropy(maps, needs.smoothed, keys.real)
-
-
-def _top(maps: Tensor, left_out: frozenset[str], keys: Side) -> tuple[Tensor, Tensor]:
-    allowed = keys.real
-    for name in left_out:
-        allowed = allowed & ~of_class(keys, name)
-    return top(maps, allowed)
-
-
-def _masses(maps: Tensor, needs: Needs, keys: Side) -> dict[str, Tensor]:
-    if not needs.masses:
-        return {}
-    names = sorted(needs.masses)
-    classes = torch.stack([of_class(keys, name) for name in names], dim=1)
-    found = class_masses(maps, classes)
-    return {name: found[..., place] for place, name in enumerate(names)}
+    Where only the model knows its tokens (image patches, audio frames), the map tells how many.
+    """
+    if side is None:
+        real = torch.ones(maps.shape[0], maps.shape[axis], dtype=torch.bool, device=maps.device)
+        return bare_side(real.long(), real)
+    return side if side.real.device == maps.device else side.to(maps.device)
 
 
 # --- Token ids that a model can embed -----------------------------------------------------------
@@ -235,7 +232,7 @@ def check_ids(subject: Subject, inputs: Mapping[str, Tensor]) -> None:
 
 
 def known_ids(subject: Subject, name: str) -> int | None:
-    """How many tokens the side's embedding knows; none where that cannot be told."""
+    """How many tokens the side's embedding has; None where that is not known."""
     model: Any = subject.inner
     if name == "decoder_input_ids":
         model = model.get_decoder() if hasattr(model, "get_decoder") else None

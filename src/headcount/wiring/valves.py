@@ -7,17 +7,18 @@ Voita et al.'s gate g_i (ACL 2019, eq. 4); zero is an ablation; its gradient is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models import Site, Subject, core_of, heads_left, locked, sites_of
+from headcount.models import Site, Subject, core_of, heads_left, on_exit, sites_of
 from headcount.records import Head, check_heads, parse_head
-from headcount.wiring.seam import Attended, Turns, attached, scaled_projections
+from headcount.wiring.seam import Attended, Turns, attached
 
 # --- The numbers a valve multiplies heads by ----------------------------------------------------
 
@@ -27,66 +28,54 @@ ScalesLike = Mapping[str, Any] | Mapping[Head, Any] | Tensor
 def read_scales(scales: ScalesLike, heads: list[Head]) -> Tensor:
     """One scale a head, `[head]`, or one a head and example, `[batch, head]`.
 
+    Gradients flow to the values that were given.
+
     >>> heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
     >>> read_scales({"enc.0.1": 0.0}, heads)
     tensor([1., 0.])
     """
     if isinstance(scales, Tensor):
-        return _check_shape(scales, len(heads))
+        count = len(heads)
+        if scales.dim() not in (1, 2) or scales.shape[-1] != count or not len(scales):
+            raise UsageError(
+                f"A tensor of scales has shape [{count}] or [batch, {count}] for this model's "
+                f"{count} heads, not {tuple(scales.shape)}."
+            )
+        return scales if scales.is_floating_point() else scales.float()
     if not isinstance(scales, Mapping):
         raise UsageError(
             f"Scales are a mapping such as {{'enc.0.3': 0.0}} or a tensor [head] or [batch, head], "
             f"not a {type(scales).__name__}."
         )
-    named = {parse_head(name): _number(name, value) for name, value in scales.items()}
+    named = {parse_head(name): _scale(name, value) for name, value in scales.items()}
     check_heads(named, heads)
-    return _stack(named, heads)
-
-
-def _number(head: object, value: Any) -> Tensor:
-    """One head's scale, or scales, as a tensor."""
-    try:
-        return torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise UsageError(
-            f"The scale of {head} is {value!r}; give a number, or one a sentence of the batch."
-        ) from None
-
-
-def _stack(named: dict[Head, Tensor], heads: list[Head]) -> Tensor:
-    """Columns in the order of the heads; gradients flow to the values that were given."""
-    for head, value in named.items():
-        if value.dim() > 1 or not value.numel():
-            raise UsageError(
-                f"The scale of {head} has shape {tuple(value.shape)}; give one number, "
-                "or one a sentence of the batch."
-            )
-    _check_examples({head: len(value) for head, value in named.items() if value.dim()})
-    device = next((value.device for value in named.values()), torch.device("cpu"))
-    one = torch.ones((), device=device)
-    columns = [named[head].to(device) if head in named else one for head in heads]
-    columns = [column if column.is_floating_point() else column.float() for column in columns]
-    return torch.stack(torch.broadcast_tensors(*columns), dim=-1)
-
-
-def _check_examples(counts: dict[Head, int]) -> None:
-    """Heads with a scale for each example must have as many."""
-    (first, count), *others = counts.items() or [(None, 0)]
-    for head, other in others:
+    counts = [(head, len(scale)) for head, scale in named.items() if scale.dim()]
+    for (first, count), (head, other) in pairwise(counts):
         if other != count:
             raise UsageError(
                 f"{first} has scales for {count} examples and {head} for {other}; give as many as "
                 "the batch has."
             )
+    device = next((scale.device for scale in named.values()), torch.device("cpu"))
+    one = torch.ones((), device=device)
+    columns = [named[head].to(device) if head in named else one for head in heads]
+    return torch.stack(torch.broadcast_tensors(*columns), dim=-1)
 
 
-def _check_shape(scales: Tensor, count: int) -> Tensor:
-    if scales.dim() not in (1, 2) or scales.shape[-1] != count or not len(scales):
+def _scale(head: object, value: Any) -> Tensor:
+    """The scale of one head, or its scales by example."""
+    try:
+        scale = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
         raise UsageError(
-            f"A tensor of scales has shape [{count}] or [batch, {count}] for this model's {count} "
-            f"heads, not {tuple(scales.shape)}."
+            f"The scale of {head} is {value!r}; give a number, or one a sentence of the batch."
+        ) from None
+    if scale.dim() > 1 or not scale.numel():
+        raise UsageError(
+            f"The scale of {head} has shape {tuple(scale.shape)}; give one number, "
+            "or one a sentence of the batch."
         )
-    return scales if scales.is_floating_point() else scales.float()
+    return scale if scale.is_floating_point() else scale.float()
 
 
 # --- Gradient checkpointing: a recompute must see what its own forward saw ----------------------
@@ -124,20 +113,19 @@ class Replay(Generic[T]):
     @contextmanager
     def watching(self, model: nn.Module) -> Iterator[None]:
         """Follow every checkpointed segment of the model for this block."""
-        before = [
-            (module, vars(module)[_FUNCTION])
-            for module in model.modules()
-            if _FUNCTION in vars(module)
-        ]
-        self._open = True
-        try:
-            for module, function in before:
-                setattr(module, _FUNCTION, self._followed(function))
-            yield
-        finally:
+        modules = [module for module in model.modules() if _FUNCTION in vars(module)]
+        before = [(module, vars(module)[_FUNCTION]) for module in modules]
+
+        def restore() -> None:
             self._open = False
             for module, function in before:
                 setattr(module, _FUNCTION, function)
+
+        with on_exit(restore):
+            self._open = True
+            for module, function in before:
+                setattr(module, _FUNCTION, self._followed(function))
+            yield
 
     def _followed(self, checkpoint: Callable[..., Any]) -> Callable[..., Any]:
         def follow(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -153,24 +141,21 @@ class Replay(Generic[T]):
 
     @contextmanager
     def _playing(self, segment: _Segment[T]) -> Iterator[None]:
-        outer = self._segment, self._pending
-        if segment.done:
-            self._check_open()
-            self._segment, self._pending = None, iter(segment.notes)
-        else:
-            self._segment, self._pending = segment, None
-        try:
-            yield
-        finally:
-            segment.done = True
-            self._segment, self._pending = outer
-
-    def _check_open(self) -> None:
-        if not self._open:
+        if segment.done and not self._open:
             raise UsageError(
                 "The valve was closed before backward(), and gradient checkpointing needs it again "
                 "to recompute the forward; call backward() inside the `with valve(...)` block."
             )
+        outer = self._segment, self._pending
+        try:
+            if segment.done:
+                self._segment, self._pending = None, iter(segment.notes)
+            else:
+                self._segment, self._pending = segment, None
+            yield
+        finally:
+            segment.done = True
+            self._segment, self._pending = outer
 
 
 # --- Scale heads --------------------------------------------------------------------------------
@@ -185,12 +170,10 @@ def valve(subject: Subject, scales: ScalesLike) -> Iterator[Valve]:
     share its scales), in training mode and under gradient checkpointing.
     """
     opened = Valve(subject, scales)
-    with ExitStack() as stack:
-        stack.enter_context(locked(subject.model))
-        stack.enter_context(opened.turns.counted(subject.model))
-        stack.enter_context(opened.replay.watching(subject.model))
-        stack.enter_context(attached(subject.model, subject.anatomy, opened))
-        stack.enter_context(scaled_projections(subject.model, subject.anatomy, opened.multiply))
+    with (
+        attached(subject, opened.multiply, opened.turns),
+        opened.replay.watching(subject.model),
+    ):
         yield opened
 
 
@@ -200,37 +183,29 @@ class Valve:
     def __init__(self, subject: Subject, scales: ScalesLike) -> None:
         self.scales = read_scales(scales, subject.heads)
         self.spans = subject.anatomy.spans
-        self.turns = Turns(subject.model, subject.anatomy)
+        self.turns = Turns(subject)
         self.replay: Replay[tuple[Site, Tensor]] = Replay()
 
-    def __call__(self, module: nn.Module, attended: Attended) -> Tensor:
-        """Scale the heads of one attention call."""
-        return self.multiply(module, attended.output)
-
-    def multiply(self, module: nn.Module, output: Tensor) -> Tensor:
-        """Scale head outputs `[batch, query, head, dim]` of the module's current site."""
+    def multiply(self, module: nn.Module, attended: Attended) -> Tensor:
+        """The part on the seam: scale the head outputs `[batch, query, head, dim]` of a site."""
         # The whole tensor is noted and cut here: a slice made in a reentrant checkpoint's
         # first run, which keeps no graph, would carry no gradient.
         site, scales = self.replay.note(lambda: (self.turns.next(module), self.scales))
-        return output * self._fit(scales[..., self.spans[site]], output)
-
-    def _fit(self, scale: Tensor, output: Tensor) -> Tensor:
-        """Shape a scale like the output: `[batch or 1, 1, head, 1]`."""
-        scale = scale.to(device=output.device, dtype=output.dtype)
-        if scale.dim() == 1:
-            return scale[None, None, :, None]
-        rows, examples = output.shape[0], scale.shape[0]
-        if rows % examples:
-            raise UsageError(
-                f"The valve has scales for {examples} examples, but the model was called on "
-                f"{rows} rows; give as many as the batch has, or one scale a head."
-            )
-        return scale.repeat_interleave(rows // examples, dim=0)[:, None, :, None]
+        scale, output = scales[..., self.spans[site]].to(attended.output), attended.output
+        if scale.dim() == 2:
+            rows, examples = output.shape[0], scale.shape[0]
+            if rows % examples:
+                raise UsageError(
+                    f"The valve has scales for {examples} examples, but the model was called on "
+                    f"{rows} rows; give as many as the batch has, or one scale a head."
+                )
+            scale = scale.repeat_interleave(rows // examples, dim=0)[:, None]
+        return output * scale[..., None]
 
 
 # --- `head_mask` of transformers 4, which transformers 5 took away ------------------------------
 
-#: A tensor, anything that makes one, or one by layer; None leaves all heads alone.
+#: A tensor, anything that makes one, or one by layer; None leaves all heads as they are.
 Mask = Tensor | Sequence[Any] | None
 
 
@@ -238,24 +213,28 @@ Mask = Tensor | Sequence[Any] | None
 def head_mask(model: Any, mask: Mask | Mapping[str, Mask]) -> Iterator[None]:
     """Within the block heads are multiplied as `head_mask=` did in transformers 4.
 
-    `mask` is `[head]`, for all layers alike, or `[layer, head]`: 1 leaves a head, 0 shuts it, and
-    None, also for one layer of a list, leaves all. For an encoder-decoder it is one by stack: `enc`
-    was called head_mask, `dec` decoder_head_mask and `cross` cross_attn_head_mask. Gradients flow
-    to it.
+    `mask` is `[head]`, for all layers alike, or `[layer, head]`: 1 leaves a head, 0 switches it
+    off, and None, also for one layer of a list, leaves all. For an encoder-decoder it is one by
+    stack: `enc` was called head_mask, `dec` decoder_head_mask and `cross` cross_attn_head_mask.
+    Gradients flow to it.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
     ...                     intermediate_size=16, vocab_size=32)
     >>> model, ids = BertModel(config).eval(), torch.tensor([[1, 2, 3]])
     >>> with head_mask(model, torch.tensor([1.0, 1.0, 0.0, 1.0])):
-    ...     shut = model(ids).last_hidden_state
-    >>> torch.equal(shut, model(ids).last_hidden_state)
+    ...     without = model(ids).last_hidden_state
+    >>> torch.equal(without, model(ids).last_hidden_state)
     False
     """
     subject = model if isinstance(model, Subject) else Subject(model)
     rows = {stack: _rows(subject, stack, one) for stack, one in _by_stack(subject, mask).items()}
-    scales = [_at(site, rows.get(site.stack)) for site in subject.anatomy.sites]
-    with valve(subject, torch.cat([one.to(subject.device) for one in scales])):
+    scales = []
+    for site in subject.anatomy.sites:
+        row = rows[site.stack][site.layer] if site.stack in rows else None
+        one = torch.ones(site.heads) if row is None else row[list(site.indices)]
+        scales.append(one.to(subject.device, torch.get_default_dtype()))
+    with valve(subject, torch.cat(scales)):
         yield
 
 
@@ -278,12 +257,16 @@ def _by_stack(subject: Subject, mask: Mask | Mapping[str, Mask]) -> dict[str, Ma
 
 def _rows(subject: Subject, stack: str, mask: Any) -> list[Tensor | None]:
     """A row for every layer, those included that have no head left."""
-    sites = [site for site in sites_of(subject.model) if site.stack == stack]
-    layers, born = 1 + max(site.layer for site in sites), _born(subject, stack)
+    layers = 1 + max(site.layer for site in sites_of(subject.model) if site.stack == stack)
+    # Heads keep the numbers they were born with; of a pruned model the last ones may be gone.
+    born = 1 + max(head.index for head in subject.heads if head.stack == stack)
+    pruned = heads_left(core_of(subject.model).config) is not None
     rows, shape = _read(mask, layers)
-    more = heads_left(core_of(subject.model).config) is not None  # the last ones may be gone
-    right = [row is None or _fits(row, born, more) for row in rows]
-    if len(rows) != layers or not all(right):
+    fits = [
+        row is None or (row.dim() == 1 and (len(row) == born or (pruned and len(row) > born)))
+        for row in rows
+    ]
+    if len(rows) != layers or not all(fits):
         raise UsageError(
             f"A head mask is [head] or [layer, head], here {layers} layers of {born} heads, "
             f"not {shape}."
@@ -291,32 +274,14 @@ def _rows(subject: Subject, stack: str, mask: Any) -> list[Tensor | None]:
     return rows
 
 
-def _fits(row: Tensor, heads: int, more: bool) -> bool:
-    return row.dim() == 1 and (len(row) == heads or (more and len(row) > heads))
-
-
 def _read(mask: Any, layers: int) -> tuple[list[Tensor | None], list[int]]:
-    """The rows of a mask, and its shape for whoever must tell that it is wrong."""
+    """The rows of a mask, and its shape for the message that it is wrong."""
     if isinstance(mask, list | tuple) and any(one is None for one in mask):
-        return [None if one is None else torch.as_tensor(one).squeeze() for one in mask], [
-            len(mask)
-        ]
+        rows = [None if one is None else torch.as_tensor(one).squeeze() for one in mask]
+        return rows, [len(mask)]
     if isinstance(mask, list | tuple) and all(torch.is_tensor(one) for one in mask):
         mask = torch.stack([one.squeeze() for one in mask])
     found = torch.as_tensor(mask)
     if found.dim() == 5 and found.numel() == found.shape[0] * found.shape[2]:
         found = found.flatten(1)  # [layer, 1, head, 1, 1], as the models' own code had it
     return list(found) if found.dim() == 2 else [found] * layers, list(found.shape)
-
-
-def _born(subject: Subject, stack: str) -> int:
-    """How many heads a layer was born with, as far as those that are left tell."""
-    return 1 + max(head.index for head in subject.heads if head.stack == stack)
-
-
-def _at(site: Site, rows: list[Tensor | None] | None) -> Tensor:
-    """The scales of one site, by the numbers its heads were born with."""
-    row = None if rows is None else rows[site.layer]
-    if row is None:
-        return torch.ones(site.heads)
-    return row[list(site.indices)].to(torch.get_default_dtype())

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,15 +21,13 @@ from headcount.models import (
     Subject,
     base_function,
     eval_mode,
+    frozen,
     locked,
+    on_exit,
     register,
     switched,
 )
-from headcount.wiring import Attended, Turns, shown
-
-if TYPE_CHECKING:
-    pass
-
+from headcount.wiring import Attended, Turns, hooked, shown
 
 # --- Attention under a rule ---------------------------------------------------------------------
 
@@ -42,16 +40,21 @@ _OPEN: dict[int, tuple[Tracing, Turns]] = {}
 @contextmanager
 def attended_by(subject: Subject, tracing: Tracing) -> Iterator[None]:
     """Within the block every attention of the model is a step of the tracing."""
-    turns = Turns(subject.model, subject.anatomy)
+    turns = Turns(subject)
     modules = [subject.model.get_submodule(site.module) for site in subject.anatomy.sites]
     register(_NAME, traced_attention, mask_like="eager")
-    with turns.counted(subject.model), switched(subject.model, lambda _: _NAME):
-        try:
-            _OPEN.update({id(module): (tracing, turns) for module in modules})
-            yield
-        finally:
-            for module in modules:
-                _OPEN.pop(id(module), None)
+
+    def close() -> None:
+        for module in modules:
+            _OPEN.pop(id(module), None)
+
+    with (
+        turns.counted(subject.model),
+        switched(subject.model, lambda _: _NAME),
+        on_exit(close),
+    ):
+        _OPEN.update({id(module): (tracing, turns) for module in modules})
+        yield
 
 
 def traced_attention(
@@ -134,8 +137,7 @@ class Entrances:
         """Hang a hook before every layer, for this block."""
         with ExitStack() as stack:
             for path, module in self._modules.items():
-                handle = module.register_forward_pre_hook(self._hook(path), with_kwargs=True)
-                stack.callback(handle.remove)
+                stack.enter_context(hooked(module, self._hook(path), with_kwargs=True))
             yield
 
     def _hook(self, path: str) -> Any:
@@ -238,11 +240,8 @@ class LogitInputs:
 def words_read(subject: Subject) -> Iterator[LogitInputs]:
     """Within the block, forwards leave what entered the layer that scores words."""
     words = LogitInputs(subject)
-    handle = words.layer.register_forward_pre_hook(words.catch)
-    try:
+    with hooked(words.layer, words.catch):
         yield words
-    finally:
-        handle.remove()
 
 
 def _output_layer(subject: Subject) -> nn.Module:
@@ -339,13 +338,14 @@ def traced(subject: Subject, rule: Rule) -> Iterator[Tracing]:
     """Within the block forwards can be traced; the model is exactly as before on any exit."""
     _check_route(subject)
     tracing = Tracing(subject, rule)
-    with ExitStack() as stack:
-        stack.enter_context(locked(subject.model))
-        stack.enter_context(eval_mode(subject.model))
-        stack.enter_context(_frozen(subject.model))
-        stack.enter_context(met(subject.model, rule))
-        stack.enter_context(tracing.entrances.watched())
-        stack.enter_context(attended_by(subject, tracing))
+    with (
+        locked(subject.model),
+        eval_mode(subject.model),
+        frozen(subject.model),  # whatever requires a gradient carries relevance
+        met(subject.model, rule),
+        tracing.entrances.watched(),
+        attended_by(subject, tracing),
+    ):
         yield tracing
 
 
@@ -414,19 +414,6 @@ def _batched(output: Tensor, inputs: list[Tensor], starts: Tensor, keep: bool) -
 def _flow_counters(ledger: RelevanceCounter) -> list[Tensor]:
     cuts = [counter for cut in ledger.cuts for counter in (cut.through, *cut.beside)]
     return [*cuts, *ledger.biases]
-
-
-@contextmanager
-def _frozen(model: nn.Module) -> Iterator[None]:
-    """Within the block no weight asks for a gradient, so that whatever does carries relevance."""
-    asking = [weight for weight in model.parameters() if weight.requires_grad]
-    try:
-        for weight in asking:
-            weight.requires_grad_(False)
-        yield
-    finally:
-        for weight in asking:
-            weight.requires_grad_(True)
 
 
 def _check_route(subject: Subject) -> None:

@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from headcount.errors import UnsupportedModel
 from headcount.importance.lrp.rule import RelevanceCounter, Rule, Share, fan, step, summed_to
 from headcount.models import is_activation, is_rms_norm
+from headcount.wiring import hooked
 
 # --- How PyTorch's functions become steps with rules --------------------------------------------
 
@@ -342,15 +343,8 @@ def _one(module: nn.Module, rule: Rule) -> Iterator[None]:
             return None
         return step(output, [x], _share(module, rule, x.detach(), output.detach()))
 
-    handles = [
-        module.register_forward_pre_hook(before),
-        module.register_forward_hook(after, always_call=True),
-    ]
-    try:
+    with hooked(module, before), hooked(module, after, after=True, always_call=True):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _share(module: nn.Module, rule: Rule, x: Tensor, output: Tensor) -> Share:
