@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,16 +20,27 @@ import pytest
 import torch
 from huggingface_hub.utils import are_progress_bars_disabled
 from model_state import assert_same, state_of
-from tiny import INTERFACE, OUTSIDE
+from tiny import INTERFACE, OUTSIDE, tiny_inputs
 from transformers.utils import logging as voice
 
 import headcount
+from headcount.importance.lrp import propagate
+from headcount.importance.lrp.composite import rule_named
+from headcount.importance.lrp.propagate import traced, words_read
 from headcount.models import dummy_forward, switch
 from headcount.models.guards import eval_mode, frozen, no_logs, quiet
 from headcount.models.load import reading_gguf
 from headcount.models.outside import OUTSIDE as FAMILIES
 from headcount.models.outside import entering
 from headcount.models.subject import Subject
+from headcount.text.batch import ready_batch
+from headcount.wiring import seam
+from headcount.wiring.ablation import ablated
+from headcount.wiring.gradients import backflow, weights_gradient
+from headcount.wiring.seam import listening
+from headcount.wiring.shortcut import Course, EncoderOnce, Shortcut, _Watch, course_of
+from headcount.wiring.taps import tap
+from headcount.wiring.valves import valve
 
 SOURCE = str(Path(headcount.__file__).parent)
 
@@ -40,6 +52,26 @@ def entering_projections(subject: Subject) -> AbstractContextManager[None]:
     family = FAMILIES[subject.model.config.model_type]
     attentions = [subject.model.get_submodule(site.module) for site in subject.anatomy.sites]
     return entering(attentions, family, lambda _, heads: heads)
+
+
+def opened_valve(subject: Subject) -> AbstractContextManager[Any]:
+    return valve(subject, {subject.heads[0]: 0.5})
+
+
+def checkpointed() -> Any:
+    model = INTERFACE["llama"]()
+    model.gradient_checkpointing_enable()
+    return model
+
+
+@cache
+def course(subject: Subject) -> Course:
+    """Found before, too."""
+    return course_of(subject, ready_batch(tiny_inputs(subject.model), subject.anatomy.stacks))
+
+
+def opened_shortcut(subject: Subject) -> AbstractContextManager[Any]:
+    return Shortcut(subject, course(subject)).opened()
 
 
 #: Name: the tiny model, and how the context is opened on it.
@@ -59,6 +91,27 @@ CONTEXTS: dict[str, tuple[Callable[[], Any], Open]] = {
     "entering, by a method": (OUTSIDE["xlnet"], entering_projections),
 }
 
+FAMILY = INTERFACE | OUTSIDE | {"checkpointed": checkpointed}
+#: The contexts of wiring and of relevance, each opened on models of several families.
+ATTACHING: dict[str, tuple[Open, list[str]]] = {
+    "tap": (tap, ["bert", "albert", "t5", "gptj"]),
+    "valve": (opened_valve, ["bert", "albert", "gptj", "checkpointed"]),
+    "ablated": (lambda subject: ablated(subject, subject.heads[:1]), ["gpt2", "albert", "gptj"]),
+    "listening": (lambda subject: listening(subject, lambda *_: None), ["marian", "albert"]),
+    "backflow": (lambda subject: backflow(subject, lambda *_: None), ["albert", "llama", "gptj"]),
+    "weights_gradient": (weights_gradient, ["albert", "gpt2"]),
+    "watched forward": (lambda subject: _Watch(subject).hung(), ["albert", "gpt2", "marian"]),
+    "shortcut": (opened_shortcut, ["bert", "marian", "gptj"]),
+    "encoder once": (lambda subject: EncoderOnce(subject).opened(), ["marian"]),
+    "traced": (lambda subject: traced(subject, rule_named("default")), ["albert", "llama"]),
+    "words_read": (words_read, ["gpt2"]),
+}
+CONTEXTS |= {
+    f"{name} on {family}": (FAMILY[family], open_context)
+    for name, (open_context, families) in ATTACHING.items()
+    for family in families
+}
+
 
 def process_state() -> dict[str, Any]:
     """What belongs to the process rather than to the model."""
@@ -70,6 +123,8 @@ def process_state() -> dict[str, Any]:
         "noise": torch.get_rng_state().tolist(),
         "renamed": dict(switch._RENAMED),
         "holders": dict(dummy_forward._HOLDERS),
+        "parts": {module: list(parts) for module, parts in seam._PARTS.items()},
+        "traced": dict(propagate._OPEN),
     }
 
 
@@ -116,6 +171,8 @@ def test_an_interrupt_at_any_line_is_undone(name: str) -> None:
     model = make().train()
     subject = Subject(model)
     assert subject.heads  # known before: finding them is no part of the context
+    with open_context(subject):  # what is cached on the way is cached now
+        pass
     counting = Interrupter()
     run(open_context, subject, counting)
     assert len(counting.moments()) > 3

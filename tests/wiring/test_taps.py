@@ -242,9 +242,7 @@ def test_visible_keys_know_the_sliding_window(family: str) -> None:
 
 def test_attention_without_weights_is_an_error() -> None:
     site = Subject(INTERFACE["bert"]()).anatomy.sites[0]
-    with pytest.raises(
-        ModelError, match=r"The attention at enc\.0 \(encoder\.layer\.0\.attention"
-    ):
+    with pytest.raises(ModelError, match=r"The attention at enc\.0 \(encoder\.layer\.0\.attention"):
         Attended(torch.zeros(1)).map_of(site)
 
 

@@ -10,8 +10,8 @@ that projection instead.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,40 +120,41 @@ def attached(
         apart = packed.unflatten(-1, (heads[module], -1))
         return part(module, Attended(apart)).flatten(-2)
 
-    with ExitStack() as stack:
-        stack.enter_context(locked(model))
-        if turns is not None:
-            stack.enter_context(turns.counted(model))
-        if modules:  # outside the interface a name it does not know would change the model
-            stack.enter_context(switched(model, rename))
-            stack.enter_context(on_exit(detach))
-            for module in modules:
-                _PARTS[id(module)].append(part)
-        family = family_of(model) if outside else None
-        if family is not None:
-            stack.enter_context(entering(heads, family, enter))
+    family = family_of(model) if outside else None
+    with (
+        locked(model),
+        nullcontext() if turns is None else turns.counted(model),
+        # Outside the interface a name it does not know would change the model.
+        switched(model, rename) if modules else nullcontext(),
+        on_exit(detach),
+        nullcontext() if family is None else entering(heads, family, enter),
+    ):
+        for module in modules:
+            _PARTS[id(module)].append(part)
         yield
 
 
 @contextmanager
 def hooked(
-    module: nn.Module, hook: Callable[..., Any], *, after: bool = False, **options: bool
+    modules: Collection[nn.Module], hook: Callable[..., Any], *, after: bool = False, **how: bool
 ) -> Iterator[None]:
-    """Within the block a hook runs before, or after, every forward of a module.
+    """Within the block a hook runs before, or after, every forward of the modules.
 
     It is taken off by what it is, not by a handle: Ctrl-C may come before there is one.
     """
+    kind = "_forward_hooks" if after else "_forward_pre_hooks"
 
     def unhook() -> None:
-        for kind in ("_forward_pre_hooks", "_forward_hooks"):
+        for module in modules:
             for number, hung in list(getattr(module, kind).items()):
                 if hung == hook:
                     for more in ("", "_with_kwargs", "_always_called"):
                         getattr(module, kind + more, {}).pop(number, None)
 
     with on_exit(unhook):
-        register = module.register_forward_hook if after else module.register_forward_pre_hook
-        register(hook, **options)
+        for module in modules:
+            register = module.register_forward_hook if after else module.register_forward_pre_hook
+            register(hook, **how)
         yield
 
 
@@ -182,7 +183,7 @@ class Turns:
     def counted(self, model: nn.Module) -> AbstractContextManager[None]:
         """Start every forward of the model afresh, also after one that broke off half way."""
         shared = any(len(sites) > 1 for sites in self._sites.values())
-        return hooked(model, self._reset) if shared else nullcontext()
+        return hooked([model], self._reset) if shared else nullcontext()
 
     def _reset(self, *_: Any) -> None:
         self._turn.clear()

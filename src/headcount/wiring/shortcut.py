@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
@@ -100,15 +100,16 @@ class _Watch:
     @contextmanager
     def hung(self) -> Iterator[None]:
         """Hang the watch on every module of every layer for this block."""
-        with ExitStack() as stack:
-            for block in set(self._blocks.values()):
-                stack.enter_context(hooked(block, self._enters))
-                for module in block.modules():
-                    stack.enter_context(hooked(module, self._takes, with_kwargs=True))
-                    stack.enter_context(hooked(module, self._gave, after=True))
-            if self.course.encoder is not None:
-                stack.enter_context(hooked(self.course.encoder, self._has_encoded, after=True))
-            stack.enter_context(listening(self.subject, self._hear))
+        blocks = dict.fromkeys(self._blocks.values())
+        modules = [module for block in blocks for module in block.modules()]
+        encoder = [] if self.course.encoder is None else [self.course.encoder]
+        with (
+            hooked(blocks, self._enters),
+            hooked(modules, self._takes, with_kwargs=True),
+            hooked(modules, self._gave, after=True),
+            hooked(encoder, self._has_encoded, after=True),
+            listening(self.subject, self._hear),
+        ):
             yield
 
     def _enters(self, block: nn.Module, _: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -119,12 +119,12 @@ class Entrances:
     """Stands at every layer's entrance during forwards, with the ledger of the present one."""
 
     def __init__(self, model: nn.Module, anatomy: Anatomy) -> None:
-        self._sites: dict[str, list[Site]] = {}
+        self._sites: dict[nn.Module, list[Site]] = {}
         for site in sorted(anatomy.sites, key=lambda site: (site.call, site.layer)):
             if site.stack != "cross":
-                self._sites.setdefault(layer_of(site.module), []).append(site)
-        self._modules = {path: model.get_submodule(path) for path in self._sites}
-        self._calls: Counter[str] = Counter()
+                layer = model.get_submodule(layer_of(site.module))
+                self._sites.setdefault(layer, []).append(site)
+        self._calls: Counter[nn.Module] = Counter()
         self.ledger: RelevanceCounter | None = None
 
     def begin(self, ledger: RelevanceCounter | None) -> None:
@@ -132,23 +132,17 @@ class Entrances:
         self.ledger = ledger
         self._calls.clear()
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Hang a hook before every layer, for this block."""
-        with ExitStack() as stack:
-            for path, module in self._modules.items():
-                stack.enter_context(hooked(module, self._hook(path), with_kwargs=True))
-            yield
+    def watched(self) -> AbstractContextManager[None]:
+        """Hang a hook before every layer, for a block."""
+        return hooked(self._sites, self._enter, with_kwargs=True)
 
-    def _hook(self, path: str) -> Any:
-        def enter(module: nn.Module, args: Any, kwargs: Any) -> Any:
-            if self.ledger is None:
-                return None
-            site = self._sites[path][self._calls[path] % len(self._sites[path])]
-            self._calls[path] += 1
-            return _entered(self.ledger, site, module, args, kwargs)
-
-        return enter
+    def _enter(self, layer: nn.Module, args: Any, kwargs: Any) -> Any:
+        if self.ledger is None:
+            return None
+        sites = self._sites[layer]
+        site = sites[self._calls[layer] % len(sites)]
+        self._calls[layer] += 1
+        return _entered(self.ledger, site, layer, args, kwargs)
 
 
 def _entered(
@@ -240,7 +234,7 @@ class LogitInputs:
 def words_read(subject: Subject) -> Iterator[LogitInputs]:
     """Within the block, forwards leave what entered the layer that scores words."""
     words = LogitInputs(subject)
-    with hooked(words.layer, words.catch):
+    with hooked([words.layer], words.catch):
         yield words
 
 

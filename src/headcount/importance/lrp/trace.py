@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -319,31 +319,25 @@ class Tracer(TorchFunctionMode):
 
 @contextmanager
 def met(model: nn.Module, rule: Rule) -> Iterator[None]:
-    """Within the block such modules are one step each, whatever they do inside."""
-    with ExitStack() as stack:
-        for module in model.modules():
-            if is_rms_norm(module) or is_activation(module):
-                stack.enter_context(_one(module, rule))
-        yield
+    """Within the block such modules are one step each, whatever they do inside.
 
+    A module runs on a bare copy of its input, then its output is tied to the input by a step.
+    """
+    modules = [m for m in model.modules() if is_rms_norm(m) or is_activation(m)]
+    waiting: dict[nn.Module, list[Tensor | None]] = {module: [] for module in modules}
 
-@contextmanager
-def _one(module: nn.Module, rule: Rule) -> Iterator[None]:
-    """Run the module on a bare copy of its input, then tie its output to the input by a step."""
-    waiting: list[Tensor | None] = []
-
-    def before(_: nn.Module, args: Any) -> Any:
+    def before(module: nn.Module, args: Any) -> Any:
         carried = bool(args) and carries(args[0])
-        waiting.append(args[0] if carried else None)
+        waiting[module].append(args[0] if carried else None)
         return (args[0].detach(), *args[1:]) if carried else None
 
-    def after(_: nn.Module, args: Any, output: Any) -> Any:
-        x = waiting.pop()
+    def after(module: nn.Module, args: Any, output: Any) -> Any:
+        x = waiting[module].pop()
         if x is None or not isinstance(output, Tensor):
             return None
         return step(output, [x], _share(module, rule, x.detach(), output.detach()))
 
-    with hooked(module, before), hooked(module, after, after=True, always_call=True):
+    with hooked(modules, before), hooked(modules, after, after=True, always_call=True):
         yield
 
 
