@@ -11,7 +11,9 @@
     ├── RunError              exit 1   a run directory, its schema or its journal
     └── StatsError            exit 1   a test that cannot answer the question it was asked
 
-A message is one sentence or two: the thing, the value, what is allowed, the next step.
+A message is one sentence or two: the thing, the value, what is allowed, the next step. It is one
+line of bounded length in which control characters are spelled out, whatever a file or a library
+put into it: it can be printed to any terminal.
 """
 
 from __future__ import annotations
@@ -23,11 +25,33 @@ from typing import TypeVar
 
 # --- The error tree -----------------------------------------------------------------------------
 
+#: Characters of a message; of a longer one the middle goes.
+_LONGEST = 1_200
+
+
+def _one_line(message: str) -> str:
+    """The message without line ends and control characters, and not too long.
+
+    >>> _one_line("a.tsv has the label 'x\\x1b[31m\\ty';\\ngive a number.")
+    "a.tsv has the label 'x\\\\x1b[31m\\\\ty'; give a number."
+    """
+    shown = " ".join(line.strip() for line in message.splitlines())
+    if not shown.isprintable():
+        shown = "".join(
+            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in shown
+        )
+    if len(shown) > _LONGEST:
+        shown = f"{shown[: _LONGEST * 2 // 3]} [...] {shown[-_LONGEST // 3 :]}"
+    return shown
+
 
 class HeadcountError(Exception):
     """Anything that went wrong for a reason we can name; the command line prints it and exits 1."""
 
     exit_code = 1
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(_one_line(str(message)))
 
 
 class UsageError(HeadcountError):
