@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peft
+from gguf_files import write_llama
 from report_runs import THREE, made_run
 from subjects import save, subject_of
 from tiny import TINY
+from transformers import AutoModel
 
 import headcount as hc
 from headcount import tasks
@@ -53,8 +57,8 @@ class Target:
     pack: Callable[[bytes], bytes] = field(default=_same)
     #: How much a trial costs, beside a reader of text.
     cost: int = 1
-    #: What the sentence must name: a file, or a part of its path.
-    named: str = ""
+    #: What the sentence must name: the file, or a part of its path.
+    named: str | None = None
 
 
 # --- Corpora, tables and other text -------------------------------------------------------------
@@ -77,6 +81,7 @@ CONLLU = """# newdoc id = one
 
 # sent_id = 2
 # text = It swam.
+# text_de = Er schwamm.
 1\tIt\tit\tPRON\tPRP\t_\t2\tnsubj\t_\tEntity=(e2)
 2\tswam\tswim\tVERB\tVBD\t_\t0\troot\t_\tSpaceAfter=No
 3\t.\t.\tPUNCT\t.\t_\t2\tpunct\t_\t_
@@ -116,7 +121,9 @@ GAP = (
     f"one-2\t{GAP_TEXT}\tshe\t19\tAda\t0\tFALSE\tIda\t8\tTRUE\tx\n"
 )
 LABELLED = "text\ttext2\tlabel\nRain fell.\tIt rained.\t1\nShe left.\tShe stayed.\t0\n"
-SCORED = '{"text": "Rain.", "text2": "Wet.", "label": 0.5}\n{"text": "A", "text2": "B", "label": 1}\n'
+SCORED = (
+    '{"text": "Rain.", "text2": "Wet.", "label": 0.5}\n{"text": "A", "text2": "B", "label": 1}\n'
+)
 TASK = """kind = "classification"
 file = "dev.tsv"
 metric = "accuracy"
@@ -189,7 +196,7 @@ def _texts() -> list[Target]:
         _text("labelled rows with commas", "a.csv", LABELLED.replace("\t", ","), _label),
         _text("records with numbers", "a.jsonl", SCORED, _number),
         _text("GLUE", "dev.tsv", "sentence\tlabel\nRain.\t1\nShe left.\t0\n", lambda _: _glue),
-        _text("task file", "task.toml", TASK, lambda _: _task_file),
+        _text("task file", "task.toml", TASK, lambda _: _task_file, named=""),
         _text("vectors", "a.vec", VECTORS, lambda file: lambda at: read_vectors(at / file)),
         _text("word counts", "a.txt", COUNTS, lambda file: lambda at: frequencies_of(at / file)),
     ]
@@ -230,12 +237,10 @@ def _open_journal(folder: Path) -> None:
 @cache
 def _run_files() -> dict[str, bytes]:
     """A run with every part, made once."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
         place = made_run(
             Path(scratch, "run"),
-            {stack: (2, 2) for stack in THREE},
+            dict.fromkeys(THREE, (2, 2)),
             source=("[CLS]", "old", "mill", "[SEP]"),
             target=("<s>", "alte", "</s>"),
         )
@@ -289,12 +294,10 @@ def _records() -> list[Target]:
         Target("table of heads", "run/heads.parquet", read=_read_run, text=False, **run),
         Target("frame of a run", "run/roles.parquet", read=_read_run, text=False, **run),
         Target("arrays of a run", "run/pairs.npz", read=_read_run, text=False, **run),
-        Target(
-            "array in an .npz", "run/pairs.npz", read=_read_run, unpack=_npy, pack=_npz, **run
-        ),
+        Target("array in an .npz", "run/pairs.npz", read=_read_run, unpack=_npy, pack=_npz, **run),
         Target(
             "exhibits",
-            "run/exhibits/exhibits.json",
+            "run/exhibits/index.json",
             read=lambda folder: read_exhibits(folder / "run"),
             named="exhibits",
             **run,
@@ -307,14 +310,23 @@ def _records() -> list[Target]:
             text=False,
             **run,
         ),
-        Target("vectors in an .npz", "a.npz", _npz_vectors, lambda at: read_vectors(at / "a.npz"),
-               text=False),
+        Target(
+            "vectors in an .npz",
+            "a.npz",
+            _npz_vectors,
+            lambda at: read_vectors(at / "a.npz"),
+            text=False,
+        ),
         Target("page of a damaged run.json", "run/run.json", _run, _report, named="run", cost=8),
         Target("page of a damaged table", "run/heads.parquet", _run, _report, text=False, cost=8),
         Target("page of damaged roles", "run/roles.parquet", _run, _report, text=False, cost=8),
         Target("page of a damaged curve", "run/curve.parquet", _run, _report, text=False, cost=8),
         Target(
-            "page of damaged exhibits", "run/exhibits/exhibits.json", _run, _report, cost=8,
+            "page of damaged exhibits",
+            "run/exhibits/index.json",
+            _run,
+            _report,
+            cost=8,
             named="exhibits",
         ),
     ]
@@ -326,8 +338,6 @@ def _records() -> list[Target]:
 @cache
 def _model_files() -> dict[str, bytes]:
     """A saved model from which heads were removed, so that it has headcount's own map, too."""
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
         small = hc.prune(subject_of("bert", "wordpiece"), ["enc.0.1", "enc.1.0", "enc.1.3"])
         small.save(Path(scratch, "model"))
@@ -349,30 +359,24 @@ def _load(folder: Path) -> Any:
     return hc.load(folder / "model", device="cpu").heads
 
 
-def _safetensors_header(data: bytes) -> bytes:
+def _parts(data: bytes) -> tuple[bytes, bytes]:
+    """The header of a safetensors file, which is JSON, and its tensors."""
     size = int.from_bytes(data[:8], "little")
-    return data[8 : 8 + size]
+    return data[8 : 8 + size], data[8 + size :]
 
 
-def _with_header(folder_data: bytes) -> Callable[[bytes], bytes]:
-    size = int.from_bytes(folder_data[:8], "little")
-    return lambda header: len(header).to_bytes(8, "little") + header + folder_data[8 + size :]
+def _with_header(header: bytes, tensors: bytes) -> bytes:
+    return len(header).to_bytes(8, "little") + header + tensors
 
 
 @cache
 def _whole_weights() -> bytes:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
-        save(Path(scratch), "bert")
-        return Path(scratch, "model.safetensors").read_bytes()
+        return (save(Path(scratch), "bert", "wordpiece") / "model.safetensors").read_bytes()
 
 
 def _adapter(folder: Path) -> None:
     _whole_model(folder)
-    import peft
-    from transformers import AutoModel
-
     base = AutoModel.from_pretrained(folder / "model")
     config = peft.LoraConfig(r=2, target_modules=["query"])
     adapted = peft.get_peft_model(base, config)
@@ -381,8 +385,6 @@ def _adapter(folder: Path) -> None:
 
 
 def _gguf(folder: Path) -> None:
-    from gguf_files import write_llama
-
     write_llama(folder / "tiny.gguf", TINY["llama"]())
 
 
@@ -392,8 +394,6 @@ def _gguf_head(data: bytes) -> bytes:
 
 @cache
 def _gguf_bytes() -> bytes:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
         _gguf(Path(scratch))
         return Path(scratch, "tiny.gguf").read_bytes()
@@ -406,8 +406,6 @@ def _probed() -> Any:
 
 @cache
 def _probe_files() -> dict[str, bytes]:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as scratch:
         trees = Path(scratch, "a.conllu")
         trees.write_text(CONLLU * 6, encoding="utf8")
@@ -440,12 +438,10 @@ def _models() -> list[Target]:
         Target(
             "safetensors header",
             weights,
-            lambda folder: (_whole_model(folder), (folder / weights).write_bytes(_whole_weights()))[
-                0
-            ],
+            _whole_model,
             _load,
-            unpack=_safetensors_header,
-            pack=lambda header: _with_header(_whole_weights())(header),
+            unpack=lambda data: _parts(data)[0],
+            pack=lambda header: _with_header(header, _parts(_whole_weights())[1]),
             **model,
         ),
         Target(
@@ -469,8 +465,13 @@ def _models() -> list[Target]:
         ),
         Target("probe.json", "probe/probe.json", _probe, _read_probe, named="probe", cost=2),
         Target(
-            "weights of a probe", "probe/probe.safetensors", _probe, _read_probe, text=False,
-            named="probe", cost=2,
+            "weights of a probe",
+            "probe/probe.safetensors",
+            _probe,
+            _read_probe,
+            text=False,
+            named="probe",
+            cost=2,
         ),
     ]
 

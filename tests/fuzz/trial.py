@@ -17,6 +17,7 @@ from typing import Literal
 from fuzz.targets import Target
 
 import headcount as hc
+from headcount.errors import UnsupportedModel
 
 #: A reader may take so long for a file of some kilobytes, and so much memory.
 SECONDS = 10.0
@@ -103,7 +104,10 @@ def try_out(target: Target, folder: Path, data: bytes) -> Trial:
             target.read(folder)
     except hc.HeadcountError as error:
         ended = "refused"
-        why = complaint(str(error), target.named or Path(target.file).name)
+        # A model that was loaded and cannot be used is named by its class, not by its file.
+        loaded = isinstance(error, UnsupportedModel)
+        named = Path(target.file).name if target.named is None else target.named
+        why = complaint(str(error), "" if loaded else named)
         if why:
             ended, why = "crash", f"sentence: {why}: {str(error)[:300]!r}"
     except _TooLong:
@@ -119,7 +123,9 @@ def try_out(target: Target, folder: Path, data: bytes) -> Trial:
 def _where(error: Exception) -> str:
     """The error, and the innermost line of headcount that it went through."""
     own = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if "headcount" in frame.filename
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "headcount" in frame.filename
     ]
     place = f"{Path(own[-1].filename).name}:{own[-1].lineno} {own[-1].name}" if own else "?"
     return f"{type(error).__name__} at {place}: {str(error)[:200]!r}"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 import torch
-import gguf
 from gguf_files import write_llama
 from safetensors.torch import save_file
 from tiny import TINY, tiny_inputs

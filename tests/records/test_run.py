@@ -645,3 +645,17 @@ def test_a_reader_never_sees_a_part(written: Path) -> None:
                 assert time.monotonic() < deadline, "nothing changes"
         finally:
             writer.kill()
+
+
+def test_a_foreign_record_removes_nothing_outside_the_run(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.parquet").write_bytes(b"mine")
+    with Run.open(tmp_path / "run") as run:
+        run.note("a run")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    record["files"] = ["../other", "../other/mine.parquet", str(other), "..", ".", "", None, ["x"]]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    with Run.open(tmp_path / "run") as run:
+        run.clear()
+    assert (other / "mine.parquet").read_bytes() == b"mine"

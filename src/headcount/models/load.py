@@ -326,7 +326,7 @@ _CLASSES = {
 def open_adapter(found: FoundModel, wishes: LoadOptions) -> Subject:
     """The base model that the adapter names, with the adapter on it."""
     peft = _import_peft(found)
-    settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
+    settings = _adapter_settings(found)
     names = [child.name for child in found.folder.iterdir()]
     check_files(names, found.name, wishes.allow_bin)
     base = _open_base(found, settings, wishes)
@@ -339,6 +339,21 @@ def open_adapter(found: FoundModel, wishes: LoadOptions) -> Subject:
     lost = [first_line(words) for words in said if "missing adapter" in words]
     notes = [f"an adapter on {base.source}", *base.notes, *lost]
     return replace(base, model=model.eval(), name=found.name, source=found.source, notes=notes)
+
+
+def _adapter_settings(found: FoundModel) -> dict[str, Any]:
+    """The adapter_config.json, with the words that are used here."""
+    where = f"The adapter_config.json of '{found.name}'"
+    try:
+        settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{where} cannot be read as JSON: {first_line(error)}") from None
+    if not isinstance(settings, dict):
+        raise ModelError(f"{where} holds no settings; it must be a JSON object.")
+    for key in ("base_model_name_or_path", "revision", "task_type"):
+        if not isinstance(settings.get(key), str | None):
+            raise ModelError(f"{where} has a {key} that is no text: {settings[key]!r}.")
+    return settings
 
 
 def _import_peft(found: FoundModel) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
-from headcount.errors import ModelError, RunError, UsageError
+from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.models import Subject, random_twin
 from headcount.models import load as load_model
 from headcount.probing.data import (
@@ -381,9 +381,16 @@ def load_probe(folder: Path, subject: Subject | None = None, **how: Any) -> Prob
         subject = load_model(model["source"], revision=model["revision"], **how)
     if subject.weights_hash != model["weights_hash"]:
         raise ModelError(
-            f"{folder} was trained on other weights ({model['weights_hash'][:12]}) than "
+            f"{folder} was trained on other weights ({str(model['weights_hash'])[:12]}) than "
             f"{subject.name} has ({subject.weights_hash[:12]}); give the model it was trained on."
         )
+    try:
+        return _built(about, tensors, subject)
+    except (HeadcountError, *_DAMAGE) as error:
+        raise RunError(_unreadable(place, error)) from error
+
+
+def _built(about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Subject) -> Probe:
     seed = about["provenance"]["seed"]
     if about["kind"] == "random-init":
         subject = random_twin(subject, seed=seed, keep_embeddings=True)
@@ -401,21 +408,32 @@ def load_probe(folder: Path, subject: Subject | None = None, **how: Any) -> Prob
     return probe
 
 
+#: What a probe.json that is not what it should be, or does not fit its weights, leads to.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
 def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     try:
         about = json_decode((place / FILE).read_text(encoding="utf8"))
         tensors = load_file(place / WEIGHTS)
-    except (OSError, ValueError, SafetensorError) as error:
-        raise RunError(
-            f"{place} holds no probe that can be read ({error}); train one: "
-            f"headcount probe MODEL --treebank FILE -o {place}."
-        ) from error
-    if about["schema"] > SCHEMA:
+        newer = about["schema"] > SCHEMA
+        if not newer and not {"source", "revision", "weights_hash"} <= about["model"].keys():
+            raise ValueError("it names no model")
+    except (OSError, SafetensorError, *_DAMAGE) as error:
+        raise RunError(_unreadable(place, error)) from error
+    if newer:
         raise RunError(
             f"{place} was written with schema {about['schema']}; this headcount reads up to "
             f"{SCHEMA}: upgrade headcount."
         )
     return about, tensors
+
+
+def _unreadable(place: Path, error: Exception) -> str:
+    return (
+        f"{place} holds no probe that can be read ({error}); train one: "
+        f"headcount probe MODEL --treebank FILE -o {place}."
+    )
 
 
 def _vectors(
@@ -425,7 +443,8 @@ def _vectors(
         return None
     if "vectors" in tensors:
         return FileVectors(about["vocabulary"], tensors["vectors"].numpy(), about["vectors"])
-    assert about["vectors"] == OWN
+    if about["vectors"] != OWN:
+        raise ValueError(f"the vectors '{about['vectors']}' are missing")
     return OwnVectors(subject)
 
 

@@ -236,7 +236,8 @@ class _Lines:
 
     def _read_header(self, line: bytes) -> dict[str, Any]:
         header = _object(line) if line.endswith(b"\n") else None
-        if header is None or header.get("kind") != _KIND:
+        fingerprint = (header or {}).get("fingerprint", {})
+        if header is None or header.get("kind") != _KIND or not isinstance(fingerprint, dict):
             raise RunError(
                 f"{self.path} is not a journal of headcount: its first line is not a journal's "
                 "header. Choose another folder, or move that file away."
@@ -247,7 +248,7 @@ class _Lines:
                 f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
             )
         self.end = len(line)
-        return dict(header.get("fingerprint", {}))
+        return fingerprint
 
     def _read_unit(self, number: int, line: bytes) -> None:
         if not line.endswith(b"\n"):  # only the last line can lack its end

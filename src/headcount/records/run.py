@@ -81,7 +81,10 @@ def read_record(path: Path) -> dict[str, Any] | None:
         names = [one.name for one in path.iterdir() if one.suffix in written]
         record["files"] = [*names, "exhibits"]
     for key, empty in fresh_record().items():
-        if not isinstance(record.setdefault(key, empty), type(empty)):
+        record.setdefault(key, empty)
+    kinds = fresh_record() | {"details": [], "column_notes": {}, "origins": {}}
+    for key, empty in kinds.items():
+        if not isinstance(record.get(key, empty), type(empty)):
             raise RunError(_damaged(file, f"'{key}' is not a {type(empty).__name__}"))
     return record
 
@@ -156,6 +159,7 @@ FRAMES: dict[str, tuple[str, ...]] = {
 }
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_FILE = re.compile(rf"{_NAME.pattern}(\.(parquet|npz|jsonl))?")
 
 
 class Run:
@@ -360,7 +364,12 @@ class Run:
     def _forget(self) -> None:
         """Clear what stages found out about another model: the files that they wrote."""
         self.lock()
-        names = [name for name in self.record["files"] if name != TABLE]
+        # A run.json may come from elsewhere: only names that headcount gives, never a path.
+        names = [
+            name
+            for name in self.record["files"]
+            if name != TABLE and _FILE.fullmatch(str(name)) is not None
+        ]
         self._change(lambda record: record.update(stages={}, notes=[], details=[]))
         for name in names:
             path = self.path / name

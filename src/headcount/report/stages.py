@@ -354,7 +354,7 @@ def own_metric(context: StoryContext) -> Task | None:
         return None
     if isinstance(task, Translation) and task.metric.name == "loss":
         return replace(tasks.translation(task.examples, metric="bleu"), name=task.name)
-    return task
+    return None if task.metric.name == "loss" else task
 
 
 def own_metric_stage(context: StoryContext) -> StoryStage:
