@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import getpass
-import hashlib
 import importlib.metadata
 import re
 import socket
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from headcount.errors import InputError
 from headcount.records import provenance
 
 
@@ -78,13 +76,6 @@ def test_collect_adds_the_facts_to_what_is_always_known() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", found["time"])
 
 
-def test_hash_of_a_file_is_the_sha256_of_its_bytes(tmp_path: Path) -> None:
-    data = bytes(range(256)) * 5000  # more than one block
-    (tmp_path / "a").write_bytes(data)
-    assert len(data) > provenance._BLOCK
-    assert provenance.hash_file(tmp_path / "a") == "sha256:" + hashlib.sha256(data).hexdigest()
-
-
 def test_hash_of_strings_sees_order_and_boundaries() -> None:
     texts = [["ab", "c"], ["a", "bc"], ["c", "ab"], ["ab", "c", ""], ["abc"], []]
     assert len({provenance.hash_strings(strings) for strings in texts}) == len(texts)
@@ -93,8 +84,3 @@ def test_hash_of_strings_sees_order_and_boundaries() -> None:
 
 def test_hash_of_strings_takes_any_string() -> None:
     assert provenance.hash_strings(["\ud800"]) != provenance.hash_strings(["\ud801"])
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none cannot be read: no such file or directory\."):
-        provenance.hash_file(tmp_path / "none")

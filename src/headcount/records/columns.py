@@ -1,4 +1,4 @@
-"""A column of the head table that says how to read itself."""
+"""Columns of the head table, which say how to read themselves, and the shades of their cells."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from typing import Any, Literal
 import numpy as np
 
 from headcount.errors import UsageError
-
-# --- A column of the head table that says how to read itself ------------------------------------
 
 #: How a value that was not measured is shown; it is never shown as 0.
 NA = "–"
@@ -60,12 +58,35 @@ class Column:
 
     def __post_init__(self) -> None:
         """Check what was given, and make a title from the name."""
-        _check_name(self.name)
-        _check_direction(self.name, self.direction)
-        low, high = _bounds(self.name, self.range)
+        if not _NAME.fullmatch(self.name):  # it is also a flag and a Parquet column
+            raise UsageError(
+                f"'{self.name}' cannot name a column; use small letters, digits and underscores, "
+                "starting with a letter, e.g. best_offset."
+            )
+        if self.name in _TAKEN:
+            raise UsageError(
+                f"'{self.name}' cannot name a column, because it names a head itself "
+                f"({', '.join(_TAKEN)}); choose another name."
+            )
+        if self.direction not in ("higher", "lower", None):
+            raise UsageError(
+                f"Column '{self.name}' has direction '{self.direction}'; "
+                "it is 'higher', 'lower', or None where neither ranks first."
+            )
+        low, high = self.range or (None, None)
+        if low is not None and high is not None and low > high:
+            raise UsageError(
+                f"Column '{self.name}' has range ({low}, {high}); the lower bound comes first."
+            )
+        try:
+            format(0.0, self.format)
+        except ValueError as error:
+            raise UsageError(
+                f"Column '{self.name}' has format '{self.format}', which cannot show a number; "
+                "use a format specification such as '.2f' or '+.0f'."
+            ) from error
         object.__setattr__(self, "range", (low, high))
         object.__setattr__(self, "title", self.title or self.name.replace("_", " ").capitalize())
-        _check_format(self.name, self.format)
 
     def show(self, value: Any) -> str:
         """One value as people read it; a value that was not measured is a dash.
@@ -93,46 +114,6 @@ class Column:
         return cls(**{key: value for key, value in description.items() if key in known})
 
 
-def _check_name(name: str) -> None:
-    """A name must be one plain word, since it is also a flag and a Parquet column."""
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"'{name}' cannot name a column; use small letters, digits and underscores, "
-            "starting with a letter, e.g. best_offset."
-        )
-    if name in _TAKEN:
-        raise UsageError(
-            f"'{name}' cannot name a column, because it names a head itself ({', '.join(_TAKEN)}); "
-            "choose another name."
-        )
-
-
-def _check_direction(name: str, direction: str | None) -> None:
-    if direction not in ("higher", "lower", None):
-        raise UsageError(
-            f"Column '{name}' has direction '{direction}'; "
-            "it is 'higher', 'lower', or None where neither ranks first."
-        )
-
-
-def _bounds(name: str, bounds: Any) -> tuple[float | None, float | None]:
-    """Two bounds, the lower first; None alone means no bounds."""
-    low, high = (None, None) if bounds is None else bounds
-    if low is not None and high is not None and low > high:
-        raise UsageError(f"Column '{name}' has range ({low}, {high}); the lower bound comes first.")
-    return low, high
-
-
-def _check_format(name: str, spec: str) -> None:
-    try:
-        format(0.0, spec)
-    except ValueError as error:
-        raise UsageError(
-            f"Column '{name}' has format '{spec}', which cannot show a number; "
-            "use a format specification such as '.2f' or '+.0f'."
-        ) from error
-
-
 # --- How strongly a cell is shaded --------------------------------------------------------------
 
 #: The strongest step; 0 is no shade at all.
@@ -145,16 +126,12 @@ def heat_steps(column: Column, values: np.ndarray) -> list[int]:
     >>> heat_steps(Column("self", range=(0, 1)), np.array([0.0, 0.5, 1.0, np.nan]))
     [0, 4, 9, 0]
     """
-    low, high = _span(column, values)
-    return [_step(value, low, high, column.diverging) for value in values.tolist()]
-
-
-def _span(column: Column, values: np.ndarray) -> tuple[float, float]:
-    """The column's own bounds, and the values' where it has none."""
     finite = values[np.isfinite(values)]
-    low, high = column.range
     seen = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
-    return (seen[0] if low is None else low), (seen[1] if high is None else high)
+    low, high = (
+        value if bound is None else bound for value, bound in zip(seen, column.range, strict=True)
+    )
+    return [_step(value, low, high, column.diverging) for value in values.tolist()]
 
 
 def _step(value: float, low: float, high: float, diverging: bool) -> int:

@@ -6,7 +6,7 @@ On disk ``exhibits/index.json`` (texts) and ``exhibits/<id>.npz`` (maps, float16
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from headcount.records.heads import STACKS
 from headcount.records.parquet import npz_bytes, read_npz
 from headcount.records.run import Run
 
-#: Which text asks and which answers, by stack, where there are two.
+#: The texts of the queries and of the keys, by stack, where there are two.
 SIDES = {"enc": ("src", "src"), "dec": ("tgt", "tgt"), "cross": ("tgt", "src")}
 
 Floats = NDArray[np.float32]
@@ -62,7 +62,7 @@ class Exhibit:
     title: str
     #: "src", and "tgt" where there is a second.
     texts: dict[str, Text]
-    #: Which text asks and which answers, by stack.
+    #: The texts of the queries and of the keys, by stack.
     sides: dict[str, tuple[str, str]]
     maps: dict[tuple[str, int], Floats]
     #: Whether the text is the user's own, rather than from the bundled sample.
@@ -75,8 +75,8 @@ class Exhibit:
                 f"'{self.id}' cannot name an exhibit; use small letters, digits and -."
             )
         for (stack, layer), maps in self.maps.items():
-            asking, answering = self.sides[stack]
-            shape = len(self.texts[asking].tokens), len(self.texts[answering].tokens)
+            queries, keys = self.sides[stack]
+            shape = len(self.texts[queries].tokens), len(self.texts[keys].tokens)
             if maps.shape[-2:] != shape:
                 raise UsageError(
                     f"The map of {stack}.{layer} in exhibit {self.id} is {maps.shape[-2:]}; its "
@@ -91,16 +91,30 @@ class Exhibit:
 
 def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
     """Put exhibits into a run, in place of those that were there."""
-    _check_ids(exhibits)
+    ids = [one.id for one in exhibits]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise UsageError(f"Two exhibits are named '{name}'; give each a name of its own.")
     folder = run.folder("exhibits")
     for one in exhibits:
-        maps = {f"{stack}.{layer}": kept.astype("float16") for (stack, layer), kept in _sorted(one)}
-        write_bytes(folder / f"{one.id}.npz", npz_bytes(maps))
-    index = {"schema": _SCHEMA, "exhibits": [_described(one) for one in exhibits]}
+        places = sorted(one.maps, key=lambda place: (STACKS.index(place[0]), place[1]))
+        maps = {f"{stack}.{layer}": one.maps[stack, layer] for stack, layer in places}
+        halves = {key: values.astype("float16") for key, values in maps.items()}
+        write_bytes(folder / f"{one.id}.npz", npz_bytes(halves))
+    described = [
+        {
+            "id": one.id,
+            "title": one.title,
+            "own_text": one.own_text,
+            "texts": {name: vars(text) for name, text in one.texts.items()},
+            "sides": {stack: list(sides) for stack, sides in one.sides.items()},
+        }
+        for one in exhibits
+    ]
+    index = {"schema": _SCHEMA, "exhibits": described}
     write_bytes(folder / _INDEX, json_encode(index, indent=1).encode() + b"\n")
-    kept_names = {f"{one.id}.npz" for one in exhibits}
     for file in folder.glob("*.npz"):
-        if file.name not in kept_names:
+        if file.stem not in ids:
             file.unlink()
 
 
@@ -124,28 +138,6 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
         return [_read(folder, entry) for entry in index["exhibits"]]
     except (KeyError, TypeError, ValueError, FileNotFoundError, UsageError) as error:
         raise RunError(_damaged(folder, error)) from error
-
-
-def _check_ids(exhibits: Iterable[Exhibit]) -> None:
-    seen: set[str] = set()
-    for one in exhibits:
-        if one.id in seen:
-            raise UsageError(f"Two exhibits are named '{one.id}'; give each a name of its own.")
-        seen.add(one.id)
-
-
-def _sorted(exhibit: Exhibit) -> list[tuple[tuple[str, int], Floats]]:
-    return sorted(exhibit.maps.items(), key=lambda item: (STACKS.index(item[0][0]), item[0][1]))
-
-
-def _described(exhibit: Exhibit) -> dict[str, Any]:
-    return {
-        "id": exhibit.id,
-        "title": exhibit.title,
-        "own_text": exhibit.own_text,
-        "texts": {name: vars(text) for name, text in exhibit.texts.items()},
-        "sides": {stack: list(sides) for stack, sides in exhibit.sides.items()},
-    }
 
 
 def _read(folder: Path, entry: dict[str, Any]) -> Exhibit:

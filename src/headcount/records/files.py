@@ -1,4 +1,7 @@
-"""JSON that gives back every float as it was: also NaN and infinities, which JSON cannot write."""
+"""Files that are written whole or not at all, and JSON that gives back every float as it was.
+
+NaN and infinities, which JSON cannot write, become ``{"$float": "nan"}``.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,12 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         os.replace(draft, path)  # noqa: PTH105 - the call whose promise this module is about
         sync_folder(path.parent)
     except OSError as error:
-        raise RunError(f"{path} could not be written: {reason(error)}. {_kept(path)}") from error
+        there = path.exists()
+        left = "The file that was there is untouched" if there else "Nothing was left behind"
+        raise RunError(
+            f"{path} could not be written: {reason(error)}. {left}; "
+            "free some room or choose another folder."
+        ) from error
     finally:
         # After os.replace there is no draft; after anything else, Ctrl-C included, there may be.
         with contextlib.suppress(OSError):
@@ -87,12 +95,6 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _kept(path: Path) -> str:
-    if path.exists():
-        return "The file that was there is untouched; free some room or choose another folder."
-    return "Nothing was left behind; free some room or choose another folder."
-
-
 # --- JSON that gives back every float as it was -------------------------------------------------
 
 _FLOAT = "$float"
@@ -122,8 +124,12 @@ def to_plain(value: Any, where: str = "") -> Any:
         return value
     if isinstance(value, Head):
         return str(value)
-    if isinstance(value, (str, int, float)):
-        return _scalar(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):  # numpy.float64 loses its type, not its value
+        return float(value) if math.isfinite(value) else {_FLOAT: repr(float(value))}
     if isinstance(value, Mapping):
         return {_key(key, where): to_plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -138,15 +144,6 @@ def to_strict(value: Any) -> Any:
     {'loss': None, 'ratio': 'Infinity'}
     """
     return json.loads(json_encode(value), object_hook=_name_float)
-
-
-def _scalar(value: str | int | float) -> Any:
-    """A plain str, int or float: numpy.float64 loses its type, not its value."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return int(value)
-    return float(value) if math.isfinite(value) else {_FLOAT: repr(float(value))}
 
 
 def _from_others(value: Any, where: str) -> Any:

@@ -225,57 +225,54 @@ class _Lines:
     """What a journal's file says, up to the end of its last whole line."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self.done: dict[str, Any] = {}
         self.dropped = 0
-        self.end = 0
         with path.open("rb") as file:
-            self.fingerprint = self._read_header(file.readline())
+            line = file.readline()
+            self.fingerprint = _read_header(path, line)
+            self.end = len(line)
             for number, line in enumerate(file, start=2):
-                self._read_unit(number, line)
+                if not line.endswith(b"\n"):  # only the last line can lack its end
+                    self.dropped = 1
+                    break
+                unit, result = self._read_unit(line, f"{path} is damaged in line {number}:")
+                self.done[unit] = result
+                self.end += len(line)
 
-    def _read_header(self, line: bytes) -> dict[str, Any]:
-        header = _object(line) if line.endswith(b"\n") else None
-        fingerprint = (header or {}).get("fingerprint", {})
-        if header is None or header.get("kind") != _KIND or not isinstance(fingerprint, dict):
-            raise RunError(
-                f"{self.path} is not a journal of headcount: its first line is not a journal's "
-                "header. Choose another folder, or move that file away."
-            )
-        if header.get("schema") != SCHEMA:
-            raise RunError(
-                f"{self.path} was written with schema {header.get('schema')}; this headcount "
-                f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
-            )
-        self.end = len(line)
-        return fingerprint
-
-    def _read_unit(self, number: int, line: bytes) -> None:
-        if not line.endswith(b"\n"):  # only the last line can lack its end
-            self.dropped += 1
-            return
+    def _read_unit(self, line: bytes, damaged: str) -> tuple[str, Any]:
         entry = _object(line)
-        if entry is None or not isinstance(entry.get("unit"), str) or "result" not in entry:
-            raise RunError(
-                f"{self.path} is damaged in line {number}: it is not a finished unit. Restore the "
-                "file, or delete it to begin afresh."
-            )
-        if entry["unit"] in self.done:
-            raise RunError(
-                f"{self.path} is damaged in line {number}: '{entry['unit']}' is there twice. "
-                "Restore the file, or delete it to begin afresh."
-            )
-        self.done[entry["unit"]] = entry["result"]
-        self.end += len(line)
+        if not isinstance(entry.get("unit"), str) or "result" not in entry:
+            why = "it is not a finished unit"
+        elif entry["unit"] in self.done:
+            why = f"'{entry['unit']}' is there twice"
+        else:
+            return entry["unit"], entry["result"]
+        raise RunError(f"{damaged} {why}. Restore the file, or delete it to begin afresh.")
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object in a line, or None."""
+def _read_header(path: Path, line: bytes) -> dict[str, Any]:
+    header = _object(line) if line.endswith(b"\n") else {}
+    fingerprint = header.get("fingerprint", {})
+    if header.get("kind") != _KIND or not isinstance(fingerprint, dict):
+        raise RunError(
+            f"{path} is not a journal of headcount: its first line is not a journal's "
+            "header. Choose another folder, or move that file away."
+        )
+    if header.get("schema") != SCHEMA:
+        raise RunError(
+            f"{path} was written with schema {header.get('schema')}; this headcount "
+            f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
+        )
+    return fingerprint
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """The JSON object in a line; empty where there is none."""
     try:
         found = json_decode(line.decode("utf-8"))
     except (ValueError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_unbegun(path: Path) -> bool:

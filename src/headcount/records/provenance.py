@@ -25,10 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import InputError
-
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
-_BLOCK = 1 << 20
 
 
 def collect(**facts: Any) -> dict[str, Any]:
@@ -48,8 +45,7 @@ def collect(**facts: Any) -> dict[str, Any]:
 
 def version() -> str:
     """The version of headcount, also when it runs from a checkout that is not installed."""
-    installed = _version_of("headcount")
-    return installed or _checkout_version() or "unknown"
+    return _version_of("headcount") or _checkout_version() or "unknown"
 
 
 def versions() -> dict[str, str | None]:
@@ -89,19 +85,6 @@ def now() -> str:
     True
     """
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def hash_file(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, read in blocks."""
-    digest = hashlib.sha256()
-    try:
-        with Path(path).open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise InputError(f"{path} cannot be read: {why}. Check the path.") from error
-    return f"sha256:{digest.hexdigest()}"
 
 
 def hash_strings(strings: Iterable[str]) -> str:

@@ -1,4 +1,7 @@
-"""One head on one sentence in a notebook: a heat map and lines, every token escaped, no script."""
+"""The head table in a terminal and in a notebook, and one head's map of a sentence as HTML.
+
+Whatever a model or a text brings (names, tokens) is made printable or escaped; no script is used.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.containers import Lines
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -79,21 +81,26 @@ class TableText:
         self.heat = heat
         self.intervals = intervals
         self.papers = papers
-        self.candidates = self._measured() if columns is None else list(columns)
+        measured = [name for name in table.names if table.frame[name].notna().any()]
+        self.candidates = measured if columns is None else list(columns)
         self._cells = {name: self._texts(name) for name in self.candidates}
+        self._titles = {name: _printable(table.column(name).title) for name in self.candidates}
+        self._label_width = max(cell_len(str(head)) for head in [*table.heads, "head"])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, then what its columns mean and what it leaves out."""
         shown = self.fitting(options.max_width)
+        sizes = ", ".join(f"{name} {len(self.table.stack(name))}" for name in self.table.stacks)
+        title = _caption(self.table) + (f": {sizes}" if sizes else "")
         # Text, never strings: rich would read a model named "[red]" as markup.
-        yield Text(_printable(self._title()), style="bold")
+        yield Text(_printable(title), style="bold")
         yield from self._grid(shown, console)
         for footnote in self._footnotes(shown):
             yield Text(_printable(footnote), style="dim")
 
     def fitting(self, width: int) -> list[str]:
         """The columns that fit into so many characters beside the heads' names; one at least."""
-        room = width - self._label_width()
+        room = width - self._label_width
         shown: list[str] = []
         for name in self.candidates:
             room -= self._width(name) + _GAP
@@ -102,29 +109,21 @@ class TableText:
             shown.append(name)
         return shown
 
-    def _measured(self) -> list[str]:
-        frame = self.table.frame
-        return [name for name in self.table.names if frame[name].notna().any()]
-
     def _texts(self, name: str) -> list[str]:
         """Every value of a column as text, with its interval when asked for."""
         column, table = self.table.column(name), self.table
         texts = [_printable(column.show(value)) for value in table.frame[name]]
         if not self.intervals or name not in table.low or name not in table.high:
             return texts
-        bounds = zip(
-            map(column.show, table.low[name]), map(column.show, table.high[name]), strict=True
-        )
-        pairs = zip(texts, bounds, strict=True)
-        return [NA if text == NA else f"{text} [{low}, {high}]" for text, (low, high) in pairs]
+        rows = zip(texts, table.low[name], table.high[name], strict=True)
+        return [
+            NA if text == NA else f"{text} [{column.show(low)}, {column.show(high)}]"
+            for text, low, high in rows
+        ]
 
     def _width(self, name: str) -> int:
         """What a column needs: its widest value, and the longest word of its title."""
-        words = [*self._heading_of(name).split(), *self._cells[name]]
-        return max(cell_len(word) for word in words)
-
-    def _heading_of(self, name: str) -> str:
-        return _printable(self.table.column(name).title)
+        return max(map(cell_len, [*self._titles[name].split(), *self._cells[name]]))
 
     def _grid(self, shown: list[str], console: Console) -> Iterator[Segment]:
         """A line for each head, and an empty one after each layer.
@@ -132,7 +131,7 @@ class TableText:
         The widths are known, so lines are set here: rich's own table would measure and wrap every
         cell, and take seconds for a thousand heads.
         """
-        widths = [self._label_width(), *map(self._width, shown)]
+        widths = [self._label_width, *map(self._width, shown)]
         yield from self._heading(shown, widths, console)
         columns = [(self._cells[name], self._styles(name)) for name in shown]
         heads = self.table.heads
@@ -147,11 +146,12 @@ class TableText:
 
     def _heading(self, shown: list[str], widths: list[int], console: Console) -> Iterator[Segment]:
         """Titles, broken between words and standing on a rule."""
-        titles = [Text("head"), *(Text(self._heading_of(name)) for name in shown)]
+        titles = [Text("head"), *(Text(self._titles[name]) for name in shown)]
         broken = [title.wrap(console, width) for title, width in zip(titles, widths, strict=True)]
-        height = max(len(lines) for lines in broken)
-        for place in range(height):
-            words = [_line(lines, place - height) for lines in broken]
+        for above in range(max(map(len, broken)), 0, -1):  # lines above the rule
+            words = [
+                lines[-above].plain.rstrip() if above <= len(lines) else "" for lines in broken
+            ]
             first, *rest = zip(words, widths, strict=True)
             cells = [first[0].ljust(first[1]), *(_right(word, width) for word, width in rest)]
             yield Segment((" " * _GAP).join(cells), _BOLD)
@@ -159,55 +159,43 @@ class TableText:
         yield Segment("─" * (sum(widths) + _GAP * len(shown)))
         yield Segment.line()
 
-    def _label_width(self) -> int:
-        return max(cell_len(str(head)) for head in [*self.table.heads, "head"])
-
-    def _title(self) -> str:
-        sizes = ", ".join(f"{name} {len(self.table.stack(name))}" for name in self.table.stacks)
-        model = self.table.provenance.get("model")
-        of = f" of {model}" if model else ""
-        return f"{len(self.table)} heads{of}" + (f": {sizes}" if sizes else "")
-
     def _styles(self, name: str) -> list[Style | None]:
-        """A background for each cell of a column of numbers."""
-        values = self.table.frame[name]
-        if not self.heat or not pd.api.types.is_numeric_dtype(values.dtype):
-            return [None] * len(values)
-        numbers = values.to_numpy(dtype="float64", na_value=np.nan)
-        return [_style(step) for step in heat_steps(self.table.column(name), numbers)]
+        """A background for strong values; weak ones stay as the terminal has them."""
+        styles = []
+        for step in _steps(self.table, name) if self.heat else [0] * len(self.table):
+            shades = _MORE_STYLES if step > 0 else _LESS_STYLES
+            styles.append(shades[abs(step) * len(shades) // (STEPS + 1)])
+        return styles
 
     def _footnotes(self, shown: list[str]) -> Iterator[str]:
         """What the columns mean, why values are missing, and what is not shown."""
-        for name in shown:
-            if meaning := self._meaning(name):
-                yield meaning
-        for note, names in self._reasons().items():
-            yield f"{NA} {', '.join(self.table.column(name).title for name in names)}: {note}"
+        for column in map(self.table.column, shown):
+            if column.meaning:
+                unit = f" ({column.unit})" if column.unit else ""
+                paper = f" [{column.paper}]" if column.paper and self.papers else ""
+                yield f"{column.title}{unit}: {column.meaning}{paper}"
+        reasons: dict[str, list[str]] = {}
+        for name, note in self.table.notes.items():
+            reasons.setdefault(note, []).append(self.table.column(name).title)
+        for note, titles in reasons.items():
+            yield f"{NA} {', '.join(titles)}: {note}"
         hidden = [name for name in self.table.names if name not in shown]
         if hidden:
             columns = "column" if len(hidden) == 1 else "columns"
             yield f"{len(hidden)} more {columns} not shown: {', '.join(hidden)}"
 
-    def _reasons(self) -> dict[str, list[str]]:
-        """Each reason for missing values, with the columns it explains."""
-        reasons: dict[str, list[str]] = {}
-        for name, note in self.table.notes.items():
-            reasons.setdefault(note, []).append(name)
-        return reasons
 
-    def _meaning(self, name: str) -> str:
-        column = self.table.column(name)
-        if not column.meaning:
-            return ""
-        unit = f" ({column.unit})" if column.unit else ""
-        paper = f" [{column.paper}]" if column.paper and self.papers else ""
-        return f"{column.title}{unit}: {column.meaning}{paper}"
+def _caption(table: HeadTable) -> str:
+    model = table.provenance.get("model")
+    return f"{len(table)} heads" + (f" of {model}" if model else "")
 
 
-def _style(step: int) -> Style | None:
-    """A shade for strong values; weak ones stay as the terminal has them."""
-    styles = _MORE_STYLES if step > 0 else _LESS_STYLES
-    return styles[abs(step) * len(styles) // (STEPS + 1)]
+def _steps(table: HeadTable, name: str) -> list[int]:
+    """How strongly each cell of a column is shaded; words are not."""
+    values = table.frame[name]
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        return [0] * len(values)
+    return heat_steps(table.column(name), values.to_numpy(dtype="float64", na_value=np.nan))
 
 
 def _printable(text: str) -> str:
@@ -222,11 +210,6 @@ def _right(text: str, width: int) -> str:
     return " " * (width - cell_len(text)) + text
 
 
-def _line(lines: Lines, place: int) -> str:
-    """A line of a broken title, counted from the last; empty above the first."""
-    return lines[place].plain.rstrip() if -place <= len(lines) else ""
-
-
 # --- The head table in a notebook ---------------------------------------------------------------
 
 # Shades are half transparent, so that the page's own ink stays readable on light and dark alike.
@@ -235,7 +218,7 @@ _SHADES = "".join(
     f".headcount-table td.l{step}{{background:rgba(190,90,30,{step * 0.05:.2f})}}"
     for step in range(1, STEPS + 1)
 )
-_GROUND = "var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"
+_BACKGROUND = "var(--jp-layout-color0,var(--vscode-editor-background,Canvas))"
 _STYLE = (
     ".headcount-table{max-height:36em;overflow:auto;font-variant-numeric:tabular-nums}"
     ".headcount-table table{border-collapse:collapse;font-size:12px;margin:0}"
@@ -243,8 +226,8 @@ _STYLE = (
     ".headcount-table th,.headcount-table td"
     "{padding:2px 8px;text-align:right;border:0;background:none;color:inherit}"
     ".headcount-table th[scope=row]{text-align:left;font-family:monospace;font-weight:normal;"
-    f"position:sticky;left:0;background:{_GROUND}}}"
-    f".headcount-table thead th{{position:sticky;top:0;z-index:1;background:{_GROUND}}}"
+    f"position:sticky;left:0;background:{_BACKGROUND}}}"
+    f".headcount-table thead th{{position:sticky;top:0;z-index:1;background:{_BACKGROUND}}}"
     ".headcount-table tr.layer>*{border-top:1px solid rgba(128,128,128,.4)}" + _SHADES
 )
 
@@ -257,11 +240,6 @@ def table_html(table: HeadTable) -> str:
         f"<thead><tr><th>head</th>{''.join(_headings(table))}</tr></thead>"
         f"<tbody>{''.join(_rows(table))}</tbody></table></div>"
     )
-
-
-def _caption(table: HeadTable) -> str:
-    model = table.provenance.get("model")
-    return f"{len(table)} heads" + (f" of {model}" if model else "")
 
 
 def _headings(table: HeadTable) -> Iterator[str]:
@@ -284,23 +262,11 @@ def _rows(table: HeadTable) -> Iterator[str]:
 
 def _cells(table: HeadTable, name: str) -> Iterator[str]:
     """A column's cells: shaded numbers, words, and dashes that say why."""
-    column, values = table.column(name), table.frame[name]
-    steps = [0] * len(values)
-    if pd.api.types.is_numeric_dtype(values.dtype):
-        steps = heat_steps(column, values.to_numpy(dtype="float64", na_value=np.nan))
-    why = escape(table.notes.get(name, "not measured"))
-    for value, step in zip(values, steps, strict=True):
+    column, why = table.column(name), escape(table.notes.get(name, "not measured"))
+    for value, step in zip(table.frame[name], _steps(table, name), strict=True):
         text = column.show(value)
-        if text == NA:
-            yield f'<td title="{why}">{NA}</td>'
-        else:
-            yield f"<td{_shade(step)}>{escape(text)}</td>"
-
-
-def _shade(step: int) -> str:
-    if step == 0:
-        return ""
-    return f' class="{"m" if step > 0 else "l"}{abs(step)}"'
+        shade = f' class="{"m" if step > 0 else "l"}{abs(step)}"' if step else ""
+        yield f'<td title="{why}">{NA}</td>' if text == NA else f"<td{shade}>{escape(text)}</td>"
 
 
 # --- One head on one sentence in a notebook -----------------------------------------------------
@@ -336,11 +302,11 @@ def view_html(
     >>> view_html("enc.0.1", ["a"], ["<b>"], np.ones((1, 1), dtype=np.float32)).count("&lt;b&gt;")
     3
     """
-    asking, answering = [visible_token(one) for one in queries], [visible_token(k) for k in keys]
-    lines = "" if max(len(asking), len(answering)) > _TANGLE else _lines(asking, answering, weights)
+    queries, keys = ([visible_token(one) for one in side] for side in (queries, keys))
+    lines = "" if max(len(queries), len(keys)) > _TANGLE else _lines(queries, keys, weights)
     return (
         f'<div class="headcount-view"><style>{_MAP_STYLE}</style>'
-        f"{_heat_map(head, asking, answering, weights)}{lines}</div>"
+        f"{_heat_map(head, queries, keys, weights)}{lines}</div>"
     )
 
 
@@ -361,22 +327,22 @@ def _heat_map(
 def _map_cells(query: str, keys: Sequence[str], row: NDArray[np.float32]) -> Iterator[str]:
     """Shaded by the square root of the weight, so that small ones show."""
     for key, weight in zip(keys, row, strict=True):
-        told = escape(f"{query} → {key}: {weight:.3f}", quote=True)
+        title = escape(f"{query} → {key}: {weight:.3f}", quote=True)
         shade = float(np.sqrt(max(0.0, float(weight))))
-        yield f'<td title="{told}" style="background:rgba(20,130,140,{shade:.3f})"></td>'
+        yield f'<td title="{title}" style="background:rgba(20,130,140,{shade:.3f})"></td>'
 
 
 def _lines(queries: Sequence[str], keys: Sequence[str], weights: NDArray[np.float32]) -> str:
-    """Who asks on the left, who answers on the right, and lines as strong as the weight."""
+    """Queries on the left, keys on the right, and lines as strong as the weight."""
     height = _STEP * (max(len(queries), len(keys)) + 1)
     width = 2 * _LABEL + _ROOM
-    told = f"Lines from each token to those that hold {_SHARE:.0%} of its weight"
+    label = f"Lines from each token to those that hold {_SHARE:.0%} of its weight"
     left = "".join(_label(token, _LABEL - 6, row, "end") for row, token in enumerate(queries))
     right = "".join(_label(token, _LABEL + _ROOM + 6, row) for row, token in enumerate(keys))
     drawn = "".join(_map_line(*link) for link in _links(weights))
     return (
         f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{told}">{drawn}{left}{right}</svg>'
+        f'aria-label="{label}">{drawn}{left}{right}</svg>'
     )
 
 

@@ -40,7 +40,7 @@ from headcount.records.parquet import (
     table_bytes,
 )
 from headcount.records.provenance import now, version
-from headcount.records.table import SCHEMA, HeadTable
+from headcount.records.table import INDEX, SCHEMA, HeadTable
 
 # --- run.json -----------------------------------------------------------------------------------
 
@@ -100,14 +100,12 @@ def check_place(path: Path, create: bool) -> None:
     """Refuse a place where a run can be neither found nor made, before anything is touched."""
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file, not a folder; choose another folder for the run.")
-    if not create and not path.exists():
-        raise RunError(f"There is no folder {path}; check its name, or make the run first.")
-    if path.is_dir() and read_record(path) is None:
-        _check_no_strangers(path, create)
-
-
-def _check_no_strangers(path: Path, create: bool) -> None:
-    """A folder without run.json may be used when it is empty, and read never."""
+    if not path.exists():
+        if not create:
+            raise RunError(f"There is no folder {path}; check its name, or make the run first.")
+        return
+    if read_record(path) is not None:
+        return
     names = sorted(file.name for file in path.iterdir())
     strangers = [name for name in names if name != LOCK_FILE and not is_leftover(name)]
     if strangers:
@@ -125,36 +123,12 @@ def _check_no_strangers(path: Path, create: bool) -> None:
 #: Frames whose columns are promised; more columns and other frames may come with later work.
 FRAMES: dict[str, tuple[str, ...]] = {
     "relations": (
-        "stack",
-        "layer",
-        "head",
-        "relation",
-        "direction",
-        "split",
-        "n",
-        "accuracy",
-        "low",
-        "high",
-        "baseline",
-        "offset",
-        "p",
-        "p_adjusted",
+        *(*INDEX, "relation", "direction", "split", "n", "accuracy", "low", "high"),
+        *("baseline", "offset", "p", "p_adjusted"),
     ),
     "roles": (
-        "stack",
-        "layer",
-        "head",
-        "role",
-        "label",
-        "value",
-        "low",
-        "high",
-        "n",
-        "baseline",
-        "control",
-        "p",
-        "p_adjusted",
-        "evidence",
+        *(*INDEX, "role", "label", "value", "low", "high", "n"),
+        *("baseline", "control", "p", "p_adjusted", "evidence"),
     ),
 }
 
@@ -262,39 +236,39 @@ class Run:
         `replace` it takes the old one's place, and all that was known about the old model goes.
         """
         self.lock()
-        other = self._other_subject(table)
-        if other and not replace:
-            raise RunError(other)
-        if other:
+        if not replace:
+            self.check_subject(table)
+        elif self._other_subject(table):
             self._forget()
-        about = about_table(table)
         for name, detail in table.details.items():
             self.write_frame(name, detail)
         self._put(TABLE, table_bytes(table))
-        self._change(
-            lambda record: record.update(
-                provenance=about["provenance"],
-                columns=about["columns"],
-                column_notes=about["notes"],
-                origins=about["origins"],
-                details=about["details"],
-            )
-        )
+        about = about_table(table)
+        about.pop("schema")
+        about["column_notes"] = about.pop("notes")  # the notes of run.json are about the run
+        self._change(lambda record: record.update(about))
 
     def check_subject(self, table: HeadTable) -> None:
         """Refuse a table of other heads or other weights than the run's: before long work, too."""
-        other = self._other_subject(table)
-        if other:
-            raise RunError(other)
+        if other := self._other_subject(table):
+            raise RunError(
+                f"{self.path}/ holds {other}; choose another folder, or pass replace=True "
+                "(--replace)."
+            )
 
-    def _other_subject(self, table: HeadTable) -> str:
-        """Why a table cannot join this run's; empty where it can."""
-        other = _difference(self.read_table(), table) if self.has_table else ""
-        if not other:
+    def _other_subject(self, new: HeadTable) -> str:
+        """How the run's table is about other heads or other weights; empty where it is not."""
+        if not self.has_table:
             return ""
-        return (
-            f"{self.path}/ holds {other}; choose another folder, or pass replace=True (--replace)."
-        )
+        old = self.read_table()
+        if old.heads != new.heads:
+            return f"a table of {len(old)} heads, and this one has {len(new)} that are not the same"
+        was, is_now = old.provenance.get("weights"), new.provenance.get("weights")
+        if was and is_now and was != is_now:
+            short = [digest.rpartition(":")[2][:12] for digest in (was, is_now)]
+            model = old.provenance.get("model", "another model")
+            return f"a table of {model} (weights {short[0]}), and this one has {short[1]}"
+        return ""
 
     def read_table(self) -> HeadTable:
         """Read the head table, and the finer tables that were written with it."""
@@ -312,7 +286,15 @@ class Run:
 
     def write_frame(self, name: str, frame: pd.DataFrame) -> None:
         """Write a frame such as ``relations``, ``curve`` or ``agreement``."""
-        _check_frame(name, frame)
+        _checked(name, "frame")
+        if name == "heads":
+            raise UsageError("'heads' is the head table; write it with write_table().")
+        lacking = [one for one in FRAMES.get(name, ()) if one not in [*frame, *frame.index.names]]
+        if lacking:
+            raise UsageError(
+                f"Frame '{name}' lacks {', '.join(lacking)}; "
+                f"it must have {', '.join(FRAMES[name])}."
+            )
         self._put(f"{name}.parquet", frame_bytes(frame))
 
     def read_frame(self, name: str) -> pd.DataFrame:
@@ -453,34 +435,6 @@ class Stage:
             "notes": list(notes),
         }
         self.run._change(lambda record: record["stages"].update({self.name: entry}))
-
-
-def _difference(old: HeadTable, new: HeadTable) -> str:
-    """How the old table is about other heads or other weights; empty where it is not."""
-    if old.heads != new.heads:
-        return f"a table of {len(old)} heads, and this one has {len(new)} that are not the same"
-    was, is_now = old.provenance.get("weights"), new.provenance.get("weights")
-    if was and is_now and was != is_now:
-        model = old.provenance.get("model", "another model")
-        return f"a table of {model} (weights {_short(was)}), and this one has {_short(is_now)}"
-    return ""
-
-
-def _short(digest: str) -> str:
-    """As much of a hash as people compare."""
-    return digest.rpartition(":")[2][:12]
-
-
-def _check_frame(name: str, frame: pd.DataFrame) -> None:
-    _checked(name, "frame")
-    if name == "heads":
-        raise UsageError("'heads' is the head table; write it with write_table().")
-    there = {*frame.columns, *(level for level in frame.index.names if level is not None)}
-    lacking = [column for column in FRAMES.get(name, ()) if column not in there]
-    if lacking:
-        raise UsageError(
-            f"Frame '{name}' lacks {', '.join(lacking)}; it must have {', '.join(FRAMES[name])}."
-        )
 
 
 def _checked(name: str, what: str) -> str:

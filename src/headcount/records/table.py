@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def head_index(heads: Iterable[Head]) -> pd.MultiIndex:
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy with its heads checked and in order, numbers as float64 and words as text."""
     heads = _checked_heads(frame)
-    order = sorted(range(len(heads)), key=lambda row: _place(heads[row]))
+    order = sorted(range(len(heads)), key=lambda row: (STACKS.index(heads[row].stack), heads[row]))
     data = {str(name): _clean(str(name), frame[name].iloc[order]) for name in frame.columns}
     return pd.DataFrame(data, index=head_index(heads[row] for row in order), columns=list(data))
 
@@ -80,25 +81,15 @@ def _checked_heads(frame: pd.DataFrame) -> list[Head]:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise UsageError(f"The frame has two columns named '{twice}'; give each its own name.")
     heads = [Head(stack, int(layer), int(index)) for stack, layer, index in frame.index]
-    seen: set[Head] = set()
-    for head in heads:
-        _check_head(head, seen)
-        seen.add(head)
+    for head, rows in Counter(heads).items():
+        if head.stack not in STACKS or head.layer < 0 or head.index < 0:
+            raise UsageError(
+                f"{head} is not a head; the stack is one of {', '.join(STACKS)}, "
+                "layer and head count from 0."
+            )
+        if rows > 1:
+            raise UsageError(f"{head} has two rows; give each head one.")
     return heads
-
-
-def _check_head(head: Head, seen: set[Head]) -> None:
-    if head.stack not in STACKS or head.layer < 0 or head.index < 0:
-        raise UsageError(
-            f"{head} is not a head; the stack is one of {', '.join(STACKS)}, "
-            "layer and head count from 0."
-        )
-    if head in seen:
-        raise UsageError(f"{head} has two rows; give each head one.")
-
-
-def _place(head: Head) -> tuple[int, int, int]:
-    return STACKS.index(head.stack), head.layer, head.index
 
 
 def _clean(name: str, values: pd.Series) -> Any:
@@ -118,8 +109,7 @@ def _clean(name: str, values: pd.Series) -> Any:
 
 def join(one: HeadTable, other: HeadTable, *, replace: bool = False) -> HeadTable:
     """The columns of both; where both have one, it must be equal, or `other`'s shall replace it."""
-    _check_same_heads(one, other)
-    _check_same_weights(one, other)
+    _check_same_subject(one, other)
     shared = [name for name in other.names if name in one.names]
     if replace:
         joined = _side_by_side(one.without(shared), other)
@@ -127,16 +117,22 @@ def join(one: HeadTable, other: HeadTable, *, replace: bool = False) -> HeadTabl
     else:
         for name in shared:
             _check_same_values(one, other, name)
-        joined = _lend_intervals(_side_by_side(one, other.without(shared)), other)
+        joined = _side_by_side(one, other.without(shared))
+        # Intervals, notes and origins that only the other table knows.
+        for part, lent in zip(joined.parts()[1:], other.parts()[1:], strict=True):
+            for name in [name for name in lent if name not in part]:
+                part[name] = lent[name]
+        joined.notes = {**other.notes, **joined.notes}
+        joined.origins = {**other.origins, **joined.origins}
     order = [*one.names, *(name for name in other.names if name not in shared)]
-    joined.frame = joined.frame[order]
-    joined.low, joined.high = (
-        part[[name for name in order if name in part]] for part in joined.parts()[1:]
+    joined.frame, joined.low, joined.high = (
+        part[[name for name in order if name in part]] for part in joined.parts()
     )
     return joined
 
 
-def _check_same_heads(one: HeadTable, other: HeadTable) -> None:
+def _check_same_subject(one: HeadTable, other: HeadTable) -> None:
+    """The same heads, and the same weights where both say so: two models may share their heads."""
     mine, theirs = set(one.heads), set(other.heads)
     for head in [*one.heads, *other.heads]:
         if head not in mine or head not in theirs:
@@ -145,14 +141,10 @@ def _check_same_heads(one: HeadTable, other: HeadTable) -> None:
                 f"The tables have different heads ({len(mine)} and {len(theirs)}): {head} is only "
                 f"in the {which}. Join tables of one model."
             )
-
-
-def _check_same_weights(one: HeadTable, other: HeadTable) -> None:
-    """Where both say which weights they are of; two models may well have the same heads."""
-    mine, theirs = one.provenance.get("weights"), other.provenance.get("weights")
-    if mine and theirs and mine != theirs:
+    was, now = one.provenance.get("weights"), other.provenance.get("weights")
+    if was and now and was != now:
         raise UsageError(
-            f"The tables are of different weights ({mine} and {theirs}). Join tables of one model."
+            f"The tables are of different weights ({was} and {now}). Join tables of one model."
         )
 
 
@@ -161,7 +153,9 @@ def _check_same_values(one: HeadTable, other: HeadTable, name: str) -> None:
     for mine, theirs, bound in zip(one.parts(), other.parts(), ("", "_low", "_high"), strict=True):
         if name not in mine or name not in theirs or mine[name].equals(theirs[name]):
             continue
-        row = _first_difference(mine[name], theirs[name])
+        old, new = mine[name].astype(object), theirs[name].astype(object)
+        same = (old.isna() & new.isna()) | (old.notna() & new.notna() & (old == new))
+        row = int(np.argmin(same.to_numpy(dtype=bool)))
         raise UsageError(
             f"Both tables have '{name}{bound}', and at {one.heads[row]} it is "
             f"{mine[name].iloc[row]} in the first and {theirs[name].iloc[row]} in the second; "
@@ -169,24 +163,13 @@ def _check_same_values(one: HeadTable, other: HeadTable, name: str) -> None:
         )
 
 
-def _first_difference(mine: pd.Series, theirs: pd.Series) -> int:
-    pairs = zip(mine.astype(object), theirs.astype(object), strict=True)
-    return next(
-        row
-        for row, (a, b) in enumerate(pairs)
-        if not (pd.isna(a) and pd.isna(b)) and not _same(a, b)
-    )
-
-
-def _same(a: Any, b: Any) -> bool:
-    return not pd.isna(a) and not pd.isna(b) and bool(a == b)
-
-
 def _side_by_side(old: HeadTable, new: HeadTable) -> HeadTable:
     """Two tables without a column in common."""
     parts = [pd.concat(pair, axis=1) for pair in zip(old.parts(), new.parts(), strict=True)]
     # Where no old column is left, the new ones' provenance is that of the whole table.
     provenance = old.provenance if old.names else new.provenance or old.provenance
+    news = {} if new.provenance == provenance else new.provenance
+    origins = {name: {**news, **new.origins.get(name, {})} for name in new.names}
     return type(old)(
         parts[0],
         {**old.columns, **new.columns},
@@ -194,27 +177,9 @@ def _side_by_side(old: HeadTable, new: HeadTable) -> HeadTable:
         high=parts[2],
         notes={**old.notes, **new.notes},
         provenance=provenance,
-        origins={**old.origins, **_origins(new, provenance)},
+        origins={**old.origins, **{name: origin for name, origin in origins.items() if origin}},
         details={**new.details, **old.details},
     )
-
-
-def _lend_intervals(table: HeadTable, other: HeadTable) -> HeadTable:
-    """Intervals, notes and origins that only the other table knows."""
-    for part, lent in zip(table.parts()[1:], other.parts()[1:], strict=True):
-        for name in lent:
-            if name not in part:
-                part[name] = lent[name]
-    table.notes = {**other.notes, **table.notes}
-    table.origins = {**other.origins, **table.origins}
-    return table
-
-
-def _origins(table: HeadTable, known: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What produced each column: its table's provenance, where that is news, and its own origin."""
-    news = {} if table.provenance == known else table.provenance
-    origins = {name: {**news, **table.origins.get(name, {})} for name in table.names}
-    return {name: origin for name, origin in origins.items() if origin}
 
 
 # --- The head table -----------------------------------------------------------------------------
@@ -303,19 +268,21 @@ class HeadTable:
     @property
     def stacks(self) -> list[str]:
         """The stacks that have heads here, in the order enc, dec, cross."""
-        there = {head.stack for head in self.heads}
-        return [stack for stack in STACKS if stack in there]
+        return list(dict.fromkeys(head.stack for head in self.heads))
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __repr__(self) -> str:
         sizes = [f"{stack} {len(self.stack(stack))}" for stack in self.stacks]
-        names = self.names
-        shown = ", ".join([*names[:4], *(["..."] if len(names) > 4 else [])])
+        names = self.names[:4] + ["..."] * (len(self.names) > 4)
+        heads, columns = (
+            f"{n} {what}" if n == 1 else f"{n} {what}s"
+            for n, what in ((len(self), "head"), (len(self.names), "column"))
+        )
         return (
-            f"HeadTable({_count(len(self), 'head')}: {', '.join(sizes) or 'none'}; "
-            f"{_count(len(names), 'column')}: {shown or 'none'})"
+            f"HeadTable({heads}: {', '.join(sizes) or 'none'}; "
+            f"{columns}: {', '.join(names) or 'none'})"
         )
 
     def column(self, name: str) -> Column:
@@ -351,9 +318,8 @@ class HeadTable:
         """The n most important heads by one column, with their values."""
         if n < 1:
             raise UsageError(f"top() was asked for {n} heads; ask for 1 or more.")
-        rows = {head: row for row, head in enumerate(self.heads)}
-        best = [rows[head] for head in self.rank(column)[:n]]
-        return self.frame[column].iloc[best]
+        best = self.rank(column)[:n]
+        return self.frame[column].loc[best]
 
     def head(self, name: str | Head) -> dict[str, Any]:
         """One head's row: its name, its values and its intervals; None where NA."""
@@ -400,15 +366,20 @@ class HeadTable:
         """Each head as a plain dict; NA is None."""
         wide = self.wide()
         for head, values in zip(self.heads, wide.itertuples(index=False, name=None), strict=True):
-            measured = dict(zip(map(str, wide), map(_known, values), strict=True))
-            yield {"name": str(head), **dict(zip(INDEX, head, strict=True)), **measured}
+            measured = (None if pd.isna(value) else value for value in values)
+            known = dict(zip([*INDEX, *map(str, wide)], [*head, *measured], strict=True))
+            yield {"name": str(head), **known}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON: NA is None."""
+        columns = {name: self.column(name).to_dict() for name in self.names}
+        for name, about in columns.items():
+            extra = {"note": self.notes.get(name), "origin": to_strict(self.origins.get(name))}
+            about.update({key: value for key, value in extra.items() if value})
         return {
             "schema": SCHEMA,
             "provenance": to_strict(self.provenance),
-            "columns": {name: self._about(name) for name in self.names},
+            "columns": columns,
             "heads": to_strict(list(self.rows())),
         }
 
@@ -449,12 +420,6 @@ class HeadTable:
         from headcount.records.rendering import table_html
 
         return table_html(self)
-
-    def _about(self, name: str) -> dict[str, Any]:
-        """A column's description with its note and its origin."""
-        extra = {"note": self.notes.get(name), "origin": to_strict(self.origins.get(name))}
-        told = {key: value for key, value in extra.items() if value}
-        return {**self.column(name).to_dict(), **told}
 
     def _like(self, frame: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> HeadTable:
         """A table of these parts, with what this table says about their columns."""
@@ -505,23 +470,9 @@ class HeadTable:
 
 def _notes_on(frame: pd.DataFrame, notes: Mapping[str, str]) -> dict[str, str]:
     """The notes on a frame's columns, without what they say of stacks that it does not have."""
-    there = {*frame.index.get_level_values("stack")}
-    kept = {
-        name: "; ".join(
-            part
-            for part in _BY_STACK.split(note)
-            if part.partition(": ")[0] not in STACKS or part.partition(": ")[0] in there
-        )
-        for name, note in notes.items()
-        if name in frame
-    }
+    gone = {*STACKS} - {*frame.index.get_level_values("stack")}
+    kept = {}
+    for name in [name for name in notes if name in frame]:
+        parts = _BY_STACK.split(notes[name])
+        kept[name] = "; ".join(part for part in parts if part.partition(": ")[0] not in gone)
     return {name: note for name, note in kept.items() if note}
-
-
-def _known(value: Any) -> Any:
-    """A value, or None for NaN and NA."""
-    return None if pd.isna(value) else value
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
