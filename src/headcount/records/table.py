@@ -120,8 +120,8 @@ def join(one: HeadTable, other: HeadTable, *, replace: bool = False) -> HeadTabl
         joined = _side_by_side(one, other.without(shared))
         # Intervals, notes and origins that only the other table knows.
         for part, lent in zip(joined.parts()[1:], other.parts()[1:], strict=True):
-            for name in [name for name in lent if name not in part]:
-                part[name] = lent[name]
+            for column in [column for column in lent if column not in part]:
+                part[column] = lent[column]
         joined.notes = {**other.notes, **joined.notes}
         joined.origins = {**other.origins, **joined.origins}
     order = [*one.names, *(name for name in other.names if name not in shared)]
