@@ -142,7 +142,8 @@ def donors_of(
 ) -> Instead:
     """What the heads gave on other examples (resample ablation), laid out for the rows of a batch.
 
-    `lent` are the donors: batches, and for each of their rows the row of `batch` that it is for.
+    `lent` are the donors: batches, and for each of their rows the row of `batch` that it is for;
+    rows that the batch does not have are passed over.
     The n-th token of a row gets what the donor's n-th token gave; a donor that is too short
     starts again from its first.
     """
@@ -161,11 +162,12 @@ def donors_of(
     def instead(site: Site, attended: Attended) -> Tensor:
         tokens, output = given[site], attended.output
         if site not in laid:
-            real = _real(batch, site, output[: len(tokens)])
+            rows = min(len(tokens), *(len(tensor) for tensor in batch.inputs.values()))
+            real = _real(batch, site, output[:rows])
             places = (real.long().cumsum(dim=1) - 1).clamp_min(0)
-            rows = [tokens[row][places[row] % len(tokens[row])] for row in range(len(tokens))]
-            laid[site] = torch.stack(rows)
-        return laid[site].repeat(output.shape[0] // len(tokens), 1, 1, 1)
+            each = [tokens[row][places[row] % len(tokens[row])] for row in range(rows)]
+            laid[site] = torch.stack(each)
+        return laid[site].repeat(output.shape[0] // len(laid[site]), 1, 1, 1)
 
     return instead
 

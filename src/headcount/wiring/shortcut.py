@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import Any, TypeVar
 
 import torch
@@ -232,6 +232,8 @@ class RecordedRun:
 
     def given(self, what: Hashable, copies: int) -> Any:
         """What was kept, for so many copies of the batch."""
+        if what not in self._outputs:
+            raise NoShortcut("it does not run the same layers every time")
         return copied(self._outputs[what], self.rows, copies)
 
     def encoded(self, copies: int) -> Any:
@@ -265,7 +267,7 @@ class RecordedRun:
         return project(replaced(heads, rows, other).flatten(-2))
 
     def _less_one(self, site: Site, heads: list[int], matrix: Tensor) -> Tensor:
-        whole, own = self._outputs["projection", site], self._outputs["heads", site]
+        whole, own = self.given(("projection", site), 1), self.given(("heads", site), 1)
         made = whole.new_empty((len(heads), *whole.shape))
         for place, head in enumerate(heads):
             share = own[:, :, head]
@@ -409,12 +411,13 @@ class StandIns:
             self.kept.encoder = output
         return output
 
-    def _crossing(self, module: nn.Module, states: Tensor) -> Tensor:
+    def _crossing(self, module: nn.Module, *args: Any, **kwargs: Any) -> Tensor:
         """A projection of the encoder's output: the very same output is projected once."""
         copies = 1 if self.aim is None else self.aim.copies
-        if self.kept.encoder is None or states is not self.kept.encoded(copies)[0]:
-            return self._own[module](states)
-        return self.kept.crossed(module, copies, lambda: self._own[module](states))
+        compute = partial(self._own[module], *args, **kwargs)
+        if self.kept.encoder is None or not args or args[0] is not self.kept.encoded(copies)[0]:
+            return compute()
+        return self.kept.crossed(module, copies, compute)
 
     def _block(self, block: nn.Module, *args: Any, **kwargs: Any) -> Any:
         step = self._turn(block, self._steps)
@@ -452,11 +455,11 @@ class StandIns:
             return output
         return made if isinstance(output, Tensor) else (made, *output[1:])
 
-    def _projection(self, projection: nn.Module, heads: Tensor) -> Tensor:
+    def _projection(self, projection: nn.Module, *args: Any, **kwargs: Any) -> Tensor:
         if self.aim is not None and self.aim.waiting is not None:
             made, self.aim.waiting = self.aim.waiting, None
             return made
-        output: Tensor = self._own[projection](heads)
+        output: Tensor = self._own[projection](*args, **kwargs)
         if self.is_recording and self._here is not None:
             self.kept.keep(("projection", self._here), output)
         return output

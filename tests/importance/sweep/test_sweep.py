@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tiny_subjects
+import torch
 from small_tasks import KINDS
 from subjects import subject_of
 
@@ -24,6 +25,7 @@ from headcount.importance.sweep.sweep import Sweep, done_examples, encoded, outc
 from headcount.models.subject import Subject
 from headcount.records.heads import Head
 from headcount.wiring import valve
+from headcount.wiring.shortcut import RecordedRun
 
 SHORT = ("classification", "regression", "lm", "windows", "mlm", "similarity", "translation")
 
@@ -111,6 +113,7 @@ def test_donors_depend_on_the_seed_and_means_on_the_reference(
     one = [Intervention("enc.0.1", "resample")]
     seeds = [sweep(subject, task, one, seed=seed).outcomes[0].value for seed in (0, 0, 1)]
     assert seeds[0] == seeds[1] != seeds[2]
+    assert sweep(subject, task, one).fast  # donors of a batch fit the few rows of the trial
     mean = [Intervention("enc.0.1", "mean")]
     other = tasks.classification([("Nothing like it at all.", 1)])
     values = [
@@ -129,6 +132,52 @@ def test_the_long_way_is_taken_with_a_remark() -> None:
         whole = task.evaluate(subject)
     assert found.outcomes[0].value != found.baseline.value
     assert whole.outputs  # the model still speaks
+
+
+@pytest.mark.parametrize("error", [AttributeError, NameError, AssertionError, TypeError])
+def test_a_bug_of_ours_is_not_taken_for_a_model_that_cannot_be_cut_short(
+    classifying: tuple[Subject, Any], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, task = classifying
+    ours = {"__name__": "headcount.wiring.shortcut", "error": error}
+    exec("def given(*_):\n    raise error('slip')", ours)  # a frame of headcount
+    monkeypatch.setattr(RecordedRun, "given", ours["given"])
+    with pytest.raises(error, match="slip"):
+        sweep(subject, task, single_heads(subject.anatomy))
+
+
+@pytest.mark.parametrize("error", [MemoryError, torch.OutOfMemoryError, KeyboardInterrupt])
+def test_running_out_of_memory_and_ctrl_c_do_not_lead_the_long_way(
+    classifying: tuple[Subject, Any], error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, task = classifying
+    _break(type(subject.model.bert.encoder.layer[1]), error, monkeypatch)
+    told = ModelError if error is torch.OutOfMemoryError else error
+    with pytest.raises(told):
+        sweep(subject, task, single_heads(subject.anatomy), batch_size=1)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, TypeError, IndexError, AssertionError])
+def test_a_family_that_does_not_expect_more_rows_goes_the_long_way(
+    classifying: tuple[Subject, Any], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, task = classifying
+    _break(type(subject.model.bert.encoder.layer[1]), error, monkeypatch)
+    found = sweep(subject, task, single_heads(subject.anatomy), batch_size=1)
+    assert not found.fast
+    assert f"cut short it breaks ({error.__name__}: too many rows)" in found.notes[0]
+
+
+def _break(layer: type[Any], error: type[BaseException], patch: pytest.MonkeyPatch) -> None:
+    """The layer raises for more than one row."""
+    own = layer.forward
+
+    def strict(self: Any, hidden: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(hidden) > 1:
+            raise error("too many rows")
+        return own(self, hidden, *args, **kwargs)
+
+    patch.setattr(layer, "forward", strict)
 
 
 def test_a_model_that_works_in_place_is_not_cut_short(

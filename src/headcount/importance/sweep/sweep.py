@@ -7,7 +7,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -15,8 +14,13 @@ from typing import Any, Literal
 import torch
 
 from headcount.errors import InputError, UsageError
-from headcount.importance.sweep.interventions import Intervention, Mode, check_interventions
-from headcount.importance.sweep.ways import Group, LongWay, ShortWay, choose_way, prepared
+from headcount.importance.sweep.interventions import (
+    Intervention,
+    Mode,
+    check_interventions,
+    picked,
+)
+from headcount.importance.sweep.ways import Group, LongWay, ShortWay, StandIn, choose_way, prepared
 from headcount.models import Subject, enough_memory, eval_mode
 from headcount.records import Journal, JournaledCounts, Progress, hash_strings
 from headcount.stats import Floats
@@ -239,7 +243,7 @@ class SweepJob:
     examples: Examples
     way: LongWay
     ledger: JournaledCounts
-    instead: Mapping[Mode, Callable[[int], Instead]]
+    instead: Mapping[Mode, StandIn]
     notes: list[str]
     _counted: dict[str, dict[int, Floats]] = field(default_factory=dict)
     _finished: list[int] = field(default_factory=list)
@@ -350,7 +354,7 @@ class _Open:
 
     def _of(self, mode: Mode) -> Instead:
         if mode not in self._instead:
-            self._instead[mode] = self._job.instead[mode](self._number)
+            self._instead[mode] = self._job.instead[mode](self._number, self._batch)
         return self._instead[mode]
 
 
@@ -468,28 +472,24 @@ def sweep(
     task = sweep_task(task, metric)
     check_interventions(interventions, subject.heads)
     examples = encoded(task, subject, batch_size)
-    shortest = min(range(len(examples.batches)), key=lambda n: _tokens(examples.batches[n]))
-    with ExitStack() as stack:
-        stack.enter_context(enough_memory(subject))
-        stack.enter_context(eval_mode(subject.model))
-        stack.enter_context(torch.no_grad())
+    lengths = [
+        max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)
+        for batch in examples.batches
+    ]
+    shortest = lengths.index(min(lengths))
+    trial = picked(examples.batches[shortest], range(min(2, len(examples.batches[shortest]))))
+    with enough_memory(subject), eval_mode(subject.model), torch.no_grad():
         instead = {
             mode: prepared(mode, subject, task, examples.batches, reference, seed)
             for mode in dict.fromkeys(one.mode for one in interventions)
         }
-        trial = examples.batches[shortest], next(iter(instead.values()))(shortest)
-        way, why = stack.enter_context(
-            choose_way(subject, task, *trial, rows=batch_size, fast=fast)
-        )
+        stand_in = next(iter(instead.values()))(shortest, trial)
+        way, why = choose_way(subject, task, trial, stand_in, rows=batch_size, fast=fast)
         ledger = JournaledCounts(journal, name)
         if journal is not None:
             settings = {"batch_size": batch_size, "seed": seed, "way": way.name}
             about = fingerprint(subject, task, interventions, examples.batches, reference)
             ledger.begin(settings | about)
         job = SweepJob(subject, task, interventions, examples, way, ledger, instead, why)
-        return job.run(progress, announce)
-
-
-def _tokens(batch: Batch) -> int:
-    """How long the rows of a batch are."""
-    return max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)
+        with way.opened():
+            return job.run(progress, announce)

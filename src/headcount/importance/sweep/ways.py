@@ -5,21 +5,22 @@ Both work on one batch at a time and give what the metric counts, `[intervention
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from traceback import walk_tb
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from headcount.errors import ModelError, UsageError
+from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance.sweep.interventions import (
     Exchange,
     Intervention,
     Mode,
-    picked,
     repeat_batch,
 )
 from headcount.models import Site, Subject
@@ -52,21 +53,20 @@ HALF = 3e-2
 def verify(
     subject: Subject, task: Task, batch: Batch, course: Course, shortcut: Shortcut, instead: Instead
 ) -> None:
-    """Raise `NoShortcut` unless both ways agree on two examples, at the ends of every stack.
+    """Raise `NoShortcut` unless both ways agree on a batch, at the ends of every stack.
 
     Two ablations share a forward; what the whole run kept must stay untouched by it.
     """
-    few = picked(batch, range(min(2, len(batch))))
-    whole = shortcut.whole(lambda: task.answer(subject, few), instead)
+    whole = shortcut.whole(lambda: task.answer(subject, batch), instead)
     for site in _ends(course):
         chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
         span = subject.anatomy.spans[site]
         chosen[0, span.start] = chosen[1, span.stop - 1] = True
-        both = shortcut.again(lambda: task.answer(subject, repeat_batch(few, 2)), site, chosen)
+        both = shortcut.again(lambda: task.answer(subject, repeat_batch(batch, 2)), site, chosen)
         for place, one in enumerate(chosen):
             with ablated(subject, one, instead):
-                alone = task.answer(subject, few)
-            _compare(both.chunk(2)[place], alone, whole, site)
+                single = task.answer(subject, batch)
+            _compare(both.unflatten(0, (2, -1))[place], single, whole, site)
     if not shortcut.intact:
         raise NoShortcut("it changes in place what its layers gave")
 
@@ -127,16 +127,18 @@ class LongWay:
     def prepare(self, batch: Batch, instead: Instead) -> None:
         """Nothing is needed for a run of its own."""
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened(self) -> AbstractContextManager[Any]:
         """Nothing hangs on the model between runs."""
-        yield
+        return nullcontext()
 
     def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
         """One evaluation of as many copies of the batch as there are ablations."""
         chosen = _chosen(group.members, self.subject)
         copies = repeat_batch(batch, len(chosen))
-        by_row = chosen[0] if len(chosen) == 1 else _by_row(chosen, copies)
+        by_row = chosen[0]
+        if len(chosen) > 1:
+            rows = len(next(iter(copies.inputs.values())))
+            by_row = chosen.repeat_interleave(rows // len(chosen), dim=0)
         with ablated(self.subject, by_row, instead):
             return marked(self.task, self.subject, copies, len(chosen), group.members)
 
@@ -172,11 +174,9 @@ class ShortWay(LongWay):
         """The same for another stand-in."""
         self.whole(batch, instead)
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened(self) -> AbstractContextManager[Any]:
         """Within the block the model can be cut short."""
-        with self._shortcut.opened():
-            yield
+        return self._shortcut.opened()
 
     def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
         """As many forwards from the site on as it takes."""
@@ -198,10 +198,10 @@ class ShortWay(LongWay):
         return self._shortcut.again(run, site, _chosen(members, self.subject))
 
 
-class SpokenWay(LongWay):
-    """For models that speak step by step: whole runs, but for the encoder where it is untouched."""
+class GeneratingWay(LongWay):
+    """For models that generate: whole runs, but for the encoder where it is untouched."""
 
-    name = "spoken"
+    name = "spoken"  # as journals have it
 
     def __init__(self, subject: Subject, task: Task, rows: int) -> None:
         super().__init__(subject, task, rows)
@@ -229,11 +229,9 @@ class SpokenWay(LongWay):
         run = partial(super().without, group, batch, instead)
         return self._encoder.reuse(run, copies=len(group.members))
 
-    @contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened(self) -> AbstractContextManager[Any]:
         """Within the block the encoder's output is at hand."""
-        with self._encoder.opened():
-            yield
+        return self._encoder.opened()
 
 
 def marked(
@@ -260,66 +258,69 @@ def _chosen(members: Sequence[Intervention], subject: Subject) -> Tensor:
     return torch.stack([chosen_heads(one.heads, subject.heads) for one in members])
 
 
-def _by_row(chosen: Tensor, copies: Batch) -> Tensor:
-    rows = len(next(iter(copies.inputs.values())))
-    return chosen.repeat_interleave(rows // len(chosen), dim=0)
-
-
 def _touches_encoder(one: Intervention) -> bool:
     return any(head.stack == "enc" for head in one.heads)
 
 
 # --- Which way a sweep goes ---------------------------------------------------------------------
 
-#: The way, and why it is not the short one.
-Chosen = tuple[LongWay, list[str]]
 
-
-@contextmanager
 def choose_way(
     subject: Subject, task: Task, trial: Batch, instead: Instead, *, rows: int, fast: bool
-) -> Iterator[Chosen]:
-    """Within the block the way is open; a batch to try it on must be given, and its stand-in.
+) -> tuple[LongWay, list[str]]:
+    """The way, and a note why it is not the short one; it is tried on a batch and its stand-in.
 
-    Where a model speaks step by step, or a task runs the model itself, everything is run.
+    Where a model generates token by token, or a task runs the model itself, everything is run.
     """
-    way, notes = _way(subject, task, trial, instead, rows, fast)
-    with way.opened():
-        yield way, notes
-
-
-def _way(
-    subject: Subject, task: Task, trial: Batch, instead: Instead, rows: int, fast: bool
-) -> Chosen:
     if not fast or isinstance(task, Custom):
         return LongWay(subject, task, rows), []
     if task.generates:
-        return SpokenWay(subject, task, rows), []
-    short, why = _tried(subject, task, trial, instead, rows)
-    if short is not None:
-        return short, []
-    note = f"Every ablation ran the whole of {subject.name}: {why}."
-    return LongWay(subject, task, rows), [note]
-
-
-def _tried(
-    subject: Subject, task: Task, trial: Batch, instead: Instead, rows: int
-) -> tuple[ShortWay | None, str]:
-    """The short way, where it gives what the long way gives; else why it does not."""
+        return GeneratingWay(subject, task, rows), []
     try:
         course = course_of(subject, trial)
         shortcut = Shortcut(subject, course)
         with shortcut.opened():
             verify(subject, task, trial, course, shortcut, instead)
-    except NoShortcut as why:
-        return None, str(why)
-    except Exception as error:  # whatever a family's own code says to rows that it did not expect
+        return ShortWay(subject, task, rows, course, shortcut), []
+    except NoShortcut as error:
+        why = str(error)
+    except UNEXPECTED_ROWS as error:
+        if not _is_of_the_model(error):
+            raise
         told = str(error).splitlines()[0] if str(error) else "no message"
-        return None, f"cut short it breaks ({type(error).__name__}: {told})"
-    return ShortWay(subject, task, rows, course, shortcut), ""
+        why = f"cut short it breaks ({type(error).__name__}: {told})"
+    return LongWay(subject, task, rows), [f"Every ablation ran the whole of {subject.name}: {why}."]
+
+
+#: What a family's code may raise when it gets other rows than in a run of its own: torch says
+#: RuntimeError of sizes that do not fit, transformers ValueError; code that unpacks, indexes or
+#: asserts says the others. HeadcountError is our own word for rows that cannot be told apart.
+UNEXPECTED_ROWS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+    HeadcountError,
+)
+
+
+def _is_of_the_model(error: Exception) -> bool:
+    """Whether a model is to blame, and not a slip in headcount's own lines, or too little memory.
+
+    Sizes that do not fit come from the model also where torch notices it in a line of ours.
+    """
+    if isinstance(error, RuntimeError | HeadcountError):
+        return not isinstance(error, torch.OutOfMemoryError)
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return not frame.f_globals["__name__"].startswith("headcount.")
 
 
 # --- Modes of ablation --------------------------------------------------------------------------
+
+#: What stands in the place of heads in a batch, given its number and its rows, or the first ones.
+StandIn = Callable[[int, Batch], Instead]
 
 
 def prepared(
@@ -329,40 +330,28 @@ def prepared(
     batches: Sequence[Batch],
     reference: Task | None,
     seed: int,
-) -> Callable[[int], Instead]:
-    """What stands in the place of heads, by the number of the batch that is run.
+) -> StandIn:
+    """What stands in the place of heads, by the batch that is run.
 
     Means are taken over the reference, or over the batches; donors come from the batches.
     """
     if mode == "zero":
-        return lambda number: zero
+        return lambda number, batch: zero
     if mode == "uniform":
         check_uniform(subject)
-        return lambda number: uniform
+        return lambda number, batch: uniform
     if mode == "mean":
-        means = means_of(subject, _reference(subject, task, batches, reference))
-        return lambda number: means
-    _check_donors(task)
-    exchange = Exchange(batches, seed)
-    return lambda number: donors_of(subject, batches[number], exchange.lent(number))
-
-
-def _reference(
-    subject: Subject, task: Task, batches: Sequence[Batch], reference: Task | None
-) -> Iterable[Batch]:
-    """The texts that means are taken over."""
-    if isinstance(reference or task, Custom):
-        raise UsageError(
-            "The mode mean takes means over texts, and a custom task has none that headcount can "
-            "encode; give reference=, another task with texts."
-        )
-    return batches if reference is None else reference.batches(subject)
-
-
-def _check_donors(task: Task) -> None:
-    """Donors lend position by position, so the model must run on known positions."""
-    if isinstance(task, Custom) or task.generates:
+        if isinstance(reference or task, Custom):
+            raise UsageError(
+                "The mode mean takes means over texts, and a custom task has none that headcount "
+                "can encode; give reference=, another task with texts."
+            )
+        means = means_of(subject, batches if reference is None else reference.batches(subject))
+        return lambda number, batch: means
+    if isinstance(task, Custom) or task.generates:  # donors lend position by position
         raise UsageError(
             "The mode resample needs runs whose positions are known: take metric='loss' of a task "
             f"with texts, not the {task.metric.name} of {task.name}."
         )
+    exchange = Exchange(batches, seed)
+    return lambda number, batch: donors_of(subject, batch, exchange.lent(number))
