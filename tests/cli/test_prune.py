@@ -91,9 +91,7 @@ def test_the_same_for_machines(headcount: Callable, classes: Path) -> None:
 def test_nothing_that_can_go_for_sure(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        import_module("headcount.report.plot.pruning_figures"), "can_draw", lambda: False
-    )
+    monkeypatch.setattr(import_module("headcount.report.plot.figure"), "can_draw", lambda: False)
     line = ["prune", "model", "--task", "classification:dev.tsv", "--max-loss", 0.5, "-o", "small"]
     ended = headcount(*line)  # ten held-out examples can promise no half point of accuracy
     assert (ended.code, ended.err) == (0, "")

@@ -15,7 +15,7 @@ def test_a_line_for_each_token(headcount: Callable, saved: Saved) -> None:
     ended = headcount("show", saved("bert"), "Rain fell.", "--head", "enc.1.2")
     lines = ended.out.splitlines()
     assert (ended.code, ended.err) == (0, "")
-    assert lines[0] == "Head enc.1.2  rows ask, columns answer"
+    assert lines[0] == "Head enc.1.2  query rows, key columns"
     assert lines[1].split()[0] == "[CLS]"
     assert lines[-2].split()[0] == "[SEP]"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from report_runs import HOSTILE, THREE, made_exhibit, made_run
 
-from headcount.report.page import write_page
+from headcount.report.page import report
 
 SOURCE = ["<s>", "the", "old", "mill", "stands", "still", "now", "</s>"]
 TARGET = ["<pad>", "die", "alte", "Mühle", "steht", "</s>"]
@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def pages(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of each run."""
     folder = tmp_path_factory.mktemp("pages")
-    return {name: write_page(run, folder / f"{name}.html") for name, run in runs.items()}
+    return {name: report(run, folder / f"{name}.html").path for name, run in runs.items()}
 
 
 Opener = Callable[..., Any]

@@ -18,7 +18,7 @@ from headcount.records.heads import parse_head
 from headcount.records.rendering import visible_token
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
-from headcount.report.page import write_page
+from headcount.report.page import report
 
 Visit = Callable[..., Any]
 
@@ -193,7 +193,7 @@ def test_words_add_up_their_pieces(visit: Visit, runs: dict[str, Path]) -> None:
 def test_long_texts_open_as_text(visit: Visit, tmp_path: Path) -> None:
     sizes = {"enc": (1, 2)}
     long = made_exhibit(sizes, ["[CLS]", *(f"w{k}" for k in range(60)), "[SEP]"])
-    page = visit(write_page(made_run(tmp_path / "r", sizes, exhibits=[long]), tmp_path / "p.html"))
+    page = visit(report(made_run(tmp_path / "r", sizes, exhibits=[long]), tmp_path / "p.html").path)
     assert page.get_attribute('[data-view="text"]', "aria-pressed") == "true"
     assert len(page.query_selector_all(".flow .tok")) == 62
 
@@ -253,7 +253,7 @@ def test_steps_that_were_not_tested_are_not_said_to_be_felt(visit: Visit, tmp_pa
     untested = {"delta": -0.1, "delta_low": np.nan, "delta_high": np.nan, "p": np.nan}
     with Run.open(run) as opened:
         opened.write_frame("curve", made_curve(ENCODER).assign(**untested))
-    page = visit(write_page(run, tmp_path / "page.html"))
+    page = visit(report(run, tmp_path / "page.html").path)
     assert "can go" not in page.inner_text("h1")
     assert "The first step was not tested" in page.inner_text("#figs")
     assert page.wrongs == []
@@ -363,7 +363,7 @@ def test_chosen_marks_stand_out_in_forced_colours(visit: Visit) -> None:
 def test_a_table_alone_still_makes_a_page(visit: Visit, tmp_path: Path) -> None:
     table = made_table({"enc": (2, 3)})
     bare = table.without([name for name in table.names if name != "entropy"])
-    page = visit(write_page(bare, tmp_path / "bare.html"))
+    page = visit(report(bare, tmp_path / "bare.html").path)
     assert page.wrongs == []
     assert page.inner_text("h1") == "The 6 attention heads of made"
     assert len(page.query_selector_all(".missing li")) == 10
@@ -375,7 +375,7 @@ def test_a_column_of_nan_and_a_table_without_columns(visit: Visit, tmp_path: Pat
     nothing = table.without(table.names)
     assert np.isnan(table.numbers("next")).all()
     for name, one in [("nan", table), ("none", nothing)]:
-        page = visit(write_page(one, tmp_path / f"{name}.html"))
+        page = visit(report(one, tmp_path / f"{name}.html").path)
         assert page.wrongs == []
         assert len(page.query_selector_all(".cell")) == 4
 
@@ -383,7 +383,7 @@ def test_a_column_of_nan_and_a_table_without_columns(visit: Visit, tmp_path: Pat
 def test_heads_that_went_keep_their_places(visit: Visit, tmp_path: Path) -> None:
     table = made_table({"enc": (2, 4)})
     kept = table.select([head for head in table.heads if head.index != 1])
-    page = visit(write_page(kept, tmp_path / "pruned.html"))
+    page = visit(report(kept, tmp_path / "pruned.html").path)
     assert len(page.query_selector_all(".cell.gone")) == 2
     assert page.inner_text(".fig .n").startswith("6")
     page.dispatch_event(".cell.gone", "click")
@@ -392,7 +392,7 @@ def test_heads_that_went_keep_their_places(visit: Visit, tmp_path: Path) -> None
 
 def test_two_runs_are_compared(visit: Visit, tmp_path: Path) -> None:
     first, second = made_table({"enc": (2, 4)}), made_table({"enc": (2, 4)}, "other", seed=9)
-    page = visit(write_page(first, tmp_path / "c.html", compare=second), "#col=diff-entropy")
+    page = visit(report(first, tmp_path / "c.html", compare=second).path, "#col=diff-entropy")
     assert page.inner_text("#ch") == "made and other"
     wanted = np.abs(second.numbers("entropy") - first.numbers("entropy")).argmax()
     assert page.inner_text("#chtable tbody .hd") == str(first.heads[int(wanted)])
@@ -404,14 +404,14 @@ def test_it_says_when_it_holds_the_users_text(
     visit: Visit, runs: dict[str, Path], tmp_path: Path
 ) -> None:
     assert "your corpus" in visit("hostile").inner_text("#own")
-    page = visit(write_page(runs["hostile"], tmp_path / "without.html", exhibits=False))
+    page = visit(report(runs["hostile"], tmp_path / "without.html", exhibits=False).path)
     assert not page.is_visible("#own")
     assert "not measured" in page.inner_text("#stage")
     assert "&amp;amp;" not in page.content()
 
 
 def test_a_thousand_heads(visit: Visit, tmp_path: Path) -> None:
-    page = visit(write_page(made_table({"dec": (32, 32)}), tmp_path / "large.html"))
+    page = visit(report(made_table({"dec": (32, 32)}), tmp_path / "large.html").path)
     assert len(page.query_selector_all(".cell")) == 1024
     page.click('.cell[data-head="777"]')
     assert page.inner_text("#big") == "dec.24.9"

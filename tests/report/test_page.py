@@ -18,7 +18,7 @@ import headcount as hc
 from headcount.errors import RunError, UsageError
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.report.page import MODULES, Report, page_html, script, style, write_page
+from headcount.report.page import MODULES, Report, page_html, report, script, style
 from headcount.report.parts.numbers import Source, read_source
 
 ASSETS = Path(__file__).parents[2] / "src" / "headcount" / "report" / "assets"
@@ -101,19 +101,19 @@ def test_a_page_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(sys.modules["headcount.report.page"], "page_html", breaks)
     with pytest.raises(KeyboardInterrupt):
-        write_page(made_table(), place)
+        report(made_table(), place)
     assert place.read_text() == "the old page"
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder; name a file, e\.g\. .*report\.html"):
-        write_page(made_table(), tmp_path)
+        report(made_table(), tmp_path)
 
 
 def test_there_must_be_a_folder(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"There is no folder .*nowhere to write page\.html in"):
-        write_page(made_table(), tmp_path / "nowhere" / "page.html")
+        report(made_table(), tmp_path / "nowhere" / "page.html")
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs a folder that takes no files")
@@ -121,12 +121,12 @@ def test_a_place_that_cannot_be_written_is_named() -> None:
     with pytest.raises(
         RunError, match=r"page\.html could not be written: .*Nothing was left behind"
     ):
-        write_page(made_table({"enc": (1, 1)}), "/proc/page.html")
+        report(made_table({"enc": (1, 1)}), "/proc/page.html")
 
 
 def test_fineness_is_one_of_three() -> None:
     with pytest.raises(UsageError, match=r"maps is 'sharp'; it is one of fine, coarse, none"):
-        write_page(made_table(), "page.html", maps="sharp")  # type: ignore[arg-type]
+        report(made_table(), "page.html", maps="sharp")  # type: ignore[arg-type]
 
 
 def test_a_newer_run_is_refused_by_name(tmp_path: Path) -> None:
@@ -134,13 +134,13 @@ def test_a_newer_run_is_refused_by_name(tmp_path: Path) -> None:
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(record | {"schema": 99}))
     with pytest.raises(RunError, match="99"):
-        write_page(run, tmp_path / "page.html")
+        report(run, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
 
 
 def test_runs_of_other_sizes_are_not_compared(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"other has heads enc 7 x 3 and made enc 6 x 12"):
-        write_page(made_table(), tmp_path / "p.html", compare=made_table({"enc": (7, 3)}, "other"))
+        report(made_table(), tmp_path / "p.html", compare=made_table({"enc": (7, 3)}, "other"))
 
 
 # --- budgets of size -----------------------------------------------------------------------------
@@ -154,17 +154,17 @@ def test_script_and_style_are_small() -> None:
 
 
 def test_a_page_without_maps_is_small(tmp_path: Path) -> None:
-    small = write_page(made_run(tmp_path / "s"), tmp_path / "s.html", maps="none")
+    small = report(made_run(tmp_path / "s"), tmp_path / "s.html", maps="none").path
     assert small.stat().st_size <= 150_000
     many = made_run(tmp_path / "m", {"dec": (32, 32)}, exhibits=[])
-    assert write_page(many, tmp_path / "m.html").stat().st_size <= 1_000_000
+    assert report(many, tmp_path / "m.html").path.stat().st_size <= 1_000_000
 
 
 def test_maps_of_128_tokens_are_small(tmp_path: Path) -> None:
     exhibit = made_exhibit(ENCODER, [f"w{k}" for k in range(128)])
     run = made_run(tmp_path / "r", exhibits=[exhibit])
-    fine = write_page(run, tmp_path / "f.html").stat().st_size
-    coarse = write_page(run, tmp_path / "c.html", maps="coarse").stat().st_size
+    fine = report(run, tmp_path / "f.html").path.stat().st_size
+    coarse = report(run, tmp_path / "c.html", maps="coarse").path.stat().st_size
     assert coarse < fine <= 3_000_000
 
 

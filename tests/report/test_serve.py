@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,19 +24,18 @@ TOKEN = new_token()
 class Parrot:
     """Says what it hears, in capitals; without heads, nothing."""
 
-    name = "<i>parrot</i>"
-
-    def __init__(self) -> None:
-        self.heads = [str(head) for head in HEADS]
+    subject = SimpleNamespace(name="<i>parrot</i>", heads=HEADS)
 
     def look(
-        self, text: str, second: str = "", shut: Sequence[str] = ()
+        self, text: str, second: str = "", off: Sequence[str] = ()
     ) -> tuple[list[dict[str, Any]], Source]:
-        check_heads(parse_heads(list(shut)), HEADS)
+        check_heads(parse_heads(list(off)), HEADS)
         answers: list[dict[str, Any]] = [{"without": [], "title": "Says", "text": text.upper()}]
-        if shut:
-            answers.append({"without": list(shut), "title": "Says", "text": ""})
-        table = HeadTable.of(HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.name})
+        if off:
+            answers.append({"without": list(off), "title": "Says", "text": ""})
+        table = HeadTable.of(
+            HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.subject.name}
+        )
         return answers, Source(table)
 
 
@@ -57,7 +57,7 @@ def test_the_page_and_its_parts(page: TestClient) -> None:
 
 
 def test_a_sentence_is_answered_and_shown(page: TestClient) -> None:
-    reply = page.post(f"/{TOKEN}/look", json={"text": " rain ", "shut": ["enc.0.1"]}).json()
+    reply = page.post(f"/{TOKEN}/look", json={"text": " rain ", "off": ["enc.0.1"]}).json()
     assert [one["text"] for one in reply["answers"]] == ["RAIN", ""]
     shown = page.get(f"/{TOKEN}/page/{reply['page']}")
     assert shown.status_code == 200
@@ -95,10 +95,10 @@ def test_another_name_for_this_machine_is_refused(page: TestClient, host: str) -
         (b"{", "must be JSON"),
         (b"[]", "must be JSON"),
         (b'{"text": 3}', "must be texts"),
-        (b'{"text": "a", "shut": "enc.0.0"}', "shut a list of heads"),
+        (b'{"text": "a", "off": "enc.0.0"}', "off a list of heads"),
         (b'{"text": "  "}', "The sentence is empty"),
         (b'{"text": "%s"}' % (b"a" * (LONGEST + 1)), "over 2,000 characters"),
-        (b'{"text": "a", "shut": ["enc.7.0"]}', "There is no head enc.7.0"),
+        (b'{"text": "a", "off": ["enc.7.0"]}', "There is no head enc.7.0"),
     ],
 )
 def test_what_cannot_be_asked_is_told(page: TestClient, body: bytes, told: str) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("uvicorn", reason="headcount[serve] is not installed")
 import uvicorn
 
 import headcount as hc
-from headcount.report.live import live_of
+from headcount.report.inspector import inspector_of
 from headcount.report.serve import address, app_of, new_token, taken_socket
 
 BITE = '</script><img src=x onerror="window.hit=1"> <b>bold</b>'
@@ -25,7 +25,7 @@ WAIT = 60_000
 def place() -> Iterator[str]:
     """Where the page is, while the server runs."""
     token, taken = new_token(), taken_socket(0)
-    app = app_of(live_of(hc.load("translator", device="cpu")), token)
+    app = app_of(inspector_of(hc.load("translator", device="cpu")), token)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
     thread.start()

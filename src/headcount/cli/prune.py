@@ -464,7 +464,7 @@ def _pruned(
 ) -> Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
     from headcount.pruning import TrainingOptions, prune_run
-    from headcount.report.plot import draw_plan
+    from headcount.report import draw_plan
 
     how |= {"gates": None if gates is None else TrainingOptions(**gates)}
     how |= {"heal": None if heal is None else TrainingOptions(**heal)}

@@ -59,10 +59,10 @@ def serve_command(
         trust_remote_code=trust_remote_code,
         tokenizer=tokenizer,
     )
-    from headcount.report import app_of, live_of, new_token
+    from headcount.report import app_of, inspector_of, new_token
 
     token = new_token()
-    app = app_of(live_of(subject, run), token)
+    app = app_of(inspector_of(subject, run), token)
     place = address(taken, token)
     typer.echo(f"{subject!r}", err=True)
     typer.echo(f"Open {place} in a browser; Ctrl-C ends it.")

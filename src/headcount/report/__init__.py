@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.report.live import live_of
+    from headcount.report.inspector import inspector_of
     from headcount.report.page import Report, report
     from headcount.report.parts.numbers import read_source
+    from headcount.report.plot.pruning_figures import draw_plan
     from headcount.report.serve import address, app_of, new_token, run_server, taken_socket
     from headcount.report.show import show
     from headcount.report.story import StageStatus, story

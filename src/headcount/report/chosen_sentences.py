@@ -1,10 +1,12 @@
-"""Make exhibits: chosen sentences go through the model, and every head's map of them is kept."""
+"""Exhibits: sentences are chosen from a corpus, and every head's map of them is kept."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ from headcount.tasks import own_output
 from headcount.text import (
     Batch,
     Corpus,
+    Encoded,
     Item,
     Pair,
     Sentence,
@@ -31,7 +34,7 @@ from headcount.wiring import Needs, Sighting, tap
 # --- Which sentences of a corpus to look at -----------------------------------------------------
 
 #: Words of a text that shows something and can be taken in at a glance.
-_SHORTEST, _IDEAL, _LONGEST_CHOSEN = 6, 13, 24
+_SHORTEST, _IDEAL, _MOST_WORDS = 6, 13, 24
 #: So many items are looked at; more choice is no better.
 _CANDIDATES = 5_000
 
@@ -42,7 +45,7 @@ _REPEATED = {"duplicate", "induction", "retrieval"}
 def chosen_items(
     corpus: Corpus, roles: pd.DataFrame | None = None, count: int = 3
 ) -> list[tuple[int, Item]]:
-    """So many items with their places, the most telling first.
+    """So many items with their places, those that show most first.
 
     Each next one shows as much as possible of what no earlier one shows: relations that a head
     was found to follow, repeated words, mentions of one entity.
@@ -52,8 +55,9 @@ def chosen_items(
     [(1, Sentence(text='The old kettle had been whistling for a minute.', ...))]
     """
     wanted = wanted_by(roles)
-    left = [(place, item) for place, item in enumerate(_first(corpus)) if _fits(item)]
-    left = left or [_shortest(corpus)]
+    items = list(enumerate(islice(corpus, _CANDIDATES)))
+    left = [one for one in items if _fits(one[1])]
+    left = left or [min(items, key=lambda one: _off_length(one[1]))]
     found: list[tuple[int, Item]] = []
     seen: set[str] = set()
     while left and len(found) < count:
@@ -84,44 +88,38 @@ def wanted_by(roles: pd.DataFrame | None) -> set[str]:
 def shown_by(item: Item) -> set[str]:
     """What a sentence shows: relations of its tree, repeated words, mentions of one entity."""
     sentence = sentences_of(item)[0]
-    shown = {"repeated"} if _repeats(texts_of(item)[0].lower().split()) else set()
+    long = [word.strip(".,;:!?\"'") for word in texts_of(item)[0].lower().split() if len(word) > 3]
+    shown = {"repeated"} if len(set(long)) < len(long) else set()
     if sentence is None:
         return shown
     shown |= {str(word.deprel) for word in sentence.words or () if word.deprel}
     shown |= {relation.partition(":")[0] for relation in shown}
-    return shown | ({"mentions"} if _mentions(sentence) else set())
+    return shown | ({"mentions"} if any(len(one) > 1 for one in sentence.clusters) else set())
 
 
 def _worth(one: tuple[int, Item], wanted: Collection[str]) -> tuple[int, int, int]:
     """The more the better: what it shows, a good length, an early place."""
     place, item = one
-    return len(shown_by(item) & set(wanted)), -abs(_chosen_words(item) - _IDEAL), -place
+    return len(shown_by(item) & set(wanted)), -_off_length(item), -place
 
 
 def _fits(item: Item) -> bool:
-    return all(_SHORTEST <= len(text.split()) <= _LONGEST_CHOSEN for text in texts_of(item))
+    return all(_SHORTEST <= len(text.split()) <= _MOST_WORDS for text in texts_of(item))
 
 
-def _chosen_words(item: Item) -> int:
-    return len(texts_of(item)[0].split())
+def _off_length(item: Item) -> int:
+    """How many words the item is from a good length."""
+    return abs(len(texts_of(item)[0].split()) - _IDEAL)
 
 
-def _first(corpus: Corpus) -> Iterable[Item]:
-    return (item for item, _ in zip(corpus, range(_CANDIDATES), strict=False))
+# --- One text through the model -----------------------------------------------------------------
 
 
-def _shortest(corpus: Corpus) -> tuple[int, Item]:
-    """Where no text is of a good length, the one nearest to it."""
-    return min(enumerate(_first(corpus)), key=lambda one: abs(_chosen_words(one[1]) - _IDEAL))
-
-
-def _repeats(words: Sequence[str]) -> bool:
-    long = [word.strip(".,;:!?\"'") for word in words if len(word) > 3]
-    return len(set(long)) < len(long)
-
-
-def _mentions(sentence: Sentence) -> bool:
-    return any(len(cluster) > 1 for cluster in sentence.clusters)
+def encode_one(subject: Subject, item: Item | str | tuple[str, str], **options: Any) -> Encoded:
+    """One text or pair as the model takes it; what is too long is truncated."""
+    usual = {"stacks": subject.anatomy.stacks, "long": "truncate"}
+    intake = intake_of(subject.model, subject.tokenizer)
+    return encode([item], subject.tokenizer, intake=intake, **usual | options)
 
 
 # --- Make exhibits ------------------------------------------------------------------------------
@@ -143,9 +141,9 @@ def exhibits_of(
     own_text: bool = True,
     budget: int = BUDGET,
 ) -> tuple[list[Exhibit], list[str]]:
-    """Some sentences of a corpus as exhibits, and what there is to tell about them.
+    """Some sentences of a corpus as exhibits, and what there is to note about them.
 
-    `roles` is the frame of verdicts: sentences that show what they speak of are preferred.
+    `roles` is the frame of verdicts: sentences that show what they are about are preferred.
     """
     found: list[Exhibit] = []
     kind = "own" if own_text else "sample"
@@ -153,8 +151,8 @@ def exhibits_of(
         name = f"{kind}-{place + 1:03d}"
         exhibit = replace(look_at(subject, item), id=name, own_text=own_text)
         if found and sum(one.bytes for one in found) + exhibit.bytes > budget:
-            told = f"{len(found)} of {count} exhibits were kept: more would take over "
-            return found, [f"{told}{budget / 1e6:.0f} MB."]
+            kept = f"{len(found)} of {count} exhibits were kept"
+            return found, [f"{kept}: more would take over {budget / 1e6:.0f} MB."]
         found.append(exhibit)
     return found, []
 
@@ -162,11 +160,18 @@ def exhibits_of(
 def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
     """Every head's map of one sentence or pair.
 
-    An encoder-decoder that gets a single sentence translates it, and is looked at while it says
-    its own translation again.
+    An encoder-decoder that gets a single sentence translates it, and its maps are those of its own
+    translation, teacher-forced.
     """
-    item = _with_words(_with_target(subject, _item(item)))
-    batch = _batch(subject, item)
+    if isinstance(item, str):
+        item = Sentence(item)
+    item = _with_words(_with_target(subject, Pair(*item) if isinstance(item, tuple) else item))
+    intake = intake_of(subject.model, subject.tokenizer)
+    limits = [limit for limit in (intake.source_limit, intake.target_limit) if limit]
+    batches = list(encode_one(subject, item, max_length=min([_LONGEST, *limits])))
+    if not batches:
+        raise InputError(f"The sentence '{texts_of(item)[0]}' has no token for this tokenizer.")
+    (batch,) = batches
     maps: dict[tuple[str, int], np.ndarray] = {}
 
     def receive(sighting: Sighting) -> None:
@@ -182,20 +187,14 @@ def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
     return Exhibit("look", texts_of(item)[0], texts, sides, maps)
 
 
-def _item(given: Item | str | tuple[str, str]) -> Item:
-    if isinstance(given, str):
-        return Sentence(given)
-    return Pair(*given) if isinstance(given, tuple) else given
-
-
 def _with_target(subject: Subject, item: Item) -> Item:
-    """What an encoder-decoder says to a single sentence, where nobody else said it."""
+    """For an encoder-decoder, a single sentence with the model's own translation."""
     if "cross" not in subject.anatomy.stacks or isinstance(item, Pair):
         return item
-    told = own_output(subject, [item])
-    if not told:
+    found = own_output(subject, [item])
+    if not found:
         raise InputError(f"{subject.name} makes nothing of the sentence '{item.text}'.")
-    return told[0]
+    return found[0]
 
 
 def _with_words(item: Item) -> Item:
@@ -218,31 +217,10 @@ def _split(text: str) -> Sentence:
     return Sentence(text, words)
 
 
-def _batch(subject: Subject, item: Item) -> Batch:
-    stacks = subject.anatomy.stacks
-    intake = intake_of(subject.model, subject.tokenizer)
-    encoded = encode(
-        [item],
-        subject.tokenizer,
-        stacks=stacks,
-        intake=intake,
-        max_length=_longest(intake.source_limit, intake.target_limit),
-        long="truncate",
-    )
-    batches = list(encoded)
-    if not batches:
-        raise InputError(f"The sentence '{texts_of(item)[0]}' has no token for this tokenizer.")
-    return batches[0]
-
-
-def _longest(*limits: int | None) -> int:
-    return min([_LONGEST, *(limit for limit in limits if limit)])
-
-
 def _texts(
     batch: Batch, stacks: Sequence[str]
 ) -> tuple[dict[str, Text], dict[str, tuple[str, str]]]:
-    """The texts by name, and who asks whom; one text alone is always "src"."""
+    """The texts by name, and those of queries and keys of a stack; a single text is "src"."""
     sides = list(batch.sides.values())
     if len(sides) == 1:
         return {"src": _text(sides[0])}, dict.fromkeys(stacks, ("src", "src"))

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +16,8 @@ import numpy as np
 
 from headcount.errors import RunError, UsageError
 from headcount.records import HeadTable, Run, write_bytes
-from headcount.report.parts.look import ramps, role_css
-from headcount.report.parts.numbers import (
-    Fineness,
-    Source,
-    column_part,
-    deflated,
-    measured_columns,
-    read_source,
-    safe_json,
-    text_columns,
-)
-from headcount.report.parts.scoreboard import agreement_part, compare_part, could_go, curve_part
-from headcount.report.parts.verdicts import (
-    exhibit_part,
-    kind_part,
-    map_blocks,
-    pair_part,
-    relation_part,
-    role_part,
-)
-from headcount.report.parts.wording import (
-    commands,
-    costly,
-    fact_part,
-    headline,
-    missing_part,
-    opening,
-    provenance_part,
-)
+from headcount.report.parts import look, numbers, scoreboard, verdicts, wording
+from headcount.report.parts.numbers import Fineness, Source, read_source
 
 if TYPE_CHECKING:
     from headcount.report.story import StageStatus
@@ -73,27 +45,27 @@ def page_data(
         "stacks": _stacks(source),
         "count": len(source.table),
         "absent": _absent(source),
-        "kinds": kind_part(),
-        "roles": role_part(source),
-        "columns": column_part(source),
-        "words": text_columns(source),
-        "relations": relation_part(source),
-        "map": pair_part(source),
-        "agreement": agreement_part(source),
-        "curve": curve_part(source),
-        "exhibits": exhibit_part(source) if maps != "none" else [],
-        "compare": compare_part(source, other),
+        "kinds": verdicts.kind_part(),
+        "roles": verdicts.role_part(source),
+        "columns": numbers.column_part(source),
+        "words": numbers.text_columns(source),
+        "relations": verdicts.relation_part(source),
+        "map": verdicts.pair_part(source),
+        "agreement": scoreboard.agreement_part(source),
+        "curve": scoreboard.curve_part(source),
+        "exhibits": verdicts.exhibit_part(source) if maps != "none" else [],
+        "compare": scoreboard.compare_part(source, other),
         "examples": _examples(source),
-        "provenance": provenance_part(source),
-        "commands": commands(source),
-        "missing": missing_part(source),
-        "ramps": ramps(),
+        "provenance": wording.provenance_part(source),
+        "commands": wording.commands(source),
+        "missing": wording.missing_part(source),
+        "ramps": look.ramps(),
     }
-    data |= {"costly": costly(data), "go": could_go(data["curve"])}
+    data |= {"costly": wording.costly(data), "go": scoreboard.could_go(data["curve"])}
     return data | {
-        "headline": headline(data),
-        "facts": fact_part(data),
-        "opening": opening(data),
+        "headline": wording.headline(data),
+        "facts": wording.fact_part(data),
+        "opening": wording.opening(data),
     }
 
 
@@ -142,12 +114,12 @@ def _silent(source: Source, stack: str) -> str:
     """The columns that say nothing of a stack, by the reason that the table gives."""
     table, reasons = source.table, dict[str, list[str]]()
     own = [head.stack == stack for head in table.heads]
-    for name in measured_columns(table):
+    for name in numbers.measured_columns(table):
         if np.isnan(table.numbers(name)[own]).all():
             why = re.search(rf"(?:^|; ){stack}: ([^;]*)", table.notes.get(name, ""))
             reasons.setdefault(why[1] if why else "", []).append(table.column(name).title)
-    told = [f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items()]
-    return f"for {_TITLES[stack].lower()}: {'; '.join(told)}." if told else ""
+    words = [f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items()]
+    return f"for {_TITLES[stack].lower()}: {'; '.join(words)}." if words else ""
 
 
 def _absent(source: Source) -> list[int]:
@@ -177,7 +149,7 @@ MODULES = (
     *("legend", "maps", "links", "attention", "dossier", "scores", "relations", "similar"),
     *("resemblance", "agreement", "pruning", "provenance", "main"),
 )
-#: In pages of two runs alone.
+#: Only in pages of two runs.
 _OF_TWO = "compare"
 STYLES = ("base", "overview", "dossier", "sections", "media")
 
@@ -189,63 +161,40 @@ _LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export )", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def write_page(
-    run_or_table: HeadTable | Run | str | Path,
-    path: str | Path = "report.html",
-    maps: Fineness = "fine",
-    exhibits: bool = True,
-    compare: HeadTable | Run | str | Path | None = None,
-) -> Path:
-    """Write the page and return where it is; it is there whole, or not at all.
-
-    `maps` is "fine", "coarse" (smaller, for long texts) or "none"; without `exhibits` no text of
-    the corpus is in the page; `compare` is a second run or table of the same architecture.
-    """
-    place = check_page(path, maps)
-    source = read_source(run_or_table, exhibits=exhibits and maps != "none")
-    other = None if compare is None else read_source(compare, exhibits=False)
-    write_bytes(place, page_html(source, other, maps).encode("utf-8"))
-    return place
-
-
 def page_html(source: Source, other: Source | None = None, maps: Fineness = "fine") -> str:
     """The page as text. The template is filled once, so data is never searched for holes."""
     data = page_data(source, other, maps)
     code, looks = script(two=data["compare"] is not None), style()
-    words, numbers = split_numbers(data)
+    words, lists = split_numbers(data)
     parts = {
         "csp": f"default-src 'none'; script-src 'sha256-{_hash(code)}'; "
         f"style-src 'sha256-{_hash(looks)}'; img-src data:; base-uri 'none'; form-action 'none'",
         "title": escape(f"{source.model}: attention heads"),
         "length": "long" if len(source.model.join(words["headline"])) > _LONG else "short",
         "style": looks,
-        "data": safe_json(words),
-        "packed": "\n".join(_packed(numbers, source, maps)),
+        "data": numbers.safe_json(words),
+        "packed": "\n".join(_packed(lists, source, maps)),
         "script": code,
     }
-    return _HOLE.sub(lambda hole: parts[hole[1]], _asset("page.html"))
+    return _HOLE.sub(lambda hole: parts[hole[1]], look.asset("page.html"))
 
 
 def script(two: bool = False) -> str:
     """The modules as one, as they were written; they share a scope, so imports fall away."""
     joined = [name for name in MODULES if two or name != _OF_TWO]
-    return "\n".join(_LEFT_OUT.sub("", _asset(f"{name}.js")) for name in joined)
+    return "\n".join(_LEFT_OUT.sub("", look.asset(f"{name}.js")) for name in joined)
 
 
 def style() -> str:
     """The style sheet."""
-    return role_css() + "".join(_asset(f"{name}.css") for name in STYLES)
+    return look.role_css() + "".join(look.asset(f"{name}.css") for name in STYLES)
 
 
-def _packed(numbers: dict[str, Any], source: Source, maps: Fineness) -> Iterator[str]:
+def _packed(lists: dict[str, Any], source: Source, maps: Fineness) -> Iterator[str]:
     """The long lists of numbers and the maps, one element each, inflated by the page."""
-    blocks = [("numbers", deflated(safe_json(numbers).encode("ascii")))]
-    for name, packed in [*blocks, *map_blocks(source, maps)]:
+    blocks = [("numbers", numbers.deflated(numbers.safe_json(lists).encode("ascii")))]
+    for name, packed in [*blocks, *verdicts.map_blocks(source, maps)]:
         yield f'<script type="text/plain" id="{name}">{packed}</script>'
-
-
-def _asset(name: str) -> str:
-    return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
@@ -308,10 +257,20 @@ class Report:
         return webbrowser.open(self.path.resolve().as_uri())
 
     def _repr_html_(self) -> str:
-        """The page in a frame that can reach nothing else; a large one as a path alone."""
+        """The page in a frame that can reach nothing else; a large one only as a path."""
         if self.bytes > INLINE:
-            return _pointed(self)
-        return _framed(self)
+            title = self.html.partition("<title>")[2].partition("</title>")[0]  # escaped there
+            return (
+                f"<p><b>{title}</b><br>This report has {self.bytes / 1e6:.1f} MB, too much for a "
+                f"notebook; open <code>{escape(str(self.path))}</code> in a browser.</p>"
+            )
+        # srcdoc, since some notebooks show no file; sandboxed, so that styles stay inside
+        note = escape(f"This report is in {self.path}; trust the notebook to see it here.")
+        return (
+            f'<iframe sandbox="allow-scripts allow-downloads" title="headcount report" '
+            f'width="100%" height="{_HEIGHT}" style="border:1px solid rgba(128,128,128,.4)" '
+            f'srcdoc="{escape(self.html, quote=True)}">{note}</iframe><noscript>{note}</noscript>'
+        )
 
 
 def report(
@@ -335,32 +294,10 @@ def report(
     ...     print(report(table, Path(folder, "report.html")).path.name)
     report.html
     """
-    page = write_page(run_or_table, path, maps=maps, exhibits=exhibits, compare=compare)
+    place = check_page(path, maps)
+    source = read_source(run_or_table, exhibits=exhibits and maps != "none")
+    other = None if compare is None else read_source(compare, exhibits=False)
+    write_bytes(place, page_html(source, other, maps).encode("utf-8"))
     if isinstance(run_or_table, HeadTable):
-        return Report(page)
-    return Report(page, run_or_table.path if isinstance(run_or_table, Run) else Path(run_or_table))
-
-
-def _framed(page: Report) -> str:
-    """Inline: srcdoc, since some notebooks show no file; sandboxed, so that styles stay inside."""
-    told = f"This report is in {page.path}; trust the notebook to see it here."
-    return (
-        f'<iframe sandbox="allow-scripts allow-downloads" title="headcount report" width="100%" '
-        f'height="{_HEIGHT}" style="border:1px solid rgba(128,128,128,.4)" '
-        f'srcdoc="{escape(page.html, quote=True)}">{escape(told)}</iframe>'
-        f"<noscript>{escape(told)}</noscript>"
-    )
-
-
-def _pointed(page: Report) -> str:
-    return (
-        f"<p><b>{escape(_title(page.html))}</b><br>This report has {page.bytes / 1e6:.1f} MB, too "
-        f"much for a notebook; open <code>{escape(str(page.path))}</code> in a browser.</p>"
-    )
-
-
-def _title(html: str) -> str:
-    """The page's title, which is escaped there."""
-    from html import unescape
-
-    return unescape(html.partition("<title>")[2].partition("</title>")[0])
+        return Report(place)
+    return Report(place, run_or_table.path if isinstance(run_or_table, Run) else Path(run_or_table))

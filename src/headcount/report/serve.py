@@ -1,4 +1,4 @@
-"""Run the application on this machine alone, until Ctrl-C."""
+"""`headcount serve`: a page on this machine only, where a model is tried sentence by sentence."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import secrets
 import socket
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from importlib.resources import files
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -18,9 +16,12 @@ from starlette.routing import Route
 
 from headcount.errors import HeadcountError, UsageError
 from headcount.report.page import page_html, style
-from headcount.report.parts.numbers import Source
+from headcount.report.parts.look import asset
 
-# --- Who may ask --------------------------------------------------------------------------------
+if TYPE_CHECKING:
+    from headcount.report.inspector import Inspector
+
+# --- Who may connect ------------------------------------------------------------------------------
 
 #: What every answer says: nothing from elsewhere, nothing kept, shown in no foreign frame.
 HEADERS = {
@@ -71,7 +72,7 @@ class Guard:
         return name in _NAMES and secrets.compare_digest(given, self.token.encode())
 
 
-# --- The pages and the one question of `headcount serve` ----------------------------------------
+# --- The pages and the one request of `headcount serve` -------------------------------------------
 
 #: Characters of a text.
 LONGEST = 2_000
@@ -80,24 +81,9 @@ _KEPT = 8
 _FILES = {"report.css": "text/css", "serve.css": "text/css", "serve.js": "text/javascript"}
 
 
-class LiveModel(Protocol):
-    """Whoever answers: a model, or anything like one."""
-
-    heads: list[str]
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-
-    def look(
-        self, text: str, second: str = "", shut: Sequence[str] = ()
-    ) -> tuple[list[dict[str, Any]], Source]:
-        """What is said to a text, whole and without some heads; and all maps."""
-
-
-def app_of(asked: LiveModel, token: str) -> Guard:
-    """The application; it answers below ``/token/`` alone."""
-    desk = _Desk(asked)
+def app_of(inspector: Inspector, token: str) -> Guard:
+    """The application; it answers only below ``/token/``."""
+    desk = _Desk(inspector)
     routes = [
         Route("/", desk.index),
         Route("/look", desk.look, methods=["POST"]),
@@ -108,81 +94,80 @@ def app_of(asked: LiveModel, token: str) -> Guard:
 
 
 class _Desk:
-    """One question at a time; the last pages are kept."""
+    """One request at a time; the last pages are kept."""
 
-    def __init__(self, asked: LiveModel) -> None:
-        self.asked = asked
+    def __init__(self, inspector: Inspector) -> None:
+        self.inspector = inspector
         self._pages: OrderedDict[int, str] = OrderedDict()
         self._count = 0
         self._turn = threading.Lock()
 
     async def index(self, request: Request) -> Response:
         """The page to type in."""
-        return HTMLResponse(_asset("serve.html"), headers=HEADERS)
+        return HTMLResponse(asset("serve.html"), headers=HEADERS)
 
     async def file(self, request: Request) -> Response:
         """Style and script of that page."""
         name = request.path_params["name"]
         if name not in _FILES:
             return PlainTextResponse("Not found.", 404, headers=HEADERS)
-        text = style() if name == "report.css" else _asset(name)
+        text = style() if name == "report.css" else asset(name)
         return Response(text, media_type=_FILES[name], headers=HEADERS)
 
     async def page(self, request: Request) -> Response:
         """The report of one sentence; it brings its own policy, and stands in our frame only."""
         found = self._pages.get(request.path_params["number"])
         if found is None:
-            return PlainTextResponse("This page has gone; ask again.", 404, headers=HEADERS)
+            return PlainTextResponse("This page has gone; reload.", 404, headers=HEADERS)
         own = {name: value for name, value in HEADERS.items() if name != "Content-Security-Policy"}
         return HTMLResponse(found, headers={**own, "Content-Security-Policy": _IN_OUR_FRAME})
 
     async def look(self, request: Request) -> Response:
-        """Ask the model."""
+        """Run the model on a sentence."""
         try:
-            text, second, shut = _question(await request.body())
+            text, second, off = _read_request(await request.body())
             return JSONResponse(
-                await run_in_threadpool(self._look, text, second, shut), headers=HEADERS
+                await run_in_threadpool(self._look, text, second, off), headers=HEADERS
             )
         except HeadcountError as error:
             return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
 
-    def _look(self, text: str, second: str, shut: list[str]) -> dict[str, Any]:
+    def _look(self, text: str, second: str, off: list[str]) -> dict[str, Any]:
         with self._turn:
-            answers, source = self.asked.look(text, second, shut)
+            answers, source = self.inspector.look(text, second, off)
             self._count += 1
             self._pages[self._count] = page_html(source)
             while len(self._pages) > _KEPT:
                 self._pages.popitem(last=False)
-            about = {"model": self.asked.name, "heads": len(self.asked.heads)}
+            about = {
+                "model": self.inspector.subject.name,
+                "heads": len(self.inspector.subject.heads),
+            }
             return {**about, "answers": answers, "page": self._count}
 
 
 _IN_OUR_FRAME = "frame-ancestors 'self'"
 
 
-def _question(body: bytes) -> tuple[str, str, list[str]]:
+def _read_request(body: bytes) -> tuple[str, str, list[str]]:
     """The text, the second text and the heads that are off; anything else is refused."""
     from headcount.records import json_decode
 
     try:
         given = json_decode(body)
-        text, second, shut = given["text"], given.get("second", ""), given.get("shut", [])
+        text, second, off = given["text"], given.get("second", ""), given.get("off", [])
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        raise UsageError("The question must be JSON with text, second and shut.") from None
-    if not isinstance(text, str) or not isinstance(second, str) or not isinstance(shut, list):
-        raise UsageError("text and second must be texts, and shut a list of heads.")
+        raise UsageError("The request must be JSON with text, second and off.") from None
+    if not isinstance(text, str) or not isinstance(second, str) or not isinstance(off, list):
+        raise UsageError("text and second must be texts, and off a list of heads.")
     if not text.strip():
         raise UsageError("The sentence is empty; type one with a word in it.")
     if max(len(text), len(second)) > LONGEST:
         raise UsageError(f"The text has over {LONGEST:,} characters; shorten it.")
-    return text.strip(), second.strip(), [str(head) for head in shut]
+    return text.strip(), second.strip(), [str(head) for head in off]
 
 
-def _asset(name: str) -> str:
-    return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-# --- Run the application on this machine alone, until Ctrl-C ------------------------------------
+# --- Run the application on this machine, until Ctrl-C --------------------------------------------
 
 #: Never anything else: what is typed stays on this machine.
 HOST = "127.0.0.1"

@@ -15,7 +15,8 @@ from rich.text import Text
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, refuse_nan
 from headcount.records import Head, check_heads, parse_head, view_html, visible_token
-from headcount.text import Batch, Pair, encode, intake_of
+from headcount.report.chosen_sentences import encode_one
+from headcount.text import Batch, Pair, intake_of
 from headcount.wiring import Needs, Sighting, tap
 
 #: Shades for a weight, from nothing to all.
@@ -60,7 +61,9 @@ class View:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """A line for each query: its token, its row in shades where it fits, its strongest keys."""
         yield Text.assemble(
-            ("Head ", "dim"), (str(self.head), "bold"), ("  rows ask, columns answer", "dim")
+            ("Head ", "dim"),
+            (str(self.head), "bold"),
+            ("  query rows, key columns", "dim"),
         )
         yield from self._lines(options.max_width)
         yield Text(f"{_SHADES[1:]}  from 0 to 1", style="dim")
@@ -124,12 +127,10 @@ def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat
         if head.stack != "enc":
             raise UsageError(f"{head} reads a translation too; give it with --target (target=...).")
         stacks = ("enc",)
-    intake = intake_of(subject.model, subject.tokenizer)
-    encoded = encode(
-        [text], subject.tokenizer, stacks=stacks, intake=intake, long="truncate", chat=chat
-    )
+    encoded = encode_one(subject, text, stacks=stacks, chat=chat)
     batches = list(encoded)
     if encoded.report.truncated:
+        intake = intake_of(subject.model, subject.tokenizer)
         limits = sorted({limit for limit in (intake.source_limit, intake.target_limit) if limit})
         raise InputError(
             f"The sentence is longer than the {' or '.join(map(str, limits))} tokens that "

@@ -512,3 +512,20 @@ class _Curve:
         )
         frame, notes = curve_frame(found, orders, heads=len(self.context.heads), part="held-out")
         return frame, [*found.notes, *notes]
+
+
+# --- All stages ---------------------------------------------------------------------------------
+
+#: In this order; each may read what those before it found.
+STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
+    survey_stage,
+    exhibit_stage,
+    families_stage,
+    patterns_stage,
+    gradient_stage,
+    relevance_stage,
+    ablation_stage,
+    own_metric_stage,
+    agreement_stage,
+    curve_stage,
+)

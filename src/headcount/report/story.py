@@ -19,38 +19,10 @@ from headcount.models import Subject, load
 from headcount.records import HeadTable, Progress, Run, provenance
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
-from headcount.report.stages import (
-    StoryContext,
-    StoryStage,
-    ablation_stage,
-    agreement_stage,
-    curve_stage,
-    exhibit_stage,
-    families_stage,
-    gradient_stage,
-    own_metric_stage,
-    patterns_stage,
-    relevance_stage,
-    seconds_a_text,
-    survey_stage,
-)
+from headcount.report.stages import STAGES, StoryContext, StoryStage, seconds_a_text
 from headcount.survey import read_corpora
 from headcount.tasks import Task, natural_task, own_output
 from headcount.text import Corpus, read_corpus
-
-#: In this order; each may read what those before it found.
-STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
-    survey_stage,
-    exhibit_stage,
-    families_stage,
-    patterns_stage,
-    gradient_stage,
-    relevance_stage,
-    ablation_stage,
-    own_metric_stage,
-    agreement_stage,
-    curve_stage,
-)
 
 State = Literal["running", "done", "kept", "left out"]
 
@@ -248,8 +220,9 @@ def run_story(
     show = progress or (lambda done, total, stage: None)
     ended = []
     for make in STAGES:
-        if exhibits or make is not exhibit_stage:
-            ended.append(_run_stage(context, make(context), show))
+        stage = make(context)
+        if exhibits or stage.name != "exhibits":
+            ended.append(_run_stage(context, stage, show))
             show(0, 0, ended[-1])
     return ended
 

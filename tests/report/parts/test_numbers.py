@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+import base64
+import zlib
+
 import numpy as np
 import pytest
 
-from headcount.report.parts.numbers import pack_map, unpack_map
+from headcount.report.parts.numbers import pack_map
+
+
+def unpack_map(text: str, heads: int, queries: int, keys: int) -> np.ndarray:
+    """What a browser makes of `pack_map`."""
+    data = zlib.decompress(base64.b64decode(text))
+    tops = np.frombuffer(data, "<u2", heads * queries).reshape(heads, queries, 1)
+    weights = np.frombuffer(data, "u1", offset=2 * heads * queries)
+    return weights.reshape(heads, queries, keys) / 255 * (tops / 65535)
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

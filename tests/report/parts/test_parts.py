@@ -259,4 +259,4 @@ def test_what_a_metric_that_notices_less_would_say_is_told_beside() -> None:
     figure = data["facts"][-1]
     assert figure["n"] == "0"
     assert figure["note"].startswith("The first step is felt already, in the order of ablation")
-    assert "By bleu alone, 24 could (n = " in figure["note"]
+    assert "By bleu only, 24 could (n = " in figure["note"]

@@ -108,7 +108,7 @@ def test_many_curves_stand_in_rows_of_two_and_can_be_logarithmic() -> None:
     figure = hc.plot.pruning_curves(dict.fromkeys("abc", CURVE), log=True, unit="groups")
     assert {panel.get_yscale() for panel in figure.axes[:3]} == {"log"}
     assert [panel.get_xlabel() for panel in figure.axes[:3]] == ["", "groups left", "groups left"]
-    assert [panel.get_ylabel() for panel in figure.axes[:3]] == ["bleu", "", "bleu"]
+    assert [panel.get_ylabel() for panel in figure.axes[:3]] == ["BLEU", "", "BLEU"]
 
 
 def test_gated_sets_before_healing_are_dotted_and_apart() -> None:

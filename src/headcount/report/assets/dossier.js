@@ -20,12 +20,12 @@ function header() {
   put("#dh", el("h2", { class: "big", id: "big", text: heads[i].id }),
     el("div", { class: "who" }, el("p", { class: "role" }, named.length ? named : el("span", {}, sign("none"), D.roles ? "No role found" : "Role not known")), el("ul", { class: "ev" }, evidence(own)), told && el("p", { class: "note", text: told })));
 }
-function alone() {
+function single() {
   const c = cols.get("ablation"), i = S.head, v = c?.values[i], p = c?.p?.[i], about = D.examples.ablation;
-  if (v == null) return unmeasured("ablation", "What it costs to shut this head alone.");
+  if (v == null) return unmeasured("ablation", "What it costs to switch it off.");
   const verdict = p == null ? "" : p >= .05 || !v ? "No measurable cost. " : v > 0 ? "It matters. " : "The model does better without it. ";
   const tail = [c.p && `${pval(p)}${c.corrected ? " after correction for all heads" : ""}`, `rank ${c.rank[i]} of ${c.known}`, about && `n = ${about.n}`].filter(Boolean).join("; ");
-  return el("p", {}, el("b", { text: verdict }), `Shut alone, it ${v < 0 ? "saves" : "costs"} `, el("b", { "data-cost": true, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${about?.metric || c.unit}; ${tail}.`);
+  return el("p", {}, el("b", { text: verdict }), `Switched off, it ${v < 0 ? "saves" : "costs"} `, el("b", { "data-cost": true, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${about?.metric || c.unit}; ${tail}.`);
 }
 function spark(o, k) {
   const w = 150, h = 34, values = o.points.map(p => p.value).filter(v => v != null), a = Math.min(...values), b = Math.max(...values), n = o.points[0].left, here = o.points[k];
@@ -42,4 +42,4 @@ function together() {
 when("#before", "click", () => turn(-1));
 when("#after", "click", () => turn(1));
 view(header, "head");
-view(() => put("#removed", alone(), together()), "head step");
+view(() => put("#removed", single(), together()), "head step");

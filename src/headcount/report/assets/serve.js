@@ -65,7 +65,7 @@ async function ask() {
   drawOff();
   $("state").textContent = "Looking …"; $("go").disabled = true;
   try {
-    const head = chosenHead(), body = JSON.stringify({ text: $("text").value, second: $("second").value, shut: [...off] });
+    const head = chosenHead(), body = JSON.stringify({ text: $("text").value, second: $("second").value, off: [...off] });
     const reply = await fetch("look", { method: "POST", headers: { "Content-Type": "application/json" }, body });
     const found = await reply.json();
     if (found.error) { $("state").textContent = found.error; return; }

@@ -1,13 +1,17 @@
-"""How a role looks: one colour for light paper, one for dark, and one glyph, for the closed list.
+"""How the page looks: the colours and glyphs of roles, and the colours of values.
+
+A role has one colour for light paper, one for dark, and one glyph, in ``assets/roles.json``.
 
 Colours are found by ``scripts/role_colours.py``, which keeps them apart for all kinds of sight; the
-glyph tells roles apart without any colour. Roles outside the list are drawn as ``other``.
+glyph keeps roles apart without any colour. Roles outside the list are drawn as ``other``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import pairwise
 
 # --- How a role looks ---------------------------------------------------------------------------
@@ -28,122 +32,13 @@ class Look:
     solid: bool = False
 
 
+def asset(name: str) -> str:
+    """A file of the page: its template, a script, a style sheet."""
+    return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
+
+
 #: Every role of the toolkit in the order in which people read them, then the rest.
-LOOKS: dict[str, Look] = {
-    "positional": Look(
-        "Positional", "points to one offset", "#12419b", "#4ba9fb", "M13 2.5 2.5 8 13 13.5Z", True
-    ),
-    "syntactic": Look(
-        "Syntactic",
-        "points along a dependency",
-        "#03875a",
-        "#90f4ab",
-        "M2.5 12C2.5 1.5 13.5 1.5 13.5 11M10.4 8.9 13.5 12.2 16 8.8",
-    ),
-    "rare": Look(
-        "Rare",
-        "points to the rarest token",
-        "#857a06",
-        "#cdd13e",
-        "M8 1 10 6 15 6.4 11.2 9.7 12.4 15 8 12.1 3.6 15 4.8 9.7 1 6.4 6 6Z",
-        True,
-    ),
-    "coreference": Look(
-        "Coreference",
-        "points to an antecedent",
-        "#7864d7",
-        "#ccfaed",
-        "M6 11A3.6 3.6 0 1 1 6 5M10 5A3.6 3.6 0 1 1 10 11M5.5 8H10.5",
-    ),
-    "argument": Look(
-        "Argument",
-        "links predicate and argument",
-        "#534627",
-        "#778666",
-        "M2.5 8H13.5M3 4.5V11.5M13 4.5V11.5",
-    ),
-    "feature": Look(
-        "Feature",
-        "looks at one kind of word",
-        "#c23e95",
-        "#f5a0c5",
-        "M8 1.5 14.5 8 8 14.5 1.5 8Z",
-        True,
-    ),
-    "separator": Look("Separator", "rests on separators", "#057ea9", "#55d0f2", "M5 2V14M11 2V14"),
-    "punctuation": Look(
-        "Punctuation",
-        "looks at punctuation",
-        "#6a6679",
-        "#9dce86",
-        "M5.5 3V8.5M5.5 12.6V12.7M11 3V8.5M11 12.5Q11 14 9.4 14.8",
-    ),
-    "broad": Look(
-        "Broad",
-        "spreads over the whole text",
-        "#843172",
-        "#bb6ea6",
-        "M13.2 8A5.2 5.2 0 1 1 2.8 8 5.2 5.2 0 1 1 13.2 8Z",
-    ),
-    "sink": Look(
-        "Sink",
-        "rests on the first token",
-        "#a0572a",
-        "#ed9225",
-        "M8 1.5V10M4.4 6.8 8 10.6 11.6 6.8M2.5 14.2H13.5",
-    ),
-    "previous": Look(
-        "Previous",
-        "looks at the token before",
-        "#261d6c",
-        "#5594cf",
-        "M12.5 3 7.5 8 12.5 13M7 3 2 8 7 13",
-    ),
-    "duplicate": Look(
-        "Duplicate",
-        "looks at the same token earlier",
-        "#6e5853",
-        "#b0a491",
-        "M2 6H10V14H2ZM6 6V2H14V10H10",
-    ),
-    "induction": Look(
-        "Induction",
-        "looks at what followed last time",
-        "#3d290e",
-        "#f2fa46",
-        "M13 9.5A5.2 5.2 0 1 1 11.5 4.2M12 1V4.8H8.2",
-    ),
-    "retrieval": Look(
-        "Retrieval",
-        "copies from far back",
-        "#5b0643",
-        "#c0dcde",
-        "M6.6 11.2A4.6 4.6 0 1 1 6.7 11.2M10 10 14.5 14.5",
-    ),
-    "alignment": Look(
-        "Alignment",
-        "points to the word's translation",
-        "#694ccd",
-        "#6e6bed",
-        "M2 4H14M2 12H14M5 4 11 12",
-    ),
-    "source-end": Look(
-        "Source-end",
-        "rests on the end of the source",
-        "#6c2448",
-        "#da452c",
-        "M2 8H10.5M7 4.4 10.8 8 7 11.6M14 2.5V13.5",
-    ),
-    "other": Look("Other", "told by its label", "#1b1d22", "#ece9e2", "M3 3 13 13M13 3 3 13"),
-    "none": Look(
-        "No role found",
-        "no test fired",
-        "#8d9098",
-        "#7d818b",
-        "M9.7 8A1.7 1.7 0 1 1 6.3 8 1.7 1.7 0 1 1 9.7 8Z",
-        True,
-    ),
-}
+LOOKS = {role: Look(**about) for role, about in json.loads(asset("roles.json")).items()}
 
 
 def role_css() -> str:
@@ -162,8 +57,7 @@ def role_css() -> str:
 
 # --- The colours of values, in OKLCH with monotone lightness ------------------------------------
 # ``up`` runs from nothing to much, ``both`` from far below 0 over grey to far above. Each has a
-# light
-# and a dark form, as evenly spaced stops between which the page mixes.
+# light and a dark form, as evenly spaced stops between which the page mixes.
 
 Stop = tuple[float, float, float, float]
 
@@ -213,7 +107,7 @@ def ramps() -> dict[str, dict[str, list[list[int]]]]:
 
 
 def _between(stops: list[Stop], place: float) -> list[int]:
-    """The colour at a place, mixed from the stops beside it."""
+    """The colour at a place, mixed from the stops on both sides."""
     low, high = next((low, high) for low, high in pairwise(stops) if place <= high[0])
     share = (place - low[0]) / (high[0] - low[0])
     return _rgb(*(a + share * (b - a) for a, b in zip(low[1:], high[1:], strict=True)))

@@ -7,7 +7,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,28 @@ from headcount.records import Column, Exhibit, Head, HeadTable, Run, read_exhibi
 
 _PATH = re.compile(r"[\w.~ -]*(/[\w.~ -]+)+/?")
 _FRAMES = ("roles", "relations", "agreement", "curve", "changes", "role_changes", "probes")
+
+
+def row_head(row: Mapping[Any, Any]) -> Head:
+    """The head that a row of a frame is about."""
+    return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
+
+
+def first_known(frame: pd.DataFrame, column: str, names: Sequence[str]) -> pd.DataFrame:
+    """The rows of the first of these parts of the data that the frame has; all where none is."""
+    there = set(frame[column]) if column in frame else set()
+    part = next((name for name in names if name in there), None)
+    return frame if part is None else frame[frame[column] == part]
+
+
+def held_out(frame: pd.DataFrame) -> pd.DataFrame:
+    """What is known of relations on the half that heads were not chosen on, where there is one."""
+    held = first_known(frame, "split", ("report", "all", *frame["split"]))
+    return held[held["accuracy"].notna()]
+
+
+#: Parts of the examples in the order in which they are trusted: those that chose nothing first.
+HELD_OUT = ("held-out", "all", "choose")
 
 
 @dataclass
@@ -72,9 +94,9 @@ def read_source(given: HeadTable | Run | str | Path, *, exhibits: bool = True) -
     if isinstance(given, HeadTable):
         details = {name: frame for name, frame in given.details.items() if name in _FRAMES}
         return Source(given, frames=details)
-    run = given if isinstance(given, Run) else _opened(Path(given))
+    run = open_run(given)
     if run is None:
-        return Source(HeadTable.load(Path(str(given))))
+        return Source(HeadTable.load(str(given)))
     if not run.has_table:
         raise RunError(f"{run.path}/ has no head table yet; run `headcount survey` into it first.")
     there = set(run.frames)
@@ -87,9 +109,16 @@ def read_source(given: HeadTable | Run | str | Path, *, exhibits: bool = True) -
     )
 
 
-def _opened(path: Path) -> Run | None:
-    """The run at a path; None for a heads.parquet on its own."""
-    return None if path.suffix == ".parquet" else Run.open(path, create=False)
+def open_run(given: Run | str | Path) -> Run | None:
+    """The run; None for a heads.parquet on its own. A folder that `prune` wrote holds its run."""
+    if isinstance(given, Run):
+        return given
+    path = Path(given)
+    if path.suffix == ".parquet":
+        return None
+    inner = path / "run"
+    held = not (path / "run.json").exists() and (inner / "run.json").exists()
+    return Run.open(inner if held else path, create=False)
 
 
 # --- JSON that can lie inside a page ------------------------------------------------------------
@@ -129,7 +158,7 @@ def figures(values: Iterable[Any], digits: int = 4) -> list[float | int | None]:
 
 # --- A column's numbers in few letters ----------------------------------------------------------
 
-#: A column is told to a ten-thousandth of its largest value's power of ten.
+#: A column is kept to a ten-thousandth of its largest value's power of ten.
 _FINE = 4
 
 
@@ -145,17 +174,17 @@ def pack_column(
     bounds = [None if one is None else np.asarray(list(one), dtype=float) for one in (low, high)]
     unit = _unit(exact)
     if unit is None:
-        told: dict[str, Any] = {"values": figures(exact)}
+        packed: dict[str, Any] = {"values": figures(exact)}
         rest: list[Any] = [None if one is None else figures(one, 3) for one in bounds]
     else:
-        told = {"u": unit, "values": _whole(exact / unit)}
+        packed = {"u": unit, "values": _whole(exact / unit)}
         rest = [
             None if one is None else _whole(sign * (one / unit - np.rint(exact / unit)))
             for one, sign in zip(bounds, (-1, 1), strict=True)  # below 0: past the value
         ]
     if rest[0] is not None and rest[1] is not None:
-        told |= {"lo": rest[0], "hi": rest[1]}
-    return told
+        packed |= {"lo": rest[0], "hi": rest[1]}
+    return packed
 
 
 def unpack_column(column: dict[str, Any]) -> dict[str, list[float | None]]:
@@ -187,7 +216,7 @@ def _whole(values: np.ndarray) -> list[int | None]:
 
 # --- The columns of the table for the page ------------------------------------------------------
 
-#: Questions in the order in which the page asks them; others follow as they come.
+#: Groups of columns in the order of the page; others follow as they come.
 GROUPS = ("How much it matters", "How focused it is", "Where it looks", "Where it points")
 
 _P = ("_p", "_p_adjusted", "_p_bh")
@@ -201,7 +230,7 @@ def column_part(source: Source) -> list[dict[str, Any]]:
 
 
 def measured_columns(table: HeadTable) -> list[str]:
-    """The columns of numbers, without the p values, which stand beside theirs."""
+    """The columns of numbers, without the p values, which are shown with theirs."""
     return [name for name in table.names if _is_number(table, name) and not _is_p(table, name)]
 
 
@@ -273,7 +302,7 @@ def _is_number(table: HeadTable, name: str) -> bool:
 
 
 def _is_p(table: HeadTable, name: str) -> bool:
-    """Whether a column is the p value of another: it is shown beside that one."""
+    """Whether a column is the p value of another: it is shown with that one."""
     return any(name.endswith(end) and name.removesuffix(end) in table.names for end in _P)
 
 
@@ -304,19 +333,6 @@ def pack_map(maps: NDArray[np.float32], fineness: Fineness = "fine") -> str:
 def deflated(data: bytes) -> str:
     """Bytes as base64 of their deflated form; a browser inflates it by itself."""
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
-
-
-def unpack_map(text: str, heads: int, queries: int, keys: int) -> NDArray[np.float64]:
-    """What a browser makes of `pack_map`.
-
-    >>> maps = np.array([[[0.25, 0.75], [0.5, 0.5]]], dtype="float32")
-    >>> bool(np.allclose(unpack_map(pack_map(maps), 1, 2, 2), maps, atol=0.002))
-    True
-    """
-    data = zlib.decompress(base64.b64decode(text))
-    tops = np.frombuffer(data, "<u2", heads * queries).reshape(heads, queries, 1)
-    weights = np.frombuffer(data, "u1", offset=2 * heads * queries)
-    return weights.reshape(heads, queries, keys) / 255 * (tops / 65535)
 
 
 # --- A number as people print it ----------------------------------------------------------------

@@ -12,7 +12,14 @@ import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
 from headcount.records import Head, parse_heads
-from headcount.report.parts.numbers import Source, figure, figures
+from headcount.report.parts.numbers import (
+    HELD_OUT,
+    Source,
+    figure,
+    figures,
+    first_known,
+    row_head,
+)
 
 # --- Do measures of importance rank heads alike? Spearman's correlation of each pair ------------
 
@@ -48,7 +55,6 @@ def agreement_part(source: Source) -> dict[str, Any] | None:
 # --- The pruning curve --------------------------------------------------------------------------
 
 _FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "p")
-_PARTS = ("held-out", "all", "choose")
 #: A point is as good as the whole model while the test does not say that it is worse.
 _LEVEL = 0.05
 
@@ -60,7 +66,7 @@ def curve_part(source: Source) -> list[dict[str, Any]] | None:
         return None
     places, found = source.places, []
     keys = [name for name in ("order", "scope", "metric", "healed") if name in frame]
-    for _, rows in _one_part(frame).groupby(keys, sort=False, dropna=False):
+    for _, rows in first_known(frame, "part", HELD_OUT).groupby(keys, sort=False, dropna=False):
         found.append(_order(rows.sort_values("step"), places))
     return sorted(found, key=lambda one: (one["random"], one["scope"] != "all", one["healed"]))
 
@@ -80,15 +86,6 @@ def could_go(curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
         if key not in strictest or gone <= strictest[key]["gone"]:
             strictest[key] = {"order": number, "step": step, "gone": gone}
     return max(strictest.values(), key=lambda one: one["gone"], default=None)
-
-
-def _one_part(frame: pd.DataFrame) -> pd.DataFrame:
-    """Held-out examples where there are some."""
-    if "part" not in frame:
-        return frame
-    there = set(frame["part"])
-    part = next((name for name in _PARTS if name in there), None)
-    return frame if part is None else frame[frame["part"] == part]
 
 
 def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
@@ -132,10 +129,9 @@ def _gone(removed: Any, places: dict[Head, int]) -> list[int]:
 def _last_good(order: dict[str, Any]) -> int:
     """The last step before the first that is worse by its test; without a test, by its interval."""
     sign = 1 if order["more"] == "better" else -1
-    for step, point in enumerate(order["points"]):
-        if step and _is_worse(point, sign):
-            return step - 1
-    return len(order["points"]) - 1
+    points = order["points"]
+    worse = (step for step in range(1, len(points)) if _is_worse(points[step], sign))
+    return next(worse, len(points)) - 1
 
 
 def _is_worse(point: dict[str, Any], sign: int) -> bool:
@@ -167,16 +163,19 @@ def compare_part(source: Source, other: Source | None) -> dict[str, Any] | None:
         return None
     rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
     return {
-        "name": _second(source) if other is None else _told_apart(other.model, source.model),
+        "name": _second_name(source, other),
         "columns": _from_run(source, other) if other is not None else _from_frame(source, rows),
         "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
         "roles": _roles(source),
     }
 
 
-def _told_apart(second: str, first: str) -> str:
-    """The second's name, which may be the first's too: one model on two texts."""
-    return f"{second}, second run" if second == first else second
+def _second_name(source: Source, other: Source | None) -> str:
+    """The second model's name, which may be the first's too: one model on two texts."""
+    if other is not None:
+        return f"{other.model}, second run" if other.model == source.model else other.model
+    stage = (source.record.get("stages") or {}).get("compare") or {}
+    return str((stage.get("settings") or {}).get("after") or "the second model")
 
 
 def _from_run(source: Source, other: Source) -> dict[str, dict[str, Any]]:
@@ -235,11 +234,10 @@ def _roles(source: Source) -> list[list[Any]]:
         return []
     places = source.places
     moved = frame[frame["change"].isin(["won", "lost"])].to_dict("records")
-    heads = [Head(str(row["stack"]), int(row["layer"]), int(row["head"])) for row in moved]
     return [
-        [places[head], str(row["role"]), str(row["label"]), str(row["change"])]
-        for head, row in zip(heads, moved, strict=True)
-        if head in places
+        [places[head], *(str(row[name]) for name in ("role", "label", "change"))]
+        for row in moved
+        if (head := row_head(row)) in places
     ]
 
 
@@ -247,11 +245,6 @@ def _at(source: Source, values: pd.Series[Any]) -> list[Any]:
     """A series by head at the places of the page."""
     known = values.to_dict()
     return figures([known.get(tuple(head), np.nan) for head in source.places])
-
-
-def _second(source: Source) -> str:
-    stage = (source.record.get("stages") or {}).get("compare") or {}
-    return str((stage.get("settings") or {}).get("after") or "the second model")
 
 
 def _sizes(source: Source) -> str:

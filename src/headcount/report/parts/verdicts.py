@@ -10,9 +10,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headcount.records import Exhibit, Head, Text, parse_head
+from headcount.records import Exhibit, Text, parse_head
 from headcount.report.parts.look import LOOKS
-from headcount.report.parts.numbers import Fineness, Source, figure, figures, pack_map, printed
+from headcount.report.parts.numbers import (
+    Fineness,
+    Source,
+    figure,
+    figures,
+    held_out,
+    pack_map,
+    printed,
+    row_head,
+)
 
 # --- The verdicts of each head, the strongest role first ----------------------------------------
 
@@ -28,8 +37,7 @@ def role_part(source: Source) -> list[list[dict[str, Any]]] | None:
     places = source.places
     found: list[list[dict[str, Any]]] = [[] for _ in places]
     for row in frame.to_dict("records"):
-        head = Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
-        if head in places:
+        if (head := row_head(row)) in places:
             found[places[head]].append(_verdict(row))
     return [sorted(verdicts, key=lambda one: _ORDER[one["role"]]) for verdicts in found]
 
@@ -104,9 +112,7 @@ def _note(split: str, tests: int) -> str:
 
 def _measured(frame: pd.DataFrame) -> pd.DataFrame:
     """One split of the data: the held-out half where heads were chosen on the other."""
-    splits = set(frame["split"])
-    split = next((name for name in ("report", "all") if name in splits), next(iter(splits)))
-    held = frame[(frame["split"] == split) & frame["accuracy"].notna()]
+    held = held_out(frame)
     return held.assign(gain=held["accuracy"] - held["baseline"].fillna(0))
 
 
@@ -125,8 +131,7 @@ def _by_head(
     ranked = held.sort_values("gain", ascending=False, kind="stable")
     best = ranked.groupby(["stack", "layer", "head", "relation"], sort=False).head(1)
     for row in best.groupby(["stack", "layer", "head"], sort=False).head(most).to_dict("records"):
-        head = _head(row)
-        if head in places:
+        if (head := row_head(row)) in places:
             found[places[head]].append(_row(row, numbers))
     return found
 
@@ -151,17 +156,13 @@ def _best(
     places = source.places
     best = ranked.groupby(["stack", "relation"], sort=False).head(1)
     rows = best.sort_values("gain", ascending=False, kind="stable").to_dict("records")
-    return [[places[_head(row)], *_row(row, numbers)] for row in rows if _head(row) in places]
+    return [[places[row_head(row)], *_row(row, numbers)] for row in rows if row_head(row) in places]
 
 
 def _row(row: dict[Any, Any], numbers: dict[tuple[Any, ...], int]) -> list[Any]:
     key = tuple(row[name] for name in _ASKED)
     shares = [figure(row[name], 3) for name in ("accuracy", "low", "high")]
     return [numbers[key], *shares, figure(row["p_adjusted"], 2)]
-
-
-def _head(row: dict[Any, Any]) -> Head:
-    return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
 
 
 # --- Which heads resemble one another -----------------------------------------------------------
@@ -187,7 +188,7 @@ def pair_part(source: Source) -> dict[str, Any] | None:
         "y": figures(other, 3),
         "near": [[] if row is None else _near(pairs, row, numbers) for row in at],
         "notes": {
-            stack: _pair_part_note(pairs, row) for row, stack in enumerate(_words(pairs, "stacks"))
+            stack: _map_note(pairs, row) for row, stack in enumerate(_words(pairs, "stacks"))
         },
     }
 
@@ -200,7 +201,7 @@ def _near(pairs: dict[str, np.ndarray], row: int, numbers: dict[int, int]) -> li
     return found
 
 
-def _pair_part_note(pairs: dict[str, np.ndarray], row: int) -> str:
+def _map_note(pairs: dict[str, np.ndarray], row: int) -> str:
     """What a stack's map is, how far it may be trusted, and whether layers hang together."""
     said = ["Near means alike: Jensen-Shannon distance of maps (Clark et al. 2019, figure 6)."]
     if row < len(pairs.get("tokens", [])):

@@ -15,6 +15,8 @@ from headcount.report.parts.scoreboard import could_go
 
 #: A head matters by itself when its test says so after correction.
 _LEVEL = 0.05
+#: Roles that a single picture shows.
+_PICTURED = ("syntactic", "alignment", "coreference", "positional")
 
 
 def headline(data: dict[str, Any]) -> list[str]:
@@ -47,7 +49,7 @@ def _focused(data: dict[str, Any]) -> str:
 
 
 def costly(data: dict[str, Any]) -> list[int] | None:
-    """The heads whose removal alone costs something, by the test; None where that is unknown."""
+    """Heads whose removal by itself costs something, by the test; None where that is unknown."""
     column = next((one for one in data["columns"] if one["id"] == "ablation"), None)
     if column is None or all(p is None for p in column.get("p", ())):
         return None
@@ -73,7 +75,11 @@ def _first_head(data: dict[str, Any], column: str | None) -> int:
     """The head that matters most among those with a role; else the first that is there."""
     gaps = set(data["absent"])
     there = [place for place in range(data["count"] + len(gaps)) if place not in gaps]
-    named = [place for place in there if data["roles"] and _is_telling(data["roles"][place])]
+    named = [
+        place
+        for place in there
+        if data["roles"] and any(one["role"] in _PICTURED for one in data["roles"][place])
+    ]
     values = next((one["values"] for one in data["columns"] if one["id"] == column), None)
     if not values:
         return (named or there or [0])[0]
@@ -81,14 +87,7 @@ def _first_head(data: dict[str, Any], column: str | None) -> int:
     return max(named or there, key=lambda place: worth[place])
 
 
-def _is_telling(verdicts: list[dict[str, Any]]) -> bool:
-    """A role that a single picture shows."""
-    return any(
-        one["role"] in ("syntactic", "alignment", "coreference", "positional") for one in verdicts
-    )
-
-
-# --- The figures beside the title ---------------------------------------------------------------
+# --- The figures next to the title ---------------------------------------------------------------
 
 Fact = dict[str, Any]
 
@@ -127,7 +126,7 @@ def _named(data: dict[str, Any]) -> Fact:
 
 def _costs(data: dict[str, Any]) -> Fact:
     if data["costly"] is None:
-        return _unknown(data, "ablation", "matter alone")
+        return _unknown(data, "ablation", "matter by themselves")
     column = next(one for one in data["columns"] if one["id"] == "ablation")
     costly, about = len(data["costly"]), data["examples"].get("ablation", {})
     known = sum(p is not None for p in column["p"])
@@ -136,9 +135,9 @@ def _costs(data: dict[str, Any]) -> Fact:
     return {
         "id": "ablation",
         "n": str(costly),
-        "of": "matters alone" if costly == 1 else "matter alone",
-        "note": f"Shut one at a time, {known - costly} of {known} have no measurable cost in "
-        f"{about.get('metric') or 'quality'} (p < .05, {tested}{examples}).",
+        "of": "matters by itself" if costly == 1 else "matter by themselves",
+        "note": f"Switched off one at a time, {known - costly} of {known} have no measurable cost "
+        f"in {about.get('metric') or 'quality'} (p < .05, {tested}{examples}).",
     }
 
 
@@ -149,7 +148,7 @@ def _going(data: dict[str, Any]) -> Fact:
     order = data["curve"][go["order"]]
     felt = not go["gone"] and len(order["points"]) > 1
     point = order["points"][1 if felt else go["step"]]
-    note = " ".join([_told(order, point, felt), *_by_others(data["curve"], order, go["gone"])])
+    note = " ".join([_at_point(order, point, felt), *_by_others(data["curve"], order, go["gone"])])
     name = "go" if go["gone"] else "curve"
     return {"id": name, "n": str(go["gone"]), "of": "could go", "note": note}
 
@@ -161,10 +160,10 @@ def _by_others(curve: list[dict[str, Any]], strict: dict[str, Any], gone: int) -
         go = could_go(own)
         if metric != strict["metric"] and go and go["gone"] > gone:
             examples = f" (n = {own[go['order']]['n']})" if own[go["order"]]["n"] else ""
-            yield f"By {metric} alone, {go['gone']} could{examples}."
+            yield f"By {metric} only, {go['gone']} could{examples}."
 
 
-def _told(order: dict[str, Any], point: dict[str, Any], felt: bool) -> str:
+def _at_point(order: dict[str, Any], point: dict[str, Any], felt: bool) -> str:
     """What the point says that heads could go to, or the first where none could."""
     tested = "p" in point or "delta_low" in point
     first = f"The first step {'is felt already' if tested else 'was not tested'}, in"
@@ -181,8 +180,8 @@ def _change(point: dict[str, Any]) -> str:
     if "delta" not in point:
         return ""
     bounds = [point[end] for end in ("delta_low", "delta_high") if end in point]
-    told = f" [{', '.join(printed(end, '+.2g') for end in bounds)}]" if len(bounds) == 2 else ""
-    return f" ({printed(point['delta'], '+.2g')}{told})"
+    between = f" [{', '.join(printed(end, '+.2g') for end in bounds)}]" if bounds[1:] else ""
+    return f" ({printed(point['delta'], '+.2g')}{between})"
 
 
 def _unknown(data: dict[str, Any], key: str, of: str) -> Fact:
@@ -198,13 +197,11 @@ def provenance_part(source: Source) -> list[list[Any]]:
     """Pairs of a name and its value, in the order in which they are read."""
     facts = source.table.provenance
     subject = facts.get("subject") or {}
-    told: list[list[Any]] = [
-        [
-            "Model",
-            _joined(
-                facts.get("model"), subject.get("class"), _parameters(subject), subject.get("dtype")
-            ),
-        ],
+    count = subject.get("parameters")
+    size = f"{count / 1e6:.1f} M parameters" if count else None
+    model = facts.get("model"), subject.get("class"), size, subject.get("dtype")
+    rows: list[list[Any]] = [
+        ["Model", _joined(*model)],
         ["Weights", facts.get("weights") or subject.get("weights_hash")],
         ["Revision", facts.get("revision")],
         ["Texts", _joined(facts.get("corpus"), _counted(facts))],
@@ -215,76 +212,44 @@ def provenance_part(source: Source) -> list[list[Any]]:
         ["Versions", ", ".join(f"{k} {v}" for k, v in (facts.get("versions") or {}).items() if v)],
         ["This page", f"headcount {version()}"],
     ]
-    told += [[f"Stage {name}", _stage(stage)] for name, stage in _stages(source).items()]
-    told += [[f"Probe {row['probe']}", _probe(row)] for row in _probes(source)]
-    told += [["Remark", remark] for remark in dict.fromkeys(facts.get("remarks") or [])]
-    told += [["Remark", note] for note in source.record.get("notes", [])]
-    return [[name, str(value)] for name, value in told if value not in (None, "")]
+    rows += [[f"Stage {name}", _stage(stage)] for name, stage in _stages(source).items()]
+    rows += [[f"Probe {row['probe']}", _probe(row)] for row in _probes(source)]
+    rows += [["Remark", remark] for remark in dict.fromkeys(facts.get("remarks") or [])]
+    rows += [["Remark", note] for note in source.record.get("notes", [])]
+    return [[name, str(value)] for name, value in rows if value not in (None, "")]
 
 
 def commands(source: Source) -> list[str]:
     """Every command that wrote into the run, once."""
     own = [stage.get("provenance", {}).get("command") for stage in _stages(source).values()]
-    told = [source.table.provenance.get("command"), *own]
-    return list(dict.fromkeys(str(command) for command in told if command))
+    found = [source.table.provenance.get("command"), *own]
+    return list(dict.fromkeys(str(command) for command in found if command))
+
+
+#: What a run may hold: its title, and the command that measures it.
+_MEASURED = {
+    "roles": ("Roles", "headcount survey MODEL --treebank FILE"),
+    "relations": ("Relations of words", "headcount survey MODEL --treebank FILE"),
+    "ablation": ("What removing a head costs", "headcount score MODEL --task ... --by ablation"),
+    "gradient": ("Gradient importance", "headcount score MODEL --task ... --by gradient"),
+    "curve": ("Pruning curve", "headcount prune MODEL --task ... -o DIR"),
+    "pairs": ("Which heads resemble one another", "headcount report MODEL"),
+    "agreement": ("Agreement of measures", "headcount score MODEL --by gradient,ablation"),
+    "exhibits": ("Exhibits", "headcount report RUN without --no-exhibits"),
+    "pattern": ("Patterns of maps", "headcount survey MODEL --patterns"),
+    "probe_weight": (
+        "Weight in the attention-only probe",
+        "headcount probe MODEL --treebank FILE",
+    ),
+}
 
 
 def missing_part(source: Source) -> list[list[str]]:
-    """What a run may hold and this one does not: its name, and how to measure it."""
-    names = source.table.names
-    wanted = [
-        ("roles", "Roles", "headcount survey MODEL --treebank FILE", "roles" in source.frames),
-        (
-            "relations",
-            "Relations of words",
-            "headcount survey MODEL --treebank FILE",
-            source.frame("relations") is not None,
-        ),
-        (
-            "ablation",
-            "What removing a head costs",
-            "headcount score MODEL --task ... --by ablation",
-            "ablation" in names,
-        ),
-        (
-            "gradient",
-            "Gradient importance",
-            "headcount score MODEL --task ... --by gradient",
-            "gradient" in names,
-        ),
-        (
-            "curve",
-            "Pruning curve",
-            "headcount prune MODEL --task ... -o DIR",
-            source.frame("curve") is not None,
-        ),
-        (
-            "pairs",
-            "Which heads resemble one another",
-            "headcount report MODEL",
-            bool(source.pairs),
-        ),
-        (
-            "agreement",
-            "Agreement of measures",
-            "headcount score MODEL --by gradient,ablation",
-            source.frame("agreement") is not None,
-        ),
-        (
-            "exhibits",
-            "Exhibits",
-            "headcount report RUN without --no-exhibits",
-            bool(source.exhibits),
-        ),
-        ("pattern", "Patterns of maps", "headcount survey MODEL --patterns", "pattern" in names),
-        (
-            "probe_weight",
-            "Weight in the attention-only probe",
-            "headcount probe MODEL --treebank FILE",
-            "probe_weight" in names,
-        ),
-    ]
-    return [[key, title, how] for key, title, how, there in wanted if not there]
+    """What a run may hold and this one does not: its key, its title, and how to measure it."""
+    there = {*source.table.names, *(name for name in source.frames if len(source.frames[name]))}
+    there |= {"roles"} & source.frames.keys()  # judged, though no head may have one
+    there |= {name for name in ("pairs", "exhibits") if getattr(source, name)}
+    return [[key, *words] for key, words in _MEASURED.items() if key not in there]
 
 
 def _probes(source: Source) -> list[dict[Any, Any]]:
@@ -293,7 +258,7 @@ def _probes(source: Source) -> list[dict[Any, Any]]:
 
 
 def _probe(row: dict[Any, Any]) -> str:
-    """How well trees are read from attention alone, beside what needs no model."""
+    """How well trees are read from nothing but attention."""
     bounds = f" [{row['low']:.3f}, {row['high']:.3f}]" if "low" in row and "high" in row else ""
     return f"UAS {row['uas']:.3f}{bounds}, n = {row.get('n', '?')}"
 
@@ -305,12 +270,11 @@ def _stages(source: Source) -> dict[str, dict[str, Any]]:
 def _stage(stage: dict[str, Any]) -> str:
     task = stage.get("provenance", {}).get("task") or {}
     settings = stage.get("settings") or {}
-    said = [
-        f"{key} {settings[key]}" for key in ("metric", "mode", "convention") if settings.get(key)
-    ]
+    kept = ("metric", "mode", "convention")
+    how = [f"{key} {settings[key]}" for key in kept if settings.get(key)]
     examples = f"{task['examples']} examples" if task.get("examples") else None
     seconds = f"{stage['seconds']:.0f} s" if stage.get("seconds") else None
-    return _joined(task.get("data"), examples, *said, seconds)
+    return _joined(task.get("data"), examples, *how, seconds)
 
 
 def _counted(facts: dict[str, Any]) -> str:
@@ -322,11 +286,6 @@ def _counted(facts: dict[str, Any]) -> str:
         f"{rows:,} {facts.get('unit') or 'sentences'}" if rows else None,
         f"{total:,} tokens" if total else None,
     )
-
-
-def _parameters(subject: dict[str, Any]) -> str | None:
-    count = subject.get("parameters")
-    return f"{count / 1e6:.1f} M parameters" if count else None
 
 
 def _joined(*parts: Any) -> str:

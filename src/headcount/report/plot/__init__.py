@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         token_to_token,
     )
     from headcount.report.plot.pruning_figures import (
-        draw_plan,
         functions_left,
         gated_quality,
         layers_left,
@@ -43,36 +42,5 @@ if TYPE_CHECKING:
         to_separators,
         token_types,
     )
-
-#: What users see; the other names are for headcount's own packages.
-__all__ = [
-    "attention_lines",
-    "attention_to",
-    "changes",
-    "coreference",
-    "dependencies",
-    "disabling",
-    "entropies",
-    "first_row",
-    "functions_left",
-    "gated_quality",
-    "head_grids",
-    "head_map",
-    "layers_left",
-    "noop_gradients",
-    "order_over_training",
-    "patterns",
-    "positions",
-    "pruning_by_stack",
-    "pruning_curves",
-    "pruning_over_training",
-    "scores_without_one_head",
-    "stacks_left",
-    "to_separators",
-    "token_to_token",
-    "token_types",
-    "two_data_sets",
-    "two_scores",
-]
 
 open_door(__name__)

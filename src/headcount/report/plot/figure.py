@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,6 +15,7 @@ import pandas as pd
 from headcount.errors import HeadcountError, RunError, UsageError
 from headcount.records import HeadTable, Run, write_bytes
 from headcount.report.parts.look import LOOKS
+from headcount.report.parts.numbers import open_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -284,7 +285,7 @@ def table_of(given: Given) -> HeadTable:
     """The head table."""
     if isinstance(given, HeadTable):
         return given
-    run = _run_of(given)
+    run = open_run(given)
     if run is None:
         return HeadTable.load(str(given))
     if not run.has_table:
@@ -299,7 +300,7 @@ def frame_of(given: Given | pd.DataFrame, name: str) -> pd.DataFrame:
     if isinstance(given, HeadTable):
         found = given.details.get(name)
     else:
-        run = _run_of(given)
+        run = open_run(given)
         found = run.read_frame(name) if run is not None and name in run.frames else None
     if found is None:
         raise RunError(f"{_where(given)} has no {name}.parquet; {maker(name)} makes it.")
@@ -310,7 +311,7 @@ def pairs_of(given: Given | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray
     """The arrays of `pairs.npz`."""
     if isinstance(given, Mapping):
         return given
-    run = None if isinstance(given, HeadTable) else _run_of(given)
+    run = None if isinstance(given, HeadTable) else open_run(given)
     if run is None or not (run.path / "pairs.npz").exists():
         raise RunError(f"{_where(given)} has no pairs.npz; {maker('pairs')} makes it.")
     return run.read_arrays("pairs")
@@ -336,26 +337,34 @@ def roles_in(frame: pd.DataFrame) -> dict[tuple[str, int, int], list[str]]:
     return found
 
 
-def by_name(given: Many) -> dict[str, Given]:
-    """Several tables by name; a single one has the name of nothing.
+def by_name(given: Any) -> dict[str, Any]:
+    """Several sources by name; a single one has no name.
 
     >>> by_name("run"), by_name({"RTE": "run"})
     ({'': 'run'}, {'RTE': 'run'})
     """
-    return dict(_several(given))
-
-
-def frames_by_name(given: Frames) -> dict[str, Framed]:
-    """The same for what is drawn from frames."""
-    return dict(_several(given))
-
-
-def _several(given: Any) -> Iterator[tuple[str, Any]]:
-    if not isinstance(given, Mapping):
-        given = {"": given}
-    if not given:
+    several = given if isinstance(given, Mapping) else {"": given}
+    if not several:
         raise UsageError("There is nothing to draw; give one run or more.")
-    return ((str(name), one) for name, one in given.items())
+    return {str(name): one for name, one in several.items()}
+
+
+def tables_of(given: Many, columns: Iterable[str]) -> dict[str, HeadTable]:
+    """The head tables by name, each with these columns."""
+    tables = {name: table_of(one) for name, one in by_name(given).items()}
+    for table in tables.values():
+        need_columns(table, columns)
+    return tables
+
+
+def frames_of(
+    given: Frames, name: str, columns: Sequence[str], what: str, known: str | None = None
+) -> dict[str, pd.DataFrame]:
+    """A frame of each run by name, each with these columns; `what` says what it is of."""
+    frames = {source: frame_of(one, name) for source, one in by_name(given).items()}
+    for frame in frames.values():
+        need_rows(frame, columns, what, known)
+    return frames
 
 
 def titled(name: str, stack: str, stacks: Sized) -> str:
@@ -397,18 +406,6 @@ def stack_grid(values: pd.Series, stack: str) -> np.ndarray:
             f"so say stack='{there[0]}'."
         )
     return grid_of(values, stack)
-
-
-def _run_of(given: Run | str | Path) -> Run | None:
-    """The run; None for a heads.parquet on its own. A folder that `prune` wrote holds its run."""
-    if isinstance(given, Run):
-        return given
-    path = Path(given)
-    if path.suffix == ".parquet":
-        return None
-    inner = path / "run"
-    held = not (path / "run.json").exists() and (inner / "run.json").exists()
-    return Run.open(inner if held else path, create=False)
 
 
 def _where(given: Given) -> str:

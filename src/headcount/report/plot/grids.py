@@ -14,38 +14,8 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.records import Column, Head, HeadTable, parse_head
-from headcount.report.plot.figure import (
-    DIVERGING,
-    GREY,
-    INK,
-    SEQUENTIAL,
-    SERIES,
-    Frames,
-    Given,
-    Many,
-    Style,
-    Width,
-    by_name,
-    finish,
-    frame_of,
-    frames_by_name,
-    grid_of,
-    label_outer,
-    layer_axis,
-    need_arrays,
-    need_columns,
-    need_rows,
-    pairs_of,
-    panels,
-    paper,
-    role_colour,
-    role_marker,
-    roles_in,
-    roles_of,
-    stack_grid,
-    table_of,
-    wrapped,
-)
+from headcount.report.plot import figure as draw
+from headcount.report.plot.figure import Frames, Given, Many, Style, Width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,15 +40,15 @@ def scale_of(
     """
     known = np.concatenate([grid[np.isfinite(grid)] for grid in grids])
     if not len(known):
-        return 0.0, 1.0, SEQUENTIAL
+        return 0.0, 1.0, draw.SEQUENTIAL
     low, high = float(known.min()), float(known.max())
     if diverging:
         reach = max(abs(low), abs(high)) or 1.0
-        return -reach, reach, DIVERGING
+        return -reach, reach, draw.DIVERGING
     if top is not None:
-        return (low if low < top else top - 1.0), top, SEQUENTIAL
+        return (low if low < top else top - 1.0), top, draw.SEQUENTIAL
     low = min(0.0, low)
-    return low, high if high > low else low + 1.0, SEQUENTIAL
+    return low, high if high > low else low + 1.0, draw.SEQUENTIAL
 
 
 def draw_cells(panel: Axes, grid: np.ndarray, scale: Scale, *, ticks: bool = True) -> QuadMesh:
@@ -121,8 +91,8 @@ def role_key(figure: Figure, roles: list[str]) -> None:
 
 def _mark(role: str) -> dict[str, Any]:
     style: Style = {
-        "marker": role_marker(role),
-        "color": role_colour(role),
+        "marker": draw.role_marker(role),
+        "color": draw.role_colour(role),
         "markeredgecolor": "white",
     }
     return {**style, "linestyle": "none", "markersize": 5, "markeredgewidth": 0.5}
@@ -136,7 +106,7 @@ def colour_bar(figure: Figure, mesh: QuadMesh, where: Any, label: str) -> None:
     bar = figure.colorbar(mesh, ax=where, **style)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=6, length=2)
-    bar.set_label(label, fontsize=7, color=INK)
+    bar.set_label(label, fontsize=7, color=draw.INK)
 
 
 # --- Columns of the head table as grids of layers by heads --------------------------------------
@@ -160,16 +130,16 @@ def head_grids(
     >>> len(head_grids(table, ["confidence"]).axes)
     2
     """
-    table = table_of(given)
-    need_columns(table, columns)
-    held = roles_of(given) if roles else {}
+    table = draw.table_of(given)
+    draw.need_columns(table, columns)
+    held = draw.roles_of(given) if roles else {}
     stacks = table.stacks
-    with paper():
-        figure, axes = panels(len(columns), len(stacks), width=width, height=1.8)
+    with draw.paper():
+        figure, axes = draw.panels(len(columns), len(stacks), width=width, height=1.8)
         for row, name in zip(axes, columns, strict=True):
             about = table.column(name)
             table.numbers(name)  # a column of words is refused here
-            grids = {stack: grid_of(table.frame[name], stack) for stack in stacks}
+            grids = {stack: draw.grid_of(table.frame[name], stack) for stack in stacks}
             scale = scale_of(list(grids.values()), diverging=about.diverging)
             for panel, (stack, grid) in zip(row, grids.items(), strict=True):
                 mesh = draw_cells(panel, grid, scale)
@@ -180,7 +150,7 @@ def head_grids(
         for panel in axes[-1]:
             panel.set_xlabel("head")
         role_key(figure, sorted({role for found in held.values() for role in found}))
-        return finish(figure, path)
+        return draw.finish(figure, path)
 
 
 def _label(about: Column) -> str:
@@ -212,14 +182,14 @@ def changes(
     >>> changes(frame).axes[0].collections[0].get_array().tolist()
     [[1.0, 0.5]]
     """
-    grids = {}
-    for name, one in frames_by_name(given).items():
-        frame = frame_of(one, "changes")
-        need_rows(frame, [*_INDEX, column], "changes", known=column)
-        grids[name] = stack_grid(frame.set_index(_INDEX)[column], stack)
-    with paper():
+    frames = draw.frames_of(given, "changes", [*_INDEX, column], "changes", known=column)
+    grids = {
+        name: draw.stack_grid(frame.set_index(_INDEX)[column], stack)
+        for name, frame in frames.items()
+    }
+    with draw.paper():
         diverging = column not in ("cosine", "js")
-        return finish(_row({column: grids}, width, diverging), path)
+        return draw.finish(_row({column: grids}, width, diverging), path)
 
 
 def attention_to(
@@ -271,38 +241,36 @@ def _columns(
     width: Width,
     path: str | Path | None,
 ) -> Figure:
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    rows: dict[str, dict[str, np.ndarray]] = {}
-    for table in tables.values():
-        need_columns(table, columns.values())
-    for title, column in columns.items():
-        for name, table in tables.items():
-            rows.setdefault(title, {})[name] = stack_grid(table.frame[column], stack)
-    with paper():
-        return finish(_row(rows, width, diverging=False), path)
+    tables = draw.tables_of(given, columns.values())
+    rows = {
+        title: {name: draw.stack_grid(table.frame[column], stack) for name, table in tables.items()}
+        for title, column in columns.items()
+    }
+    with draw.paper():
+        return draw.finish(_row(rows, width, diverging=False), path)
 
 
 def _row(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width, diverging: bool) -> Figure:
     """A row of grids for each thing drawn, a grid for each source; a row shares its colours."""
     most = max(map(len, rows.values()))
     if most == 1 and len(rows) > 1:  # one source: the things stand side by side, two in a row
-        return _side_by_side(rows, width)
-    if len(rows) == 1:
-        return _wrapped(*next(iter(rows.items())), width, diverging)
-    figure, axes = panels(len(rows), most, width=width, height=1.8)
-    for line, (title, grids) in zip(axes, rows.items(), strict=True):
-        _same_colours(figure, list(line), title, grids, diverging)
-    label_outer(list(axes.flat), "head", "layer")
-    return figure
-
-
-def _wrapped(title: str, grids: Mapping[str, np.ndarray], width: Width, diverging: bool) -> Figure:
-    """One thing of several sources, in rows of three where they are many."""
-    figure, drawn = wrapped(len(grids), width=width, height=1.8)
-    _same_colours(figure, drawn, title, grids, diverging)
-    for panel, name in zip(drawn, grids, strict=True):
-        panel.set_title(name or title)  # the bar says what is drawn
-    label_outer(drawn, "head", "layer")
+        figure, drawn = draw.wrapped(len(rows), most=2, width=width, height=1.8)
+        for panel, (title, grids) in zip(drawn, rows.items(), strict=True):
+            (grid,) = grids.values()
+            colour_bar(figure, draw_cells(panel, grid, scale_of([grid])), panel, "")
+            panel.set_title(title)
+    elif len(rows) == 1:  # one thing of several sources, in rows of three where they are many
+        ((title, grids),) = rows.items()
+        figure, drawn = draw.wrapped(len(grids), width=width, height=1.8)
+        _same_colours(figure, drawn, title, grids, diverging)
+        for panel, name in zip(drawn, grids, strict=True):
+            panel.set_title(name or title)  # the bar says what is drawn
+    else:
+        figure, axes = draw.panels(len(rows), most, width=width, height=1.8)
+        for line, (title, grids) in zip(axes, rows.items(), strict=True):
+            _same_colours(figure, list(line), title, grids, diverging)
+        drawn = list(axes.flat)
+    draw.label_outer(drawn, "head", "layer")
     return figure
 
 
@@ -321,27 +289,16 @@ def _same_colours(
     colour_bar(figure, mesh, chosen, title)
 
 
-def _side_by_side(rows: Mapping[str, Mapping[str, np.ndarray]], width: Width) -> Figure:
-    figure, drawn = wrapped(len(rows), most=2, width=width, height=1.8)
-    for panel, (title, grids) in zip(drawn, rows.items(), strict=True):
-        grid = next(iter(grids.values()))
-        mesh = draw_cells(panel, grid, scale_of([grid]))
-        panel.set_title(title)
-        colour_bar(figure, mesh, panel, "")
-    label_outer(drawn, "head", "layer")
-    return figure
-
-
 # --- A point a head and a line through the means of layers --------------------------------------
 
 
 def draw_by_layer(panel: Axes, table: HeadTable, stack: str, columns: Mapping[str, str]) -> None:
     """Draw columns (name to label) of one stack; a head without a value has no point."""
     for place, (name, label) in enumerate(columns.items()):
-        grid = grid_of(table.frame[name], stack)
+        grid = draw.grid_of(table.frame[name], stack)
         if not np.isfinite(grid).any():
             continue
-        colour, marker = SERIES[place]
+        colour, marker = draw.SERIES[place]
         layers = np.arange(len(grid))
         shift = 0.14 * (place - (len(columns) - 1) / 2)
         x, y = np.repeat(layers + shift, grid.shape[1]), grid.ravel()
@@ -351,7 +308,7 @@ def draw_by_layer(panel: Axes, table: HeadTable, stack: str, columns: Mapping[st
         there = np.isfinite(grid).any(axis=1)
         means = [np.nanmean(row) for row in grid[there]]
         panel.plot(layers[there], means, color=colour, label=label, gid=f"means {name}")
-    layer_axis(panel, int(table.frame.loc[stack].index.get_level_values("layer").max()) + 1)
+    draw.layer_axis(panel, int(table.frame.loc[stack].index.get_level_values("layer").max()) + 1)
 
 
 # --- Heads on a plane, near where they attend alike, coloured by layer and by role --------------
@@ -378,14 +335,18 @@ def head_map(
     """
     if by not in ("layer", "role", "both"):
         raise UsageError(f"by is '{by}'; heads are coloured by 'layer', 'role' or 'both'.")
-    pairs = pairs_of(given)
-    need_arrays(pairs)
+    pairs = draw.pairs_of(given)
+    draw.need_arrays(pairs)
     heads = [parse_head(str(name)) for name in pairs["heads"]]
-    held = _held(given, roles)
+    if roles is not None:
+        draw.need_rows(roles, ("stack", "layer", "head", "role"), "roles")
+        held: Roles = draw.roles_in(roles)
+    else:
+        held = {} if isinstance(given, Mapping) else draw.roles_of(given)
     stacks = list(dict.fromkeys(head.stack for head in heads))
     shown = ["layer", "role"] if by == "both" else [by]
-    with paper():
-        figure, axes = panels(len(stacks), len(shown), width=width, height=2.6)
+    with draw.paper():
+        figure, axes = draw.panels(len(stacks), len(shown), width=width, height=2.6)
         for row, stack in zip(axes, stacks, strict=True):
             own = [place for place, head in enumerate(heads) if head.stack == stack]
             for panel, what in zip(row, shown, strict=True):
@@ -400,15 +361,7 @@ def head_map(
                 panel.margins(0.08)
                 panel.set(xticks=[], yticks=[])
                 panel.spines[:].set_visible(False)
-        return finish(figure, path)
-
-
-def _held(given: Given | Mapping[str, np.ndarray], roles: pd.DataFrame | None) -> Roles:
-    """The roles of each head: those given, or those of the run."""
-    if roles is not None:
-        need_rows(roles, ("stack", "layer", "head", "role"), "roles")
-        return roles_in(roles)
-    return {} if isinstance(given, Mapping) else roles_of(given)
+        return draw.finish(figure, path)
 
 
 def _by_layer(panel: Axes, points: np.ndarray, heads: list[Head]) -> None:
@@ -428,9 +381,13 @@ def _by_role(panel: Axes, points: np.ndarray, heads: list[Head], roles: Roles) -
     first = np.array([next(iter(roles.get(head, [])), "") for head in heads])
     without = points[first == ""]
     style: Style = {"s": 10, "linewidths": 0, "label": "no role", "gid": "role none"}
-    panel.scatter(without[:, 0], without[:, 1], color=GREY, marker=".", **style)
+    panel.scatter(without[:, 0], without[:, 1], color=draw.GREY, marker=".", **style)
     for role in sorted(set(first) - {""}):
-        about: Style = {"color": role_colour(role), "marker": role_marker(role), "label": role}
+        about: Style = {
+            "color": draw.role_colour(role),
+            "marker": draw.role_marker(role),
+            "label": role,
+        }
         own = points[first == role]
         panel.scatter(own[:, 0], own[:, 1], s=24, linewidths=0, gid=f"role {role}", **about)
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))

@@ -14,32 +14,10 @@ import pandas as pd
 
 from headcount.errors import RunError, UsageError
 from headcount.pruning import FUNCTIONS, left_by_layer, left_by_stack, survivors
-from headcount.records import Head, HeadTable, parse_heads
-from headcount.report.parts.numbers import metric_title
-from headcount.report.plot.figure import (
-    GREY,
-    HAIRLINE,
-    INK,
-    SEQUENTIAL,
-    SERIES,
-    STACK_COLOURS,
-    Frames,
-    Given,
-    Style,
-    Width,
-    can_draw,
-    finish,
-    frame_of,
-    frames_by_name,
-    key_below,
-    label_outer,
-    need_rows,
-    panels,
-    paper,
-    role_colour,
-    table_of,
-    wrapped,
-)
+from headcount.records import Head, parse_heads
+from headcount.report.parts.numbers import HELD_OUT, first_known, metric_title
+from headcount.report.plot import figure as draw
+from headcount.report.plot.figure import Frames, Given, Style, Width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,35 +29,28 @@ if TYPE_CHECKING:
 # --- The lines of a pruning curve ---------------------------------------------------------------
 
 _NEEDED = ("order", "scope", "step", "heads_left", "metric", "value", "low", "high")
-_PARTS = ("held-out", "all", "choose")
 
 
 def curve_of(given: Given | pd.DataFrame, metric: str | None = None) -> pd.DataFrame:
     """The rows of a curve on held-out examples, of one metric: the first where none is named."""
-    frame = frame_of(given, "curve")
-    need_rows(frame, _NEEDED, "a pruning curve", known="value")
-    if "part" in frame:
-        part = next((name for name in _PARTS if (frame["part"] == name).any()), None)
-        frame = frame if part is None else frame[frame["part"] == part]
-    return of_metric(frame, metric)
-
-
-def of_metric(frame: pd.DataFrame, metric: str | None) -> pd.DataFrame:
-    """The rows of one metric; by default the first that is not the loss."""
-    there = list(dict.fromkeys(frame["metric"]))
-    if metric is None:
-        metric = next((name for name in there if name != "loss"), there[0])
-    if metric not in there:
-        raise UsageError(f"The curve has no metric '{metric}'; it has {', '.join(there)}.")
-    return frame[frame["metric"] == metric]
+    frame = draw.frame_of(given, "curve")
+    draw.need_rows(frame, _NEEDED, "a pruning curve", known="value")
+    frame = first_known(frame, "part", HELD_OUT)
+    if metric is None:  # the first that is not the loss
+        metric = next((name for name in frame["metric"] if name != "loss"), "loss")
+    return _only(frame, "metric", metric)
 
 
 def of_order(rows: pd.DataFrame, order: str) -> pd.DataFrame:
     """The rows of one order."""
-    there = list(dict.fromkeys(rows["order"]))
-    if order not in there:
-        raise UsageError(f"The curve has no order '{order}'; it has {', '.join(there)}.")
-    return rows[rows["order"] == order]
+    return _only(rows, "order", order)
+
+
+def _only(rows: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
+    there = list(dict.fromkeys(rows[column]))
+    if name not in there:
+        raise UsageError(f"The curve has no {column} '{name}'; it has {', '.join(there)}.")
+    return rows[rows[column] == name]
 
 
 def _metric_label(rows: pd.DataFrame) -> str:
@@ -91,7 +62,7 @@ def _metric_label(rows: pd.DataFrame) -> str:
 def looks_of(orders: Iterable[str]) -> dict[str, tuple[str, str]]:
     """A colour and a marker for each order, the same in all panels; all chance looks the same."""
     named = [name for name in dict.fromkeys(orders) if not name.startswith("random")]
-    return {name: SERIES[place % len(SERIES)] for place, name in enumerate(named)}
+    return {name: draw.SERIES[place % len(draw.SERIES)] for place, name in enumerate(named)}
 
 
 def draw_orders(panel: Axes, rows: pd.DataFrame, looks: Mapping[str, tuple[str, str]]) -> None:
@@ -102,12 +73,12 @@ def draw_orders(panel: Axes, rows: pd.DataFrame, looks: Mapping[str, tuple[str, 
         if str(order) in looks:
             draw_line(panel, own, str(order), *looks[str(order)])
         else:
-            draw_line(panel, own, "" if told else "random", GREY, "", chance=True)
+            draw_line(panel, own, "" if told else "random", draw.GREY, "", chance=True)
             told = True
     for order, own in rows[healed].groupby("order", sort=False):
         style: Style = {"linestyle": "--", "marker": "*", "markersize": 5, "gid": f"healed {order}"}
         ordered = own.sort_values("heads_left")
-        style |= {"color": looks.get(str(order), (GREY, ""))[0], "label": f"{order}, healed"}
+        style |= {"color": looks.get(str(order), (draw.GREY, ""))[0], "label": f"{order}, healed"}
         panel.plot(ordered["heads_left"].to_numpy(), ordered["value"].to_numpy(float), **style)
 
 
@@ -129,7 +100,12 @@ def draw_whole(panel: Axes, rows: pd.DataFrame) -> None:
     """A dotted line where the whole model is."""
     whole = rows[rows["step"] == 0]
     if len(whole):
-        style: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":", "gid": "whole"}
+        style: Style = {
+            "color": draw.INK,
+            "linewidth": draw.HAIRLINE,
+            "linestyle": ":",
+            "gid": "whole",
+        }
         panel.axhline(float(whole["value"].iloc[0]), **style)
 
 
@@ -153,7 +129,7 @@ def is_healed(rows: pd.DataFrame) -> np.ndarray:
 
 def draw_plan(plan: Plan, path: Path) -> list[str]:
     """The curve of a pruning as a picture, or a note that says why there is none."""
-    if not can_draw():
+    if not draw.can_draw():
         return [f"No {path.name} was drawn: that takes matplotlib (pip install matplotlib)."]
     rows, first = plan.curve, plan.curve.iloc[0]
     alone = rows["scope"] != "all"  # a stack by itself is a line of its own
@@ -190,24 +166,30 @@ def pruning_curves(
     >>> pruning_curves(frame).axes[0].lines[0].get_xydata().tolist()
     [[8.0, 30.0], [4.0, 28.0]]
     """
-    curves = {name: curve_of(one, metric) for name, one in frames_by_name(given).items()}
+    curves = {name: curve_of(one, metric) for name, one in draw.by_name(given).items()}
     looks = looks_of(str(order) for rows in curves.values() for order in rows["order"])
-    with paper():
-        figure, drawn = wrapped(len(curves), most=2, width=width, height=2.5)
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(curves), most=2, width=width, height=2.5)
         for panel, (name, rows) in zip(drawn, curves.items(), strict=True):
             whole = rows[rows["scope"] == "all"] if (rows["scope"] == "all").any() else rows
             draw_orders(panel, whole, looks)
             draw_whole(panel, whole)
-            _axes(panel, rows, name, log)
-            if chosen is not None:
-                _mark(panel, chosen)
-        label_outer(drawn, f"{unit} left", "")
+            panel.invert_xaxis()
+            panel.set_title(name)
+            if log:
+                panel.set_yscale("log")
+            if chosen is not None:  # a line at the heads that stay
+                style: Style = {"color": draw.INK, "linewidth": draw.HAIRLINE, "gid": "chosen"}
+                panel.axvline(chosen, **style)
+                where: Style = {"xycoords": ("data", "axes fraction")}
+                panel.annotate(f" {chosen} left", (chosen, 0.03), **where)
+        draw.label_outer(drawn, f"{unit} left", "")
         words = [_metric_label(rows) for rows in curves.values()]
         for place, panel in enumerate(drawn):
             same = place % 2 and words[place] == words[place - 1]
             panel.set_ylabel("" if same else words[place])
-        key_below(figure, *drawn)
-        return finish(figure, path)
+        draw.key_below(figure, *drawn)
+        return draw.finish(figure, path)
 
 
 def pruning_by_stack(
@@ -236,37 +218,18 @@ def pruning_by_stack(
             "`headcount prune MODEL --task TASK --by-stack -o DIR` measures it."
         )
     rows = of_order(rows, order or str(rows["order"].iloc[0]))
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=2.3)
+    with draw.paper():
+        figure, axes = draw.panels(1, 1, width=width, height=2.3)
         for scope, own in rows.groupby("scope", sort=False):
-            colour, marker = STACK_COLOURS[str(scope)]
-            _share_line(axes[0, 0], own, str(scope), colour, marker)
+            colour, marker = draw.STACK_COLOURS[str(scope)]
+            left = own.sort_values("heads_left", ascending=False)["heads_left"].astype(float)
+            share = own.assign(heads_left=100 * (1 - left / left.iloc[0]))
+            draw_line(axes[0, 0], share, str(scope), colour, marker)
         draw_whole(axes[0, 0], rows)
         axes[0, 0].set_xlabel("heads removed, percent of the stack")
         axes[0, 0].set_ylabel(_metric_label(rows))
         axes[0, 0].legend()
-        return finish(figure, path)
-
-
-def _share_line(panel: Axes, rows: pd.DataFrame, label: str, colour: str, marker: str) -> None:
-    own = rows.sort_values("heads_left", ascending=False)
-    left = own["heads_left"].to_numpy(float)
-    share = own.assign(heads_left=100 * (1 - left / left[0]))
-    draw_line(panel, share, label, colour, marker)
-
-
-def _axes(panel: Axes, rows: pd.DataFrame, title: str, log: bool) -> None:
-    panel.invert_xaxis()
-    panel.set_title(title)
-    if log:
-        panel.set_yscale("log")
-
-
-def _mark(panel: Axes, chosen: int) -> None:
-    """A line at the heads that stay."""
-    style: Style = {"color": INK, "linewidth": HAIRLINE, "gid": "chosen"}
-    panel.axvline(chosen, **style)
-    panel.annotate(f" {chosen} left", (chosen, 0.03), xycoords=("data", "axes fraction"))
+        return draw.finish(figure, path)
 
 
 # --- Quality over the heads that learned gates leave --------------------------------------------
@@ -292,13 +255,11 @@ def gated_quality(
     >>> gated_quality(frame).axes[0].get_xscale()
     'log'
     """
-    sources = {
-        n: of_order(curve_of(one, metric), order) for n, one in frames_by_name(given).items()
-    }
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=2.3)
+    sources = {n: of_order(curve_of(one, metric), order) for n, one in draw.by_name(given).items()}
+    with draw.paper():
+        figure, axes = draw.panels(1, 1, width=width, height=2.3)
         panel = axes[0, 0]
-        for (name, rows), (colour, marker) in zip(sources.items(), SERIES, strict=False):
+        for (name, rows), (colour, marker) in zip(sources.items(), draw.SERIES, strict=False):
             _draw(panel, rows, name, {"color": colour, "marker": marker})
             if len(sources) == 1:
                 draw_whole(panel, rows)
@@ -309,8 +270,8 @@ def gated_quality(
         panel.set_xticks([], minor=True)
         panel.set_xlabel(f"{unit} left")
         panel.set_ylabel(_metric_label(rows))
-        key_below(figure, panel)
-        return finish(figure, path)
+        draw.key_below(figure, panel)
+        return draw.finish(figure, path)
 
 
 def _draw(panel: Axes, rows: pd.DataFrame, name: str, style: Style) -> None:
@@ -367,20 +328,20 @@ def functions_left(
     if isinstance(given, pd.DataFrame):
         frame = given
     else:
-        frame = survivors(_sets(given, order), frame_of(given, "roles"), functions)
-    need_rows(frame, ("set", "stack", "function", "heads"), "heads that are left")
+        frame = survivors(_sets(given, order), draw.frame_of(given, "roles"), functions)
+    draw.need_rows(frame, ("set", "stack", "function", "heads"), "heads that are left")
     own = frame[frame["stack"] == stack]
     if not len(own):
         raise UsageError(f"No head of the stack '{stack}' is left in any set; name another.")
     wide = own.pivot(index="set", columns="function", values="heads")
     wide = wide.reindex(index=list(dict.fromkeys(own["set"]))).fillna(0)
     names = [name for name in (*functions, *wide.columns) if name in wide and name != "other"]
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=2.3)
+    with draw.paper():
+        figure, axes = draw.panels(1, 1, width=width, height=2.3)
         below = np.zeros(len(wide))
         for name in [*dict.fromkeys(names), *(["other"] if "other" in wide else [])]:
             counts = wide[name].to_numpy(float)
-            colour = "#c9ccd2" if name == "other" else role_colour(name)
+            colour = "#c9ccd2" if name == "other" else draw.role_colour(name)
             label = "none of these" if name == "other" else name
             style: Style = {"bottom": below.copy(), "color": colour, "label": label, "gid": name}
             axes[0, 0].bar(range(len(wide)), counts, 0.8, **style)
@@ -388,8 +349,8 @@ def functions_left(
         axes[0, 0].set_xticks(range(len(wide)), _ticks(own))
         axes[0, 0].set_xlabel(f"{stack} heads left")
         axes[0, 0].set_ylabel("heads with the function")
-        key_below(figure, axes[0, 0], columns=6)
-        return finish(figure, path)
+        draw.key_below(figure, axes[0, 0], columns=6)
+        return draw.finish(figure, path)
 
 
 def stacks_left(
@@ -410,13 +371,13 @@ def stacks_left(
     if isinstance(given, pd.DataFrame):
         frame = given
     else:
-        frame = left_by_stack(_sets(given, order), _every(given))
-    need_rows(frame, ("set", "stack", "share"), "stacks that are left")
+        frame = left_by_stack(_sets(given, order), draw.table_of(given).heads)
+    draw.need_rows(frame, ("set", "stack", "share"), "stacks that are left")
     sets = list(dict.fromkeys(frame["set"]))
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=2.3)
+    with draw.paper():
+        figure, axes = draw.panels(1, 1, width=width, height=2.3)
         for stack, rows in frame.groupby("stack", sort=False):
-            colour, marker = STACK_COLOURS[str(stack)]
+            colour, marker = draw.STACK_COLOURS[str(stack)]
             shares = 100 * rows.set_index("set")["share"].reindex(sets).to_numpy(float)
             style: Style = {"marker": marker, "label": str(stack), "gid": f"stack {stack}"}
             axes[0, 0].plot(range(len(sets)), shares, color=colour, **style)
@@ -424,8 +385,8 @@ def stacks_left(
         axes[0, 0].set_xlabel("heads left in the model")
         axes[0, 0].set_ylabel("percent of the stack left")
         axes[0, 0].set_ylim(0, 103)
-        key_below(figure, axes[0, 0])
-        return finish(figure, path)
+        draw.key_below(figure, axes[0, 0])
+        return draw.finish(figure, path)
 
 
 def layers_left(
@@ -448,22 +409,26 @@ def layers_left(
     if isinstance(given, pd.DataFrame):
         frame = given
     else:
-        frame = left_by_layer(_sets(given, order), _every(given), pool)
-    need_rows(frame, ("set", "stack", "layer", "heads", "share"), "layers that are left")
+        frame = left_by_layer(_sets(given, order), draw.table_of(given).heads, pool)
+    draw.need_rows(frame, ("set", "stack", "layer", "heads", "share"), "layers that are left")
     sets, stacks = (list(dict.fromkeys(frame[name])) for name in ("set", "stack"))
-    with paper():
-        figure, axes = panels(1, len(stacks), width=width, height=0.5 + 0.22 * len(sets))
+    with draw.paper():
+        figure, axes = draw.panels(1, len(stacks), width=width, height=0.5 + 0.22 * len(sets))
         for panel, stack in zip(axes[0], stacks, strict=True):
             own = frame[frame["stack"] == stack]
             counts, shares = (
                 own.pivot(index="set", columns="layer", values=name).reindex(sets)
                 for name in ("heads", "share")
             )
-            panel.imshow(shares.to_numpy(float), cmap=SEQUENTIAL, vmin=0, vmax=1.4, aspect="auto")
+            panel.imshow(
+                shares.to_numpy(float), cmap=draw.SEQUENTIAL, vmin=0, vmax=1.4, aspect="auto"
+            )
             for (row, column), count in np.ndenumerate(counts.to_numpy()):
                 dark = shares.iat[row, column] > 0.75
                 style: Style = {"ha": "center", "va": "center", "fontsize": 6.5}
-                panel.text(column, row, str(int(count)), color="white" if dark else INK, **style)
+                panel.text(
+                    column, row, str(int(count)), color="white" if dark else draw.INK, **style
+                )
             panel.set_xticks(range(counts.shape[1]), [str(layer) for layer in counts.columns])
             panel.set_yticks(range(len(sets)), [str(name) for name in sets])
             panel.set_title(stack)
@@ -471,7 +436,7 @@ def layers_left(
             panel.tick_params(length=0)
             panel.spines[:].set_visible(False)
         axes[0, 0].set_ylabel("heads left")
-        return finish(figure, path)
+        return draw.finish(figure, path)
 
 
 def _ticks(rows: pd.DataFrame) -> list[str]:
@@ -486,19 +451,11 @@ def _sets(given: Given, order: str | None) -> dict[object, list[Head]]:
     if "removed" not in rows:
         raise RunError("The curve does not say which heads went; give head sets instead.")
     rows = rows[rows["scope"] == "all"]
-    name = order or str(rows["order"].iloc[0])
-    left = list(_every(given))
+    rows = of_order(rows, order or str(rows["order"].iloc[0]))
+    left = draw.table_of(given).heads
     found: dict[object, list[Head]] = {}
-    for gone in rows[rows["order"] == name].sort_values("step")["removed"]:
+    for gone in rows.sort_values("step")["removed"]:
         removed = set(parse_heads(str(gone)))
         left = [head for head in left if head not in removed]
         found[str(len(left))] = left
-    if not found:
-        there = ", ".join(dict.fromkeys(rows["order"]))
-        raise UsageError(f"The curve has no order '{name}'; it has {there}.")
     return found
-
-
-def _every(given: Given) -> list[Head]:
-    table: HeadTable = table_of(given)
-    return table.heads

@@ -12,26 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount.report.plot.figure import (
-    GREY,
-    HAIRLINE,
-    INK,
-    SERIES,
-    Frames,
-    Style,
-    Width,
-    finish,
-    frame_of,
-    frames_by_name,
-    key_below,
-    label_outer,
-    layer_axis,
-    need_rows,
-    panels,
-    paper,
-    titled,
-    wrapped,
-)
+from headcount.report.parts.numbers import held_out
+from headcount.report.plot import figure as draw
+from headcount.report.plot.figure import Frames, Style, Width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,21 +49,21 @@ def dependencies(
     [0.8, 0.5]
     """
     shown: dict[str, pd.DataFrame] = {}
-    for name, one in frames_by_name(given).items():
-        frame = frame_of(one, "relations")
-        need_rows(frame, (*_KEYS, "relation", "direction", "n"), "relations", known="accuracy")
+    columns = (*_KEYS, "relation", "direction", "n")
+    frames = draw.frames_of(given, "relations", columns, "relations", known="accuracy")
+    for name, frame in frames.items():
         stacks = _by_stack(_best(frame, ["stack", "relation"]))
         for stack, own in stacks.items():
-            shown[titled(name, stack, stacks)] = own.set_index("relation")
-    with paper():
-        figure, axes = panels(len(shown), 1, width=width, height=2.1)
+            shown[draw.titled(name, stack, stacks)] = own.set_index("relation")
+    with draw.paper():
+        figure, axes = draw.panels(len(shown), 1, width=width, height=2.1)
         for panel, (title, own) in zip(axes[:, 0], shown.items(), strict=True):
             names = list(relations) if relations else list(own.nlargest(most, "n").index)
             rows = own.reindex(names)
             _bars(panel, rows, {"baseline": "best fixed offset", "control": _TWIN})
             panel.set_title(title)
-        key_below(figure, *axes[:, 0])
-        return finish(figure, path)
+        draw.key_below(figure, *axes[:, 0])
+        return draw.finish(figure, path)
 
 
 def coreference(given: Frames, *, width: Width = "page", path: str | Path | None = None) -> Figure:
@@ -96,23 +79,23 @@ def coreference(given: Frames, *, width: Width = "page", path: str | Path | None
     """
     shown: dict[str, pd.DataFrame] = {}
     kinds: dict[str, None] = {}
-    for name, one in frames_by_name(given).items():
-        frame = frame_of(one, "coreference")
-        need_rows(frame, (*_KEYS, "kind", "against", "n"), "coreference", known="accuracy")
+    columns = (*_KEYS, "kind", "against", "n")
+    frames = draw.frames_of(given, "coreference", columns, "coreference", known="accuracy")
+    for name, frame in frames.items():
         stacks = _by_stack(_best(frame, ["stack", "kind", "against"]))
-        shown |= {titled(name, stack, stacks): own for stack, own in stacks.items()}
+        shown |= {draw.titled(name, stack, stacks): own for stack, own in stacks.items()}
         kinds |= dict.fromkeys(frame["kind"])
     rules = {rule: rule for own in shown.values() for rule in own["against"]}
-    with paper():
-        figure, drawn = wrapped(len(shown), most=2, width=width, height=2.4)
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(shown), most=2, width=width, height=2.4)
         for panel, (title, own) in zip(drawn, shown.items(), strict=True):
             wide = own.pivot(index="kind", columns="against", values="baseline")
             first = own.drop_duplicates("kind").set_index("kind").drop(columns="baseline")
             _bars(panel, first.join(wide).reindex([k for k in kinds if k in wide.index]), rules)
             panel.set_title(title)
-        label_outer(drawn, "", "accuracy")
-        key_below(figure, *drawn, columns=5)
-        return finish(figure, path)
+        draw.label_outer(drawn, "", "accuracy")
+        draw.key_below(figure, *drawn, columns=5)
+        return draw.finish(figure, path)
 
 
 def _by_stack(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -123,9 +106,7 @@ def _by_stack(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _best(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """One row for each question: its best head, chosen on the other half where there is one."""
-    splits = set(frame["split"])
-    split = next((name for name in ("report", "all") if name in splits), next(iter(splits)))
-    held = frame[(frame["split"] == split) & frame["accuracy"].notna()]
+    held = held_out(frame)
     if "selected" in held and held["selected"].any():
         held = held[held["selected"]]
     gain = held["accuracy"] - (held["baseline"].fillna(0) if "direction" in held else 0)
@@ -139,12 +120,12 @@ def _bars(panel: Axes, rows: pd.DataFrame, others: dict[str, str]) -> None:
     places, wide = np.arange(len(rows)), 0.84 / (1 + len(there))
     left = places - 0.42 + wide / 2
     tops = rows["accuracy"].to_numpy(float)
-    panel.bar(left, tops, wide * 0.94, color=SERIES[0][0], label="best head", gid="best head")
+    panel.bar(left, tops, wide * 0.94, color=draw.SERIES[0][0], label="best head", gid="best head")
     ends = np.array([tops - rows["low"].to_numpy(float), rows["high"].to_numpy(float) - tops])
-    style: Style = {"fmt": "none", "ecolor": INK, "elinewidth": HAIRLINE}
+    style: Style = {"fmt": "none", "ecolor": draw.INK, "elinewidth": draw.HAIRLINE}
     panel.errorbar(left, tops, np.clip(ends, 0, None), **style)
     for number, (name, label) in enumerate(there.items(), 1):
-        colour = (GREY, SERIES[1][0], SERIES[2][0])[(number - 1) % 3]
+        colour = (draw.GREY, draw.SERIES[1][0], draw.SERIES[2][0])[(number - 1) % 3]
         heights = rows[name].to_numpy(float)
         panel.bar(left + number * wide, heights, wide * 0.94, color=colour, label=label, gid=label)
     _name_heads(panel, rows, left)
@@ -190,33 +171,33 @@ def noop_gradients(
     """
     drawn_from = _SHARE if relative else _SIZE
     shown: dict[str, pd.DataFrame] = {}
-    for name, one in frames_by_name(given).items():
-        frame = frame_of(one, "noop_layers")
-        need_rows(
-            frame, ("stack", "layer", "target", *drawn_from), "gradients", known=drawn_from[0]
-        )
+    columns = ("stack", "layer", "target", *drawn_from)
+    frames = draw.frames_of(given, "noop_layers", columns, "gradients", known=drawn_from[0])
+    for name, frame in frames.items():
         there = [stack for stack in ("enc", "dec", "cross") if (frame["stack"] == stack).any()]
-        shown |= {titled(name, s, there): frame[frame["stack"] == s] for s in there}
-    with paper():
-        figure, drawn = wrapped(len(shown), width=width, height=2.3)
+        shown |= {draw.titled(name, s, there): frame[frame["stack"] == s] for s in there}
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(shown), width=width, height=2.3)
         for panel, (title, own) in zip(drawn, shown.items(), strict=True):
             if relative:
                 own = own[own["target"] != "other"]
-                line: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":"}
+                line: Style = {"color": draw.INK, "linewidth": draw.HAIRLINE, "linestyle": ":"}
                 panel.axhline(1, label="other token", gid="other", **line)
             _lines(panel, own, drawn_from)
             panel.set_title(title)
-            layer_axis(panel, int(own["layer"].max()) + 1)
+            draw.layer_axis(panel, int(own["layer"].max()) + 1)
             panel.set_ylim(bottom=0)
             if not relative:
                 panel.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3), useMathText=True)
-        label_outer(drawn, "layer", "|dL/dα|, share of others'" if relative else "mean |dL/dα|")
-        key_below(figure, *drawn)
-        return finish(figure, path)
+        draw.label_outer(
+            drawn, "layer", "|dL/dα|, share of others'" if relative else "mean |dL/dα|"
+        )
+        draw.key_below(figure, *drawn)
+        return draw.finish(figure, path)
 
 
 def _lines(panel: Axes, own: pd.DataFrame, columns: tuple[str, str, str]) -> None:
-    for target, (colour, marker) in zip(_TARGETS, SERIES, strict=False):
+    for target, (colour, marker) in zip(_TARGETS, draw.SERIES, strict=False):
         rows = own[own["target"] == target].sort_values("layer")
         if len(rows):
             label = f"{target} token" if target in ("first", "other") else target

@@ -15,29 +15,8 @@ import pandas as pd
 from headcount import stats
 from headcount.errors import RunError, UsageError
 from headcount.records import HeadTable
-from headcount.report.plot.figure import (
-    HAIRLINE,
-    INK,
-    SERIES,
-    STACK_COLOURS,
-    Given,
-    Many,
-    Style,
-    Width,
-    by_name,
-    finish,
-    frame_of,
-    frames_by_name,
-    key_below,
-    label_outer,
-    need_columns,
-    need_rows,
-    panels,
-    paper,
-    stack_grid,
-    table_of,
-    wrapped,
-)
+from headcount.report.plot import figure as draw
+from headcount.report.plot.figure import Given, Many, Style, Width
 from headcount.report.plot.grids import colour_bar, draw_cells, scale_of
 from headcount.report.plot.pruning_figures import curve_of, of_order, percent_left
 from headcount.stats import Kind
@@ -71,25 +50,25 @@ def scores_without_one_head(
     >>> [float(bar.get_height()) for bar in figure.axes[0].patches]
     [1.0, 1.0]
     """
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    with paper():
+    tables = draw.tables_of(given, [column])
+    with draw.paper():
         from matplotlib.ticker import MaxNLocator
 
         metrics: list[str] = []
-        figure, drawn = wrapped(len(tables), most=4, width=width, height=2.1)
+        figure, drawn = draw.wrapped(len(tables), most=4, width=width, height=2.1)
         for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             after, whole, metric = _after(table, column)
             panel.yaxis.set_major_locator(MaxNLocator(integer=True))
             panel.xaxis.set_major_locator(MaxNLocator(4 if len(tables) < 3 else 3))
-            panel.hist(after, bins=_edges(after, bins), color=SERIES[0][0], gid="heads")
-            style: Style = {"color": INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
+            panel.hist(after, bins=_edges(after, bins), color=draw.SERIES[0][0], gid="heads")
+            style: Style = {"color": draw.INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
             panel.axvline(whole, **style)
             panel.set_title(name)
             metrics.append(metric)
-        label_outer(drawn, "", "heads")
+        draw.label_outer(drawn, "", "heads")
         for panel, metric in zip(drawn, metrics, strict=True):
             panel.set_xlabel(f"{metric} without one head" if len(drawn) < 3 else metric)
-        return finish(figure, path)
+        return draw.finish(figure, path)
 
 
 def order_over_training(
@@ -107,24 +86,23 @@ def order_over_training(
     >>> order_over_training(frame).axes[0].lines[0].get_ydata().tolist()
     [0.4, 1.0]
     """
-    frames = {n: frame_of(one, "settling") for n, one in frames_by_name(settling).items()}
-    for frame in frames.values():
-        need_rows(frame, ("step", "stack", "value", "low", "high"), "settling", known="value")
-    with paper():
-        figure, drawn = wrapped(len(frames), width=width, height=2.3, sharey=True)
+    columns = ("step", "stack", "value", "low", "high")
+    frames = draw.frames_of(settling, "settling", columns, "settling", known="value")
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(frames), width=width, height=2.3, sharey=True)
         for panel, (name, frame) in zip(drawn, frames.items(), strict=True):
             for stack, rows in frame.groupby("stack", sort=False):
                 _draw_order(panel, str(stack), rows)
-            panel.axhline(0, color=INK, linewidth=HAIRLINE)
+            panel.axhline(0, color=draw.INK, linewidth=draw.HAIRLINE)
             panel.set_xscale("log")
             panel.set_title(name)
-        label_outer(drawn, "training step", "rank agreement with the end")
-        key_below(figure, *drawn)
-        return finish(figure, path)
+        draw.label_outer(drawn, "training step", "rank agreement with the end")
+        draw.key_below(figure, *drawn)
+        return draw.finish(figure, path)
 
 
 def _draw_order(panel: Axes, stack: str, rows: pd.DataFrame) -> None:
-    colour, marker = STACK_COLOURS[stack]
+    colour, marker = draw.STACK_COLOURS[stack]
     columns = ("step", "value", "low", "high")
     steps, value, low, high = (rows[name].to_numpy(float) for name in columns)
     style: Style = {"marker": marker, "label": stack, "gid": f"stack {stack}"}
@@ -148,7 +126,6 @@ def _edges(after: np.ndarray, bins: int) -> list[float]:
 
 def _after(table: HeadTable, column: str) -> tuple[np.ndarray, float, str]:
     """The scores without each head, the whole model's score, and the metric."""
-    need_columns(table, [column])
     settings = table.origins.get(column, {}).get("settings") or {}
     if "baseline" not in settings:
         raise RunError(
@@ -186,22 +163,22 @@ def two_data_sets(
     >>> two_data_sets(one, two).axes[0].get_title(loc="left")
     "Pearson's r = 0.80 [...]"
     """
-    tables = table_of(first), table_of(second)
+    tables = draw.table_of(first), draw.table_of(second)
     for table in tables:
-        need_columns(table, [column])
+        draw.need_columns(table, [column])
     if tables[0].heads != tables[1].heads:
         raise UsageError("The two tables have different heads; compare one model on two data sets.")
     x, y = (table.numbers(column) for table in tables)
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=2.8)
+    with draw.paper():
+        figure, axes = draw.panels(1, 1, width=width, height=2.8)
         panel = axes[0, 0]
         _points(panel, tables[0], x, y)
         panel.set_title(f"Pearson's r = {_agreement(x, y, 'pearson')}")
         panel.set_xlabel(f"{tables[0].column(column).title}, {names[0]}")
         panel.set_ylabel(f"{tables[1].column(column).title}, {names[1]}")
         if len(tables[0].stacks) > 1:
-            key_below(figure, panel)
-        return finish(figure, path)
+            draw.key_below(figure, panel)
+        return draw.finish(figure, path)
 
 
 def two_scores(
@@ -222,31 +199,29 @@ def two_scores(
     >>> two_scores(table).axes[0].get_legend_handles_labels()[1]
     ['enc 0.80 [...]']
     """
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    for table in tables.values():
-        need_columns(table, [first, second])
-    with paper():
-        figure, drawn = wrapped(len(tables), most=2, width=width, height=2.8)
+    tables = draw.tables_of(given, [first, second])
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(tables), most=2, width=width, height=2.8)
         for panel, (name, table) in zip(drawn, tables.items(), strict=True):
             x, y = table.numbers(first), table.numbers(second)
-            _points(panel, table, x, y, tell=True)
+            _points(panel, table, x, y, correlated=True)
             panel.set_title(name)
             panel.set_xlabel(table.column(first).title)
             panel.set_ylabel(table.column(second).title)
             panel.legend(title="Spearman's correlation", title_fontsize=7, alignment="left")
-        return finish(figure, path)
+        return draw.finish(figure, path)
 
 
 def _points(
-    panel: Axes, table: HeadTable, x: np.ndarray, y: np.ndarray, tell: bool = False
+    panel: Axes, table: HeadTable, x: np.ndarray, y: np.ndarray, correlated: bool = False
 ) -> None:
-    """The heads of each stack in its colour; its label may tell how far the numbers agree."""
+    """The heads of each stack in its colour; its label may say how far the numbers agree."""
     known = np.isfinite(x) & np.isfinite(y)
     stacks = np.array([head.stack for head in table.heads])
     for stack in table.stacks:
         own = known & (stacks == stack)
-        colour, marker = STACK_COLOURS[stack]
-        label = f"{stack} {_agreement(x[own], y[own], 'spearman')}" if tell else stack
+        colour, marker = draw.STACK_COLOURS[stack]
+        label = f"{stack} {_agreement(x[own], y[own], 'spearman')}" if correlated else stack
         style: Style = {"s": 12, "alpha": 0.7, "linewidths": 0, "gid": f"stack {stack}"}
         panel.scatter(x[own], y[own], color=colour, marker=marker, label=label, **style)
 
@@ -284,10 +259,10 @@ def pruning_over_training(
     if not isinstance(given, Mapping) or not given:
         raise UsageError("Give a mapping of epochs to curves or runs, one entry a checkpoint.")
     curves = {str(epoch): curve_of(one, metric) for epoch, one in given.items()}
-    with paper():
+    with draw.paper():
         from matplotlib import colormaps
 
-        figure, axes = panels(1, 1, width=width, height=2.4)
+        figure, axes = draw.panels(1, 1, width=width, height=2.4)
         for place, (epoch, rows) in enumerate(curves.items()):
             chosen = of_order(rows[rows["scope"] == "all"], order or str(rows["order"].iloc[0]))
             shade = colormaps["viridis"](0.9 * place / max(1, len(curves) - 1))
@@ -297,8 +272,8 @@ def pruning_over_training(
             axes[0, 0].plot(x, y, color=shade, label=whole, **style)
         axes[0, 0].set_xlabel("heads removed, percent")
         axes[0, 0].set_ylabel(f"percent of the unpruned {rows['metric'].iloc[0]}")
-        key_below(figure, axes[0, 0])
-        return finish(figure, path)
+        draw.key_below(figure, axes[0, 0])
+        return draw.finish(figure, path)
 
 
 # --- What a task gains when heads are disabled, one grid a task ---------------------------------
@@ -324,16 +299,14 @@ def disabling(
     >>> disabling(table).axes[0].collections[0].get_array().tolist()
     [[-0.5, 0.25]]
     """
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    for table in tables.values():
-        need_columns(table, [column])
-    with paper():
-        figure, drawn = wrapped(len(tables), width=width, height=1.8)
+    tables = draw.tables_of(given, [column])
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(tables), width=width, height=1.8)
         for panel, (name, table) in zip(drawn, tables.items(), strict=True):
-            gains = -stack_grid(table.frame[column], stack) + 0.0
+            gains = -draw.stack_grid(table.frame[column], stack) + 0.0
             wide = gains
             if layers is not None and layers in table.frame:
-                whole = -stack_grid(table.frame[layers], stack) + 0.0
+                whole = -draw.stack_grid(table.frame[layers], stack) + 0.0
                 wide = np.column_stack([gains, _first(whole)])
             mesh = draw_cells(panel, wide, scale_of([gains], diverging=True))
             if wide is not gains:
@@ -341,8 +314,8 @@ def disabling(
             panel.set_title(name or stack)
             unit = table.column(column).unit or "score"
             colour_bar(figure, mesh, panel, f"{unit} {'saved' if unit == 'loss' else 'gained'}")
-        label_outer(drawn, "head", "layer")
-        return finish(figure, path)
+        draw.label_outer(drawn, "head", "layer")
+        return draw.finish(figure, path)
 
 
 def _first(grid: np.ndarray) -> np.ndarray:

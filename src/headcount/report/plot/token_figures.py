@@ -14,32 +14,8 @@ import pandas as pd
 
 from headcount.errors import RunError, UsageError
 from headcount.records import Exhibit, Head, HeadTable, Run, parse_heads, read_exhibits
-from headcount.report.plot.figure import (
-    GREY,
-    HAIRLINE,
-    INK,
-    SERIES,
-    Frames,
-    Many,
-    Style,
-    Width,
-    by_name,
-    finish,
-    frame_of,
-    frames_by_name,
-    grid_of,
-    key_below,
-    label_outer,
-    layer_axis,
-    measured_stacks,
-    need_columns,
-    need_rows,
-    panels,
-    paper,
-    table_of,
-    titled,
-    wrapped,
-)
+from headcount.report.plot import figure as draw
+from headcount.report.plot.figure import Frames, Many, Style, Width
 from headcount.report.plot.grids import colour_bar, draw_by_layer, draw_cells, scale_of
 
 if TYPE_CHECKING:
@@ -74,11 +50,11 @@ def attention_lines(
     if not chosen:
         raise UsageError("No head is named; give some, such as 'enc.2.8,enc.3.1'.")
     shown = given if isinstance(given, Exhibit) else _exhibit(given, exhibit)
-    known = [] if isinstance(given, Exhibit) else table_of(given).heads
+    known = [] if isinstance(given, Exhibit) else draw.table_of(given).heads
     maps = [_map(shown, head, known) for head in chosen]
     tall = max(max(weights.shape) for weights in maps)
-    with paper():
-        figure, drawn = wrapped(len(chosen), most=4, width=width, height=0.3 + 0.14 * tall)
+    with draw.paper():
+        figure, drawn = draw.wrapped(len(chosen), most=4, width=width, height=0.3 + 0.14 * tall)
         for panel, head, weights in zip(drawn, chosen, maps, strict=True):
             _lines(panel, weights)
             for x, side in zip((0, 1), shown.sides[head.stack], strict=True):
@@ -86,7 +62,7 @@ def attention_lines(
             panel.set_title(str(head))
             panel.set(xlim=(-0.9, 1.9), ylim=(tall - 0.5, -0.5))
             panel.set_axis_off()
-        return finish(figure, path)
+        return draw.finish(figure, path)
 
 
 def _exhibit(given: Run | str | Path, number: int) -> Exhibit:
@@ -115,7 +91,7 @@ def _lines(panel: Axes, weights: np.ndarray) -> None:
     """A line for each pair of tokens; what nobody would see is left out."""
     for (asking, answering), weight in np.ndenumerate(weights):
         if weight >= 0.01:
-            style: Style = {"color": SERIES[0][0], "alpha": min(1.0, float(weight))}
+            style: Style = {"color": draw.SERIES[0][0], "alpha": min(1.0, float(weight))}
             panel.plot([0.02, 0.98], [asking, answering], linewidth=1, **style)
 
 
@@ -124,7 +100,7 @@ def _tokens(panel: Axes, x: int, exhibit: Exhibit, side: str) -> None:
     text = exhibit.texts[side]
     for place, (token, special) in enumerate(zip(text.tokens, text.special, strict=True)):
         style: Style = {"ha": "left" if x else "right", "va": "center", "fontsize": 6.5}
-        style |= {"parse_math": False} | ({"color": GREY} if special else {})
+        style |= {"parse_math": False} | ({"color": draw.GREY} if special else {})
         panel.text(x, place, token, **style)
 
 
@@ -194,19 +170,17 @@ def _drawn(
     given: Many, columns: Mapping[str, str], label: str, width: Width, path: str | Path | None
 ) -> Figure:
     """A panel for each stack of each source, with the layers below and the same scale in all."""
-    tables = {name: table_of(one) for name, one in by_name(given).items()}
-    for table in tables.values():
-        need_columns(table, columns)
-    stacks = {name: measured_stacks(table, columns) for name, table in tables.items()}
-    with paper():
+    tables = draw.tables_of(given, columns)
+    stacks = {name: draw.measured_stacks(table, columns) for name, table in tables.items()}
+    with draw.paper():
         figure, places = _places(stacks, width)
         for (name, stack), panel in places.items():
             draw_by_layer(panel, tables[name], stack, columns)
             _uniform(panel, tables[name], stack, columns)
-            panel.set_title(titled(name, stack, stacks[name]))
-        label_outer(list(places.values()), "layer", label)
-        key_below(figure, *places.values())
-        return finish(figure, path)
+            panel.set_title(draw.titled(name, stack, stacks[name]))
+        draw.label_outer(list(places.values()), "layer", label)
+        draw.key_below(figure, *places.values())
+        return draw.finish(figure, path)
 
 
 def _places(
@@ -216,9 +190,9 @@ def _places(
     pairs = [(name, stack) for name, own in stacks.items() for stack in own]
     wide = max(map(len, stacks.values()))
     if wide == 1:
-        figure, flat = wrapped(len(pairs), width=width, height=2.1, sharey=True)
+        figure, flat = draw.wrapped(len(pairs), width=width, height=2.1, sharey=True)
         return figure, dict(zip(pairs, flat, strict=True))
-    figure, axes = panels(len(stacks), wide, width=width, height=2.1, sharey=True)
+    figure, axes = draw.panels(len(stacks), wide, width=width, height=2.1, sharey=True)
     places: dict[tuple[str, str], Axes] = {}
     for row, (name, own) in zip(axes, stacks.items(), strict=True):
         places |= {(name, stack): panel for stack, panel in zip(own, row, strict=False)}
@@ -230,11 +204,16 @@ def _places(
 def _uniform(panel: Axes, table: HeadTable, stack: str, columns: Mapping[str, str]) -> None:
     """What uniform attention would have, where the table knows."""
     if "entropy" in columns and "entropy_uniform" in table.frame:
-        grid = grid_of(table.frame["entropy_uniform"], stack)
+        grid = draw.grid_of(table.frame["entropy_uniform"], stack)
         if not np.isfinite(grid).any():
             return
         value = float(np.nanmean(grid))
-        style: Style = {"color": INK, "linewidth": HAIRLINE, "linestyle": ":", "gid": "uniform"}
+        style: Style = {
+            "color": draw.INK,
+            "linewidth": draw.HAIRLINE,
+            "linestyle": ":",
+            "gid": "uniform",
+        }
         panel.axhline(value, label="uniform attention", **style)
 
 
@@ -260,25 +239,27 @@ def first_row(
     >>> float(first_row(frame).axes[0].collections[0].get_array()[0, 0])
     0.5
     """
-    named = frames_by_name(given)
-    grid = np.array([_means(frame_of(one, "features"), stack, layer) for one in named.values()])
-    with paper():
-        figure, axes = panels(1, 1, width=width, height=0.6 + 0.3 * len(grid))
+    named = draw.by_name(given)
+    grid = np.array(
+        [_means(draw.frame_of(one, "features"), stack, layer) for one in named.values()]
+    )
+    with draw.paper():
+        figure, axes = draw.panels(1, 1, width=width, height=0.6 + 0.3 * len(grid))
         mesh = draw_cells(axes[0, 0], grid, scale_of([grid]), ticks=False)
         for (row, column), value in np.ndenumerate(grid):
             said = "–" if np.isnan(value) else f"{value:.2f}"
-            ink = "white" if value > 0.6 * np.nanmax(grid) else INK
+            ink = "white" if value > 0.6 * np.nanmax(grid) else draw.INK
             place = {"ha": "center", "va": "center", "fontsize": 6.5}
             axes[0, 0].text(column + 0.5, row + 0.5, said, color=ink, **place)
         axes[0, 0].set_xticks(np.arange(len(_FEATURES)) + 0.5, _FEATURES)
         axes[0, 0].set_yticks(np.arange(len(grid)) + 0.5, list(named))
         colour_bar(figure, mesh, axes[0, 0], "attention")
-        return finish(figure, path)
+        return draw.finish(figure, path)
 
 
 def _means(frame: pd.DataFrame, stack: str, layer: int | None) -> list[float]:
     """The mean over the heads of one layer, for each kind of token; NaN where there was none."""
-    need_rows(
+    draw.need_rows(
         frame, ("stack", "layer", "feature", "split", "origin", "value"), "features", known="value"
     )
     own = frame[(frame["stack"] == stack) & (frame["origin"] == "first")]
@@ -294,10 +275,10 @@ def _means(frame: pd.DataFrame, stack: str, layer: int | None) -> list[float]:
 # --- Which patterns maps have, by layer and task ------------------------------------------------
 
 _COLOURS = {
-    "vertical": SERIES[0][0],
-    "diagonal": SERIES[4][0],
-    "vertical_diagonal": SERIES[3][0],
-    "block": SERIES[2][0],
+    "vertical": draw.SERIES[0][0],
+    "diagonal": draw.SERIES[4][0],
+    "vertical_diagonal": draw.SERIES[3][0],
+    "block": draw.SERIES[2][0],
     "heterogeneous": "#c9ccd2",
 }
 _COLUMNS = [f"pattern_{name}" for name in _COLOURS]
@@ -324,37 +305,38 @@ def patterns(
     if by not in ("layer", "task"):
         raise UsageError(f"by is '{by}'; bars are by 'layer' or by 'task'.")
     shown = _shares(given)
-    with paper():
+    with draw.paper():
         if by == "task":
-            figure, drawn = wrapped(1, width=width, height=2.3)
+            figure, drawn = draw.wrapped(1, width=width, height=2.3)
             _stack(drawn[0], np.array([_over_layers(means) for means in shown.values()]).T)
             drawn[0].set_xticks(range(len(shown)), list(shown))
         else:
-            figure, drawn = wrapped(len(shown), most=4, width=width, height=1.8, sharey=True)
+            figure, drawn = draw.wrapped(len(shown), most=4, width=width, height=1.8, sharey=True)
             for panel, (name, means) in zip(drawn, shown.items(), strict=True):
                 _stack(panel, means)
-                layer_axis(panel, means.shape[1])
+                draw.layer_axis(panel, means.shape[1])
                 panel.set_title(name)
-        label_outer(drawn, "layer" if by == "layer" else "", "share of maps")
-        key_below(figure, drawn[0], columns=5)
-        return finish(figure, path)
+        draw.label_outer(drawn, "layer" if by == "layer" else "", "share of maps")
+        draw.key_below(figure, drawn[0], columns=5)
+        return draw.finish(figure, path)
 
 
 def _shares(given: Frames) -> dict[str, np.ndarray]:
     """Shares `[pattern, layer]` of each stack of each source, under the name of its panel."""
     found: dict[str, np.ndarray] = {}
-    for name, one in frames_by_name(given).items():
+    for name, one in draw.by_name(given).items():
         if isinstance(one, pd.DataFrame):
-            need_rows(one, ("stack", "layer", *_COLUMNS), "shares of patterns")
+            draw.need_rows(one, ("stack", "layer", *_COLUMNS), "shares of patterns")
             told = one.set_index(["stack", "layer"])[_COLUMNS]
             layers = {stack: told.loc[stack].sort_index().to_numpy(float).T for stack in _in(told)}
         else:
-            table = table_of(one)
-            need_columns(table, _COLUMNS)
+            table = draw.table_of(one)
+            draw.need_columns(table, _COLUMNS)
             layers = {
-                stack: _patterns_means(table, stack) for stack in measured_stacks(table, _COLUMNS)
+                stack: _patterns_means(table, stack)
+                for stack in draw.measured_stacks(table, _COLUMNS)
             }
-        found |= {titled(name, stack, layers): means for stack, means in layers.items()}
+        found |= {draw.titled(name, stack, layers): means for stack, means in layers.items()}
     return found
 
 
@@ -370,7 +352,7 @@ def _in(told: pd.DataFrame) -> list[str]:
 
 def _patterns_means(table: HeadTable, stack: str) -> np.ndarray:
     """Mean share `[pattern, layer]` over the heads of a layer; NaN where nothing was told."""
-    grids = [grid_of(table.frame[f"pattern_{name}"], stack) for name in _COLOURS]
+    grids = [draw.grid_of(table.frame[f"pattern_{name}"], stack) for name in _COLOURS]
     known = np.isfinite(grids[0])
     count = known.sum(axis=1)
     return np.array(

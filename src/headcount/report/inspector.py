@@ -1,9 +1,9 @@
-"""A model at hand: a sentence goes in, every head's map comes out, with some heads switched off."""
+"""Try a model on one sentence: what it predicts and every head's map, also with heads off."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +14,34 @@ from torch import Tensor
 from headcount.models import Subject, eval_mode
 from headcount.pruning import read_heads
 from headcount.records import Column, Exhibit, Head, HeadTable, Run
-from headcount.report.chosen_sentences import look_at
+from headcount.report.chosen_sentences import encode_one, look_at
 from headcount.report.parts.numbers import Source, read_source
 from headcount.tasks import forward, own_output
-from headcount.text import Batch, encode, intake_of
+from headcount.text import Batch
 from headcount.wiring import valve
 
-# --- What a model says to a text ----------------------------------------------------------------
+# --- What a model predicts for a text -------------------------------------------------------------
 
-#: So many guesses are told.
+#: So many guesses are shown.
 _TOP = 5
-#: So many tokens a decoder goes on.
+#: So many tokens are generated.
 _ON = 16
 
 
 def model_outputs(subject: Subject, text: str, second: str = "") -> list[dict[str, Any]]:
-    """Answers, each with a `title` and a `text`, or with `guesses` (token and probability)."""
+    """Predictions, each with a `title` and a `text`, or `guesses` (token and probability)."""
     with eval_mode(subject.model), torch.no_grad():
-        speaks = subject.inner.get_output_embeddings() is not None
-        if "cross" in subject.anatomy.stacks and speaks:
-            return [_translation(subject, text)]
-        if subject.kind == "dec" and speaks:
-            return [_continued(subject, text), _next(subject, text)]
-        if subject.kind == "enc" and speaks:
+        predicts = subject.inner.get_output_embeddings() is not None
+        if "cross" in subject.anatomy.stacks and predicts:
+            found = own_output(subject, [text])
+            return [{"title": "Translation", "text": found[0].target if found else ""}]
+        if subject.kind == "dec" and predicts:
+            logits = forward(subject, _batch(subject, text)).logits[0, -1]
+            following = {"title": "Next token", "guesses": _guesses(subject, logits)}
+            return [_continued(subject, text), following]
+        if subject.kind == "enc" and predicts:
             return [_hidden(subject, text)]
         return [_judged(subject, text, second)]
-
-
-def _translation(subject: Subject, text: str) -> dict[str, Any]:
-    told = own_output(subject, [text])
-    return {"title": "Translation", "text": told[0].target if told else ""}
 
 
 def _continued(subject: Subject, text: str) -> dict[str, Any]:
@@ -55,11 +53,6 @@ def _continued(subject: Subject, text: str) -> dict[str, Any]:
         logits = subject.model(input_ids=ids, use_cache=False).logits
         ids = torch.cat([ids, logits[:, -1:].argmax(-1)], dim=1)
     return {"title": "Goes on", "text": tokenizer.decode(ids[0, begun:], skip_special_tokens=True)}
-
-
-def _next(subject: Subject, text: str) -> dict[str, Any]:
-    logits = forward(subject, _batch(subject, text)).logits
-    return {"title": "Next token", "guesses": _guesses(subject, logits[0, -1])}
 
 
 def _hidden(subject: Subject, text: str) -> dict[str, Any]:
@@ -83,14 +76,9 @@ def _judged(subject: Subject, text: str, second: str) -> dict[str, Any]:
         return {"title": "Class", "guesses": _classes(subject, logits[0])}
     if not second:
         return {"title": "Cosine", "text": "Give a second text to see how near the two are."}
-    one, other = _embedded(subject, text), _embedded(subject, second)
+    outputs = [forward(subject, _batch(subject, one)).last_hidden_state for one in (text, second)]
+    one, other = (hidden[0].float().mean(0) for hidden in outputs)
     return {"title": "Cosine", "text": f"{torch.cosine_similarity(one, other, dim=0).item():.3f}"}
-
-
-def _embedded(subject: Subject, text: str) -> Tensor:
-    """The mean of the last layer's vectors."""
-    hidden: Tensor = forward(subject, _batch(subject, text)).last_hidden_state
-    return hidden[0].float().mean(0)
 
 
 def _classes(subject: Subject, logits: Tensor) -> list[list[Any]]:
@@ -108,21 +96,10 @@ def _guesses(subject: Subject, logits: Tensor) -> list[list[Any]]:
 
 
 def _batch(subject: Subject, item: Any, markup: bool = False) -> Batch:
-    return next(
-        iter(
-            encode(
-                [item],
-                subject.tokenizer,
-                stacks=subject.anatomy.stacks,
-                intake=intake_of(subject.model, subject.tokenizer),
-                long="truncate",
-                markup=markup,
-            )
-        )
-    )
+    return next(iter(encode_one(subject, item, markup=markup)))
 
 
-# --- A model at hand ----------------------------------------------------------------------------
+# --- The maps of a text, as a page ----------------------------------------------------------------
 
 _GROUP = "On this sentence"
 _SHARP = Column(
@@ -142,61 +119,40 @@ _CHANGE = Column(
 
 
 @dataclass
-class Live:
-    """A model that is asked sentence by sentence; `source` is what a run knows of it already."""
+class Inspector:
+    """A model that is tried sentence by sentence; `source` is what a run knows of it already."""
 
     subject: Subject
     source: Source | None = None
-    heads: list[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.heads = [str(head) for head in self.subject.heads]
-
-    @property
-    def name(self) -> str:
-        """What the user calls the model."""
-        return self.subject.name
 
     def look(
-        self, text: str, second: str = "", shut: Sequence[str] = ()
+        self, text: str, second: str = "", off: Sequence[str] = ()
     ) -> tuple[list[dict[str, Any]], Source]:
-        """What the model says to a text, whole and without some heads; and all maps, as a page."""
-        off = read_heads(list(shut), self.subject.heads) if shut else []
-        whole = self._said(text, second, [])
-        item = self._item(text, second, whole)
-        seen = self._seen(item, [])
+        """What the model predicts, whole and with some heads off; and all maps, for a page."""
+        heads = read_heads(list(off), self.subject.heads) if off else []
+        whole = model_outputs(self.subject, text, second)
+        item: str | tuple[str, str] = (text, second) if second else text
+        if "cross" in self.subject.anatomy.stacks and not second:
+            # the whole model's translation, heads off or not: on the same tokens maps compare
+            item = text, whole[0].get("text") or text
+        seen = look_at(self.subject, item)
         answers = [{"without": [], **answer} for answer in whole]
         exhibits = [replace(seen, id="whole", title=f"All heads on: {seen.title}")]
-        if off:
-            cut, after = self._said(text, second, off), self._seen(item, off)
-            answers += [{"without": [str(head) for head in off], **answer} for answer in cut]
-            names = ", ".join(map(str, off))
-            exhibits.append(replace(after, id="cut", title=f"Without {names}: {after.title}"))
+        if heads:
+            with valve(self.subject, dict.fromkeys(map(str, heads), 0.0)):
+                cut, after = model_outputs(self.subject, text, second), look_at(self.subject, item)
+            names = [str(head) for head in heads]
+            answers += [{"without": names, **answer} for answer in cut]
+            title = f"Without {', '.join(names)}: {after.title}"
+            exhibits.append(replace(after, id="cut", title=title))
         return answers, self._page(exhibits)
 
-    def _said(self, text: str, second: str, off: Sequence[Head]) -> list[dict[str, Any]]:
-        with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
-            return model_outputs(self.subject, text, second)
-
-    def _seen(self, item: str | tuple[str, str], off: Sequence[Head]) -> Exhibit:
-        with valve(self.subject, dict.fromkeys(map(str, off), 0.0)):
-            return look_at(self.subject, item)
-
-    def _item(self, text: str, second: str, said: list[dict[str, Any]]) -> str | tuple[str, str]:
-        """What heads are looked at on: for a translator its whole self's words, heads off or not.
-
-        On the same words, maps can be compared.
-        """
-        if "cross" in self.subject.anatomy.stacks and not second:
-            return text, said[0].get("text") or text
-        return (text, second) if second else text
-
     def _page(self, exhibits: list[Exhibit]) -> Source:
-        about = {"model": self.subject.name, "subject": self.subject.describe()}
-        columns = [_SHARP, _CHANGE] if len(exhibits) > 1 else [_SHARP]
-        values = {"sharpness": _sharpness(self.subject.heads, exhibits[-1])}
+        columns, values = [_SHARP], {"sharpness": _sharpness(self.subject.heads, exhibits[-1])}
         if len(exhibits) > 1:
+            columns.append(_CHANGE)
             values["changed"] = _changed(self.subject.heads, *exhibits)
+        about = {"model": self.subject.name, "subject": self.subject.describe()}
         table = HeadTable.of(self.subject.heads, values, columns, provenance=about)
         if self.source is None:
             return Source(table, exhibits=exhibits)
@@ -205,15 +161,15 @@ class Live:
         )
 
 
-def live_of(subject: Subject, run: str | Path | None = None) -> Live:
-    """A model to ask, with what a run of it knows."""
+def inspector_of(subject: Subject, run: str | Path | None = None) -> Inspector:
+    """A model to try, with what a run of it knows."""
     if run is None:
-        return Live(subject)
+        return Inspector(subject)
     opened = Run.open(run, create=False)
     opened.check_subject(
         HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
     )
-    return Live(subject, read_source(opened, exhibits=False))
+    return Inspector(subject, read_source(opened, exhibits=False))
 
 
 def _sharpness(heads: Sequence[Head], seen: Exhibit) -> np.ndarray:
