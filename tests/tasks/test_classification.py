@@ -182,7 +182,7 @@ def test_counts_by_class_give_sklearns_f1_and_matthews(
 def test_f1_of_a_class_that_never_occurs_is_undefined() -> None:
     rows = class_counts(np.array([0, 0]), np.array([0, 0]), 2)
     assert np.isnan(F1.value(rows))
-    assert F1.reason(rows) == "the positive class is neither told nor predicted"
+    assert F1.reason(rows) == "the positive class is neither a label nor predicted"
 
 
 def test_a_classifier_that_says_one_class_has_a_matthews_of_0() -> None:

@@ -111,13 +111,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def read(source: object, **columns: object) -> FoundExamples:
-    return read_labelled(
-        source,
-        labelled,
-        kind="classification",
-        shape="(text, label)",
-        columns=Columns(**columns),  # type: ignore[arg-type]
-    )
+    return read_labelled(source, "classification", Columns(**columns))  # type: ignore[arg-type]
 
 
 def test_named_columns_are_read(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from headcount.tasks.task import (
     forward,
     label_counts,
     logits_of,
-    loss_marks,
     row_losses,
+    row_marks,
 )
 from headcount.wiring import valve
 
@@ -426,7 +426,7 @@ def test_losses_are_sums_of_log_probabilities() -> None:
     expected = torch.stack([-(told[0, 0, 4] + told[0, 1, 0] + told[0, 2, 1]), -told[1, 0, 2]])
     torch.testing.assert_close(row_losses(logits, labels), expected)
     assert label_counts(labels).tolist() == [3, 1]
-    marks = loss_marks(logits, labels)
+    marks = row_marks(row_losses(logits, labels), labels)
     np.testing.assert_allclose(marks.statistics[:, 0], expected.numpy(), rtol=1e-6)
     assert marks.statistics[:, 1].tolist() == [3, 1]
 

@@ -207,7 +207,9 @@ def test_the_longest_output_is_the_sources_own() -> None:
 def test_no_output_is_longer_than_asked(beams: int, monkeypatch: pytest.MonkeyPatch) -> None:
     subject = translator()
     said: list[torch.Tensor] = []
-    monkeypatch.setattr(beam, "_texts", lambda _, ids: said.append(ids) or [""] * len(ids))
+    monkeypatch.setattr(
+        subject.tokenizer, "batch_decode", lambda ids, **_: said.append(ids) or [""] * len(ids)
+    )
     in_order(subject, PAIRS[:3], beams=beams, max_new_tokens=5)
     assert said[0].shape == (3, 1 + 5)  # the start token, then as many as asked for
 

@@ -16,7 +16,7 @@ from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject
 from headcount.stats import Floats, ratio
 from headcount.tasks.comparison import Metric, choose_metric
-from headcount.tasks.examples import Column, Columns, Label, labelled, read_labelled
+from headcount.tasks.examples import Column, Columns, Label, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, labels_of
 from headcount.text import Batch
 
@@ -32,8 +32,8 @@ def class_counts(
     array([[0., 1., 0., 1., 0., 1.],
            [0., 0., 1., 0., 0., 1.]])
     """
-    said, told = np.eye(classes)[predicted], np.eye(classes)[gold]
-    return np.concatenate([said * told, said, told], axis=1)
+    predictions, labels = np.eye(classes)[predicted], np.eye(classes)[gold]
+    return np.concatenate([predictions * labels, predictions, labels], axis=1)
 
 
 def f1(sums: Floats) -> Floats:
@@ -42,40 +42,35 @@ def f1(sums: Floats) -> Floats:
     >>> f1(np.array([0.0, 1, 1, 1, 0, 2])).round(3)
     np.float64(0.667)
     """
-    hits, said, told = _by_class(sums)
+    hits, predicted, gold = np.split(sums, 3, axis=-1)
     with np.errstate(invalid="ignore"):
-        each = 2 * hits / (said + told)
+        each = 2 * hits / (predicted + gold)
     if hits.shape[-1] == 2:
         return each[..., 1][()]
-    there = said + told > 0
+    there = predicted + gold > 0
     with np.errstate(invalid="ignore"):
         return (np.where(there, each, 0.0).sum(axis=-1) / there.sum(axis=-1))[()]
 
 
 def matthews(sums: Floats) -> Floats:
-    """Matthews' correlation for any number of classes; 0 where only one class is told or said.
+    """Matthews' correlation for any number of classes; 0 where one side has only one.
 
     Matthews 1975; Gorodkin 2004, equation 8, for more than two classes.
 
     >>> matthews(class_counts(np.array([0, 1, 1, 0]), np.array([0, 1, 1, 1]), 2).sum(0)).round(3)
     np.float64(0.577)
     """
-    hits, said, told = _by_class(sums)
-    total = told.sum(axis=-1)
-    together = total * hits.sum(axis=-1) - (said * told).sum(axis=-1)
-    alone = (total**2 - (said**2).sum(axis=-1)) * (total**2 - (told**2).sum(axis=-1))
+    hits, predicted, gold = np.split(sums, 3, axis=-1)
+    total = gold.sum(axis=-1)
+    together = total * hits.sum(axis=-1) - (predicted * gold).sum(axis=-1)
+    apart = (total**2 - (predicted**2).sum(axis=-1)) * (total**2 - (gold**2).sum(axis=-1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(alone > 0, together / np.sqrt(alone), np.where(total > 0, 0.0, np.nan))[()]
+        return np.where(apart > 0, together / np.sqrt(apart), np.where(total > 0, 0.0, np.nan))[()]
 
 
 def _right(statistics: Floats) -> Floats:
     """Whether each example is right: 1 or 0."""
-    return _by_class(statistics)[0].sum(axis=-1)
-
-
-def _by_class(sums: Floats) -> tuple[Floats, Floats, Floats]:
-    classes = sums.shape[-1] // 3
-    return sums[..., :classes], sums[..., classes : 2 * classes], sums[..., 2 * classes :]
+    return np.split(statistics, 3, axis=-1)[0].sum(axis=-1)
 
 
 _COLUMNS = ("hits by class", "predictions by class", "gold labels by class")
@@ -85,7 +80,7 @@ F1 = Metric(
     _COLUMNS,
     f1,
     each=_right,
-    reason=lambda statistics: "the positive class is neither told nor predicted",
+    reason=lambda statistics: "the positive class is neither a label nor predicted",
 )
 MATTHEWS = Metric("matthews", _COLUMNS, matthews, each=_right)
 
@@ -120,14 +115,12 @@ class Classes:
         for found in (_id(label), self.told.index(name) if name in self.told else None):
             if found is not None and found < len(self.names):
                 return found
+        shown = [f"{name} ({number})" for number, name in enumerate(self.names)]
+        listed = ", ".join(shown if len(shown) <= 12 else [*shown[:12], "..."])
         raise InputError(
             f"{where} has the label '{label}', which is not a class of {self.model}: its classes "
-            f"are {self._listed()}; use these names or ids, or say labels= in the order of the ids."
+            f"are {listed}; use these names or ids, or say labels= in the order of the ids."
         )
-
-    def _listed(self) -> str:
-        shown = [f"{name} ({number})" for number, name in enumerate(self.names)]
-        return ", ".join(shown if len(shown) <= 12 else [*shown[:12], "..."])
 
 
 def classes_of(subject: Subject, told: Sequence[str]) -> Classes:
@@ -195,22 +188,18 @@ class Classification(HeadTask):
 
     def mark(self, answer: Tensor, batch: Batch) -> Marks:
         """Losses, hits, or counts by class; the outputs are ids of classes."""
-        said = answer.argmax(dim=1).cpu().numpy()
-        rows = self._rows(answer, batch, said)
-        rows[answer.isnan().any(dim=1).cpu().numpy()] = np.nan
-        return Marks(rows, said.tolist())
-
-    def _rows(self, answer: Tensor, batch: Batch, said: Any) -> Floats:
-        one = np.ones(len(said))
+        predicted = answer.argmax(dim=1).cpu().numpy()
+        gold, one = labels_of(batch, answer).cpu().numpy(), np.ones(len(predicted))
         if self.metric.name == "loss":
-            return np.stack([_losses(answer, batch).cpu().double().numpy(), one], axis=1)
-        gold = labels_of(batch, answer).cpu().numpy()
-        if self.metric.name == "accuracy":
-            return np.stack([(said == gold).astype(np.float64), one], axis=1)
-        classes = answer.shape[1]
-        if classes == 2 and self.positive == 0:
-            said, gold = 1 - said, 1 - gold
-        return class_counts(said, gold, classes)
+            rows = np.stack([_losses(answer, batch).cpu().double().numpy(), one], axis=1)
+        elif self.metric.name == "accuracy":
+            rows = np.stack([(predicted == gold).astype(np.float64), one], axis=1)
+        elif answer.shape[1] == 2 and self.positive == 0:
+            rows = class_counts(1 - predicted, 1 - gold, 2)
+        else:
+            rows = class_counts(predicted, gold, answer.shape[1])
+        rows[answer.isnan().any(dim=1).cpu().numpy()] = np.nan
+        return Marks(rows, predicted.tolist())
 
     def _numbers(self, examples: Sequence[int], subject: Subject) -> list[int]:
         classes = classes_of(subject, self.labels)
@@ -244,11 +233,5 @@ def classification(
     chosen = choose_metric("classification", metric, METRICS)
     if positive not in (0, 1):
         raise UsageError(f"The positive class is {positive!r}; F1 of two classes is about 0 or 1.")
-    found = read_labelled(
-        examples,
-        labelled,
-        kind="classification",
-        shape="(text, label) or (text, text2, label)",
-        columns=Columns(text, text2, label, header),
-    )
+    found = read_labelled(examples, "classification", Columns(text, text2, label, header))
     return Classification(found.examples, chosen, found.name, tuple(labels), positive)

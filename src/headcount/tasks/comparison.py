@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -213,44 +213,25 @@ def compare_outcomes(
         raise UsageError("There is no outcome to compare with the baseline; give one or more.")
     for outcome in outcomes:
         _check_same(outcome, baseline)
-    systems, metric = [outcome.statistics for outcome in outcomes], baseline.metric
-    asked = _Asked(draws, confidence, correction, level, seed)
-    found = _difference(metric, systems, baseline.statistics, asked)
-    tested = _tested(metric, outcomes, baseline, asked) or found
-    return Comparison(*found[:3], tested.p, tested.p_adjusted, metric.test)
-
-
-class _Asked(NamedTuple):
-    draws: int
-    confidence: float
-    correction: Correction
-    level: float
-    seed: int
-
-
-def _difference(
-    metric: Metric, systems: Sequence[Floats], baseline: Floats, asked: _Asked
-) -> PairedDifference:
-    """Differences, their intervals, and the bootstrap's own p values."""
+    metric, counted = baseline.metric, baseline.statistics
+    systems = [outcome.statistics for outcome in outcomes]
+    claim: dict[str, Any] = {"correction": correction, "level": level}
+    drawn: dict[str, Any] = claim | {"draws": draws, "seed": seed}
+    found: PairedDifference
     if metric.statistic is None:
-        return redraw_difference(metric, systems, baseline, **asked._asdict())
-    stacked = np.stack(systems, axis=1)
-    return bootstrap_difference(stacked, baseline, metric.statistic, **asked._asdict())
-
-
-def _tested(
-    metric: Metric, outcomes: Sequence[Outcome], baseline: Outcome, asked: _Asked
-) -> PairedTest | None:
-    """The p values of a better test than the bootstrap, where the metric has one."""
+        found = redraw_difference(metric, systems, counted, confidence=confidence, **drawn)
+    else:
+        found = bootstrap_difference(
+            np.stack(systems, axis=1), counted, metric.statistic, confidence=confidence, **drawn
+        )
+    tested: PairedTest | PairedDifference = found
     if metric.test == "mcnemar":
         right = np.stack([outcome.scores for outcome in outcomes], axis=1)
-        return mcnemar(right, baseline.scores, correction=asked.correction, level=asked.level)
-    if metric.test == "sign-flip":
+        tested = mcnemar(right, baseline.scores, **claim)
+    elif metric.test == "sign-flip":
         assert metric.statistic is not None  # a loss is a ratio of sums
-        stacked = np.stack([outcome.statistics for outcome in outcomes], axis=1)
-        options = {key: value for key, value in asked._asdict().items() if key != "confidence"}
-        return sign_flip_scores(stacked, baseline.statistics, metric.statistic, **options)
-    return None
+        tested = sign_flip_scores(np.stack(systems, axis=1), counted, metric.statistic, **drawn)
+    return Comparison(*found[:3], tested.p, tested.p_adjusted, metric.test)
 
 
 def _check_same(outcome: Outcome, baseline: Outcome) -> None:

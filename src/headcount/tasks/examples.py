@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -81,33 +81,46 @@ def labelled(item: Any, where: str) -> Labelled:
     >>> labelled(("A fine film.", 1), "Example 1")
     Labelled(text='A fine film.', label=1, second=None, line=None)
     """
+    text: Any
+    second: Any
+    label: Any
+    line = item.line if isinstance(item, Labelled) else None
     if isinstance(item, Labelled):
-        return _full(item, where)
-    if isinstance(item, Mapping):
-        return _full(Labelled(item.get("text"), item.get("label"), item.get("text2")), where)  # type: ignore[arg-type]
-    parts = _parts(item, where, (2, 3), "(text, label) or (text, text2, label)")
-    second = parts[1] if len(parts) == 3 else None
-    return _full(Labelled(parts[0], parts[-1], second), where)
+        text, second, label = item.text, item.second, item.label
+    elif isinstance(item, Mapping):
+        text, second, label = item.get("text"), item.get("text2"), item.get("label")
+    else:
+        parts = _parts(item, where, (2, 3), "(text, label) or (text, text2, label)")
+        text, second, label = parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
+    _must_be_text(text, where, "text")
+    if second is not None:
+        _must_be_text(second, where, "second text")
+    if label is None or not str(label).strip():
+        raise InputError(f"{where} has no label; fill it in or drop the example.")
+    kind = type(label).__name__
+    if isinstance(label, bool):
+        label = int(label)
+    elif not isinstance(label, str | int | float) and hasattr(label, "item"):
+        label = label.item()  # a number of NumPy's
+    if not isinstance(label, str | int | float):
+        raise InputError(f"{where} has a label of the type {kind}; give a name or a number.")
+    return Labelled(text, label, second, line)
 
 
 def scored(item: Any, where: str) -> Labelled:
-    """The same with a number as its label.
+    """The same with a finite number as its label.
 
     >>> scored(("A dog.", "A hound.", "4.5"), "Example 1").label
     4.5
     """
-    return with_number(labelled(item, where), where)
-
-
-def with_number(example: Labelled, where: str) -> Labelled:
-    """The example with its label read as a finite number."""
+    example = labelled(item, where)
     try:
         number = float(example.label)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise InputError(f"{where} has the score '{example.label}'; a score is a finite number.")
-    return Labelled(example.text, number, example.second, example.line)
+    return replace(example, label=number)
 
 
 def pair(item: Any, where: str) -> Pair:
@@ -128,28 +141,6 @@ def sentence(item: Any, where: str) -> Sentence:
     found = item if isinstance(item, Sentence) else Sentence(item)
     _must_be_text(found.text, where, "text")
     return found
-
-
-def _full(example: Labelled, where: str) -> Labelled:
-    """The example, if it has everything."""
-    _must_be_text(example.text, where, "text")
-    if example.second is not None:
-        _must_be_text(example.second, where, "second text")
-    if example.label is None or not str(example.label).strip():
-        raise InputError(f"{where} has no label; fill it in or drop the example.")
-    if isinstance(example.label, bool) or not isinstance(example.label, str | int | float):
-        return Labelled(example.text, _plain(example.label, where), example.second, example.line)
-    return example
-
-
-def _plain(label: Any, where: str) -> Label:
-    """A label of another type as a plain number: True, or NumPy's numbers."""
-    plain = int(label) if isinstance(label, bool) else getattr(label, "item", lambda: label)()
-    if not isinstance(plain, str | int | float):
-        raise InputError(
-            f"{where} has a label of the type {type(label).__name__}; give a name or a number."
-        )
-    return plain
 
 
 def _parts(item: Any, where: str, sizes: Sequence[int], shape: str) -> Sequence[Any]:
@@ -195,18 +186,20 @@ class Columns:
     header: bool = True
 
 
-def read_labelled(
-    source: Any,
-    read: Callable[[Any, str], Labelled],
-    *,
-    kind: str,
-    shape: str,
-    columns: Columns,
-) -> FoundExamples:
-    """Labelled examples, each gone through `read`; all with a second text, or none."""
+#: How each kind of labelled examples is read, and what one looks like.
+_LABELLED = {
+    "classification": (labelled, "(text, label) or (text, text2, label)"),
+    "regression": (scored, "(text, number) or (text, text2, number)"),
+    "similarity": (scored, "(text, text2, score)"),
+}
+
+
+def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
+    """The labelled examples of a kind of task; all with a second text, or none."""
+    read, shape = _LABELLED[kind]
     if isinstance(source, str | Path):
         table = read_rows(source, header=columns.header)
-        found = FoundExamples(tuple(labelled_rows(table, columns, read)), table.name)
+        found = FoundExamples(labelled_rows(table, columns, read), table.name)
     else:
         found = FoundExamples(read_each(source, read, kind, shape), IN_HAND)
     paired = [example.second is not None for example in found.examples]
@@ -221,25 +214,30 @@ def read_labelled(
 
 def labelled_rows(
     table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
-) -> list[Labelled]:
-    """The examples in some columns of a table, each with its line."""
+) -> tuple[Labelled, ...]:
+    """The examples in some columns of a table, each with its line.
+
+    Second texts are in the column named for them, or in a usual one where no column was named.
+    """
     text = table.find(columns.text, TEXT, "text")
-    second = _second(table, columns)
-    label = table.find(columns.label, LABEL, "label")
-    return [
-        read(
-            Labelled(row.cells[text], row.cells[label], second and row.cells[second], row.line),
-            f"{table.name}, line {row.line}",
-        )
-        for row in table.rows
-    ]
-
-
-def _second(table: Table, columns: Columns) -> str | None:
-    """The column of second texts: as named, or a usual one where no column was named at all."""
+    second = table.has(SECOND) if columns.text is None else None
     if columns.text2 is not None:
-        return table.find(columns.text2, SECOND, "text2")
-    return table.has(SECOND) if columns.text is None else None
+        second = table.find(columns.text2, SECOND, "text2")
+    label = table.find(columns.label, LABEL, "label")
+    return _read_rows(
+        table,
+        lambda row: Labelled(
+            row.cells[text], row.cells[label], second and row.cells[second], row.line
+        ),
+        read,
+    )
+
+
+def _read_rows(
+    table: Table, make: Callable[[Any], Any], read: Callable[[Any, str], T]
+) -> tuple[T, ...]:
+    """Examples made of the rows of a table; errors name the line."""
+    return tuple(read(make(row), f"{table.name}, line {row.line}") for row in table.rows)
 
 
 def read_translations(
@@ -250,26 +248,21 @@ def read_translations(
     A .tsv has no header unless columns are named: its first two columns are source and target.
     """
     if not isinstance(source, str | Path):
-        return FoundExamples(
-            read_each(source, pair, "translation", "(source, target) pairs"), IN_HAND
-        )
+        shape = "(source, target) pairs"
+        return FoundExamples(read_each(source, pair, "translation", shape), IN_HAND)
     text_file(source)  # a missing file with an odd suffix is above all missing
     numbered = all(column is None or str(column).isdecimal() for column in columns)
     if numbered and not header and suffix_of(source) in (".tsv", ".txt"):
         places = [usual if given is None else int(given) for usual, given in enumerate(columns)]
         corpus = read_corpus(source, format="tsv", columns=(places[0], places[1]))
         return FoundExamples(tuple(corpus), corpus.name)
-    return _paired_rows(read_rows(source, header=header is not False), *columns)
-
-
-def _paired_rows(table: Table, source: Column, target: Column) -> FoundExamples:
-    first = table.find(source, ("source",), "source")
-    other = table.find(target, ("target",), "target")
-    rows = [
-        pair(Pair(row.cells[first], row.cells[other], row.line), f"{table.name}, line {row.line}")
-        for row in table.rows
-    ]
-    return FoundExamples(tuple(rows), table.name)
+    table = read_rows(source, header=header is not False)
+    first, other = (
+        table.find(column, (side,), side)
+        for column, side in zip(columns, ("source", "target"), strict=True)
+    )
+    rows = _read_rows(table, lambda row: Pair(row.cells[first], row.cells[other], row.line), pair)
+    return FoundExamples(rows, table.name)
 
 
 def read_texts(
@@ -278,20 +271,10 @@ def read_texts(
     """Single texts: a line each in a .txt or .conllu, else the column of a file."""
     if not isinstance(source, str | Path):
         return FoundExamples(read_each(source, sentence, kind, "texts"), IN_HAND)
-    if text is None and _is_plain(source):
+    if text is None and not {".tsv", ".csv", ".jsonl", ".ndjson"} & {*Path(source).suffixes}:
         corpus = read_corpus(source)
         return FoundExamples(tuple(corpus), corpus.name)
     table = read_rows(source, header=header)
     column = table.find(text, TEXT, "text")
-    rows = [
-        sentence(Sentence(row.cells[column], line=row.line), f"{table.name}, line {row.line}")
-        for row in table.rows
-    ]
-    return FoundExamples(tuple(rows), table.name)
-
-
-def _is_plain(source: str | Path) -> bool:
-    """Whether a file is a text a line, or a treebank: something else than rows with columns."""
-    return not any(
-        suffix in (".tsv", ".csv", ".jsonl", ".ndjson") for suffix in Path(source).suffixes
-    )
+    rows = _read_rows(table, lambda row: Sentence(row.cells[column], line=row.line), sentence)
+    return FoundExamples(rows, table.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,9 @@ from typing import Any
 from headcount import tasks
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject
-from headcount.tasks.classification import classification
 from headcount.tasks.examples import Columns, labelled, labelled_rows
-from headcount.tasks.regression import regression
-from headcount.tasks.regression import similarity as similar
 from headcount.tasks.task import Task
-from headcount.text import Corpus, Pair, read_corpus, read_rows
+from headcount.text import Pair, read_corpus, read_rows
 
 # --- GLUE's tasks from their files as published -------------------------------------------------
 
@@ -75,7 +71,12 @@ def glue(
     `folder` holds the set's files, or the folders of all sets; `split` is train, dev or test.
     STS-B asks a model with a regression head, or with `similarity` an embedding model.
     """
-    chosen = _set(name)
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if plain not in SETS:
+        near = difflib.get_close_matches(plain, SETS, n=1)
+        hint = f" (closest: {near[0]})" if near else ""
+        raise UsageError(f"There is no GLUE set '{name}'{hint}; known are {', '.join(SETS)}.")
+    chosen = SETS[plain]
     if similarity and chosen.kind != "regression":
         raise UsageError(f"{chosen.folder} has classes and no scores of similarity; STS-B has.")
     path, columns = _file(chosen, Path(folder), split)
@@ -83,24 +84,8 @@ def glue(
     table = read_rows(path, header=columns.header, ragged=True)
     examples = labelled_rows(table, columns, labelled)
     extra = {"labels": chosen.labels} if chosen.labels else {}
-    make = _MAKERS["similarity" if similarity else chosen.kind]
+    make = getattr(tasks, "similarity" if similarity else chosen.kind)
     return replace(make(examples, metric or chosen.metric, **extra), name=table.name)
-
-
-_MAKERS: dict[str, Callable[..., Task]] = {
-    "classification": classification,
-    "regression": regression,
-    "similarity": similar,
-}
-
-
-def _set(name: str) -> GlueSet:
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    if plain not in SETS:
-        near = difflib.get_close_matches(plain, SETS, n=1)
-        hint = f" (closest: {near[0]})" if near else ""
-        raise UsageError(f"There is no GLUE set '{name}'{hint}; known are {', '.join(SETS)}.")
-    return SETS[plain]
 
 
 def _file(chosen: GlueSet, folder: Path, split: str) -> tuple[Path, Columns]:
@@ -117,16 +102,11 @@ def _file(chosen: GlueSet, folder: Path, split: str) -> tuple[Path, Columns]:
     for packed in _PACKED:
         if (path := home / f"{stem}{packed}").is_file():
             return path, columns
-    raise InputError(
-        f"There is no {stem} of {chosen.folder} in {home}, plain or packed; {_there(home)}."
-    )
-
-
-def _there(home: Path) -> str:
-    if not home.is_dir():
-        return "there is no such folder"
-    names = sorted(path.name for path in home.iterdir() if path.is_file())
-    return f"it has {', '.join(names) or 'no files'}"
+    there = "there is no such folder"
+    if home.is_dir():
+        names = sorted(path.name for path in home.iterdir() if path.is_file())
+        there = f"it has {', '.join(names) or 'no files'}"
+    raise InputError(f"There is no {stem} of {chosen.folder} in {home}, plain or packed; {there}.")
 
 
 # --- The task that a plain corpus stands for ----------------------------------------------------
@@ -142,23 +122,17 @@ def natural_task(subject: Subject, corpus: Any) -> Task:
     if isinstance(corpus, Task):
         return corpus
     texts = read_corpus(corpus)
-    return replace(_task(subject, texts), name=texts.name)
-
-
-def _task(subject: Subject, texts: Corpus) -> Task:
-    items = list(texts)
-    speaks = subject.inner.get_output_embeddings() is not None
-    if subject.kind == "enc-dec" and speaks:
-        return tasks.translation(items, metric="loss")
-    if subject.kind == "dec" and speaks:
-        return tasks.lm(items)
-    if subject.kind == "enc" and speaks:
-        return tasks.mlm(items)
-    if texts.paired:
+    items, task = list(texts), None
+    if subject.inner.get_output_embeddings() is not None:
+        make: Any = {"enc-dec": tasks.translation, "dec": tasks.lm, "enc": tasks.mlm}[subject.kind]
+        task = make(items, metric="loss")
+    elif texts.paired:
         pairs = [item for item in items if isinstance(item, Pair)]
-        return tasks.similarity([(pair.source, pair.target, 0.0) for pair in pairs])
-    raise UsageError(
-        f"{subject.name} ({type(subject.inner).__name__}) predicts no words, so single texts leave "
-        "nothing to explain; give pairs of texts, whose cosine is explained, or a task such as "
-        "tasks.classification(...)."
-    )
+        task = tasks.similarity([(pair.source, pair.target, 0.0) for pair in pairs])
+    if task is None:
+        raise UsageError(
+            f"{subject.name} ({type(subject.inner).__name__}) predicts no words, so single texts "
+            "leave nothing to explain; give pairs of texts, whose cosine is explained, or a task "
+            "such as tasks.classification(...)."
+        )
+    return replace(task, name=texts.name)

@@ -1,4 +1,7 @@
-"""Masked language modelling: an encoder fills in tokens that were hidden from it."""
+"""Language modelling: a decoder predicts the next token, or an encoder tokens that were hidden.
+
+Hiding as BERT was trained is Devlin et al. 2019, section 3.1.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +23,20 @@ from headcount.tasks.task import (
     LOSS,
     PERPLEXITY,
     Marks,
-    Task,
-    label_counts,
+    TokenTask,
     labels_of,
-    logits_of,
-    loss_marks,
     refuse,
-    row_losses,
+    row_marks,
 )
 from headcount.text import Batch, Encoded, Long
 
 # --- Language modelling -------------------------------------------------------------------------
 
 METRICS = {"loss": LOSS, "perplexity": PERPLEXITY}
-_NEEDS = "lm needs a decoder-only model with a language-modelling head"
 
 
 @dataclass(frozen=True, repr=False)
-class LanguageModelling(Task):
+class LanguageModelling(TokenTask):
     """Plain texts; every token but the first of a row is predicted from those before it.
 
     A text longer than the model takes becomes several rows (windows) of one example; their
@@ -45,6 +44,7 @@ class LanguageModelling(Task):
     """
 
     kind: ClassVar[str] = "lm"
+    needs: ClassVar[str] = "lm needs a decoder-only model with a language-modelling head"
 
     long: Long = "window"
 
@@ -53,7 +53,7 @@ class LanguageModelling(Task):
         if subject.kind != "dec":
             other = "mlm" if subject.kind == "enc" else "translation"
             raise ModelError(
-                f"{_NEEDS}, and {subject.name} is of the class {type(subject.inner).__name__}, "
+                f"{self.needs}, and {subject.name} is of the class {type(subject.inner).__name__}, "
                 f"with {subject.kind} heads; use the task {other}."
             )
 
@@ -67,19 +67,6 @@ class LanguageModelling(Task):
         following = side.ids.masked_fill(~side.real, IGNORED).roll(-1, dims=1)
         following[:, -1] = IGNORED
         return replace(batch, labels=following.masked_fill(~side.real, IGNORED))
-
-    def answer(self, subject: Subject, batch: Batch) -> Tensor:
-        """Logits, ``[row, token, word]``."""
-        return logits_of(subject, batch, axes=3, needs=_NEEDS)
-
-    def loss(self, subject: Subject, batch: Batch) -> Tensor:
-        """Nats of each row, summed over its tokens but the first: ``[row]``."""
-        logits = self.answer(subject, batch)
-        return row_losses(logits, labels_of(batch, logits))
-
-    def mark(self, answer: Tensor, batch: Batch) -> Marks:
-        """Loss and tokens of each row."""
-        return loss_marks(answer, labels_of(batch, answer))
 
 
 def check_long(long: str) -> None:
@@ -118,17 +105,17 @@ MLM_METRICS = {
     "loss": LOSS,
     "accuracy": Metric("accuracy", ("hits", "tokens"), ratio, test="sign-flip"),
 }
-_NEEDS_MLM = (
-    "mlm needs an encoder with a masked-language-modelling head (load it with "
-    "auto_class='AutoModelForMaskedLM')"
-)
 
 
 @dataclass(frozen=True, repr=False)
-class MaskedLanguageModelling(Task):
+class MaskedLanguageModelling(TokenTask):
     """Plain texts of which some tokens are hidden, always the same ones for the same seed."""
 
     kind: ClassVar[str] = "mlm"
+    needs: ClassVar[str] = (
+        "mlm needs an encoder with a masked-language-modelling head (load it with "
+        "auto_class='AutoModelForMaskedLM')"
+    )
 
     share: float = 0.15
     hiding: Hiding = "mask"
@@ -138,7 +125,7 @@ class MaskedLanguageModelling(Task):
     def check(self, subject: Subject) -> None:
         """Raise unless the model reads both ways and its tokenizer can hide a token."""
         if subject.kind != "enc":
-            raise refuse(subject, _NEEDS_MLM)
+            raise refuse(subject, self.needs)
         if subject.tokenizer is not None and subject.tokenizer.mask_token_id is None:
             raise ModelError(
                 f"The tokenizer of {subject.name} has no mask token, so nothing can be hidden; an "
@@ -161,24 +148,14 @@ class MaskedLanguageModelling(Task):
             ids[row, hidden] = self._instead(ids[row, hidden], subject, noise)
         return replace(batch, inputs=batch.inputs | {"input_ids": ids}, labels=labels)
 
-    def answer(self, subject: Subject, batch: Batch) -> Tensor:
-        """Logits, ``[row, token, word]``."""
-        return logits_of(subject, batch, axes=3, needs=_NEEDS_MLM)
-
-    def loss(self, subject: Subject, batch: Batch) -> Tensor:
-        """Nats of each row, summed over its hidden tokens: ``[row]``."""
-        logits = self.answer(subject, batch)
-        return row_losses(logits, labels_of(batch, logits))
-
-    def mark(self, answer: Tensor, batch: Batch) -> Marks:
+    def mark(self, answer: Any, batch: Batch) -> Marks:
         """Loss or hits, and the hidden tokens, of each row."""
-        labels = labels_of(batch, answer)
         if self.metric.name == "loss":
-            return loss_marks(answer, labels)
+            return super().mark(answer, batch)
+        labels = labels_of(batch, answer)
         right = (answer.argmax(dim=-1) == labels).sum(dim=1).float()
         right = right.masked_fill(answer.isnan().flatten(1).any(dim=1), torch.nan)
-        both = torch.stack([right, label_counts(labels).float()], dim=1)
-        return Marks(both.cpu().double().numpy(), [])
+        return row_marks(right, labels)
 
     def _instead(self, ids: Tensor, subject: Subject, noise: np.random.Generator) -> Tensor:
         """What stands in the place of hidden tokens."""

@@ -1,8 +1,10 @@
-"""Regression: one text, or two, and the number that a head with one output gives it."""
+"""Numbers for texts: regression (the output of a head) and similarity (the cosine of two texts).
+
+Similarity is of mean-pooled embeddings, as Sentence-BERT has it (Reimers & Gurevych 2019).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,7 +18,7 @@ from headcount.errors import InputError, UsageError
 from headcount.models import Subject
 from headcount.stats import Floats, correlate_weighted
 from headcount.tasks.comparison import Metric, choose_metric
-from headcount.tasks.examples import Column, Columns, Labelled, read_labelled, scored
+from headcount.tasks.examples import Column, Columns, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, Task, forward, labels_of, refuse
 from headcount.text import Batch, Encoded, Sentence
 
@@ -161,13 +163,7 @@ def regression(
     Regression('examples in hand', 2 examples, spearman)
     """
     chosen = choose_metric("regression", metric, METRICS)
-    found = read_labelled(
-        examples,
-        scored,
-        kind="regression",
-        shape="(text, number) or (text, text2, number)",
-        columns=Columns(text, text2, label, header),
-    )
+    found = read_labelled(examples, "regression", Columns(text, text2, label, header))
     return Regression(found.examples, chosen, found.name)
 
 
@@ -202,9 +198,13 @@ class Similarity(Task):
 
     def dress(self, batch: Batch, subject: Subject) -> Batch:
         """The batch with one number an example instead of two rows, and gold scores as labels."""
-        order = self._order()
-        self._check_pairs(batch.index, order, subject)
-        index = [order[row // 2] for row in batch.index[::2]]
+        order, rows = self._order(), batch.index
+        # A text without any token is left out, and everything behind it would be shifted.
+        start = rows[0] - rows[0] % 2
+        missing = {*range(start, start + len(rows) + len(rows) % 2)} - {*rows}
+        if missing:
+            raise self.no_token(order[min(missing) // 2], subject)
+        index = [order[row // 2] for row in rows[::2]]
         gold = torch.tensor([self.examples[number].label for number in index])
         return replace(batch, index=index, labels=gold)
 
@@ -231,30 +231,20 @@ class Similarity(Task):
         lengths = [-max(len(one.text), len(one.second or "")) for one in self.examples]
         return sorted(range(len(self)), key=lengths.__getitem__)
 
-    def _check_pairs(self, rows: Sequence[int], order: Sequence[int], subject: Subject) -> None:
-        """A text without any token is left out, and everything behind it would be shifted."""
-        start = rows[0] - rows[0] % 2
-        whole = range(start, start + len(rows) + len(rows) % 2)
-        missing = [row for row in whole if row not in set(rows)]
-        if missing:
-            raise self.no_token(order[missing[0] // 2], subject)
-
 
 def embed(subject: Subject, batch: Batch) -> Tensor:
     """The mean of the last hidden state over real tokens, ``[row, hidden]``, in float32."""
     batch = batch.to(subject.device)
     side = batch.sides["source" if "source" in batch.sides else "target"]
     real = side.real[:, :, None].float()
-    return (_hidden(subject, batch).float() * real).sum(dim=1) / real.sum(dim=1)
-
-
-def _hidden(subject: Subject, batch: Batch) -> Tensor:
-    """What comes out of the stack that reads the text, ``[row, token, hidden]``."""
+    hidden: Tensor
     if subject.kind == "enc-dec":
-        return forward(subject, batch).encoder_last_hidden_state
-    if subject.inner.base_model is subject.inner:
-        return forward(subject, batch).last_hidden_state
-    return forward(subject, batch, output_hidden_states=True).hidden_states[-1]
+        hidden = forward(subject, batch).encoder_last_hidden_state
+    elif subject.inner.base_model is subject.inner:
+        hidden = forward(subject, batch).last_hidden_state
+    else:
+        hidden = forward(subject, batch, output_hidden_states=True).hidden_states[-1]
+    return (hidden.float() * real).sum(dim=1) / real.sum(dim=1)
 
 
 def similarity(
@@ -278,26 +268,16 @@ def similarity(
     (0.5, 4.5)
     """
     chosen = choose_metric("similarity", metric, METRICS)
-    found = read_labelled(
-        examples,
-        scored,
-        kind="similarity",
-        shape="(text, text2, score)",
-        columns=Columns(text, text2, label, header),
-    )
+    found = read_labelled(examples, "similarity", Columns(text, text2, label, header))
     if found.examples[0].second is None:
         raise InputError(
             f"{found.name} has one text an example; similarity takes (text, text2, score), in a "
             "file the columns text, text2 and label."
         )
-    return Similarity(found.examples, chosen, found.name, _span(found.examples, span), prefix)
-
-
-def _span(examples: Sequence[Labelled], asked: tuple[float, float] | None) -> tuple[float, float]:
-    """The scores that count as 0 and 1."""
-    scores = [float(example.label) for example in examples]
-    low, high = asked if asked is not None else (min(scores), max(scores))
-    if asked is not None and not low < high:
+    scores = [float(example.label) for example in found.examples]
+    low, high = (min(scores), max(scores)) if span is None else span
+    if span is not None and not low < high:
         raise UsageError(f"The span is {low:g} to {high:g}; give the lower score first.")
-    # One score alone has no span of its own: it is taken as nothing alike.
-    return (low, high) if low < high else (low, low + 1.0)
+    # A single score has no span of its own: it is taken as nothing alike.
+    span = (low, high) if low < high else (low, low + 1.0)
+    return Similarity(found.examples, chosen, found.name, span, prefix)

@@ -20,7 +20,7 @@ from headcount.models import Subject, check_finite, eval_mode
 from headcount.records import Progress
 from headcount.stats import DRAWS, Floats, Interval, Statistic, bootstrap_interval, ratio
 from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, redraw_interval
-from headcount.tasks.examples import Labelled, content, example_name
+from headcount.tasks.examples import content, example_name
 from headcount.text import Batch, Corpus, Encoded, Item, Long, Pair, Sentence, encode, intake_of
 
 # --- The mark sheet -----------------------------------------------------------------------------
@@ -265,7 +265,8 @@ class Task(ABC):
 
     def outcome(self, sheet: Sheet, subject: Subject, notes: Sequence[str] = ()) -> Outcome:
         """The outcome of all that was marked."""
-        self._check_all_there(sheet, subject)
+        if sheet.missing:
+            raise self.no_token(sheet.missing[0], subject)
         statistics = sheet.statistics
         outcome = Outcome(
             metric=self.metric,
@@ -365,10 +366,6 @@ class Task(ABC):
             "too small: load it with dtype='float32'."
         )
 
-    def _check_all_there(self, sheet: Sheet, subject: Subject) -> None:
-        if sheet.missing:
-            raise self.no_token(sheet.missing[0], subject)
-
     def no_token(self, number: int, subject: Subject) -> InputError:
         """The error for an example that the tokenizer finds nothing in."""
         return InputError(
@@ -410,9 +407,9 @@ def labels_of(batch: Batch, like: Tensor) -> Tensor:
     return batch.labels.to(like.device)
 
 
-def loss_marks(logits: Tensor, labels: Tensor) -> Marks:
-    """The summed loss and the number of labels of each row."""
-    both = torch.stack([row_losses(logits, labels), label_counts(labels).float()], dim=1)
+def row_marks(counted: Tensor, labels: Tensor) -> Marks:
+    """What was counted in each row, and the number of its labels."""
+    both = torch.stack([counted, label_counts(labels).float()], dim=1)
     return Marks(both.cpu().double().numpy(), [])
 
 
@@ -455,7 +452,29 @@ def refuse(subject: Subject, needs: str) -> ModelError:
     )
 
 
-# --- What tasks with a head on top share --------------------------------------------------------
+# --- What tasks that predict tokens share, and tasks with a head on top -------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class TokenTask(Task):
+    """Texts for a model that gives logits for every token; labels are ``[row, token]``."""
+
+    #: What a model must have, in words.
+    needs: ClassVar[str]
+
+    def answer(self, subject: Subject, batch: Batch) -> Any:
+        """Logits, ``[row, token, word]``."""
+        return logits_of(subject, batch, axes=3, needs=self.needs)
+
+    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+        """Nats of each row, summed over the tokens that have a label: ``[row]``."""
+        logits = logits_of(subject, batch, axes=3, needs=self.needs)
+        return row_losses(logits, labels_of(batch, logits))
+
+    def mark(self, answer: Any, batch: Batch) -> Marks:
+        """Loss and labelled tokens of each row."""
+        labels = labels_of(batch, answer)
+        return row_marks(row_losses(answer, labels), labels)
 
 
 @dataclass(frozen=True, repr=False)
@@ -489,7 +508,12 @@ class HeadTask(Task):
     def encode(self, subject: Subject, batch_size: int) -> Encoded:
         """Texts, or pairs of texts, longest first."""
         stacks = ("enc",) if subject.kind == "enc-dec" else None
-        items = [_item(example) for example in self.examples]
+        items: list[Item] = [
+            Sentence(one.text, line=one.line)
+            if one.second is None
+            else Pair(one.text, one.second, one.line)
+            for one in self.examples
+        ]
         return self.encoded(items, subject, batch_size, stacks=stacks)
 
     def dress(self, batch: Batch, subject: Subject) -> Batch:
@@ -503,9 +527,3 @@ class HeadTask(Task):
     def logits(self, subject: Subject, batch: Batch) -> Tensor:
         """Logits, ``[example, class]``, in float32."""
         return logits_of(subject, batch, axes=2, needs=self.needs).float()
-
-
-def _item(example: Labelled) -> Item:
-    if example.second is None:
-        return Sentence(example.text, line=example.line)
-    return Pair(example.text, example.second, example.line)

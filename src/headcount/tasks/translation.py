@@ -24,12 +24,8 @@ from headcount.tasks.examples import Column, read_translations
 from headcount.tasks.task import (
     LOSS,
     Marks,
-    Task,
-    labels_of,
-    logits_of,
-    loss_marks,
+    TokenTask,
     refuse,
-    row_losses,
 )
 from headcount.text import (
     Batch,
@@ -59,12 +55,31 @@ def translate(
     source has its own longest output, so that a translation never depends on its neighbours.
     """
     batch = batch.to(subject.device)
-    start = _start(batch)
+    # Every decoder input of a batch begins with the same special tokens.
+    target = batch.sides["target"]
+    shared = (target.ids == target.ids[:1]) & target.special
+    start = target.ids[:, : int(shared.all(dim=0).long().cumprod(dim=0).sum())]
     limit = intake_of(subject.model, subject.tokenizer).target_limit
     longest = longest_output(batch.sides["source"].real.sum(dim=1), max_new_tokens)
     if limit is not None:
         longest = longest.clamp(max=limit - start.shape[1])
-    settings = _settings(subject, start, beams, int(longest.max()), length_penalty)
+    settings: Any = copy.deepcopy(subject.inner.generation_config)  # made deterministic
+    settings.update(
+        num_beams=beams,
+        do_sample=False,
+        num_return_sequences=1,
+        # One more than any may have: some models force an end at the last place, which would cut
+        # the longest translation of a batch short and no other.
+        max_new_tokens=int(longest.max()) + 1,
+        decoder_start_token_id=int(start[0, 0]),
+        return_dict_in_generate=False,
+        output_scores=False,
+        output_attentions=False,
+        output_hidden_states=False,
+        use_cache=True,
+    )
+    if length_penalty is not None:
+        settings.length_penalty = length_penalty
     watch = _Watch()
     with quiet():
         ids = subject.model.generate(
@@ -76,7 +91,11 @@ def translate(
             logits_processor=LogitsProcessorList([watch]),
         )
     watch.check(subject)
-    return _texts(subject, ids)
+    assert subject.tokenizer is not None  # or the sources could not have been encoded
+    texts: list[str] = subject.tokenizer.batch_decode(
+        ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
+    return [text.strip() for text in texts]
 
 
 def longest_output(source_tokens: Tensor, asked: int | None) -> Tensor:
@@ -88,37 +107,6 @@ def longest_output(source_tokens: Tensor, asked: int | None) -> Tensor:
     if asked is not None:
         return torch.full_like(source_tokens, asked)
     return 2 * source_tokens + 16
-
-
-def _start(batch: Batch) -> Tensor:
-    """What every decoder input of a batch begins with: its leading special tokens."""
-    target = batch.sides["target"]
-    shared = (target.ids == target.ids[:1]) & target.special
-    return target.ids[:, : int(shared.all(dim=0).long().cumprod(dim=0).sum())]
-
-
-def _settings(
-    subject: Subject, start: Tensor, beams: int, longest: int, length_penalty: float | None
-) -> Any:
-    """The model's own generation settings, made deterministic."""
-    settings = copy.deepcopy(subject.inner.generation_config)
-    settings.update(
-        num_beams=beams,
-        do_sample=False,
-        num_return_sequences=1,
-        # One more than any may have: some models force an end at the last place, which would cut
-        # the longest translation of a batch short and no other.
-        max_new_tokens=longest + 1,
-        decoder_start_token_id=int(start[0, 0]),
-        return_dict_in_generate=False,
-        output_scores=False,
-        output_attentions=False,
-        output_hidden_states=False,
-        use_cache=True,
-    )
-    if length_penalty is not None:
-        settings.length_penalty = length_penalty
-    return settings
 
 
 class _OwnLength(StoppingCriteria):
@@ -156,15 +144,6 @@ class _Watch(LogitsProcessor):
             f"{subject.name} scores next words with NaN, although all its weights are numbers; "
             f"{subject.dtype} may be too small: load it with dtype='float32'."
         )
-
-
-def _texts(subject: Subject, ids: Tensor) -> list[str]:
-    """Ids as the target side's tokenizer writes them."""
-    assert subject.tokenizer is not None  # or the sources could not have been encoded
-    told: list[str] = subject.tokenizer.batch_decode(
-        ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-    )
-    return [text.strip() for text in told]
 
 
 # --- BLEU of translations -----------------------------------------------------------------------
@@ -293,17 +272,16 @@ def _ngrams(text: str, order: int) -> Counter[str]:
 
 # --- Translation --------------------------------------------------------------------------------
 
-_NEEDS = (
-    "translation needs an encoder-decoder with a language-modelling head, such as MarianMTModel or "
-    "T5ForConditionalGeneration"
-)
-
 
 @dataclass(frozen=True, repr=False)
-class Translation(Task):
+class Translation(TokenTask):
     """Sources with reference translations."""
 
     kind: ClassVar[str] = "translation"
+    needs: ClassVar[str] = (
+        "translation needs an encoder-decoder with a language-modelling head, such as "
+        "MarianMTModel or T5ForConditionalGeneration"
+    )
 
     beams: int = 4
     #: The longest output; None for twice the source and 16 tokens.
@@ -319,9 +297,9 @@ class Translation(Task):
         return self.metric.name != "loss"
 
     def check(self, subject: Subject) -> None:
-        """Raise unless the model is an encoder-decoder that can speak."""
+        """Raise unless the model is an encoder-decoder that can generate."""
         if not subject.inner.config.is_encoder_decoder or not subject.inner.can_generate():
-            raise refuse(subject, _NEEDS)
+            raise refuse(subject, self.needs)
 
     def encode(self, subject: Subject, batch_size: int) -> Encoded:
         """Sources and targets, longest sources first; labels are in."""
@@ -330,7 +308,7 @@ class Translation(Task):
     def answer(self, subject: Subject, batch: Batch) -> Any:
         """Translations by beam search; for the loss, logits on the reference."""
         if self.metric.name == "loss":
-            return logits_of(subject, batch, axes=3, needs=_NEEDS)
+            return super().answer(subject, batch)
         return translate(
             subject,
             batch,
@@ -339,24 +317,15 @@ class Translation(Task):
             length_penalty=self.length_penalty,
         )
 
-    def loss(self, subject: Subject, batch: Batch) -> Tensor:
-        """Nats of each reference, summed over its tokens and its end: ``[example]``."""
-        logits = logits_of(subject, batch, axes=3, needs=_NEEDS)
-        return row_losses(logits, labels_of(batch, logits))
-
     def mark(self, answer: Any, batch: Batch) -> Marks:
         """Loss and tokens, or what the metric counts in each translation."""
         if self.metric.name == "loss":
-            return loss_marks(answer, labels_of(batch, answer))
-        count = self._counter()
-        references = [self.examples[number].target for number in batch.index]
-        rows = [count(told, reference) for told, reference in zip(answer, references, strict=True)]
-        return Marks(np.array(rows, dtype=np.float64), answer)
-
-    def _counter(self) -> Callable[[str, str], list[float]]:
+            return super().mark(answer, batch)
+        count = chrf_counts
         if self.metric.name == "bleu":
-            return partial(bleu_counts, tokenize=self.tokenize)
-        return chrf_counts
+            count = partial(bleu_counts, tokenize=self.tokenize)
+        references = [self.examples[number].target for number in batch.index]
+        return Marks(np.array(list(map(count, answer, references)), dtype=np.float64), answer)
 
 
 def translation(
