@@ -39,6 +39,9 @@ class _Verbs(TyperGroup):
             # The reader went away (`| head`): no mistake; Python's exit shall not complain either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
+        except OSError as error:  # a full disk, a name too long: the machine's fault or the user's
+            what = f"{error.filename}" if error.filename else "A file"
+            _fail(f"{what} cannot be used: {(error.strerror or str(error)).lower()}.", 1)
 
 
 app = typer.Typer(

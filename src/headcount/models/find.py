@@ -111,8 +111,12 @@ class FoundModel:
 
 def find(name: str) -> FoundModel:
     """Look a name up; raises `ModelError` with the closest names when nothing can be meant."""
-    path = Path(name).expanduser()
-    if path.exists() and (is_model(path) or name not in (*BUNDLED, *PACKAGES)):
+    try:
+        path = Path(name).expanduser()
+        there = path.exists()
+    except (OSError, RuntimeError) as error:  # a name that is too long, a home that is not there
+        raise ModelError(f"'{name}' cannot be a folder or file: {error}.") from None
+    if there and (is_model(path) or name not in (*BUNDLED, *PACKAGES)):
         return _at_path(path, name=path.resolve().name, source=name)
     for folder, source in _own_places(name):
         if folder is not None and is_model(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -161,7 +160,7 @@ def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
         raise InputError(f"{path} cannot be read as .npz ({error}); give {_LIKE}.") from error
     if not {"words", "vectors"} <= arrays.keys():
         has = ", ".join(list(arrays)[:3]) or "nothing"

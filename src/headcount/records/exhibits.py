@@ -129,9 +129,12 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
         raise RunError(f"{folder / _INDEX} cannot be read: {reason(error)}.") from error
     except (ValueError, RecursionError) as error:
         raise RunError(_damaged(folder / _INDEX, error)) from error
-    if isinstance(index, dict) and index.get("schema", 0) > _SCHEMA:
+    schema = index.get("schema", 0) if isinstance(index, dict) else None
+    if not isinstance(schema, int):
+        raise RunError(_damaged(folder / _INDEX, ValueError(f"its schema is {schema!r}")))
+    if schema > _SCHEMA:
         raise RunError(
-            f"{folder} was written by a newer headcount (schema {index['schema']}, this one reads "
+            f"{folder} was written by a newer headcount (schema {schema}, this one reads "
             f"{_SCHEMA}); update headcount, or leave exhibits out (--no-exhibits)."
         )
     try:
