@@ -64,7 +64,28 @@ def read_config(location: str, label: str, options: dict[str, Any]) -> PreTraine
         plain = {key: value for key, value in options.items() if key != "trust_remote_code"}
         raw, _ = PreTrainedConfig.get_config_dict(location, **plain)
         _check_type(raw, label, options["trust_remote_code"])
-    return AutoConfig.from_pretrained(location, **options)
+        _check_counts(raw, label)
+    config = AutoConfig.from_pretrained(location, **options)
+    _check_counts(config.to_dict(), label)
+    return config
+
+
+#: The most that a config may ask for: every layer, label and expert is built before weights are
+#: compared, so a wrong number would take the memory before it is found out.
+_MOST = {"layer": 4_096, "layers": 4_096, "experts": 65_536, "labels": 1_000_000}
+
+
+def _check_counts(settings: dict[str, Any], label: str) -> None:
+    """Refuse a number of layers, labels or experts that no model has, in nested configs, too."""
+    for key, value in settings.items():
+        most = _MOST.get(str(key).rpartition("_")[2])
+        if most is not None and isinstance(value, int) and value > most:
+            raise ModelError(
+                f"The config of '{label}' has {key} = {value:,}; headcount takes at most {most:,}, "
+                "so the file is damaged, or not a model's."
+            )
+        if isinstance(value, dict):
+            _check_counts(value, label)
 
 
 def _check_type(raw: dict[str, Any], label: str, trusted: bool) -> None:

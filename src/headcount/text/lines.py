@@ -38,6 +38,8 @@ PACKINGS: dict[str, Callable[..., IO[bytes]]] = {
     ".xz": cast("Callable[..., IO[bytes]]", lzma.open),
     ".bz2": cast("Callable[..., IO[bytes]]", bz2.open),
 }
+#: Bytes of a line: a document of a coreference corpus has some hundred thousand.
+_LONGEST = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -68,9 +70,14 @@ class TextFile:
 
     def _decoded(self, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
         offset = 0
-        for number, raw in enumerate(stream, start=1):
+        for number, raw in enumerate(iter(lambda: stream.readline(_LONGEST + 1), b""), start=1):
             if number == 1:
                 self._refuse_utf16(raw)
+            if len(raw) > _LONGEST:
+                raise InputError(
+                    f"{self.name} has a line {number} of more than {_LONGEST >> 20} MiB; it is not "
+                    "text in lines, or its line ends are lost."
+                )
             yield number, self._decode(raw, number, offset)
             offset += len(raw)
 
