@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel
 from headcount.models.dummy_forward import (
@@ -143,26 +142,27 @@ def sites_of(model: nn.Module) -> list[Site]:
         sites = outside_sites(model) or _heard_sites(model)
     if not sites:
         raise UnsupportedModel(_no_attention(model))
-    return sorted(sites, key=_order)
-
-
-def _order(site: Site) -> tuple[int, int]:
-    return STACKS.index(site.stack), site.layer
+    return sorted(sites, key=lambda site: (STACKS.index(site.stack), site.layer))
 
 
 def _heard_sites(model: nn.Module) -> list[Site]:
     """Run the model once on a few tokens and note every attention call."""
     core = core_of(model)
-    calls: list[_Call] = []
+    calls: list[tuple[nn.Module, Site]] = []
     with _listening(core, calls), eval_mode(core), torch.no_grad(), finding_heads(core):
         inputs = probe_inputs(core)
         core(**inputs, **quiet_arguments(core))
     names = {id(module): name for name, module in model.named_modules()}
     sites = _number(calls, names)
     heard = {site.stack for site in sites}
-    if sites and "decoder_input_ids" in inputs:
-        _check_all_stacks(core, heard)
-    elif "cross" in heard:
+    missing = [stack for stack in STACKS if stack not in heard]
+    if sites and "decoder_input_ids" in inputs and missing:  # LongT5, BigBird-Pegasus
+        raise UnsupportedModel(
+            f"The {' and '.join(missing)} attention of {type(core).__name__} (model type "
+            f"'{core.config.model_type}') does not speak transformers' attention interface, so "
+            "half of its heads would be missing; use an encoder-decoder that speaks it throughout."
+        )
+    if "decoder_input_ids" not in inputs and "cross" in heard:
         raise UnsupportedModel(
             f"{type(core).__name__} (model type '{core.config.model_type}') attends to keys that "
             "are not its tokens, such as a summary of them; headcount works on attention with one "
@@ -171,31 +171,8 @@ def _heard_sites(model: nn.Module) -> list[Site]:
     return sites
 
 
-def _check_all_stacks(core: PreTrainedModel, heard: set[str]) -> None:
-    """Raise for an encoder-decoder of which one half was not heard (LongT5, BigBird-Pegasus)."""
-    missing = [stack for stack in STACKS if stack not in heard]
-    if missing:
-        raise UnsupportedModel(
-            f"The {' and '.join(missing)} attention of {type(core).__name__} (model type "
-            f"'{core.config.model_type}') does not speak transformers' attention interface, so "
-            "half of its heads would be missing; use an encoder-decoder that speaks it throughout."
-        )
-
-
-@dataclass(frozen=True)
-class _Call:
-    """What one attention call showed."""
-
-    module: nn.Module
-    heads: int
-    kv_heads: int
-    head_dim: int
-    crosses: bool
-    causal: bool
-
-
 @contextmanager
-def _listening(core: nn.Module, calls: list[_Call]) -> Iterator[None]:
+def _listening(core: nn.Module, calls: list[tuple[nn.Module, Site]]) -> Iterator[None]:
     def listen(
         module: nn.Module,
         query: Tensor,
@@ -206,7 +183,7 @@ def _listening(core: nn.Module, calls: list[_Call]) -> Iterator[None]:
     ) -> tuple[Tensor, Tensor]:
         function = base_function(module, "eager")
         output, weights = function(module, query, key, value, attention_mask, **kwargs)
-        calls.append(_heard(module, query, key, value, weights))
+        calls.append((module, _heard(module, query, key, value, weights)))
         return output, weights
 
     register(_PROBE, listen, mask_like="eager")
@@ -214,7 +191,8 @@ def _listening(core: nn.Module, calls: list[_Call]) -> Iterator[None]:
         yield
 
 
-def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights: Tensor) -> _Call:
+def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights: Tensor) -> Site:
+    """The site as far as one call shows it; its name and its layer are for `_number` to give."""
     if bool(weights.isnan().any()):  # NaN counts as true: a decoder would pass for an encoder
         raise UnsupportedModel(
             f"The attention of {type(module).__name__} is not a number on a small input; "
@@ -223,45 +201,39 @@ def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights
         )
     crosses = query.shape[2] != key.shape[2]
     causal = not crosses and is_causal(weights)
-    return _Call(module, query.shape[1], key.shape[1], value.shape[-1], crosses, causal)
+    return Site(
+        stack="cross" if crosses else "dec" if causal else "enc",
+        layer=0,
+        heads=query.shape[1],
+        kv_heads=key.shape[1],
+        head_dim=value.shape[-1],
+        module="",
+        causal=causal,
+    )
 
 
-def _number(calls: list[_Call], names: dict[int, str]) -> list[Site]:
-    """Give each call its stack and its layer."""
+def _number(calls: list[tuple[nn.Module, Site]], names: dict[int, str]) -> list[Site]:
+    """Give each call the name of its module and its layer within its stack."""
     turns: Counter[int] = Counter()
-    heard: dict[str, list[Site]] = {}
-    for call in calls:
-        stack = "cross" if call.crosses else "dec" if call.causal else "enc"
-        site = Site(
-            stack=stack,
-            layer=0,
-            heads=call.heads,
-            kv_heads=call.kv_heads,
-            head_dim=call.head_dim,
-            module=names[id(call.module)],
-            call=turns[id(call.module)],
-            causal=call.causal,
-        )
-        heard.setdefault(stack, []).append(site)
-        turns[id(call.module)] += 1
-    return [site for sites in heard.values() for site in _layered(sites)]
-
-
-def _layered(sites: list[Site]) -> list[Site]:
-    """The sites of one stack with their layers."""
-    numbers = layer_numbers([site.module for site in sites])
-    return [replace(site, layer=number) for site, number in zip(sites, numbers, strict=True)]
+    stacks: dict[str, list[Site]] = {}
+    for module, heard in calls:
+        site = replace(heard, module=names[id(module)], call=turns[id(module)])
+        stacks.setdefault(site.stack, []).append(site)
+        turns[id(module)] += 1
+    return [
+        replace(site, layer=layer)
+        for sites in stacks.values()
+        for site, layer in zip(sites, layer_numbers([one.module for one in sites]), strict=True)
+    ]
 
 
 def _no_attention(model: nn.Module) -> str:
     core = core_of(model)
+    who = f"{type(core).__name__} (model type '{core.config.model_type}')"
     if any("attention" in type(module).__name__.lower() for module in core.modules()):
         return (
-            f"{type(core).__name__} (model type '{core.config.model_type}') does not speak "
-            "transformers' attention interface. Outside it headcount knows the families "
-            f"{', '.join(sorted(OUTSIDE))}; docs/how-to/add-a-family.md says how to add one."
+            f"{who} does not speak transformers' attention interface. Outside it headcount knows "
+            f"the families {', '.join(sorted(OUTSIDE))}; docs/how-to/add-a-family.md says how to "
+            "add one."
         )
-    return (
-        f"{type(core).__name__} (model type '{core.config.model_type}') has no attention heads; "
-        "headcount works on Transformers with softmax attention."
-    )
+    return f"{who} has no attention heads; headcount works on Transformers with softmax attention."

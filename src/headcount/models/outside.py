@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -216,7 +216,13 @@ def family_of(model: nn.Module) -> Family | None:
         )
     family = OUTSIDE.get(kind)
     if family is not None and family.needs is not None:
-        _check_setting(core, *family.needs)
+        name, needed = family.needs
+        value = getattr(core, name, getattr(core.config, name, needed))
+        if value != needed:
+            raise UnsupportedModel(
+                f"{type(core).__name__} has {name}={value!r}, and the heads of '{kind}' models "
+                f"are reached soundly only with {name}={needed!r}."
+            )
     return family
 
 
@@ -233,15 +239,6 @@ def _kind(module: nn.Module) -> str:
     return str(getattr(getattr(module, "config", None), "model_type", ""))
 
 
-def _check_setting(core: nn.Module, name: str, wanted: object) -> None:
-    found = getattr(core, name, getattr(core.config, name, wanted))
-    if found != wanted:
-        raise UnsupportedModel(
-            f"{type(core).__name__} has {name}={found!r}, and the heads of '{_kind(core)}' models "
-            f"are reached soundly only with {name}={wanted!r}."
-        )
-
-
 def _refuse_parts(core: nn.Module) -> None:
     """Raise for a model inside the interface that holds a part outside: half would be missed."""
     for part in core.modules():
@@ -254,12 +251,8 @@ def _refuse_parts(core: nn.Module) -> None:
             )
 
 
-@dataclass(frozen=True)
-class _Call:
-    """One attention that was heard: its module, and what entered its output projection."""
-
-    attention: nn.Module
-    heads: Tensor
+#: An attention module, and what entered its output projection.
+_Call = tuple[nn.Module, Tensor]
 
 
 def _listen(core: PreTrainedModel, family: Family) -> tuple[list[_Call], OwnMaps]:
@@ -267,34 +260,26 @@ def _listen(core: PreTrainedModel, family: Family) -> tuple[list[_Call], OwnMaps
     calls: list[_Call] = []
 
     def note(attention: nn.Module, heads: Tensor) -> Tensor:
-        calls.append(_Call(attention, heads))
+        calls.append((attention, heads))
         return heads
 
     inputs = probe_inputs(core) | quiet_arguments(core)
     plain = core(**inputs)[0]
-    with entering(_attentions(core, family), family, note):
-        recorded = own_maps(core, inputs)
-    _check_same(core, plain, recorded.first)
-    return calls, recorded
-
-
-def _attentions(core: nn.Module, family: Family) -> list[nn.Module]:
-    """The attention modules; a flash variant subclasses the class that the row names."""
-    return [
+    attentions = [  # a flash variant subclasses the class that the row names
         module
         for module in core.modules()
         if family.attention in {each.__name__ for each in type(module).__mro__}
     ]
-
-
-def _check_same(core: nn.Module, plain: Tensor, recorded: Tensor) -> None:
-    room = 1e-3 if plain.dtype in (torch.float32, torch.float64) else 5e-2
-    gap = (plain - recorded).abs().max() / plain.abs().max().clamp_min(1e-6)
-    if not gap <= room:
+    with entering(attentions, family, note):
+        recorded = own_maps(core, inputs)
+    tolerance = 1e-3 if plain.dtype in (torch.float32, torch.float64) else 5e-2
+    gap = (plain - recorded.first).abs().max() / plain.abs().max().clamp_min(1e-6)
+    if not gap <= tolerance:
         raise UnsupportedModel(
             f"{type(core).__name__} gives other outputs when it is asked for its attention maps "
             f"(apart by {float(gap):.1%}), so the maps are not those of the model as it runs."
         )
+    return calls, recorded
 
 
 def _number(
@@ -306,17 +291,30 @@ def _number(
             f"{type(core).__name__} ran without once calling the {family.projection} of a "
             f"{family.attention}, where the heads of '{_kind(core)}' models are looked for."
         )
-    sides = [_side(core, names[id(call.attention)]) for call in calls]
-    counts = Counter(sides)
-    maps = {side: iter(recorded.of(side or "enc", layers)) for side, layers in counts.items()}
+    sides = [_side(core, names[id(attention)]) for attention, _ in calls]
+    maps = {
+        side: iter(recorded.of(side or "enc", layers)) for side, layers in Counter(sides).items()
+    }
     layers: Counter[str | None] = Counter()
     turns: Counter[int] = Counter()
     sites = []
-    for call, side in zip(calls, sides, strict=True):
-        own, key = next(maps[side]), id(call.attention)
-        _check_map(core, call, own)
-        heard = _heard(family, call, own, side)
-        sites.append(replace(heard, layer=layers[side], module=names[key], call=turns[key]))
+    for (attention, entered), side in zip(calls, sides, strict=True):
+        own, key = next(maps[side]), id(attention)
+        _check_map(core, entered, own)
+        causal, heads = side != "cross" and is_causal(own), own.shape[1]
+        sites.append(
+            Site(
+                stack=side or ("dec" if causal else "enc"),
+                layer=layers[side],
+                heads=heads,
+                kv_heads=int(getattr(attention, family.kv_heads, heads)),
+                head_dim=entered.shape[-1] // heads,
+                module=names[key],
+                call=turns[key],
+                causal=causal,
+                route="projection",
+            )
+        )
         layers[side] += 1
         turns[key] += 1
     return sites
@@ -332,38 +330,22 @@ def _side(core: nn.Module, name: str) -> str | None:
     return "enc" if "encoder" in parts else "dec"
 
 
-def _check_map(core: nn.Module, call: _Call, own: Tensor) -> None:
-    rows, queries, width = call.heads.shape
+def _check_map(core: nn.Module, entered: Tensor, own: Tensor) -> None:
+    rows, queries, width = entered.shape
     sums = own.sum(-1, dtype=torch.float32)
     fits = (own.shape[0], own.shape[2], width % own.shape[1]) == (rows, queries, 0)
     if not fits or not torch.allclose(sums, torch.ones_like(sums), atol=1e-2):
         raise UnsupportedModel(
             f"{type(core).__name__} gave attention maps of shape {list(own.shape)} whose rows sum "
             f"to {float(sums.min()):.2f}-{float(sums.max()):.2f}, where heads of shape "
-            f"{list(call.heads.shape)} came out; maps are [batch, head, query, key] and rows sum "
+            f"{list(entered.shape)} came out; maps are [batch, head, query, key] and rows sum "
             "to 1. Try attn_implementation='eager'."
         )
 
 
-def _heard(family: Family, call: _Call, own: Tensor, side: str | None) -> Site:
-    """The site as far as one call shows it; its name and number are the caller's to give."""
-    causal = side != "cross" and is_causal(own)
-    heads = own.shape[1]
-    return Site(
-        stack=side or ("dec" if causal else "enc"),
-        layer=0,
-        heads=heads,
-        kv_heads=int(getattr(call.attention, family.kv_heads, heads)),
-        head_dim=call.heads.shape[-1] // heads,
-        module="",
-        causal=causal,
-        route="projection",
-    )
-
-
 # --- Models with two towers, whose heads would share one name -----------------------------------
 
-#: Attribute names of the two towers, as CLIP and its kin write them.
+#: Attribute names of the two towers, as CLIP and similar models write them.
 TOWERS = (
     ("text_model", "vision_model"),
     ("text_model", "audio_model"),

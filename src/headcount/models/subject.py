@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from headcount.models.saving.save import Saved
 
 
-# --- Subject ------------------------------------------------------------------------------------
-
-
 @dataclass(eq=False, repr=False)
 class Subject:
     """A model under study; `hc.load` makes one from a name, this class from objects in hand.
@@ -146,17 +143,16 @@ class Subject:
             anatomy = self.anatomy
         except HeadcountError:
             return "no heads to reach"
-        counts = {
-            stack: [site.heads for site in anatomy.sites if site.stack == stack]
-            for stack in anatomy.stacks
-        }
-        return ", ".join(
-            f"{len(heads)} layers x {_span(heads)} heads {stack}" for stack, heads in counts.items()
-        )
+        parts = []
+        for stack in anatomy.stacks:
+            heads = sorted(site.heads for site in anatomy.sites if site.stack == stack)
+            span = "-".join(map(str, dict.fromkeys((heads[0], heads[-1]))))  # "12", or "3-12"
+            parts.append(f"{len(heads)} layers x {span} heads {stack}")
+        return ", ".join(parts)
 
 
 def _check_model(model: Any) -> None:
-    """Raise unless it is a transformers model, bare or in a peft wrapper."""
+    """Raise unless it is a transformers model, bare or in a peft wrapper, with all its weights."""
     from transformers import PreTrainedModel
 
     inner = model.get_base_model() if _is_wrapped(model) else model
@@ -166,16 +162,12 @@ def _check_model(model: Any) -> None:
             f"Subject takes a transformers PreTrainedModel or a PeftModel, "
             f"not {_article(model)}{hint}."
         )
-    _check_weights(inner)
-
-
-def _check_weights(model: Any) -> None:
-    """Raise where weights were put aside (offloaded) or never read."""
-    away = next((name for name, weight in model.named_parameters() if weight.is_meta), None)
-    if away is not None:
+    offloaded = next((name for name, weight in inner.named_parameters() if weight.is_meta), None)
+    if offloaded is not None:
         raise UsageError(
-            f"The weight {away} of this {type(model).__name__} is not in memory (device 'meta'): "
-            "it is offloaded or was never loaded; load the model whole, on one device or several."
+            f"The weight {offloaded} of this {type(inner).__name__} is not in memory (device "
+            "'meta'): it is offloaded or was never loaded; load the model whole, on one device or "
+            "several."
         )
 
 
@@ -202,8 +194,6 @@ def _is_wrapped(model: object) -> bool:
 
 def _tensors_of(value: Any) -> list[torch.Tensor]:
     """The tensors of one entry of a state dict; a quantised layer packs weight and bias in one."""
-    import torch
-
     if isinstance(value, torch.Tensor):
         return [value]
     parts = value if isinstance(value, tuple) else ()
@@ -212,17 +202,9 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
 
 def _bytes_of(tensor: torch.Tensor) -> Any:
     """A tensor's bytes, whatever its type and device."""
-    import torch
-
     plain = tensor.int_repr() if tensor.is_quantized else tensor
     flat = plain.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy()
-
-
-def _span(counts: list[int]) -> str:
-    """``12``, or ``3-12`` where layers differ."""
-    low, high = min(counts), max(counts)
-    return str(low) if low == high else f"{low}-{high}"
 
 
 def _plain(dtype: torch.dtype) -> str:
@@ -230,7 +212,7 @@ def _plain(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-# --- A batch that does not fit into the device's memory, told in one sentence -------------------
+# --- Errors of a forward: too little memory, broken weights -------------------------------------
 
 
 @contextmanager
@@ -243,9 +225,6 @@ def enough_memory(subject: Subject, smaller: str = "--batch-size (batch_size=)")
             f"{subject.device} has not enough memory for a batch of {subject.name}; use a smaller "
             f"{smaller}."
         ) from error
-
-
-# --- Tell which weight is broken when a model answers with NaN ----------------------------------
 
 
 def check_finite(subject: Subject) -> None:
@@ -277,6 +256,6 @@ def refuse_nan(subject: Subject, where: str) -> NoReturn:
     check_finite(subject)
     raise ModelError(
         f"The attention at {where} of {subject.name} is not a number, although all weights are; "
-        f"{str(subject.dtype).removeprefix('torch.')} may be too narrow: use --dtype float32 "
+        f"{_plain(subject.dtype)} may be too narrow: use --dtype float32 "
         "(dtype='float32')."
     )

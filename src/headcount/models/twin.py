@@ -18,8 +18,6 @@ from headcount.models.subject import Subject
 
 _FLAG = "_is_hf_initialized"  # transformers' mark on what need not be drawn any more
 
-Kind = tuple[torch.device, torch.dtype]
-
 
 def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = False) -> Subject:
     """A copy of the subject whose weights are drawn anew by the model's own initialisation.
@@ -41,15 +39,22 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
         source=f"random twin {seed} of {subject.source}",
         notes=["Its weights are random."],
     )
-    kinds = _to_cpu(twin.model)
-    _unmark(twin.inner)
+    kinds = {key: (one.device, one.dtype) for key, one in _tensors(twin.model).items()}
+    for tensor in _tensors(twin.model).values():
+        wide = torch.float32 if tensor.is_floating_point() else tensor.dtype
+        tensor.data = tensor.data.to("cpu", wide)
+    parts: list[Any] = [*twin.inner.modules(), *_tensors(twin.inner).values()]
+    for part in parts:
+        if hasattr(part, _FLAG):
+            delattr(part, _FLAG)
     if keep_embeddings:
         _mark_embeddings(twin)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         twin.inner.initialize_weights()
     _keep_dead(subject, twin)
-    _bring_back(twin.model, kinds)
+    for key, tensor in _tensors(twin.model).items():
+        tensor.data = tensor.data.to(*kinds[key])
     _check_drawn(subject, twin)
     return twin
 
@@ -57,30 +62,6 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
 def _tensors(model: nn.Module) -> dict[int, Tensor]:
     """Every weight and buffer, each once: tied ones are the same."""
     return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-
-
-def _to_cpu(model: nn.Module) -> dict[int, Kind]:
-    """Move all tensors to the CPU, the floating ones as float32; say where they were."""
-    kinds = {}
-    for key, tensor in _tensors(model).items():
-        kinds[key] = tensor.device, tensor.dtype
-        wide = torch.float32 if tensor.is_floating_point() else tensor.dtype
-        tensor.data = tensor.data.to("cpu", wide)
-    return kinds
-
-
-def _bring_back(model: nn.Module, kinds: dict[int, Kind]) -> None:
-    for key, tensor in _tensors(model).items():
-        device, dtype = kinds[key]
-        tensor.data = tensor.data.to(device, dtype)
-
-
-def _unmark(model: nn.Module) -> None:
-    """Take off every mark that says "this is initialised already"."""
-    parts: list[Any] = [*model.modules(), *_tensors(model).values()]
-    for part in parts:
-        if hasattr(part, _FLAG):
-            delattr(part, _FLAG)
 
 
 def _mark_embeddings(twin: Subject) -> None:
@@ -110,12 +91,9 @@ def _check_drawn(subject: Subject, twin: Subject) -> None:
     for site in subject.anatomy.sites:
         before = subject.model.get_submodule(site.module).state_dict()
         after = twin.model.get_submodule(site.module).state_dict()
-        if all(_same(value, after[name]) for name, value in before.items()):
+        weights = [name for name, value in before.items() if isinstance(value, Tensor)]
+        if all(torch.equal(before[name], after[name]) for name in weights):
             raise ModelError(
                 f"The weights of {site.module} in {subject.name} cannot be drawn anew "
                 "(are they quantised?); load it in a floating dtype, or leave out the control."
             )
-
-
-def _same(one: Any, other: Any) -> bool:
-    return not isinstance(one, Tensor) or torch.equal(one, other)
