@@ -20,7 +20,7 @@ from contextlib import (
     nullcontext,
     redirect_stderr,
 )
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from headcount.models.explain import as_model_error, check_files, check_weight_n
 from headcount.models.find import FoundModel, find
 from headcount.models.guards import on_exit, quiet
 from headcount.models.hub import Listing, options_for
+from headcount.models.options import LoadOptions
 from headcount.models.resize import fit
 from headcount.models.subject import Subject
 
@@ -324,7 +325,7 @@ def open_adapter(found: FoundModel, wanted: LoadOptions) -> Subject:
     with warnings.catch_warnings(record=True) as heard, as_model_error(found):
         warnings.simplefilter("always")
         model = peft.PeftModel.from_pretrained(
-            base.model, found.location, torch_device=str(wanted.device)
+            base.model, found.location, torch_device=wanted.device
         )
     messages = [str(warning.message) for warning in heard]
     lost = [first_line(message) for message in messages if "missing adapter" in message]
@@ -390,19 +391,6 @@ def downloaded(found: FoundModel, options: dict[str, Any]) -> FoundModel:
 # --- Load a model by name -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LoadOptions:
-    """What the caller of `load` asked for, checked."""
-
-    device: torch.device
-    dtype: torch.dtype | str
-    trust_remote_code: bool
-    allow_bin: bool
-    revision: str | None
-    auto_class: str | None
-    tokenizer: str | None
-
-
 def load(
     name: str | os.PathLike[str],
     *,
@@ -427,13 +415,13 @@ def load(
     """
     place = pick_device(device)
     wanted = LoadOptions(
-        place,
-        pick_dtype(dtype, place),
-        trust_remote_code,
-        allow_bin,
+        str(place),
+        str(pick_dtype(dtype, place)),
         revision,
-        auto_class,
+        allow_bin,
+        trust_remote_code,
         None if tokenizer is None else _spelled(tokenizer),
+        auto_class,
     )
     found = find(_spelled(name))
     with quiet():
@@ -481,9 +469,10 @@ def _open_model(
     chosen = choose_class(config, wanted.auto_class, wanted.trust_remote_code and not cut)
     if cut:
         chosen = fitted_class(chosen, config)
-    how = options | {"dtype": wanted.dtype, "output_loading_info": True}
-    if wanted.device.type != "cpu":
-        how["device_map"] = {"": wanted.device}
+    device = torch.device(wanted.device)
+    how = options | {"dtype": pick_dtype(wanted.dtype, device), "output_loading_info": True}
+    if device.type != "cpu":
+        how["device_map"] = {"": device}
     with as_model_error(found, chosen, config):
         if found.kind == "folder" and is_packed(found.folder):
             model, info = open_packed(found.folder, chosen, config, how)
