@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from headcount import tasks
 from headcount.cli import inputs as task_option
-from headcount.cli.inputs import KEYS, TaskSpec, parse_task, read_task, read_task_file
+from headcount.cli.inputs import KEYS, TaskSpec, TaskArguments, parse_task, read_task_file
 from headcount.errors import InputError, UsageError
 
 
@@ -176,13 +176,13 @@ def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
 
 def test_exactly_one_of_the_options_is_given(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Neither --task nor --task-file was given; name one"):
-        read_task(None, None)
+        TaskArguments(None, None).spec()
     with pytest.raises(UsageError, match="Both --task and --task-file were given; name one"):
-        read_task("lm:a.txt", tmp_path)
-    assert read_task("lm:a.txt", None) == TaskSpec("lm", "a.txt")
+        TaskArguments("lm:a.txt", tmp_path).spec()
+    assert TaskArguments("lm:a.txt", None) == TaskSpec("lm", "a.txt").spec()
     path = tmp_path / "task.toml"
     path.write_text('kind = "lm"\nfile = "a.txt"\n')
-    assert read_task(None, path).kind == "lm"
+    assert TaskArguments(None, path).spec().kind == "lm"
 
 
 def test_a_spec_builds_its_task(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_verb_can_take_the_options() -> None:
 
     @app.command()
     def show(task: task_option.TaskOption = None, task_file: task_option.TaskFile = None) -> None:
-        typer.echo(read_task(task, task_file).kind)
+        typer.echo(TaskArguments(task, task_file).kind).spec()
 
     done = CliRunner().invoke(app, ["--task", "lm:a.txt"])
     assert (done.exit_code, done.output) == (0, "lm\n")

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from headcount.cli import options
-from headcount.cli.options import loaded
-from headcount.cli.output import output, print_json
+from headcount.cli.options import Json, loaded, without
+from headcount.cli.output import bar, output, print_json
 from headcount.errors import UsageError
-from headcount.models import find
-
-if TYPE_CHECKING:
-    from headcount.models import Subject
+from headcount.models import LoadOptions, find
+from headcount.records import option
 
 
-# --- `headcount bench` --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class BenchArguments:
+    """What is timed, and how often."""
 
-SHARE = 0.5
+    share: float = option(0.5, None, "Without PRUNED: the share of every layer's heads that goes.")
+    batches: str = option("1,4,16,64", None, "Batch sizes.")
+    lengths: str = option("32,128", None, "Lengths in tokens.")
+    pairs: int = option(15, None, "Pairs of runs, whole and pruned in turn.")
+    way: str = option("plain", None, "How both are run: plain, graph (CUDA graphs) or compile.")
 
 
 def bench_command(
+    asked: BenchArguments,
+    load: Annotated[LoadOptions, without("revision", "tokenizer")],
     whole: Annotated[
         str | None,
         typer.Argument(
@@ -41,20 +47,7 @@ def bench_command(
             show_default=False,
         ),
     ] = None,
-    share: Annotated[
-        float, typer.Option(help="Without PRUNED: the share of every layer's heads that goes.")
-    ] = SHARE,
-    batches: Annotated[str, typer.Option(help="Batch sizes.")] = "1,4,16,64",
-    lengths: Annotated[str, typer.Option(help="Lengths in tokens.")] = "32,128",
-    pairs: Annotated[int, typer.Option(help="Pairs of runs, whole and pruned in turn.")] = 15,
-    way: Annotated[
-        str, typer.Option(help="How both are run: plain, graph (CUDA graphs) or compile.")
-    ] = "plain",
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
-    allow_bin: options.AllowBin = False,
-    trust_remote_code: options.RemoteCode = False,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Time a pruned model beside the whole one: costs, latency, and where the rest went.
 
@@ -65,29 +58,21 @@ def bench_command(
     if whole is None:
         _promises(json)
         return
-    sizes = numbers(batches, "--batches"), numbers(lengths, "--lengths")
-    _check(share, pairs, way, pruned)
+    batches, lengths = numbers(asked.batches, "--batches"), numbers(asked.lengths, "--lengths")
+    _check(asked, pruned)
     for name in (whole, pruned) if pruned is not None else (whole,):
         find(name)
-    one = loaded(
-        whole,
-        device=device,
-        dtype=dtype,
-        allow_bin=allow_bin,
-        trust_remote_code=trust_remote_code,
-    )
-    other = (
-        _cut(one, share)
-        if pruned is None
-        else loaded(
-            pruned,
-            device=device,
-            dtype=dtype,
-            allow_bin=allow_bin,
-            trust_remote_code=trust_remote_code,
-        )
-    )
-    _compare(one, other, *sizes, pairs, way, json)
+    one = loaded(whole, load)
+    from headcount.pruning import even_heads, latency, prune
+
+    other = prune(one, even_heads(one, asked.share)) if pruned is None else loaded(pruned, load)
+    how: dict[str, Any] = {"pairs": asked.pairs, "way": asked.way}
+    with bar("Timing", "cells") as progress:
+        report = latency(one, other, batches=batches, lengths=lengths, progress=progress, **how)
+    if json:
+        print_json(report.to_json())
+    else:
+        output().print(str(report), soft_wrap=True)
 
 
 def numbers(words: str, option: str) -> list[int]:
@@ -102,49 +87,15 @@ def numbers(words: str, option: str) -> list[int]:
     return [int(word) for word in found]
 
 
-def _check(share: float, pairs: int, way: str, pruned: str | None) -> None:
+def _check(asked: BenchArguments, pruned: str | None) -> None:
     """Refuse what cannot be before any model is loaded."""
     from headcount.pruning import check_pairs, check_share, check_way_name
 
-    check_pairs(pairs)
-    check_way_name(way)
-    check_share(share)
-    if pruned is not None and share != SHARE:
+    check_pairs(asked.pairs)
+    check_way_name(asked.way)
+    check_share(asked.share)
+    if pruned is not None and asked.share != BenchArguments.share:
         raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
-
-
-def _cut(subject: Subject, share: float) -> Subject:
-    from headcount.pruning import even_heads, prune
-
-    return prune(subject, even_heads(subject, share))
-
-
-def _compare(
-    one: Subject,
-    other: Subject,
-    batches: list[int],
-    lengths: list[int],
-    pairs: int,
-    way: str,
-    json: bool,
-) -> None:
-    from headcount.cli.output import bar
-    from headcount.pruning import latency
-
-    with bar("Timing", "cells") as update:
-        report = latency(
-            one,
-            other,
-            batches=batches,
-            lengths=lengths,
-            pairs=pairs,
-            way=way,  # type: ignore[arg-type]
-            progress=update,
-        )
-    if json:
-        print_json(report.to_json())
-    else:
-        output().print(str(report), soft_wrap=True)
 
 
 def _promises(json: bool) -> None:

@@ -2,72 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli import options
-from headcount.cli import options as role_options
-from headcount.cli import survey as survey_options
-from headcount.cli.inputs import SAMPLE, named_corpus
-from headcount.cli.options import loaded
+from headcount.cli.inputs import SAMPLE, CorpusArguments, read_sample
+from headcount.cli.options import Json, RunArguments, check_same_model, loaded, without
 from headcount.cli.output import announced, bar, output, print_json, print_notes
 from headcount.errors import UsageError
+from headcount.models import LoadOptions
+from headcount.records import WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.compare import Changes
-    from headcount.models import Subject
     from headcount.text import Corpus
 
-First = Annotated[
-    str,
-    typer.Argument(metavar="A", help="The model before, or its run directory.", show_default=False),
-]
-Second = Annotated[
-    str,
-    typer.Argument(metavar="B", help="The model after, or its run directory.", show_default=False),
-]
-Roles = Annotated[
-    bool,
-    typer.Option(
-        "--roles/--no-roles", help="With a treebank, judge what the heads of both models do."
-    ),
-]
-PadTo = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        callback=options.positive,
-        help="With --convention code: the width to which maps are padded before the cosine.",
-    ),
-]
+
+def _run_or_model(metavar: str, when: str) -> typer.models.ArgumentInfo:
+    about = f"The model {when}, or its run directory."
+    found: typer.models.ArgumentInfo = typer.Argument(metavar=metavar, help=about)
+    return found
+
+
+@dataclass(frozen=True)
+class CompareArguments:
+    """What is compared."""
+
+    treebank: str | None = option(
+        None,
+        "FILE",
+        "Sentences with trees, .conllu or .conll, in place of a text: also what becomes of words "
+        "and roles; `sample` for the bundled one.",
+    )
+    roles: bool = option(
+        True, None, "With a treebank, judge what the heads of both models do.", "--roles/--no-roles"
+    )
+    pad_to: int = option(
+        200,
+        "N",
+        "With --convention code: the width to which maps are padded before the cosine.",
+        least=1,
+    )
 
 
 def compare_command(
-    first: First,
-    second: Second,
-    text: survey_options.Text = None,
-    pairs: survey_options.Pairs = None,
-    treebank: role_options.Treebank = None,
-    out: survey_options.Out = None,
-    roles: Roles = True,
-    pad_to: PadTo = 200,
-    stacks: survey_options.Stacks = None,
-    format: survey_options.Format = None,
-    max_length: survey_options.MaxLength = None,
-    replace: survey_options.Replace = False,
-    convention: options.Convention = "headcount",
-    limit: options.Limit = None,
-    seed: options.Seed = None,
-    batch_size: options.BatchSize = 16,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
-    allow_bin: options.AllowBin = False,
-    trust_remote_code: options.RemoteCode = False,
-    json: options.Json = False,
+    first: Annotated[str, _run_or_model("A", "before")],
+    second: Annotated[str, _run_or_model("B", "after")],
+    corpus: CorpusArguments,
+    asked: CompareArguments,
+    target: RunArguments,
+    work: WorkOptions,
+    load: Annotated[LoadOptions, without("revision", "tokenizer")],
+    json: Json = False,
 ) -> None:
-    """Tell how every head of model B differs from the same head of model A.
+    """Compare every head of model B with the same head of model A.
 
     Without a corpus the bundled sample is read.
 
@@ -75,10 +65,10 @@ def compare_command(
     [dim]headcount compare minilm ./minilm-sst2 --treebank sample -o changes/[/dim]
     [dim]headcount compare run-before/ run-after/[/dim]
     """
-    given = (text, pairs, treebank)
+    given = corpus.given or asked.treebank is not None
     _check_kinds(first, second)
-    if _is_run(first) and _is_run(second):
-        if any(one is not None for one in given):
+    if _is_run(first):
+        if given:
             raise UsageError(
                 f"{first} and {second} are run directories, whose texts were read already; leave "
                 "out --text, --pairs and --treebank."
@@ -87,55 +77,51 @@ def compare_command(
 
         found = compare_runs(first, second)
     else:
-        corpus = None
-        if any(one is not None for one in given):
+        stacks, texts = corpus.stack_names(), None
+        if given:
             with announced("Reading the corpus"):
-                corpus = _corpus(text, pairs, treebank, format, limit, seed)
-        before, after = (
-            loaded(
-                name,
-                device=device,
-                dtype=dtype,
-                allow_bin=allow_bin,
-                trust_remote_code=trust_remote_code,
-            )
-            for name in (first, second)
-        )
+                texts = _corpus(corpus, asked.treebank, work)
+        before, after = (loaded(name, load) for name in (first, second))
+        if target.out is not None and not target.replace:
+            from headcount.records import Run
+
+            with Run.open(target.out) as run:
+                check_same_model(run, before)
+        if texts is None:
+            paired = "cross" in before.anatomy.stacks
+            texts = read_sample("sample.en-de.tsv" if paired else "sample.conllu", work)
         from headcount.compare import compare as measure
 
-        if out is not None and not replace:
-            _check_out(out, before)
-        if corpus is None:
-            corpus = _sample_for(before, limit, seed)
+        parsed = asked.treebank is not None
         with bar("Comparing", unit="texts") as progress:
             found = measure(
                 before,
                 after,
-                None if treebank is not None else corpus,
-                treebank=corpus if treebank is not None else None,
-                roles=roles and treebank is not None,
-                convention=convention,
-                pad_to=pad_to,
-                stacks=options.names(stacks),
-                batch_size=batch_size,
-                max_length=max_length,
-                seed=seed,
+                None if parsed else texts,
+                treebank=texts if parsed else None,
+                roles=asked.roles and parsed,
+                convention=work.convention,
+                pad_to=asked.pad_to,
+                stacks=stacks,
+                batch_size=work.batch_size,
+                max_length=corpus.max_length,
+                seed=work.seed,
                 progress=progress,
             )
-        if all(one is None for one in given):
-            found.notes.append(f"No corpus was named, so the bundled {corpus.name} was read.")
-    if out is not None:
-        found.save(out, replace=replace)
+        if not given:
+            found.notes.append(f"No corpus was named, so the bundled {texts.name} was read.")
+    if target.out is not None:
+        found.save(target.out, replace=target.replace)
     if json:
         print_json(found.to_dict())
         return
     _print(found)
-    if out is not None:
-        output().print(f"Wrote {out}/ (changes.parquet has a row a head).")
+    if target.out is not None:
+        output().print(f"Wrote {target.out}/ (changes.parquet has a row a head).")
 
 
 def _check_kinds(first: str, second: str) -> None:
-    """Refuse a run beside a model: a run's texts may be others."""
+    """Refuse a run and a model: the run's texts may be others."""
     runs = [name for name in (first, second) if _is_run(name)]
     if len(runs) == 1:
         other = second if runs[0] == first else first
@@ -149,42 +135,19 @@ def _is_run(name: str) -> bool:
     return (Path(name) / "run.json").is_file()
 
 
-def _corpus(
-    text: str | None,
-    pairs: str | None,
-    treebank: str | None,
-    format: str | None,
-    limit: int | None,
-    seed: int | None,
-) -> Corpus:
+def _corpus(corpus: CorpusArguments, treebank: str | None, work: WorkOptions) -> Corpus:
     """The one corpus that was named."""
     if treebank is None:
-        return named_corpus(text, pairs, format, limit, seed)
-    if text is not None or pairs is not None:
+        return corpus.read(work)
+    if corpus.given:
         raise UsageError("Both a text and --treebank were given; name one corpus to compare on.")
     if treebank == SAMPLE:
-        return named_corpus(SAMPLE, None, format, limit, seed)
+        return read_sample("sample.conllu", work)
     from headcount.survey import read_corpora
 
-    found = read_corpora(None, treebank=treebank, limit=limit, seed=seed).treebank
+    found = read_corpora(None, treebank=treebank, limit=work.limit, seed=work.seed).treebank
     assert found is not None
     return found
-
-
-def _sample_for(subject: Subject, limit: int | None, seed: int | None) -> Corpus:
-    """The bundled sentences, or pairs for a model that reads such."""
-    paired = "cross" in subject.anatomy.stacks
-    text, pairs = (None, SAMPLE) if paired else (SAMPLE, None)
-    return named_corpus(text, pairs, None, limit, seed)
-
-
-def _check_out(out: Path, subject: Subject) -> None:
-    """Refuse a run directory of another model before the work."""
-    from headcount.records import HeadTable, Run
-
-    about = {"weights": subject.weights_hash}
-    with Run.open(out) as run:
-        run.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
 
 
 def _print(found: Changes) -> None:

@@ -1,4 +1,7 @@
-"""How good a model is on a task, whole or with heads shut: run, compared, told."""
+"""What a verb reads: a corpus, corpora with annotation, the bundled sample, a task.
+
+All of it is read, or at least looked up, before a model is loaded for it.
+"""
 
 from __future__ import annotations
 
@@ -8,148 +11,129 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from headcount.cli.output import bar, output, print_json, print_notes
-from headcount.errors import InputError, StatsError, UsageError
-from headcount.records import provenance
+from headcount.cli.options import names
+from headcount.errors import InputError, UsageError
+from headcount.records import WorkOptions, check_stack, option
 
 if TYPE_CHECKING:
     from headcount.models import Subject
-    from headcount.records import Head
-    from headcount.tasks import Comparison, Outcome, Task
-    from headcount.tasks import Task as AnyTask
+    from headcount.tasks import Task
     from headcount.text import Corpus
 
 
-# --- The corpus that `--text` or `--pairs` names ------------------------------------------------
+# --- The corpus ---------------------------------------------------------------------------------
 
 #: The word that stands for the bundled sentences and pairs.
 SAMPLE = "sample"
 
 
-def named_corpus(
-    text: str | None,
-    pairs: str | None,
-    format: str | None = None,
-    limit: int | None = None,
-    seed: int | None = None,
-) -> Corpus:
-    """Read the one corpus that was named: `--pairs` is two columns whatever the file is called.
+@dataclass(frozen=True)
+class CorpusArguments:
+    """The text or the pairs to read, and what of the model looks at them."""
 
-    They stand between tabs, in a .csv between commas.
-    """
-    if (text is None) == (pairs is None):
-        which = "Both --text and --pairs were" if text is not None else "No --text or --pairs was"
-        raise UsageError(
-            f"{which} given; name one corpus, e.g. --text sentences.txt or --text sample."
+    text: str | None = option(
+        None,
+        "FILE",
+        "Sentences: .txt (one a line), .conllu, .tsv (pairs), also .gz, .xz and .bz2; - for "
+        "standard input; `sample` for the bundled sentences.",
+    )
+    pairs: str | None = option(
+        None,
+        "FILE",
+        "Pairs, two columns with a tab between: source and target for a translator, two texts for "
+        "an encoder; `sample` for the bundled English-German pairs.",
+    )
+    stacks: str | None = option(
+        None, "NAMES", "Stacks to look at: enc, dec, cross; separated by commas."
+    )
+    format: str | None = option(
+        None,
+        "KIND",
+        "What the input is, if its name does not tell: txt, tsv, csv, conllu, conll or jsonl.",
+        choices=("txt", "tsv", "csv", "conllu", "conll", "jsonl"),
+    )
+    max_length: int | None = option(
+        None, "N", "Longest input in tokens; by default what the model takes.", least=1
+    )
+
+    @property
+    def given(self) -> bool:
+        """Whether a corpus was named."""
+        return self.text is not None or self.pairs is not None
+
+    def stack_names(self) -> list[str] | None:
+        """The stacks asked for; a word that is no stack is refused."""
+        wanted = names(self.stacks)
+        for stack in wanted or ():
+            check_stack(stack)
+        return wanted
+
+    def read(self, work: WorkOptions) -> Corpus:
+        """The one corpus that was named; `--pairs` are two columns whatever the file is called."""
+        if (self.text is None) == (self.pairs is None):
+            which = "Both --text and --pairs were" if self.given else "No --text or --pairs was"
+            raise UsageError(
+                f"{which} given; name one corpus, e.g. --text sentences.txt or --text sample."
+            )
+        if self.pairs == SAMPLE:
+            return read_sample("sample.en-de.tsv", work)
+        if self.text == SAMPLE:
+            return read_sample("sample.conllu", work)
+        from headcount.text import read_corpus
+
+        format = self.format
+        if self.pairs is not None and format is None:
+            format = "csv" if ".csv" in Path(self.pairs).suffixes else "tsv"
+        return read_corpus(
+            str(self.pairs or self.text), format=format, limit=work.limit, seed=work.seed
         )
-    if SAMPLE in (text, pairs):
-        return _sample(pairs is not None, limit, seed)
-    from headcount.text import read_corpus
-
-    if pairs is not None:
-        usual = "csv" if ".csv" in Path(pairs).suffixes else "tsv"
-        return read_corpus(pairs, format=format or usual, limit=limit, seed=seed)
-    return read_corpus(str(text), format=format, limit=limit, seed=seed)
 
 
-def _sample(paired: bool, limit: int | None, seed: int | None) -> Corpus:
+def read_sample(name: str, work: WorkOptions, translation: str | None = None) -> Corpus:
+    """A file of the bundled sample, as a corpus of that name."""
     from headcount.bundle import sample
     from headcount.text import read_corpus
 
-    file = sample.path("sample.en-de.tsv" if paired else "sample.conllu")
-    corpus = read_corpus(file, limit=limit, seed=seed)
-    corpus.name = file.name  # where headcount is installed tells nothing
+    corpus = read_corpus(
+        sample.path(name), limit=work.limit, seed=work.seed, translation=translation
+    )
+    corpus.name = name  # where headcount is installed says nothing
     return corpus
 
 
-# --- The annotated corpora that a command names -------------------------------------------------
+# --- Corpora with annotation --------------------------------------------------------------------
+
+#: Treebank, coref and arguments: a corpus, None, or "sample" until the model is known.
+Annotations = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """Corpora with words; the bundled sample is read once it is known what the model is."""
-
-    treebank: Corpus | str | None = None
-    coref: Corpus | str | None = None
-    arguments: Corpus | str | None = None
-
-    @property
-    def any(self) -> bool:
-        """Whether one of them was given."""
-        return any((self.treebank, self.coref, self.arguments))
-
-    def with_treebank(self, treebank: Corpus | None) -> Annotation:
-        """The same with another treebank."""
-        return replace(self, treebank=treebank)
-
-    def for_model(self, subject: Subject, limit: int | None, seed: int | None) -> Annotation:
-        """The same with the sample as this model reads it: a translator takes its translations."""
-        treebank, coref = self.treebank, self.coref
-        if treebank == SAMPLE:
-            translation = "text_de" if "cross" in subject.anatomy.stacks else None
-            treebank = _annotation_sample("sample.conllu", limit, seed, translation)
-        if coref == SAMPLE:
-            coref = _annotation_sample("coref.jsonl", limit, seed)
-        return replace(self, treebank=treebank, coref=coref)
-
-
-def read_annotated(
-    treebank: str | None,
-    coref: str | None,
-    arguments: str | None,
-    limit: int | None,
-    seed: int | None,
-) -> Annotation:
+def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> Annotations:
     """Read the files that were named, and refuse those that lack what they are named for."""
     from headcount.survey import read_corpora
 
-    given = {"treebank": treebank, "coref": coref, "arguments": arguments}
     files = {name: file for name, file in given.items() if file not in (None, SAMPLE)}
     if not files:
-        return Annotation(**given)
-    found = read_corpora(None, limit=limit, seed=seed, **files)
-    return Annotation(**{name: getattr(found, name) or file for name, file in given.items()})
+        return dict(given)
+    found = read_corpora(None, limit=work.limit, seed=work.seed, **files)
+    return {name: getattr(found, name) or file for name, file in given.items()}
 
 
-def _annotation_sample(
-    name: str, limit: int | None, seed: int | None, translation: str | None = None
-) -> Corpus:
-    from headcount.bundle import sample
-    from headcount.text import read_corpus
+def with_sample(annotated: Annotations, subject: Subject, work: WorkOptions) -> Annotations:
+    """The same with the sample as this model reads it: a translator takes its translations."""
+    found = dict(annotated)
+    if found["treebank"] == SAMPLE:
+        translation = "text_de" if "cross" in subject.anatomy.stacks else None
+        found["treebank"] = read_sample("sample.conllu", work, translation)
+    if found["coref"] == SAMPLE:
+        found["coref"] = read_sample("coref.jsonl", work)
+    return found
 
-    corpus = read_corpus(sample.path(name), limit=limit, seed=seed, translation=translation)
-    corpus.name = name  # where headcount is installed tells nothing
-    return corpus
 
-
-# --- `--task KIND -------------------------------------------------------------------------------
-# Read without loading anything heavy, so that a mistake shows before a model is loaded.
-
-TaskOption = Annotated[
-    str | None,
-    typer.Option(
-        "--task",
-        help="What good means: KIND:FILE[,key=value...], e.g. translation:test.tsv,metric=bleu, "
-        "classification:dev.tsv,text=sentence,label=label, regression:..., similarity:..., "
-        "lm:FILE, mlm:FILE, glue:sst2:DIR.",
-        show_default=False,
-    ),
-]
-TaskFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--task-file", help="The same in a .toml: kind, file and the keys.", show_default=False
-    ),
-]
+# --- The task: ``--task KIND:FILE[,key=value...]`` or ``--task-file`` ---------------------------
 
 Reader = Callable[[Any], Any]
-
-
-# --- values -------------------------------------------------------------------------------------
 
 
 def _word(value: Any) -> str:
@@ -218,12 +202,8 @@ KEYS: dict[str, dict[str, Reader]] = {
     "glue": {**_METRIC, "set": _word, "split": _word, "similarity": _yes},
 }
 
-
 #: What `sample` stands for, as in other verbs.
 _BUNDLED = {"translation": "pairs", "lm": "sentences", "mlm": "sentences"}
-
-
-# --- the task -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -234,30 +214,31 @@ class TaskSpec:
     place: str
     options: dict[str, Any] = field(default_factory=dict)
 
-    def looked_up(self) -> TaskSpec:
-        """Itself, if its file or folder is there: told before anything heavy is loaded."""
+    @property
+    def _is_sample(self) -> bool:
+        return self.place == SAMPLE and self.kind in _BUNDLED
+
+    def check_file(self) -> None:
+        """Refuse a file or folder that is not there, before anything heavy is loaded."""
         path = Path(self.place)
-        if self.place == "-" or (self.place == "sample" and self.kind in _BUNDLED):
-            return self
-        if not path.exists():
-            beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        if self.place != "-" and not self._is_sample and not path.exists():
+            around = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
             what = "folder" if self.kind == "glue" else "file"
             raise InputError(
-                f"There is no {what} {path}{_nearest(path.name, beside)}, which the task "
+                f"There is no {what} {path}{_nearest(path.name, around)}, which the task "
                 f"{self.kind} is to be read from."
             )
-        return self
 
-    def build(self) -> AnyTask:
+    def build(self) -> Task:
         """The task itself, its examples read."""
-        self.looked_up()
+        self.check_file()
         from headcount import tasks
 
         if self.kind == "glue":
             options = dict(self.options)
             return tasks.glue(options.pop("set"), self.place, **options)
-        make: Callable[..., AnyTask] = getattr(tasks, self.kind)
-        if self.place == "sample" and self.kind in _BUNDLED:
+        make: Callable[..., Task] = getattr(tasks, self.kind)
+        if self._is_sample:
             from headcount.bundle import sample
 
             bundled = getattr(sample, _BUNDLED[self.kind])()
@@ -265,14 +246,43 @@ class TaskSpec:
         return make(Path(self.place), **self.options)
 
 
-def read_task(task: str | None, task_file: Path | None) -> TaskSpec:
-    """The task that was asked for: exactly one of the two options."""
-    if (task is None) == (task_file is None):
-        which = "Both --task and --task-file were" if task else "Neither --task nor --task-file was"
+@dataclass(frozen=True)
+class TaskArguments:
+    """The task by which a model is judged."""
+
+    task: str | None = option(
+        None,
+        None,
+        "What good means: KIND:FILE[,key=value...], e.g. translation:test.tsv,metric=bleu, "
+        "classification:dev.tsv,text=sentence,label=label, regression:..., similarity:..., "
+        "lm:FILE, mlm:FILE, glue:sst2:DIR.",
+    )
+    task_file: Path | None = option(None, None, "The same in a .toml: kind, file and the keys.")
+
+    @property
+    def given(self) -> bool:
+        """Whether a task was named."""
+        return self.task is not None or self.task_file is not None
+
+    def spec(self) -> TaskSpec:
+        """The task that was asked for: exactly one of the two options."""
+        if self.task_file is None and self.task is not None:
+            return parse_task(self.task)
+        if self.task_file is not None and self.task is None:
+            return read_task_file(self.task_file)
+        which = (
+            "Both --task and --task-file were"
+            if self.given
+            else "Neither --task nor --task-file was"
+        )
         raise UsageError(
             f"{which} given; name one task, e.g. --task translation:test.tsv,metric=bleu."
         )
-    return parse_task(task) if task is not None else read_task_file(Path(str(task_file)))
+
+    def build(self, work: WorkOptions) -> Task:
+        """The task with as many examples as are wanted."""
+        task = self.spec().build()
+        return task if work.limit is None else task.limit(work.limit, work.seed)
 
 
 def parse_task(text: str) -> TaskSpec:
@@ -305,7 +315,7 @@ def parse_task(text: str) -> TaskSpec:
 
 
 def read_task_file(path: Path) -> TaskSpec:
-    """Read a task from a TOML file; its `file` is looked for beside it."""
+    """Read a task from a TOML file; its `file` is looked for in the same folder."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -348,119 +358,22 @@ def _check_kind(kind: str, text: str) -> None:
 
 def _read_keys(kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a kind's keys, each read as what it should be."""
-    return {key: _read_key(kind, key, value) for key, value in given.items()}
-
-
-def _read_key(kind: str, key: str, value: Any) -> Any:
-    known = KEYS[kind]
-    if key not in known:
-        raise UsageError(
-            f"Tasks of the kind {kind} have no key '{key}'{_nearest(key, known)}; they have "
-            f"{', '.join(known)}."
-        )
-    try:
-        return known[key](value)
-    except ValueError as error:
-        raise UsageError(f"{key} of the task {kind} is '{value}'; it must be {error}.") from None
+    known, found = KEYS[kind], {}
+    for key, value in given.items():
+        if key not in known:
+            raise UsageError(
+                f"Tasks of the kind {kind} have no key '{key}'{_nearest(key, known)}; they have "
+                f"{', '.join(known)}."
+            )
+        try:
+            found[key] = known[key](value)
+        except ValueError as error:
+            raise UsageError(
+                f"{key} of the task {kind} is '{value}'; it must be {error}."
+            ) from None
+    return found
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" (closest: {near[0]})" if near else ""
-
-
-# --- How good a model is on a task, whole or with heads shut ------------------------------------
-
-
-def evaluate(
-    subject: Subject,
-    task: Task,
-    heads: list[Head],
-    *,
-    batch_size: int,
-    limit: int | None,
-    seed: int | None,
-    json: bool,
-) -> None:
-    """Score the model whole and, where heads are to be shut, without them; print both."""
-    whole = _evaluated(subject, task, batch_size, [])
-    without = _evaluated(subject, task, batch_size, heads) if heads else None
-    loss, why = _compared(whole, without, seed)
-    about = provenance.collect(
-        **whole.provenance, subject=subject.describe(), limit=limit, seed=seed
-    )
-    if json:
-        print_json(_told(whole, without, loss, heads, seed) | {"provenance": about})
-        return
-    _print(whole, without, loss, heads, seed)
-    output().print(f"{about['task']['data']}; {subject!r}", style="dim")
-    print_notes([*subject.notes, *whole.notes, *why])
-
-
-def _compared(
-    whole: Outcome, without: Outcome | None, seed: int | None
-) -> tuple[Comparison | None, list[str]]:
-    """The difference, tested; where too few examples allow no test, why there is none."""
-    if without is None:
-        return None, []
-    try:
-        return without.against(whole, seed=seed or 0), []
-    except StatsError as error:
-        return None, [f"The difference is not tested. {error}"]
-
-
-def _evaluated(subject: Subject, task: Any, batch_size: int, heads: list[Head]) -> Outcome:
-    from headcount.wiring import valve
-
-    what = f"Scoring without {_names(heads)}" if heads else "Scoring"
-    with bar(what, "examples") as progress, valve(subject, dict.fromkeys(heads, 0.0)):
-        outcome: Outcome = task.evaluate(subject, batch_size=batch_size, progress=progress)
-    return outcome
-
-
-def _print(
-    whole: Outcome,
-    without: Outcome | None,
-    loss: Comparison | None,
-    heads: list[Head],
-    seed: int | None,
-) -> None:
-    console = output()
-    value, low, high = whole.interval(seed=seed or 0)
-    console.print(f"{whole.name} {value:.4g} [{low:.4g}, {high:.4g}] over {len(whole):,} examples")
-    if without is not None:
-        change = f"{without.value - whole.value:+.3g}"
-        if loss is not None:
-            change += f" [{loss.low:+.3g}, {loss.high:+.3g}], p = {loss.p:.3g} ({loss.test})"
-        console.print(f"{without.name} {without.value:.4g} without {_names(heads)}: {change}")
-    if whole.signature:
-        console.print(f"sacreBLEU {whole.signature}", style="dim")
-
-
-def _told(
-    whole: Outcome,
-    without: Outcome | None,
-    loss: Comparison | None,
-    heads: list[Head],
-    seed: int | None,
-) -> dict[str, Any]:
-    """The same for machines."""
-    value, low, high = whole.interval(seed=seed or 0)
-    told: dict[str, Any] = {
-        "metric": whole.name,
-        "value": value,
-        "low": low,
-        "high": high,
-        "examples": len(whole),
-        "signature": whole.signature,
-        "notes": list(whole.notes),
-    }
-    if without is not None:
-        change = {"value": without.value - whole.value} if loss is None else loss._asdict()
-        shut = [str(head) for head in heads]
-        told["without"] = {"shut": shut, "value": without.value, "difference": change}
-    return told
-
-
-def _names(heads: list[Head]) -> str:
-    return ", ".join(str(head) for head in heads)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli import options
-from headcount.cli.options import loaded
-from headcount.cli.output import output, print_json, print_notes
+from headcount.cli.options import Json, loaded, without
+from headcount.cli.output import output, print_json, print_notes, print_rows
+from headcount.models import LoadOptions
 
 if TYPE_CHECKING:
     from headcount.models import Subject
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def ls_command(
+    load: Annotated[LoadOptions, without("device", "dtype", "tokenizer")],
     what: Annotated[
         str | None,
         typer.Argument(
@@ -26,10 +27,7 @@ def ls_command(
             show_default=False,
         ),
     ] = None,
-    revision: options.Revision = None,
-    allow_bin: options.AllowBin = False,
-    trust_remote_code: options.RemoteCode = False,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """List the models at hand, the stacks and heads of a model, or what a run holds.
 
@@ -42,14 +40,7 @@ def ls_command(
     elif Path(what, "run.json").exists():
         _run(Path(what), json)
     else:
-        subject = loaded(
-            what,
-            device="cpu",
-            revision=revision,
-            allow_bin=allow_bin,
-            trust_remote_code=trust_remote_code,
-        )
-        _anatomy(subject, json)
+        _anatomy(loaded(what, replace(load, device="cpu")), json)
 
 
 def _models(json: bool) -> None:
@@ -59,7 +50,7 @@ def _models(json: bool) -> None:
     if json:
         print_json({"models": rows})
         return
-    _print_rows(("name", "what it is"), [(row["name"], row["about"]) for row in rows])
+    print_rows(("name", "what it is"), [(row["name"], row["about"]) for row in rows])
     missing = [row["how"] for row in rows if not row["here"]]
     print_notes([f"Not here yet; fetch it: {how}" for how in missing])
     output().print("Any folder, .gguf file, model package or hub id works too.", style="dim")
@@ -70,7 +61,7 @@ def _anatomy(subject: Subject, json: bool) -> None:
     if json:
         print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})
         return
-    _print_rows(
+    print_rows(
         ("stack", "layer", "heads", "kv heads", "head size", "module"),
         [(s.stack, s.layer, s.heads, s.kv_heads, s.head_dim, s.module) for s in sites],
     )
@@ -112,14 +103,4 @@ def _print_columns(table: HeadTable) -> None:
         corpus = table.origins.get(name, table.provenance).get("corpus")
         where = f" On {corpus}." if corpus else ""
         rows.append((name, f"{column.meaning}{paper}{where}{note}"))
-    _print_rows(("column", "meaning"), rows)
-
-
-def _print_rows(titles: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*titles, box=None, header_style="dim", pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
-    output().print(table)
+    print_rows(("column", "meaning"), rows)

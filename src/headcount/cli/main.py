@@ -1,4 +1,4 @@
-"""The `headcount` command: its verbs, and how mistakes are told."""
+"""The `headcount` command: its verbs, and how mistakes are reported."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from headcount.cli.bench import bench_command
 from headcount.cli.compare import compare_command
 from headcount.cli.ls import ls_command
+from headcount.cli.options import with_options
 from headcount.cli.probe import probe_command
 from headcount.cli.prune import prune_command
 from headcount.cli.report import report_command
@@ -65,7 +66,7 @@ _VERBS: dict[str, Callable[..., None]] = {
     "bench": bench_command,
 }
 for _name, _command in _VERBS.items():
-    app.command(_name)(_command)
+    app.command(_name)(with_options(_command))
 
 
 def _version(asked: bool) -> None:

@@ -1,44 +1,101 @@
-"""Options that several verbs share, each written once."""
+"""Options of the verbs: fields of small dataclasses, each written once, that become flags.
+
+A verb takes bundles of options, `load: LoadOptions`, and `with_options` shows typer a flag for each
+of their fields: the name, the type and the default are the field's, the help is given with it.
+What the library takes as well (`LoadOptions`, `WorkOptions`) is defined there.
+"""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import Field, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from headcount.cli.output import announced
 from headcount.errors import UsageError
+from headcount.models import LoadOptions
+from headcount.records import WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.models import Subject
+    from headcount.records import Run
+
+# --- Bundles of options become flags ------------------------------------------------------------
+
+_PANELS = {LoadOptions: "Loading the model", WorkOptions: "Running"}
 
 
-# --- Options that several verbs share, each written once ----------------------------------------
-
-_LOADING = "Loading the model"
-_RUNNING = "Running"
-
-
-def positive(param: typer.CallbackParam, value: int | None) -> int | None:
-    """Refuse a number below 1."""
-    if value is not None and value < 1:
-        raise UsageError(f"{param.opts[0]} is {value}; it must be 1 or more.")
-    return value
+def without(*names: str) -> frozenset[str]:
+    """Fields that a verb does not offer: ``load: Annotated[LoadOptions, without("dtype")]``."""
+    return frozenset(names)
 
 
-def one_of(*words: str) -> Callable[[typer.CallbackParam, str | None], str | None]:
-    """Refuse every word but these."""
+def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb as typer reads it: a parameter for each field of the bundles that it takes."""
+    parameters: list[inspect.Parameter] = []
+    bundles: dict[str, tuple[Any, list[str]]] = {}
+    hints = get_type_hints(verb, include_extras=True)
+    for name, parameter in inspect.signature(verb).parameters.items():
+        annotated = get_origin(hints[name]) is Annotated
+        kind, *more = get_args(hints[name]) if annotated else (hints[name],)
+        if not is_dataclass(kind):
+            parameters.append(_parameter(name, parameter.default, hints[name]))
+            continue
+        left_out = more[0] if more else ()
+        types = get_type_hints(kind)
+        shown = [one for one in fields(kind) if one.metadata and one.name not in left_out]
+        for one in shown:
+            flag = _flag(one, types[one.name], _PANELS.get(kind))
+            parameters.append(_parameter(one.name, one.default, flag))
+        bundles[name] = kind, [one.name for one in shown]
 
-    def check(param: typer.CallbackParam, value: str | None) -> str | None:
-        if value is not None and value not in words:
-            allowed = f"{', '.join(words[:-1])} or {words[-1]}"
+    def run(**given: Any) -> None:
+        for name, (kind, inside) in bundles.items():
+            given[name] = kind(**{one: given.pop(one) for one in inside})
+        verb(**given)
+
+    run.__doc__, run.__annotations__ = verb.__doc__, {p.name: p.annotation for p in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _flag(one: Field[Any], kind: Any, panel: str | None) -> Any:
+    """A field as typer's option; a switch has no --no-..., unless its flags say so."""
+    about = one.metadata
+    switch = (f"--{one.name.replace('_', '-')}",) if isinstance(one.default, bool) else ()
+    flag = typer.Option(
+        *(about["flags"] or switch),
+        metavar=about["metavar"],
+        help=about["help"],
+        callback=_check(about["choices"], about["least"]),
+        rich_help_panel=about["panel"] or panel,
+    )
+    return Annotated[kind, flag]
+
+
+def _check(choices: tuple[str, ...], least: int | None) -> Callable[..., Any]:
+    def check(param: typer.CallbackParam, value: Any) -> Any:
+        if value is not None and choices and value not in choices:
+            allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
             raise UsageError(f"{param.opts[0]} is '{value}'; choose {allowed}.")
+        if value is not None and least is not None and value < least:
+            raise UsageError(f"{param.opts[0]} is {value}; it must be {least} or more.")
         return value
 
     return check
 
+
+# --- What several verbs take --------------------------------------------------------------------
 
 Model = Annotated[
     str,
@@ -52,77 +109,33 @@ Model = Annotated[
 Chat = Annotated[
     bool, typer.Option("--chat", help="Put each text into the model's chat template, as a user's.")
 ]
-Device = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps ...", rich_help_panel=_LOADING),
-]
-Dtype = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="auto (float32 on a CPU), float32, bfloat16, float16.",
-        rich_help_panel=_LOADING,
-    ),
-]
-AllowBin = Annotated[
-    bool,
-    typer.Option("--allow-bin", help="Also load pickled .bin weights.", rich_help_panel=_LOADING),
-]
-RemoteCode = Annotated[
-    bool,
-    typer.Option(
-        "--trust-remote-code",
-        help="Run code that comes with the model.",
-        rich_help_panel=_LOADING,
-    ),
-]
-Revision = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Branch, tag or commit on the hub.", rich_help_panel=_LOADING
-    ),
-]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Folder or hub id of the tokenizer, where the model has none.",
-        rich_help_panel=_LOADING,
-    ),
-]
-BatchSize = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        callback=positive,
-        help="Sentences a forward; never changes the numbers.",
-        rich_help_panel=_RUNNING,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=positive,
-        help="Use so many sentences: the first, or with --seed a random sample.",
-        rich_help_panel=_RUNNING,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Seed of everything drawn at random.", rich_help_panel=_RUNNING),
-]
-Convention = Annotated[
-    str,
-    typer.Option(
-        callback=one_of("headcount", "paper", "code"),
-        metavar="WHOSE",
-        help="Whose definitions: headcount's, those of the papers' text (paper), or those of the "
-        "authors' programs (code).",
-        rich_help_panel=_RUNNING,
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+@dataclass(frozen=True)
+class RunArguments:
+    """The run directory that a verb writes."""
+
+    out: Path | None = option(
+        None,
+        "DIR",
+        "Run directory to write; made where there is none, joined where there is one.",
+        "--out",
+        "-o",
+    )
+    replace: bool = option(False, None, "Start the run directory's table anew.")
+
+
+def word_rows_option(panel: str) -> Any:
+    """The option of verbs that read words."""
+    return option(
+        None,
+        "HOW",
+        "How the rows of a word's pieces become one: mean, first or max; by default what "
+        "--convention says.",
+        choices=("mean", "first", "max"),
+        panel=panel,
+    )
 
 
 def names(given: str | None) -> list[str] | None:
@@ -134,133 +147,16 @@ def names(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
-# --- Load the model that a command names, and say so while it takes its time --------------------
-
-
-def loaded(
-    model: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    revision: str | None = None,
-    allow_bin: bool = False,
-    trust_remote_code: bool = False,
-    tokenizer: str | None = None,
-) -> Subject:
-    """The model; what there is to note about it stands in its `notes` instead of a warning."""
+def loaded(model: str, load: LoadOptions) -> Subject:
+    """The model, with a word on the terminal meanwhile; warnings are in its `notes`."""
     with announced(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
-        from headcount.models import load
+        from headcount.models import load as load_model
 
-        return load(
-            model,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            allow_bin=allow_bin,
-            trust_remote_code=trust_remote_code,
-            tokenizer=tokenizer,
-        )
+        return load_model(model, **vars(load))
 
 
-# --- Options of the roles -----------------------------------------------------------------------
+def check_same_model(run: Run, subject: Subject) -> None:
+    """Refuse a run directory of another model before the work."""
+    from headcount.records import HeadTable
 
-_PANEL = "What heads do (roles)"
-
-Treebank = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Sentences with trees, .conllu or .conll: which heads follow which relation. Serves "
-        "as the text where no other is given; `sample` for the bundled one.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Coref = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Coreference: .jsonl with sents and clusters, .conllu with Entity=, or GAP's .tsv; "
-        "`sample` for the bundled one.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Arguments = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Predicates and their arguments: .jsonl with tokens and preds.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Parser = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Make a treebank of the text: a .udpipe file, or an installed spaCy pipeline.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Roles = Annotated[
-    bool,
-    typer.Option(
-        "--roles",
-        help="Judge heads also without any of the files above.",
-        rich_help_panel=_PANEL,
-    ),
-]
-Control = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KIND",
-        callback=one_of("random-init", "random-but-embeddings"),
-        help="Do the same with a twin of random weights, and put it beside every role: "
-        "random-init, or random-but-embeddings.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Twins = Annotated[
-    int,
-    typer.Option(
-        "--twins",
-        metavar="N",
-        callback=positive,
-        help="How many twins --control takes the mean of.",
-        rich_help_panel=_PANEL,
-    ),
-]
-WordRows = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOW",
-        callback=one_of("mean", "first", "max"),
-        help="How the rows of a word's pieces become one: mean, first or max; by default what "
-        "--convention says.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Relations = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Relations to test, separated by commas; by default all that occur.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
-Frequencies = Annotated[
-    str | None,
-    typer.Option(
-        "--word-frequencies",
-        metavar="WHOSE",
-        help="How rare a token is: those of the corpus (by default), wordfreq or wordfreq:de, or a "
-        "file with a word, a tab and its count on each line.",
-        rich_help_panel=_PANEL,
-        show_default=False,
-    ),
-]
+    run.check_subject(HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash}))

@@ -1,18 +1,17 @@
-"""Results on standard output: text for people, JSON for machines."""
+"""What the terminal shows: results as text or JSON on standard output, progress on the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from headcount.report import StageStatus
 
 
-# --- Results on standard output: text for people, JSON for machines -----------------------------
+# --- Results ------------------------------------------------------------------------------------
 
 #: Columns that people see unless they choose, in the order in which a narrow terminal drops
 #: them, the last ones first; they stand in the order of the table.
@@ -43,7 +42,6 @@ WORTH_SEEING = (
 
 def output() -> Console:
     """Where results go; nothing in them is taken for markup."""
-    from rich.console import Console
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
@@ -73,16 +71,38 @@ def _worth_seeing(table: HeadTable, width: int) -> list[str]:
     return [name for name in table.names if name in fitting]
 
 
+def print_rows(
+    titles: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()
+) -> None:
+    """Print rows under their titles; columns of numbers stand to the `right`."""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for title in titles:
+        numbers = title in right
+        table.add_column(title, justify="right" if numbers else "left", no_wrap=numbers)
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    output().print(table)
+
+
 def print_notes(notes: Iterable[str]) -> None:
     """Print what the reader of the figures should know."""
-    from rich.text import Text
-
     console = output()
     for note in notes:
         console.print(Text.assemble(("Note: ", "yellow"), note))
 
 
-# --- Progress for people ------------------------------------------------------------------------
+def print_run(out: Path | None) -> None:
+    """Name the run directory that was written, where there is one."""
+    if out is not None:
+        output().print(f"Wrote {out}/ (headcount ls {out} lists what it holds).")
+
+
+# --- Progress -----------------------------------------------------------------------------------
+
+
+def say(sentence: str) -> None:
+    """A sentence before long work, on the standard error."""
+    typer.echo(sentence, err=True)
 
 
 @contextmanager
@@ -132,18 +152,27 @@ _SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", 
 
 
 class StoryDisplay:
-    """Lines that stay, and one that moves; without a terminal only lines that stay."""
+    """A line for each stage that ended, and on a terminal a moving one for the stage at work."""
 
     def __init__(self, console: Console | None = None) -> None:
+        from rich import progress as rich
+
         self.console = console or Console(stderr=True, highlight=False, markup=False)
         self.begun: float | None = None
         self._reasons: set[str] = set()
-        self._live = Live(console=self.console, refresh_per_second=4, transient=True)
-        self._moving: _Moving | None = None
+        self._running = ""
+        self._moving = rich.Progress(
+            rich.SpinnerColumn(),
+            rich.TextColumn("{task.description}", markup=False),
+            rich.TimeElapsedColumn(),
+            rich.TaskProgressColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+        )
 
     def __enter__(self) -> StoryDisplay:
-        if self.console.is_terminal:
-            self._live.start()
+        self._moving.start()
         return self
 
     def __exit__(
@@ -152,9 +181,7 @@ class StoryDisplay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.console.is_terminal:
-            self._live.update(Text(""))
-            self._live.stop()
+        self._moving.stop()
         if error is None and self.begun is not None:
             self.console.print(Text(f"  all {_time(monotonic() - self.begun):>12}", style="dim"))
 
@@ -166,15 +193,17 @@ class StoryDisplay:
 
     def show(self, done: int, total: int, status: StageStatus) -> None:
         """Move the line of a stage that is running, or print the line of one that ended."""
-        if status.state != "running":
-            self._moving = None
-            self._live.update(Text(""))
+        running = status.title if status.state == "running" else ""
+        if running != self._running:
+            for line in self._moving.task_ids:
+                self._moving.remove_task(line)
+            if running:
+                self._moving.add_task(f"{running:<{_WIDTH}}", total=None)
+            self._running = running
+        for line in self._moving.task_ids:
+            self._moving.update(line, completed=done, total=total or None)
+        if not running:
             self._print_ended(status)
-            return
-        if self._moving is None or self._moving.title != status.title:
-            self._moving = _Moving(status.title)
-            self._live.update(self._moving)
-        self._moving.move(done, total)
 
     def _print_ended(self, status: StageStatus) -> None:
         sign, style = _SIGNS[status.state]
@@ -190,28 +219,6 @@ class StoryDisplay:
             ),
             soft_wrap=True,
         )
-
-
-class _Moving:
-    """A spinner with the title, what is done, and the seconds so far."""
-
-    def __init__(self, title: str) -> None:
-        self.title, self.begun = title, monotonic()
-        self.done, self.total = 0, 0
-        self._spinner = Spinner("dots")
-
-    def move(self, done: int, total: int, what: str = "") -> None:
-        """Take in how far the work is."""
-        self.done, self.total = done, total
-
-    def __rich__(self) -> Table:
-        line = Table.grid(padding=(0, 1))
-        share = f"{100 * self.done / self.total:3.0f} %" if self.total else ""
-        spent = f"{_time(monotonic() - self.begun):>12}"
-        line.add_row(
-            self._spinner, Text(f"{self.title:<{_WIDTH}}"), Text(spent), Text(share, "dim")
-        )
-        return line
 
 
 def _time(seconds: float) -> str:
@@ -236,25 +243,17 @@ LEVEL = 0.05
 
 def print_ranking(table: HeadTable, name: str) -> None:
     """The first and the last heads by one score, and where the first tenth of them is."""
-    console, column = output(), table.column(name)
+    console, column, order = output(), table.column(name), _order(table, name)
     console.print(f"{column.title}. {column.meaning}")
-    console.print(_drawn(table, name))
+    rows = [
+        [str(place), *_row(table, name, head, len(order) < len(table))]
+        for place, head in enumerate(order, 1)
+    ]
+    if len(rows) > 2 * ENDS:
+        rows[ENDS:-ENDS] = [["..."]]
+    print_rows(("", "head", name, "95%"), rows, right=("", name))
     for line in _lines(table, name):
         console.print(line, style="dim")
-
-
-def _drawn(table: HeadTable, name: str) -> Table:
-    from rich.table import Table
-
-    order, drawn = _order(table, name), Table(box=None)
-    for heading, side in (("", "right"), ("head", "left"), (name, "right"), ("95%", "left")):
-        drawn.add_column(heading, justify=side)  # type: ignore[arg-type]
-    for place, head in enumerate(order):
-        if place < ENDS or place >= len(order) - ENDS:
-            drawn.add_row(str(place + 1), *_row(table, name, head, len(order) < len(table)))
-        elif place == ENDS:
-            drawn.add_row("...")
-    return drawn
 
 
 def _order(table: HeadTable, name: str) -> list[Head]:
@@ -307,5 +306,5 @@ def print_agreement(frame: pd.DataFrame) -> None:
     """Spearman's correlation of every pair of scores over all heads."""
     rows: Any = frame[(frame["kind"] == "spearman") & (frame["stack"] == "all")]
     for row in rows.itertuples():
-        told = row.note or f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
-        output().print(f"Rank agreement of {row.first} and {row.second}: {told}")
+        found = row.note or f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
+        output().print(f"Rank agreement of {row.first} and {row.second}: {found}")

@@ -1,4 +1,4 @@
-"""What a pruning found, told: the curve as a table, what goes, what it costs, how it loads."""
+"""What `headcount prune` prints: the curve as a table, what goes, what it costs, how it loads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headcount.cli.output import output, print_json, print_notes
+from headcount.cli.output import output, print_json, print_notes, print_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
-    from headcount.models import Saved, Subject
+    from headcount.models import Subject
     from headcount.pruning import ModelCosts, OutputFolder, Plan, Pruned, SearchResult
     from headcount.records import Head
 
@@ -22,7 +21,7 @@ def print_pruning(
 ) -> None:
     """Print what came of a pruning, for people or for machines."""
     if json:
-        print_json(_told(done, subject))
+        print_json(_pruning_json(done, subject))
         return
     plan = done.plan
     if plan is not None:
@@ -50,8 +49,10 @@ def _print_verdict(plan: Plan, found: SearchResult) -> None:
     limit = points_in_words(plan.goal.max_loss, metric)
     if plan.going:
         most = found.bounds[plan.step - 1]
-        told = f"{len(plan.going)} heads can go: with 95% confidence no more than {limit} is lost"
-        output().print(f"{told} (at most {most:.3g}).")
+        output().print(
+            f"{len(plan.going)} heads can go: with 95% confidence no more than {limit} is lost "
+            f"(at most {most:.3g})."
+        )
         return
     first = found.bounds[0] if len(found.bounds) else float("nan")
     output().print(
@@ -61,64 +62,49 @@ def _print_verdict(plan: Plan, found: SearchResult) -> None:
 
 
 def _print_curve(plan: Plan) -> None:
-    """The order that decides, point by point; the others beside it, value by value."""
-    console, first = output(), plan.orders[0]
+    """The order that decides, point by point; then all orders, value by value."""
+    first = plan.orders[0]
     frame = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
-    frame = frame[~frame.duplicated("step")]  # what was healed is told below
+    frame = frame[~frame.duplicated("step")]  # what was healed is printed below
     row = frame.iloc[0]
-    console.print(
+    output().print(
         f"By {first.name}: {row['metric']} (higher is {row['more']}) over {row['n']:,} examples "
         f"({row['part']}), and its change from the whole model"
     )
-    console.print(_points(frame, plan))
-    if len(plan.orders) > 1:
-        console.print(_beside(plan.curve))
-
-
-def _points(frame: pd.DataFrame, plan: Plan) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    titles = ["", "gone", "left", str(frame.iloc[0]["metric"]), "change", "95%", "p"]
+    whole = int(row["heads_left"])
+    titles = ["", "gone", "left", str(row["metric"]), "change", "95%", "p"]
     titles += ["may lose"] if plan.found is not None else []
-    for title in titles:
-        table.add_column(title, justify="left" if title == "95%" else "right", no_wrap=True)
-    whole = int(frame.iloc[0]["heads_left"])
-    for row in frame.to_dict("records"):
-        cells = ["→" if row["step"] == plan.step and plan.step else ""]
-        cells += [str(whole - row["heads_left"]), str(row["heads_left"]), f"{row['value']:.4g}"]
-        table.add_row(*cells, *_change(row, plan))
-    return table
+    rows = [_point(point, whole, plan) for point in frame.to_dict("records")]
+    print_rows(titles, rows, right=set(titles) - {"95%"})
+    if len(plan.orders) > 1:
+        _print_orders(plan.curve)
 
 
-def _change(row: Mapping[Any, Any], plan: Plan) -> list[str]:
-    """The difference from the whole model; nothing for the whole model itself."""
-    if not row["step"]:
-        return ["", "", ""] + ([""] if plan.found is not None else [])
-    cells = [f"{row['delta']:+.3g}", _between(row["delta_low"], row["delta_high"], "+.3g")]
-    cells += [_number(row["p"], ".2g")]
-    if plan.found is not None:
-        cells += [f"{plan.found.bounds[row['step'] - 1]:+.3g}"]
+def _point(row: Mapping[Any, Any], whole: int, plan: Plan) -> list[str]:
+    """A step of the curve, with its difference from the whole model, which has none itself."""
+    step, left = row["step"], row["heads_left"]
+    cells = ["→" if step == plan.step and step else "", str(whole - left), str(left)]
+    cells += [f"{row['value']:.4g}"]
+    if step:
+        cells += [f"{row['delta']:+.3g}", _between(row["delta_low"], row["delta_high"], "+.3g")]
+        cells += [_number(row["p"], ".2g")]
+        cells += [] if plan.found is None else [f"{plan.found.bounds[step - 1]:+.3g}"]
     return cells
 
 
-def _beside(curve: pd.DataFrame) -> Table:
+def _print_orders(curve: pd.DataFrame) -> None:
     """Values of all orders, a column each, by how many heads are left."""
-    from rich.table import Table
-
     names = list(dict.fromkeys(zip(curve["order"], curve["scope"], strict=True)))
-    titles = [order if scope == "all" else f"{order}, {scope}" for order, scope in names]
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for title in ("left", *titles):
-        table.add_column(title, justify="right")
+    titles = ["left", *(name if scope == "all" else f"{name}, {scope}" for name, scope in names)]
     found = {
         (row["order"], row["scope"], row["heads_left"]): row["value"]
         for row in curve.to_dict("records")
     }
-    for left in sorted(set(curve["heads_left"]), reverse=True):
-        cells = [_number(found.get((*name, left)), ".4g") for name in names]
-        table.add_row(str(left), *cells)
-    return table
+    rows = [
+        [left, *(_number(found.get((*name, left)), ".4g") for name in names)]
+        for left in sorted(set(curve["heads_left"]), reverse=True)
+    ]
+    print_rows(titles, rows, right=titles)
 
 
 def _print_going(going: Sequence[Head], subject: Subject, would: bool) -> None:
@@ -162,35 +148,32 @@ def _print_costs(before: ModelCosts, after: ModelCosts) -> None:
             output().print(f"{what} {was:,.0f} -> {now:,.0f} ({now / was - 1:+.1%})")
 
 
-def _told(done: Pruned, subject: Subject) -> dict[str, Any]:
+def _pruning_json(done: Pruned, subject: Subject) -> dict[str, Any]:
     """The same for machines."""
     before, after = done.costs
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "model": subject.name,
         "going": [str(head) for head in done.going],
         "heads": {"before": len(subject.heads), "after": len(subject.heads) - len(done.going)},
         "parameters": {"before": before.parameters, "after": after.parameters},
         "costs": {"before": before.to_json(), "after": after.to_json()},
-        "saved": {what: _told_saved(saved) for what, saved in done.saved.items()},
+        "saved": {
+            what: {**vars(saved), "folder": str(saved.folder)} for what, saved in done.saved.items()
+        },
         "notes": [*subject.notes, *done.notes],
     }
-    return told | ({} if done.plan is None else _told_plan(done.plan))
-
-
-def _told_saved(saved: Saved) -> dict[str, Any]:
-    return {**vars(saved), "folder": str(saved.folder)}
-
-
-def _told_plan(plan: Plan) -> dict[str, Any]:
-    found = plan.found
-    return {
-        "goal": str(plan.goal),
-        "step": plan.step,
-        "chosen": _chosen_rows(plan)[-1],
-        "limit": None if found is None else found.limit,
-        "bounds": None if found is None else found.bounds.tolist(),
-        "curve": plan.curve.to_dict("records"),
-    }
+    plan = done.plan
+    if plan is not None:
+        search = plan.found
+        found |= {
+            "goal": str(plan.goal),
+            "step": plan.step,
+            "chosen": _chosen_rows(plan)[-1],
+            "limit": None if search is None else search.limit,
+            "bounds": None if search is None else search.bounds.tolist(),
+            "curve": plan.curve.to_dict("records"),
+        }
+    return found
 
 
 def _between(low: float, high: float, form: str) -> str:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings
 
 import typer
 
-from headcount.cli import options
-from headcount.cli.inputs import TaskFile, TaskOption, read_task
-from headcount.cli.options import one_of
+from headcount.cli.inputs import TaskArguments
+from headcount.cli.options import Json, without
 from headcount.cli.output import StoryDisplay, output, print_json, print_notes
 from headcount.errors import RunError, UsageError
+from headcount.models import LoadOptions
+from headcount.records import WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.report import Report
 
 
-# --- Options of `headcount report` alone --------------------------------------------------------
+# --- Its options --------------------------------------------------------------------------------
 
-_READING = "What to read"
-_PAGE = "The page"
+_reading = partial(option, panel="What to read")
+_page = partial(option, panel="The page")
 
 What = Annotated[
     str | None,
@@ -33,103 +36,59 @@ What = Annotated[
         show_default=False,
     ),
 ]
-Text = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Sentences (.txt) or pairs (.tsv); by default the bundled sample.",
-        show_default=False,
-        rich_help_panel=_READING,
-    ),
-]
-Treebank = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="A treebank (.conllu), so that syntactic roles can be told.",
-        show_default=False,
-        rich_help_panel=_READING,
-    ),
-]
-RunDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--run",
-        metavar="DIR",
-        help="Run directory to keep everything in; by default run/, or run-MODEL/.",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FILE", help="The page.", rich_help_panel=_PAGE)
-]
-NoExhibits = Annotated[
-    bool,
-    typer.Option(
-        "--no-exhibits", help="No sentence of the texts in the page.", rich_help_panel=_PAGE
-    ),
-]
-Maps = Annotated[
-    str,
-    typer.Option(
-        metavar="HOW",
-        callback=one_of("fine", "coarse", "none"),
-        help="How exact maps in the page are: fine, coarse (smaller) or none.",
-        rich_help_panel=_PAGE,
-    ),
-]
-Compare = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="RUN",
-        help="A second run of the same architecture, to set beside the first.",
-        show_default=False,
-        rich_help_panel=_PAGE,
-    ),
-]
-Open = Annotated[
-    bool, typer.Option("--open", help="Show the page in the browser.", rich_help_panel=_PAGE)
-]
-Thorough = Annotated[
-    bool,
-    typer.Option(
-        "--thorough",
-        help="Take every example, the task's own metric for every head, and a random twin: hours "
+
+
+@dataclass(frozen=True)
+class StoryArguments:
+    """What is read and measured for the page."""
+
+    text: str | None = _reading(
+        None, "FILE", "Sentences (.txt) or pairs (.tsv); by default the bundled sample."
+    )
+    treebank: str | None = _reading(
+        None, "FILE", "A treebank (.conllu), so that syntactic roles can be judged."
+    )
+    run: Path | None = option(
+        None, "DIR", "Run directory to keep everything in; by default run/, or run-MODEL/."
+    )
+    thorough: bool = option(
+        False,
+        None,
+        "Take every example, the task's own metric for every head, and a random twin: hours "
         "rather than minutes.",
-    ),
-]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Start the run directory anew, whatever it holds.")
-]
+    )
+    replace: bool = option(False, None, "Start the run directory anew, whatever it holds.")
 
 
-# --- `headcount report`: the whole story of a model's heads, as one page ------------------------
+@dataclass(frozen=True)
+class PageArguments:
+    """The page and what is in it."""
+
+    out: Path = _page(Path("report.html"), "FILE", "The page.", "--out", "-o")
+    no_exhibits: bool = _page(False, None, "No sentence of the texts in the page.")
+    maps: str = _page(
+        "fine",
+        "HOW",
+        "How exact maps in the page are: fine, coarse (smaller) or none.",
+        choices=("fine", "coarse", "none"),
+    )
+    compare: Path | None = _page(
+        None, "RUN", "A second run of the same architecture, to set next to the first."
+    )
+    open_page: bool = _page(False, None, "Show the page in the browser.", "--open")
+
+
+# --- The verb -----------------------------------------------------------------------------------
 
 
 def report_command(
+    asked: StoryArguments,
+    task: TaskArguments,
+    page: PageArguments,
+    work: Annotated[WorkOptions, without("convention")],
+    load: LoadOptions,
     what: What = None,
-    text: Text = None,
-    treebank: Treebank = None,
-    task: TaskOption = None,
-    task_file: TaskFile = None,
-    run: RunDir = None,
-    out: Out = Path("report.html"),
-    no_exhibits: NoExhibits = False,
-    maps: Maps = "fine",
-    compare: Compare = None,
-    open_page: Open = False,
-    thorough: Thorough = False,
-    replace: Replace = False,
-    limit: options.Limit = None,
-    seed: options.Seed = None,
-    batch_size: options.BatchSize = 16,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
-    revision: options.Revision = None,
-    allow_bin: options.AllowBin = False,
-    trust_remote_code: options.RemoteCode = False,
-    tokenizer: options.Tokenizer = None,
-    json: options.Json = False,
+    json: Json = False,
 ) -> None:
     """Tell the whole story of a model's heads on one page: roles, importance, what can go.
 
@@ -138,58 +97,38 @@ def report_command(
     [dim]headcount report ./my-translator --text pairs.tsv --task translation:test.tsv[/dim]
     [dim]headcount report run/ --compare other-run/ --open[/dim]
     """
-    measuring: dict[str, Any] = {
-        "text": text,
-        "treebank": treebank,
-        "task": task,
-        "task-file": task_file,
-        "run": run,
-        "thorough": thorough,
-        "replace": replace,
-        "limit": limit,
-        "seed": seed,
-    }
-    drawing: dict[str, Any] = {"exhibits": not no_exhibits, "maps": maps, "compare": compare}
-    there = _run_named(what)
+    exhibits, there = not page.no_exhibits, _run_named(what)
+    drawing: dict[str, Any] = {"exhibits": exhibits, "maps": page.maps, "compare": page.compare}
     if there is not None:
-        _check_drawing(there, measuring)
+        _check_drawing(there, vars(asked) | vars(task) | {"limit": work.limit, "seed": work.seed})
         from headcount.report import report
 
-        page = report(there, out, **drawing)
+        written = report(there, page.out, **drawing)
     else:
-        spec = read_task(task, task_file) if task or task_file else None
+        examples = task.spec().build() if task.given else None
         from headcount.report import story
 
         with StoryDisplay() as display, catch_warnings(action="ignore", category=UserWarning):
-            page = story(
+            written = story(
                 what,
-                run,
-                out,
-                text=text,
-                treebank=treebank,
-                task=None if spec is None else spec.build(),
-                limit=limit,
-                seed=seed,
-                batch_size=batch_size,
-                thorough=thorough,
-                replace=replace,
-                **drawing,
+                page=page.out,
+                task=examples,
+                limit=work.limit,
+                seed=work.seed,
+                batch_size=work.batch_size,
                 progress=display.show,
                 announce=display.announce,
-                device=device,
-                dtype=dtype,
-                revision=revision,
-                tokenizer=tokenizer,
-                allow_bin=allow_bin,
-                trust_remote_code=trust_remote_code,
+                **vars(asked),
+                **drawing,
+                **vars(load),
             )
-    found = summarise(page, exhibits=not no_exhibits and maps != "none")
+    found = summarise(written, exhibits=exhibits and page.maps != "none")
     if json:
         print_json(found)
     else:
-        print_summary(found)
-    if open_page:
-        _open(page)
+        _print_summary(found)
+    if page.open_page:
+        _open(written)
 
 
 def _run_named(what: str | None) -> Path | None:
@@ -210,10 +149,10 @@ def _run_named(what: str | None) -> Path | None:
 
 def _check_drawing(run: Path, measuring: dict[str, Any]) -> None:
     """A run is drawn as it is: options that would measure more are refused."""
-    given = [f"--{name}" for name, value in measuring.items() if value not in (None, False)]
+    given = [name.replace("_", "-") for name, value in measuring.items() if value]
     if given:
         raise UsageError(
-            f"{given[0]} measures something, and {run} is a run, which is drawn as it is; name a "
+            f"--{given[0]} measures something, and {run} is a run, which is drawn as it is; name a "
             f"model, with --run {run} to go on in that run."
         )
 
@@ -225,7 +164,7 @@ def _open(page: Report) -> None:
     output().print(f"Opened {page.path}.", style="dim")
 
 
-# --- What `headcount report` says at its end: in a few lines, or as JSON ------------------------
+# --- What is printed ----------------------------------------------------------------------------
 
 
 def summarise(page: Report, exhibits: bool) -> dict[str, Any]:
@@ -233,7 +172,10 @@ def summarise(page: Report, exhibits: bool) -> dict[str, Any]:
     from headcount.report import read_source
 
     source = read_source(str(page.run), exhibits=exhibits)
-    roles = source.frame("roles")
+    frame: Any = source.frame("roles")
+    columns = ["stack", "layer", "head", "role"]
+    # A head with two verdicts of one role counts once.
+    roles = [] if frame is None else frame[columns].drop_duplicates().to_numpy().tolist()
     return {
         "report": str(page.path),
         "bytes": page.bytes,
@@ -241,33 +183,23 @@ def summarise(page: Report, exhibits: bool) -> dict[str, Any]:
         "model": source.model,
         "heads": len(source.table),
         "columns": source.table.names,
-        "with_role": 0 if roles is None else _heads_with_role(roles),
-        "roles": {} if roles is None else _heads_by_role(roles),
+        "with_role": len({tuple(head) for *head, _ in roles}),
+        "roles": dict(Counter(role for *_, role in roles).most_common()),
         "exhibits": len(source.exhibits),
         "own_text": any(one.own_text for one in source.exhibits),
         "stages": [one.to_dict() for one in page.stages],
     }
 
 
-def print_summary(found: dict[str, Any]) -> None:
+def _print_summary(found: dict[str, Any]) -> None:
     """For people."""
     if found["roles"]:
-        told = f"{found['with_role']} of {found['heads']} heads of {found['model']} have a role:"
+        some = f"{found['with_role']} of {found['heads']} heads of {found['model']} have a role:"
         counts = ", ".join(f"{n} {role}" for role, n in found["roles"].items())
         several = sum(found["roles"].values()) > found["with_role"]
-        output().print(f"{told} {counts}{' (some have several)' if several else ''}.")
+        output().print(f"{some} {counts}{' (some have several)' if several else ''}.")
     output().print(f"Wrote {found['report']} ({found['bytes'] / 1e6:.2f} MB) from {found['run']}/.")
     if found["own_text"]:
         output().print(
             "The page contains sentences of your texts; --no-exhibits leaves them out.", style="dim"
         )
-
-
-def _heads_with_role(roles: Any) -> int:
-    return len(roles[["stack", "layer", "head"]].drop_duplicates())
-
-
-def _heads_by_role(roles: Any) -> dict[str, int]:
-    """How many heads have each role; a head with two verdicts of one role counts once."""
-    once = roles[["stack", "layer", "head", "role"]].drop_duplicates()
-    return dict(Counter(once["role"]).most_common())

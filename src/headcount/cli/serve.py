@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli import options
 from headcount.cli.options import loaded
+from headcount.cli.output import say
 from headcount.errors import UsageError
+from headcount.models import LoadOptions
 
 
 def serve_command(
+    load: LoadOptions,
     model: Annotated[
         str,
         typer.Argument(metavar="MODEL", help="As in other verbs; by default the translator."),
@@ -21,8 +23,7 @@ def serve_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="A run of this model: its roles and figures are shown beside the sentence.",
-            show_default=False,
+            help="A run of this model: its roles and figures are shown with the sentence.",
         ),
     ] = None,
     port: Annotated[
@@ -31,12 +32,6 @@ def serve_command(
     open_page: Annotated[
         bool, typer.Option("--open", help="Show the page in the browser.")
     ] = False,
-    device: options.Device = "auto",
-    dtype: options.Dtype = "auto",
-    revision: options.Revision = None,
-    allow_bin: options.AllowBin = False,
-    trust_remote_code: options.RemoteCode = False,
-    tokenizer: options.Tokenizer = None,
 ) -> None:
     """Type a sentence, watch every head on it, switch heads off and see what the model then says.
 
@@ -46,34 +41,27 @@ def serve_command(
     [dim]headcount serve smollm2 --port 8000 --open[/dim]
     """
     _check_installed()
-    from headcount.report import address, taken_socket
-    from headcount.report import run_server as answer
+    if run is not None:
+        from headcount.records import Run
+
+        Run.open(run, create=False)  # a folder that is no run shows before the model is loaded
+    from headcount.report import address, app_of, inspector_of, new_token, run_server, taken_socket
 
     taken = taken_socket(port)
-    subject = loaded(
-        model,
-        device=device,
-        dtype=dtype,
-        revision=revision,
-        allow_bin=allow_bin,
-        trust_remote_code=trust_remote_code,
-        tokenizer=tokenizer,
-    )
-    from headcount.report import app_of, inspector_of, new_token
-
+    subject = loaded(model, load)
     token = new_token()
     app = app_of(inspector_of(subject, run), token)
     place = address(taken, token)
-    typer.echo(f"{subject!r}", err=True)
+    say(f"{subject!r}")
     typer.echo(f"Open {place} in a browser; Ctrl-C ends it.")
     if open_page:
         import webbrowser
 
         webbrowser.open(place)
     try:
-        answer(app, taken)
+        run_server(app, taken)
     except KeyboardInterrupt:
-        typer.echo("Ended.", err=True)
+        say("Ended.")
 
 
 def _check_installed() -> None:

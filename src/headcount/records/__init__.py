@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         parse_heads,
     )
     from headcount.records.journal import Journal, JournaledCounts
-    from headcount.records.options import CONVENTIONS, WorkOptions, check_convention, option
+    from headcount.records.options import WorkOptions, option
     from headcount.records.progress import Progress
     from headcount.records.provenance import hash_strings, version
     from headcount.records.rendering import view_html, visible_token

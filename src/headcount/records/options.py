@@ -9,19 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from headcount.errors import UsageError
-
-#: Whose definitions hold: headcount's, the papers' text, the authors' programs.
-CONVENTIONS = ("headcount", "paper", "code")
-
-
-def check_convention(convention: str) -> None:
-    """Refuse a word that is no convention."""
-    if convention not in CONVENTIONS:
-        raise UsageError(
-            f"There is no convention '{convention}'; choose {', '.join(CONVENTIONS[:-1])} or "
-            f"{CONVENTIONS[-1]}."
-        )
+from headcount.errors import CONVENTIONS
 
 
 def option(
