@@ -217,9 +217,17 @@ REAL = [path for path in MODULES if path.name != "__init__.py"]
 
 
 def loaded_with() -> dict[str, set[str]]:
-    """Module: the modules that are loaded with it, doors looked through."""
+    """Module: the modules that are loaded with it, doors looked through.
+
+    ``from headcount import pruning`` gives the door, which loads nothing until a name is used.
+    """
     return {
-        dotted(path): {one for taken in imports(path) if taken.at_once for one in home(taken)}
+        dotted(path): {
+            one
+            for taken in imports(path)
+            if taken.at_once and not SOURCE.joinpath(taken.name).is_dir()
+            for one in home(taken)
+        }
         - {dotted(path)}
         for path in REAL
     }

@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from headcount import tasks
-from headcount.cli import inputs as task_option
-from headcount.cli.inputs import KEYS, TaskSpec, TaskArguments, parse_task, read_task_file
+from headcount.cli.inputs import KEYS, TaskArguments, TaskSpec, parse_task, read_task_file
 from headcount.errors import InputError, UsageError
 
 
@@ -176,10 +173,10 @@ def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
 
 def test_exactly_one_of_the_options_is_given(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Neither --task nor --task-file was given; name one"):
-        TaskArguments(None, None).spec()
+        TaskArguments().spec()
     with pytest.raises(UsageError, match="Both --task and --task-file were given; name one"):
         TaskArguments("lm:a.txt", tmp_path).spec()
-    assert TaskArguments("lm:a.txt", None) == TaskSpec("lm", "a.txt").spec()
+    assert TaskArguments("lm:a.txt").spec() == TaskSpec("lm", "a.txt")
     path = tmp_path / "task.toml"
     path.write_text('kind = "lm"\nfile = "a.txt"\n')
     assert TaskArguments(None, path).spec().kind == "lm"
@@ -214,15 +211,3 @@ def test_keys_are_the_arguments_of_the_task(kind: str) -> None:
     arguments = set(inspect.signature(getattr(tasks, kind)).parameters)
     own = {"name", "folder", "set"} if kind == "glue" else {"examples"}
     assert set(KEYS[kind]) - own == arguments - own
-
-
-def test_a_verb_can_take_the_options() -> None:
-    app = typer.Typer()
-
-    @app.command()
-    def show(task: task_option.TaskOption = None, task_file: task_option.TaskFile = None) -> None:
-        typer.echo(TaskArguments(task, task_file).kind).spec()
-
-    done = CliRunner().invoke(app, ["--task", "lm:a.txt"])
-    assert (done.exit_code, done.output) == (0, "lm\n")
-    assert "--task-file" in CliRunner().invoke(app, ["--help"]).output

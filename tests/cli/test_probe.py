@@ -55,7 +55,7 @@ def test_parse_where_no_probe_lies_trains_one(
     monkeypatch.setattr(sample, "path", lambda _: Path("few.conllu"))
     ended = headcount("probe", "--parse", "The cat sat.", "--explain", "The", "cat")
     assert ended.code == 0, ended.err
-    assert "No trained probe lies here, so one of the bundled translator" in " ".join(
+    assert "There is no trained probe here, so one of the bundled translator" in " ".join(
         ended.out.split()
     )
     assert "The → cat: all heads together" in ended.out

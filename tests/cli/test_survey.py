@@ -371,7 +371,7 @@ BAD: dict[str, tuple[str, int, str]] = {
     "unknown stack": (
         "{bert} --text s.txt --stacks foo",
         2,
-        "There is no stack 'foo'; choose among enc, dec, cross.",
+        "There is no stack 'foo'; stacks are enc, dec, cross.",
     ),
     "stack the model lacks": (
         "{bert} --text s.txt --stacks dec",

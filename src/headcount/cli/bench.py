@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headcount import pruning
 from headcount.cli.options import Json, loaded, without
 from headcount.cli.output import bar, output, print_json
 from headcount.errors import UsageError
@@ -63,12 +64,16 @@ def bench_command(
     for name in (whole, pruned) if pruned is not None else (whole,):
         find(name)
     one = loaded(whole, load)
-    from headcount.pruning import even_heads, latency, prune
-
-    other = prune(one, even_heads(one, asked.share)) if pruned is None else loaded(pruned, load)
+    other = (
+        pruning.prune(one, pruning.even_heads(one, asked.share))
+        if pruned is None
+        else loaded(pruned, load)
+    )
     how: dict[str, Any] = {"pairs": asked.pairs, "way": asked.way}
     with bar("Timing", "cells") as progress:
-        report = latency(one, other, batches=batches, lengths=lengths, progress=progress, **how)
+        report = pruning.latency(
+            one, other, batches=batches, lengths=lengths, progress=progress, **how
+        )
     if json:
         print_json(report.to_json())
     else:
@@ -89,11 +94,9 @@ def numbers(words: str, option: str) -> list[int]:
 
 def _check(asked: BenchArguments, pruned: str | None) -> None:
     """Refuse what cannot be before any model is loaded."""
-    from headcount.pruning import check_pairs, check_share, check_way_name
-
-    check_pairs(asked.pairs)
-    check_way_name(asked.way)
-    check_share(asked.share)
+    pruning.check_pairs(asked.pairs)
+    pruning.check_way_name(asked.way)
+    pruning.check_share(asked.share)
     if pruned is not None and asked.share != BenchArguments.share:
         raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
 

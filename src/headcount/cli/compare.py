@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import headcount as hc
 from headcount.cli.inputs import SAMPLE, CorpusArguments, read_sample
 from headcount.cli.options import Json, RunArguments, check_same_model, loaded, without
-from headcount.cli.output import announced, bar, output, print_json, print_notes
+from headcount.cli.output import bar, output, print_json, print_notes, status
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import WorkOptions, option
@@ -79,22 +80,18 @@ def compare_command(
     else:
         stacks, texts = corpus.stack_names(), None
         if given:
-            with announced("Reading the corpus"):
+            with status("Reading the corpus"):
                 texts = _corpus(corpus, asked.treebank, work)
         before, after = (loaded(name, load) for name in (first, second))
         if target.out is not None and not target.replace:
-            from headcount.records import Run
-
-            with Run.open(target.out) as run:
+            with hc.Run.open(target.out) as run:
                 check_same_model(run, before)
         if texts is None:
             paired = "cross" in before.anatomy.stacks
             texts = read_sample("sample.en-de.tsv" if paired else "sample.conllu", work)
-        from headcount.compare import compare as measure
-
         parsed = asked.treebank is not None
         with bar("Comparing", unit="texts") as progress:
-            found = measure(
+            found = hc.compare(
                 before,
                 after,
                 None if parsed else texts,

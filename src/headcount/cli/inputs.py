@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import headcount as hc
 from headcount.cli.options import names
 from headcount.errors import InputError, UsageError
 from headcount.records import WorkOptions, check_stack, option
 
 if TYPE_CHECKING:
-    from headcount.models import Subject
     from headcount.tasks import Task
     from headcount.text import Corpus
 
@@ -91,6 +91,18 @@ class CorpusArguments:
         )
 
 
+def word_rows_option(panel: str) -> Any:
+    """The option of verbs that read words."""
+    return option(
+        None,
+        "HOW",
+        "How the rows of a word's pieces become one: mean, first or max; by default what "
+        "--convention says.",
+        choices=("mean", "first", "max"),
+        panel=panel,
+    )
+
+
 def read_sample(name: str, work: WorkOptions, translation: str | None = None) -> Corpus:
     """A file of the bundled sample, as a corpus of that name."""
     from headcount.bundle import sample
@@ -105,12 +117,12 @@ def read_sample(name: str, work: WorkOptions, translation: str | None = None) ->
 
 # --- Corpora with annotation --------------------------------------------------------------------
 
-#: Treebank, coref and arguments: a corpus, None, or "sample" until the model is known.
-Annotations = dict[str, Any]
 
+def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> dict[str, Any]:
+    """Read the files that were named, and refuse those that lack what they are named for.
 
-def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> Annotations:
-    """Read the files that were named, and refuse those that lack what they are named for."""
+    The sample stays a word until the model is known.
+    """
     from headcount.survey import read_corpora
 
     files = {name: file for name, file in given.items() if file not in (None, SAMPLE)}
@@ -120,7 +132,9 @@ def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> Annota
     return {name: getattr(found, name) or file for name, file in given.items()}
 
 
-def with_sample(annotated: Annotations, subject: Subject, work: WorkOptions) -> Annotations:
+def with_sample(
+    annotated: dict[str, Any], subject: hc.Subject, work: WorkOptions
+) -> dict[str, Any]:
     """The same with the sample as this model reads it: a translator takes its translations."""
     found = dict(annotated)
     if found["treebank"] == SAMPLE:
@@ -232,12 +246,10 @@ class TaskSpec:
     def build(self) -> Task:
         """The task itself, its examples read."""
         self.check_file()
-        from headcount import tasks
-
         if self.kind == "glue":
             options = dict(self.options)
-            return tasks.glue(options.pop("set"), self.place, **options)
-        make: Callable[..., Task] = getattr(tasks, self.kind)
+            return hc.tasks.glue(options.pop("set"), self.place, **options)
+        make: Callable[..., Task] = getattr(hc.tasks, self.kind)
         if self._is_sample:
             from headcount.bundle import sample
 

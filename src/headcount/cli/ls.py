@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import headcount as hc
 from headcount.cli.options import Json, loaded, without
 from headcount.cli.output import output, print_json, print_notes, print_rows
 from headcount.models import LoadOptions
-
-if TYPE_CHECKING:
-    from headcount.models import Subject
-    from headcount.records import HeadTable
 
 
 def ls_command(
@@ -56,7 +53,7 @@ def _models(json: bool) -> None:
     output().print("Any folder, .gguf file, model package or hub id works too.", style="dim")
 
 
-def _anatomy(subject: Subject, json: bool) -> None:
+def _anatomy(subject: hc.Subject, json: bool) -> None:
     sites = subject.anatomy.sites
     if json:
         print_json({"model": subject.describe(), "sites": [vars(site) for site in sites]})
@@ -70,9 +67,7 @@ def _anatomy(subject: Subject, json: bool) -> None:
 
 
 def _run(path: Path, json: bool) -> None:
-    from headcount.records import Run
-
-    run = Run.open(path, create=False)
+    run = hc.Run.open(path, create=False)
     table = run.read_table() if run.has_table else None
     if json:
         described = {} if table is None else table.to_dict()["columns"]
@@ -93,7 +88,7 @@ def _run(path: Path, json: bool) -> None:
         _print_columns(table)
 
 
-def _print_columns(table: HeadTable) -> None:
+def _print_columns(table: hc.HeadTable) -> None:
     """Each column with its meaning, its paper and why it is NA."""
     rows = []
     for name in table.names:

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from headcount.cli.bench import bench_command
-from headcount.cli.compare import compare_command
-from headcount.cli.ls import ls_command
+from headcount.cli import bench, compare, ls, probe, prune, report, score, serve, show, survey
 from headcount.cli.options import with_options
-from headcount.cli.probe import probe_command
-from headcount.cli.prune import prune_command
-from headcount.cli.report import report_command
-from headcount.cli.score import score_command
-from headcount.cli.serve import serve_command
-from headcount.cli.show import show_command
-from headcount.cli.survey import survey_command
 from headcount.errors import HeadcountError
 
 
@@ -53,20 +43,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-_VERBS: dict[str, Callable[..., None]] = {
-    "report": report_command,
-    "survey": survey_command,
-    "score": score_command,
-    "prune": prune_command,
-    "probe": probe_command,
-    "compare": compare_command,
-    "show": show_command,
-    "serve": serve_command,
-    "ls": ls_command,
-    "bench": bench_command,
-}
-for _name, _command in _VERBS.items():
-    app.command(_name)(with_options(_command))
+for _verb in (
+    report.report_command,
+    survey.survey_command,
+    score.score_command,
+    prune.prune_command,
+    probe.probe_command,
+    compare.compare_command,
+    show.show_command,
+    serve.serve_command,
+    ls.ls_command,
+    bench.bench_command,
+):
+    app.command(_verb.__name__.removesuffix("_command"))(with_options(_verb))
 
 
 def _version(asked: bool) -> None:

@@ -12,22 +12,19 @@ import warnings
 from collections.abc import Callable
 from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from headcount.cli.output import announced
+import headcount as hc
+from headcount.cli.output import status
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import WorkOptions, option
 
-if TYPE_CHECKING:
-    from headcount.models import Subject
-    from headcount.records import Run
-
 # --- Bundles of options become flags ------------------------------------------------------------
 
-_PANELS = {LoadOptions: "Loading the model", WorkOptions: "Running"}
+_PANELS: dict[Any, str] = {LoadOptions: "Loading the model", WorkOptions: "Running"}
 
 
 def without(*names: str) -> frozenset[str]:
@@ -126,18 +123,6 @@ class RunArguments:
     replace: bool = option(False, None, "Start the run directory's table anew.")
 
 
-def word_rows_option(panel: str) -> Any:
-    """The option of verbs that read words."""
-    return option(
-        None,
-        "HOW",
-        "How the rows of a word's pieces become one: mean, first or max; by default what "
-        "--convention says.",
-        choices=("mean", "first", "max"),
-        panel=panel,
-    )
-
-
 def names(given: str | None) -> list[str] | None:
     """Names separated by commas; None where nothing was given.
 
@@ -147,16 +132,13 @@ def names(given: str | None) -> list[str] | None:
     return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
 
 
-def loaded(model: str, load: LoadOptions) -> Subject:
+def loaded(model: str, load: LoadOptions) -> hc.Subject:
     """The model, with a word on the terminal meanwhile; warnings are in its `notes`."""
-    with announced(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
-        from headcount.models import load as load_model
-
-        return load_model(model, **vars(load))
+    with status(f"Loading {model}"), warnings.catch_warnings(action="ignore"):
+        return hc.load(model, **vars(load))
 
 
-def check_same_model(run: Run, subject: Subject) -> None:
+def check_same_model(run: hc.Run, subject: hc.Subject) -> None:
     """Refuse a run directory of another model before the work."""
-    from headcount.records import HeadTable
-
-    run.check_subject(HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash}))
+    about = {"weights": subject.weights_hash}
+    run.check_subject(hc.HeadTable.of(subject.heads, {}, provenance=about))

@@ -15,29 +15,14 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    import pandas as pd
+import headcount as hc
 
-    from headcount.records import Head, HeadTable, Progress
+if TYPE_CHECKING:
+    from headcount.records import Progress
     from headcount.report import StageStatus
 
 
 # --- Results ------------------------------------------------------------------------------------
-
-#: Columns that people see unless they choose, in the order in which a narrow terminal drops
-#: them, the last ones first; they stand in the order of the table.
-WORTH_SEEING = (
-    "confidence",
-    "entropy",
-    "best_offset",
-    "best_offset_share",
-    "previous",
-    "next",
-    "separator",
-    "first",
-    "self",
-    "punctuation",
-)
 
 
 def output() -> Console:
@@ -55,20 +40,6 @@ def print_json(what: dict[str, Any]) -> None:
     from headcount.records import json_encode
 
     typer.echo(json_encode(what))
-
-
-def print_table(table: HeadTable, columns: Iterable[str] | None = None) -> None:
-    """Print a table: the columns asked for, or those worth seeing, as far as they fit."""
-    console = output()
-    chosen = list(columns) if columns is not None else _worth_seeing(table, console.width)
-    console.print(table.draw(chosen or None, papers=False))
-
-
-def _worth_seeing(table: HeadTable, width: int) -> list[str]:
-    measured = [name for name in WORTH_SEEING if name in table.names]
-    measured = [name for name in measured if table.frame[name].notna().any()]
-    fitting = table.draw(measured).fitting(width) if measured else []
-    return [name for name in table.names if name in fitting]
 
 
 def print_rows(
@@ -106,7 +77,7 @@ def say(sentence: str) -> None:
 
 
 @contextmanager
-def announced(what: str) -> Iterator[None]:
+def status(what: str) -> Iterator[None]:
     """Say what is going on while it goes on."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -241,7 +212,7 @@ ENDS = 5
 LEVEL = 0.05
 
 
-def print_ranking(table: HeadTable, name: str) -> None:
+def print_ranking(table: hc.HeadTable, name: str) -> None:
     """The first and the last heads by one score, and where the first tenth of them is."""
     console, column, order = output(), table.column(name), _order(table, name)
     console.print(f"{column.title}. {column.meaning}")
@@ -256,7 +227,7 @@ def print_ranking(table: HeadTable, name: str) -> None:
         console.print(line, style="dim")
 
 
-def _order(table: HeadTable, name: str) -> list[Head]:
+def _order(table: hc.HeadTable, name: str) -> list[hc.Head]:
     """Heads from the first to the last; one for each layer where a layer has one value."""
     order = table.rank(name)
     layers = table.frame[name].groupby(level=["stack", "layer"]).nunique()
@@ -265,7 +236,7 @@ def _order(table: HeadTable, name: str) -> list[Head]:
     return list({(head.stack, head.layer): head for head in order}.values())
 
 
-def _row(table: HeadTable, name: str, head: Head, layer: bool) -> list[str]:
+def _row(table: hc.HeadTable, name: str, head: hc.Head, layer: bool) -> list[str]:
     values, column = table.head(head), table.column(name)
     low, high = (values.get(f"{name}_{end}") for end in ("low", "high"))
     between = "" if low is None else f"[{column.show(low)}, {column.show(high)}]"
@@ -273,7 +244,7 @@ def _row(table: HeadTable, name: str, head: Head, layer: bool) -> list[str]:
     return [called, column.show(values[name]), between]
 
 
-def _lines(table: HeadTable, name: str) -> Iterator[str]:
+def _lines(table: hc.HeadTable, name: str) -> Iterator[str]:
     """What the ranking says about stacks, and about chance."""
     order = table.rank(name)
     if len(table.stacks) > 1 and len(order) >= 2 * ENDS:
@@ -285,7 +256,7 @@ def _lines(table: HeadTable, name: str) -> Iterator[str]:
         yield f"{table.column(name).title}: {table.notes[name]}."
 
 
-def _significant(table: HeadTable, name: str) -> Iterator[str]:
+def _significant(table: hc.HeadTable, name: str) -> Iterator[str]:
     """How many heads matter, and how many stand in the way, beyond chance."""
     p, cost = (table.numbers(column) for column in (f"{name}_p_adjusted", name))
     sure = [head for head, chance in zip(table.heads, p, strict=True) if chance < LEVEL]
@@ -298,13 +269,5 @@ def _significant(table: HeadTable, name: str) -> Iterator[str]:
         yield f"{len(heads)} of {len(table)} {deed} (p < {LEVEL} after Holm){where}."
 
 
-def _by_stack(heads: Sequence[Head], table: HeadTable) -> str:
+def _by_stack(heads: Sequence[hc.Head], table: hc.HeadTable) -> str:
     return ", ".join(f"{stack} {sum(h.stack == stack for h in heads)}" for stack in table.stacks)
-
-
-def print_agreement(frame: pd.DataFrame) -> None:
-    """Spearman's correlation of every pair of scores over all heads."""
-    rows: Any = frame[(frame["kind"] == "spearman") & (frame["stack"] == "all")]
-    for row in rows.itertuples():
-        found = row.note or f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
-        output().print(f"Rank agreement of {row.first} and {row.second}: {found}")

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.inputs import SAMPLE, read_sample
-from headcount.cli.options import Json, RunArguments, loaded, word_rows_option
+import headcount as hc
+from headcount import probing
+from headcount.cli.inputs import SAMPLE, read_sample, word_rows_option
+from headcount.cli.options import Json, RunArguments, loaded
 from headcount.cli.output import (
-    announced,
     bar,
     output,
     print_json,
     print_notes,
     print_ranking,
     print_rows,
+    status,
 )
 from headcount.errors import InputError, UsageError
 from headcount.models import LoadOptions
@@ -27,7 +29,6 @@ from headcount.records import WorkOptions, option
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headcount.probing import Parse, Probe
     from headcount.text import Corpus
 
 
@@ -119,12 +120,10 @@ def probe_command(
     elif asked.treebank is None:
         found = _saved(Path(model), load)
     else:
-        with announced("Reading the treebank"):
+        with status("Reading the treebank"):
             treebank = _read(asked.treebank, work)
             test = None if asked.test is None else _read(asked.test, WorkOptions())
         subject = loaded(model, load)
-        from headcount.probing import probe as measure
-
         how: dict[str, Any] = {
             name: getattr(asked, name)
             for name in (
@@ -137,7 +136,7 @@ def probe_command(
                 "train_batch",
             )
         }
-        found = measure(
+        found = hc.probe(
             subject,
             treebank,
             test=test,
@@ -189,35 +188,36 @@ def _read(name: str, work: WorkOptions) -> Corpus:
 # --- A probe from the disk, or a fresh one ------------------------------------------------------
 
 
-def _saved(folder: Path, load: LoadOptions) -> Probe:
+def _saved(folder: Path, load: LoadOptions) -> hc.Probe:
     """A probe from the disk, with its model."""
-    from headcount.probing import is_probe, load_probe
-
-    if not is_probe(folder):
+    if not probing.is_probe(folder):
         raise UsageError(
             f"{folder} holds no trained probe; train one: headcount probe {folder} --treebank FILE "
             "-o DIR, then headcount probe DIR --parse TEXT."
         )
     how = vars(load)
-    with announced(f"Loading {folder}"):
-        return load_probe(folder, **{name: how[name] for name in how if name != "revision"})
+    with status(f"Loading {folder}"):
+        return probing.load_probe(folder, **{name: how[name] for name in how if name != "revision"})
 
 
-def _probe_here(load: LoadOptions) -> tuple[Probe, str]:
+def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
     """The probe of this folder, the newest of its folders', or a fresh one; and a note on it."""
-    from headcount.probing import FILE, INSIDE, is_probe, probe
 
     def age(place: Path) -> float:
-        inside = place / INSIDE / FILE
-        return (inside if inside.is_file() else place / FILE).stat().st_mtime
+        inside = place / probing.INSIDE / probing.FILE
+        return (inside if inside.is_file() else place / probing.FILE).stat().st_mtime
 
-    places = [Path()] if is_probe(Path()) else [one for one in Path().iterdir() if is_probe(one)]
+    places = (
+        [Path()]
+        if probing.is_probe(Path())
+        else [one for one in Path().iterdir() if probing.is_probe(one)]
+    )
     if places:
         folder = max(places, key=age)
         found = _saved(folder, load)
         return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
     subject = loaded("translator", replace(load, revision=None))
-    return probe(subject, read_sample("sample.conllu", WorkOptions()), telling=bar), (
+    return hc.probe(subject, read_sample("sample.conllu", WorkOptions()), telling=bar), (
         "There is no trained probe here, so one of the bundled translator was trained on the "
         "bundled sentences; for a better one: headcount probe MODEL --treebank FILE -o DIR."
     )
@@ -237,12 +237,10 @@ MEANINGS = {
 _SHOWN = 10
 
 
-def _print_probe(probe: Probe) -> None:
+def _print_probe(probe: hc.Probe) -> None:
     """UAS of every kind, then the heads that the probe relies on."""
-    from headcount.probing import probe_summary
-
     rows = []
-    found: Any = probe_summary(probe.hits)
+    found: Any = probing.probe_summary(probe.hits)
     for row in found.itertuples():
         seeds = f"{row.seed_low:.3f} to {row.seed_high:.3f}" if row.seeds > 1 else ""
         known = row.low == row.low  # one sentence has no interval
@@ -260,7 +258,7 @@ def _print_probe(probe: Probe) -> None:
         print_ranking(probe.table, "probe_weight")
 
 
-def _print_parse(parse: Parse) -> None:
+def _print_parse(parse: probing.Parse) -> None:
     """A row a word."""
     frame: Any = parse.frame
     rows = [
@@ -281,9 +279,8 @@ def _print_arc(arc: pd.DataFrame, dependent: str, head: str) -> None:
     print_rows(["head", "margin"], rows)
 
 
-def _print_results(probe: Probe, asked: ProbeArguments, json: bool) -> None:
+def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
     """What was learnt, where it was trained now; then the parse, and what decided its arc."""
-    from headcount.probing import probe_summary
     from headcount.records import to_strict
 
     trained = asked.treebank is not None
@@ -295,7 +292,7 @@ def _print_results(probe: Probe, asked: ProbeArguments, json: bool) -> None:
         found: dict[str, Any] = {"kind": probe.kind, "model": probe.subject.name}
         if trained:
             found["results"] = to_strict(probe.results.to_dict("records"))
-            found["summary"] = to_strict(probe_summary(probe.hits).to_dict("records"))
+            found["summary"] = to_strict(probing.probe_summary(probe.hits).to_dict("records"))
             found["table"] = None if probe.table is None else probe.table.to_dict()
             found["provenance"] = to_strict(probe.provenance)
         if parse is not None:

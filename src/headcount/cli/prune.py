@@ -6,21 +6,17 @@ import math
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import headcount as hc
+from headcount import pruning
 from headcount.cli.inputs import TaskArguments, parse_task
 from headcount.cli.options import Json, Model, loaded, names
 from headcount.cli.output import bar, say
 from headcount.cli.prune_output import print_pruning
 from headcount.errors import UsageError
 from headcount.models import LoadOptions, find
-from headcount.pruning import OutputFolder, output_folder
 from headcount.records import WorkOptions, check_head_set, check_once, check_stack, option
-
-if TYPE_CHECKING:
-    from headcount.models import Subject
-    from headcount.pruning import Pruned
-
 
 # --- Its options --------------------------------------------------------------------------------
 
@@ -166,10 +162,8 @@ def _check_goal(asked: PruneArguments, has_task: bool) -> None:
 
 
 def _check_values(asked: PruneArguments) -> None:
-    from headcount.pruning import read_goal, removed_counts
-
-    read_goal(asked.max_loss, asked.keep, asked.drop_share)
-    removed_counts(100, asked.step)
+    pruning.read_goal(asked.max_loss, asked.keep, asked.drop_share)
+    pruning.removed_counts(100, asked.step)
     if asked.heads is not None:
         words = check_head_set(asked.heads)
         if not words:
@@ -234,12 +228,8 @@ def prune_command(
     """
     _check(asked, task.given)
     find(model)
-    place = None if asked.out is None else output_folder(asked.out, force=asked.force)
-    table = None
-    if asked.scores is not None:
-        from headcount.records import HeadTable
-
-        table = HeadTable.load(asked.scores)
+    place = None if asked.out is None else pruning.output_folder(asked.out, force=asked.force)
+    table = None if asked.scores is None else hc.HeadTable.load(asked.scores)
     training = None if asked.train is None else parse_task(asked.train)
     if training is not None:
         training.check_file()
@@ -261,24 +251,27 @@ def prune_command(
 
 
 def _pruned(
-    subject: Subject,
+    subject: hc.Subject,
     task: Any,
-    place: OutputFolder | None,
+    place: pruning.OutputFolder | None,
     asked: PruneArguments,
     training: dict[str, Any],
     how: dict[str, Any],
-) -> Pruned:
+) -> pruning.Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
-    from headcount.pruning import TrainingOptions, prune_run
     from headcount.report import draw_plan
 
     training = training | {"lr": asked.lr}
-    how["gates"] = TrainingOptions(steps=asked.gate_steps, **training) if asked.gates else None
-    how["heal"] = TrainingOptions(steps=asked.heal_steps, **training) if asked.heal else None
+    how["gates"] = (
+        pruning.TrainingOptions(steps=asked.gate_steps, **training) if asked.gates else None
+    )
+    how["heal"] = (
+        pruning.TrainingOptions(steps=asked.heal_steps, **training) if asked.heal else None
+    )
     try:
         with bar("Pruning", "examples") as progress:
             how |= {"progress": progress, "announce": say, "draw": draw_plan}
-            return prune_run(subject, task, place=place, **how)
+            return pruning.prune_run(subject, task, place=place, **how)
     except KeyboardInterrupt:
         kept = "Interrupted; nothing was written."
         if place is not None and place.is_under_way:

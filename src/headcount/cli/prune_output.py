@@ -6,18 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import headcount as hc
+from headcount import pruning
 from headcount.cli.output import output, print_json, print_notes, print_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headcount.models import Subject
-    from headcount.pruning import ModelCosts, OutputFolder, Plan, Pruned, SearchResult
-    from headcount.records import Head
-
 
 def print_pruning(
-    done: Pruned, subject: Subject, place: OutputFolder | None, *, json: bool
+    done: pruning.Pruned, subject: hc.Subject, place: pruning.OutputFolder | None, *, json: bool
 ) -> None:
     """Print what came of a pruning, for people or for machines."""
     if json:
@@ -40,13 +38,11 @@ def print_pruning(
         output().print(f"Wrote {place.folder}/ (headcount ls {place.run} lists what run/ holds).")
 
 
-def _print_verdict(plan: Plan, found: SearchResult) -> None:
+def _print_verdict(plan: pruning.Plan, found: pruning.SearchResult) -> None:
     """The answer to the engineer's question, in a sentence."""
-    from headcount.pruning import points_in_words
-
     assert plan.goal.max_loss is not None
     metric = plan.sweep.baseline.name
-    limit = points_in_words(plan.goal.max_loss, metric)
+    limit = pruning.points_in_words(plan.goal.max_loss, metric)
     if plan.going:
         most = found.bounds[plan.step - 1]
         output().print(
@@ -61,7 +57,7 @@ def _print_verdict(plan: Plan, found: SearchResult) -> None:
     )
 
 
-def _print_curve(plan: Plan) -> None:
+def _print_curve(plan: pruning.Plan) -> None:
     """The order that decides, point by point; then all orders, value by value."""
     first = plan.orders[0]
     frame = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
@@ -80,7 +76,7 @@ def _print_curve(plan: Plan) -> None:
         _print_orders(plan.curve)
 
 
-def _point(row: Mapping[Any, Any], whole: int, plan: Plan) -> list[str]:
+def _point(row: Mapping[Any, Any], whole: int, plan: pruning.Plan) -> list[str]:
     """A step of the curve, with its difference from the whole model, which has none itself."""
     step, left = row["step"], row["heads_left"]
     cells = ["→" if step == plan.step and step else "", str(whole - left), str(left)]
@@ -107,7 +103,7 @@ def _print_orders(curve: pd.DataFrame) -> None:
     print_rows(titles, rows, right=titles)
 
 
-def _print_going(going: Sequence[Head], subject: Subject, would: bool) -> None:
+def _print_going(going: Sequence[hc.Head], subject: hc.Subject, would: bool) -> None:
     """Which heads go, by stack, and their names."""
     counts, gone = Counter(head.stack for head in going), set(going)
     listed = [head for head in subject.heads if head in gone]
@@ -117,7 +113,7 @@ def _print_going(going: Sequence[Head], subject: Subject, would: bool) -> None:
     output().print(f"{some} {deed} ({where}): {', '.join(map(str, listed))}")
 
 
-def _print_quality(plan: Plan) -> None:
+def _print_quality(plan: pruning.Plan) -> None:
     """The metric before and after, with the interval of the difference; healed too."""
     for row in _chosen_rows(plan):
         where = "held-out examples" if row["part"] == "held-out" else "examples"
@@ -129,14 +125,14 @@ def _print_quality(plan: Plan) -> None:
         )
 
 
-def _chosen_rows(plan: Plan) -> list[dict[Any, Any]]:
+def _chosen_rows(plan: pruning.Plan) -> list[dict[Any, Any]]:
     """The point of the curve that was chosen; after it the same point healed, where it was."""
     curve, first = plan.curve, plan.orders[0]
     mine = (curve["order"] == first.name) & (curve["scope"] == first.scope)
     return curve[mine & (curve["step"] == plan.step)].to_dict("records")
 
 
-def _print_costs(before: ModelCosts, after: ModelCosts) -> None:
+def _print_costs(before: pruning.ModelCosts, after: pruning.ModelCosts) -> None:
     """What the model costs on any machine."""
     lines = {
         "parameters": (before.parameters, after.parameters),
@@ -148,7 +144,7 @@ def _print_costs(before: ModelCosts, after: ModelCosts) -> None:
             output().print(f"{what} {was:,.0f} -> {now:,.0f} ({now / was - 1:+.1%})")
 
 
-def _pruning_json(done: Pruned, subject: Subject) -> dict[str, Any]:
+def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
     """The same for machines."""
     before, after = done.costs
     found: dict[str, Any] = {

@@ -11,6 +11,7 @@ from warnings import catch_warnings
 
 import typer
 
+import headcount as hc
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, without
 from headcount.cli.output import StoryDisplay, output, print_json, print_notes
@@ -101,15 +102,11 @@ def report_command(
     drawing: dict[str, Any] = {"exhibits": exhibits, "maps": page.maps, "compare": page.compare}
     if there is not None:
         _check_drawing(there, vars(asked) | vars(task) | {"limit": work.limit, "seed": work.seed})
-        from headcount.report import report
-
-        written = report(there, page.out, **drawing)
+        written = hc.report(there, page.out, **drawing)
     else:
         examples = task.spec().build() if task.given else None
-        from headcount.report import story
-
         with StoryDisplay() as display, catch_warnings(action="ignore", category=UserWarning):
-            written = story(
+            written = hc.story(
                 what,
                 page=page.out,
                 task=examples,

@@ -5,26 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import headcount as hc
+from headcount import importance, tasks
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, Model, RunArguments, loaded
-from headcount.cli.output import (
-    bar,
-    output,
-    print_agreement,
-    print_json,
-    print_notes,
-    print_ranking,
-    print_run,
-    say,
-)
+from headcount.cli.output import bar, output, print_json, print_notes, print_ranking, print_run, say
 from headcount.errors import StatsError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import WorkOptions, check_head_set, heads_named, option, provenance
 
 if TYPE_CHECKING:
-    from headcount.models import Subject
-    from headcount.records import Head, HeadTable
-    from headcount.tasks import Comparison, Outcome, Task
+    import pandas as pd
 
 _HEADS = "Scoring every head"
 
@@ -107,9 +98,7 @@ class ScoreArguments:
                 "Both --shut and --by were given; switch heads off to see what they cost together, "
                 "or score every head by itself."
             )
-        from headcount.importance import options_by_score, read_names
-
-        options_by_score(read_names(self.by), self.how)
+        importance.options_by_score(importance.read_names(self.by), self.how)
 
 
 def score_command(
@@ -140,12 +129,14 @@ def score_command(
 # --- The whole model, and without some heads ----------------------------------------------------
 
 
-def _evaluate(subject: Subject, task: Task, off: list[Head], work: WorkOptions, json: bool) -> None:
+def _evaluate(
+    subject: hc.Subject, task: tasks.Task, off: list[hc.Head], work: WorkOptions, json: bool
+) -> None:
     """Evaluate the model whole and, where heads are named, with these switched off; print both."""
     seed = work.seed or 0
     whole = _evaluated(subject, task, work.batch_size, [])
     without = _evaluated(subject, task, work.batch_size, off) if off else None
-    change: Comparison | None = None
+    change: tasks.Comparison | None = None
     untested: list[str] = []
     if without is not None:
         try:
@@ -186,16 +177,16 @@ def _evaluate(subject: Subject, task: Task, off: list[Head], work: WorkOptions, 
     print_notes([*subject.notes, *whole.notes, *untested])
 
 
-def _evaluated(subject: Subject, task: Any, batch_size: int, off: list[Head]) -> Outcome:
-    from headcount.wiring import valve
-
+def _evaluated(
+    subject: hc.Subject, task: Any, batch_size: int, off: list[hc.Head]
+) -> tasks.Outcome:
     what = f"Scoring without {_listed(off)}" if off else "Scoring"
-    with bar(what, "examples") as progress, valve(subject, dict.fromkeys(off, 0.0)):
-        outcome: Outcome = task.evaluate(subject, batch_size=batch_size, progress=progress)
+    with bar(what, "examples") as progress, hc.valve(subject, dict.fromkeys(off, 0.0)):
+        outcome: tasks.Outcome = task.evaluate(subject, batch_size=batch_size, progress=progress)
     return outcome
 
 
-def _listed(heads: list[Head]) -> str:
+def _listed(heads: list[hc.Head]) -> str:
     return ", ".join(str(head) for head in heads)
 
 
@@ -203,20 +194,16 @@ def _listed(heads: list[Head]) -> str:
 
 
 def _score_heads(
-    subject: Subject,
-    task: Task,
+    subject: hc.Subject,
+    task: tasks.Task,
     asked: ScoreArguments,
     target: RunArguments,
     work: WorkOptions,
     json: bool,
 ) -> None:
-    from headcount.importance import column_of, compared, name_first, read_names
-    from headcount.importance import score as measure
-    from headcount.records import Run
-
-    names = read_names(str(asked.by))
+    names = importance.read_names(str(asked.by))
     with bar("Scoring", "examples") as progress:
-        table = measure(
+        table = hc.score(
             subject,
             task,
             names,
@@ -225,15 +212,15 @@ def _score_heads(
             convention=work.convention,
             batch_size=work.batch_size,
             seed=work.seed,
-            progress=name_first(progress),
+            progress=importance.name_first(progress),
             announce=say,
             compare=False,
             **asked.how,
         )
-    columns = [column_of(name, asked.how) for name in names]
-    frame = compared(table, columns)
+    columns = [importance.column_of(name, asked.how) for name in names]
+    frame = importance.compared(table, columns)
     if target.out is not None and frame is not None:
-        with Run.open(target.out) as run:
+        with hc.Run.open(target.out) as run:
             run.write_frame("agreement", frame)
     if json:
         rows = [] if frame is None else frame.to_dict("records")
@@ -242,19 +229,17 @@ def _score_heads(
     for name in columns:
         print_ranking(table, name)
     if frame is not None:
-        print_agreement(frame)
+        _print_agreement(frame)
     output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
     print_notes([*subject.notes, *_notes(table, columns, task)])
     print_run(target.out)
 
 
-def _notes(table: HeadTable, columns: list[str], task: Any) -> list[str]:
+def _notes(table: hc.HeadTable, columns: list[str], task: Any) -> list[str]:
     """Remarks on these columns, and which others are of other examples or other texts."""
-    from headcount.importance import importance_columns
-
     origins = {name: table.origins.get(name, table.provenance) for name in table.names}
     notes = [remark for name in columns for remark in origins[name].get("remarks", ())]
-    for name in dict.fromkeys([*columns, *importance_columns(table)]):
+    for name in dict.fromkeys([*columns, *importance.importance_columns(table)]):
         about = origins[name]
         other = about.get("task", {})
         if other.get("hash", task.hash) != task.hash:
@@ -263,3 +248,11 @@ def _notes(table: HeadTable, columns: list[str], task: Any) -> list[str]:
         elif not other and about.get("corpus", task.name) != task.name:
             notes.append(f"{name} was measured on other texts ({about['corpus']}).")
     return list(dict.fromkeys(notes))
+
+
+def _print_agreement(frame: pd.DataFrame) -> None:
+    """Spearman's correlation of every pair of scores over all heads."""
+    rows: Any = frame[(frame["kind"] == "spearman") & (frame["stack"] == "all")]
+    for row in rows.itertuples():
+        found = row.note or f"{row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
+        output().print(f"Rank agreement of {row.first} and {row.second}: {found}")

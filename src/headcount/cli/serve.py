@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import headcount as hc
 from headcount.cli.options import loaded
 from headcount.cli.output import say
 from headcount.errors import UsageError
@@ -42,9 +43,7 @@ def serve_command(
     """
     _check_installed()
     if run is not None:
-        from headcount.records import Run
-
-        Run.open(run, create=False)  # a folder that is no run shows before the model is loaded
+        hc.Run.open(run, create=False)  # a folder that is no run shows before the model is loaded
     from headcount.report import address, app_of, inspector_of, new_token, run_server, taken_socket
 
     taken = taken_socket(port)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import headcount as hc
 from headcount.cli.options import Chat, Json, Model, loaded
 from headcount.cli.output import output, print_json
 from headcount.models import LoadOptions
@@ -43,9 +44,7 @@ def show_command(
     """
     wanted = parse_head(head)
     subject = loaded(model, load)
-    from headcount.report import show as look
-
-    view = look(subject, sentence, wanted, target=asked.target, chat=chat, top=asked.top)
+    view = hc.show(subject, sentence, wanted, target=asked.target, chat=chat, top=asked.top)
     if json:
         print_json(view.to_dict())
     else:

@@ -9,34 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount.cli.inputs import CorpusArguments, read_annotated, with_sample
-from headcount.cli.options import (
-    Chat,
-    Json,
-    Model,
-    RunArguments,
-    check_same_model,
-    loaded,
-    names,
-    word_rows_option,
-)
-from headcount.cli.output import (
-    announced,
-    bar,
-    output,
-    print_json,
-    print_notes,
-    print_run,
-    print_table,
-)
-from headcount.errors import UsageError
+import headcount as hc
+from headcount.cli.inputs import CorpusArguments, read_annotated, with_sample, word_rows_option
+from headcount.cli.options import Chat, Json, Model, RunArguments, check_same_model, loaded, names
+from headcount.cli.output import bar, output, print_json, print_notes, print_run, status
+from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
 from headcount.records import WorkOptions, option
 
 if TYPE_CHECKING:
-    from headcount.cli.inputs import Annotations
-    from headcount.models import Subject
-    from headcount.records import HeadTable, Run, Stage
+    from headcount.records import Stage
     from headcount.survey import Divergence, Families
     from headcount.survey.roles import Role
     from headcount.text import Corpus
@@ -154,7 +136,7 @@ def survey_command(
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
     columns, stacks = names(asked.columns), corpus.stack_names()
-    with announced("Reading the corpus"):
+    with status("Reading the corpus"):
         from headcount.survey import frequencies_of
 
         files = {name: getattr(judge, name) for name in ("treebank", "coref", "arguments")}
@@ -173,11 +155,10 @@ def survey_command(
         if asked.own_output:
             text, annotated = _translated(subject, text, annotated, work.batch_size)
         from headcount.survey import Divergence
-        from headcount.survey import survey as measure
 
         divergence = Divergence(work.convention) if asked.families else None
         how: dict[str, Any] = {"long": asked.long, "word_rows": judge.word_rows}
-        table = measure(
+        table = hc.survey(
             subject,
             text,
             **annotated,
@@ -213,7 +194,7 @@ def survey_command(
 
 
 def _text(
-    corpus: CorpusArguments, parser: str | None, annotated: Annotations, work: WorkOptions
+    corpus: CorpusArguments, parser: str | None, annotated: dict[str, Any], work: WorkOptions
 ) -> Corpus | None:
     """The text that was named, parsed where a parser was; none where a treebank stands in."""
     if not corpus.given and any(annotated.values()):
@@ -243,8 +224,8 @@ def _check_columns(columns: list[str] | None, convention: str) -> None:
 
 
 def _translated(
-    subject: Subject, corpus: Corpus | None, annotated: Annotations, batch_size: int
-) -> tuple[Corpus | None, Annotations]:
+    subject: hc.Subject, corpus: Corpus | None, annotated: dict[str, Any], batch_size: int
+) -> tuple[Corpus | None, dict[str, Any]]:
     """Each source with the model's translation, in the text or in the treebank in its place."""
     from headcount.tasks import own_output
     from headcount.text import Corpus, read_corpus
@@ -265,6 +246,20 @@ def _translated(
 
 # --- What is printed ----------------------------------------------------------------------------
 
+#: Columns that people see unless they choose, in the order in which a narrow terminal drops
+#: them, the last ones first; they stand in the order of the table.
+WORTH_SEEING = (
+    "confidence",
+    "entropy",
+    "best_offset",
+    "best_offset_share",
+    "previous",
+    "next",
+    "separator",
+    "first",
+    "self",
+    "punctuation",
+)
 #: What would have to be given for a role to be judged.
 _NEEDED = {
     "syntactic": "--treebank",
@@ -275,21 +270,21 @@ _NEEDED = {
 
 
 def _print_survey(
-    table: HeadTable,
-    subject: Subject,
+    table: hc.HeadTable,
+    subject: hc.Subject,
     columns: Sequence[str] | None,
     stacks: Sequence[str] | None,
     notes: Sequence[str],
 ) -> None:
     """The roles, where heads were judged; the columns, where not or where some were chosen."""
-    from headcount.errors import skipped_in_words
-
     judged = "roles" in table.details
     if columns is not None or not judged:
         shown = (
             table if stacks is None else table.select(h for h in table.heads if h.stack in stacks)
         )
-        print_table(shown, columns)
+        width = output().width
+        chosen = list(columns) if columns is not None else _worth_seeing(shown, width)
+        output().print(shown.draw(chosen or None, papers=False))
     if judged:
         _print_roles(table, subject)
     if "pattern" in table.names:
@@ -305,7 +300,14 @@ def _print_survey(
     print_notes([*subject.notes, *remarks, *skipped, *notes])
 
 
-def _survey_json(table: HeadTable) -> dict[str, Any]:
+def _worth_seeing(table: hc.HeadTable, width: int) -> list[str]:
+    measured = [name for name in WORTH_SEEING if name in table.names]
+    measured = [name for name in measured if table.frame[name].notna().any()]
+    fitting = table.draw(measured).fitting(width) if measured else []
+    return [name for name in table.names if name in fitting]
+
+
+def _survey_json(table: hc.HeadTable) -> dict[str, Any]:
     """The table, and the verdicts where heads were judged."""
     from headcount.records import to_strict
 
@@ -315,7 +317,7 @@ def _survey_json(table: HeadTable) -> dict[str, Any]:
     return found
 
 
-def _print_roles(table: HeadTable, subject: Subject) -> None:
+def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
     from headcount.survey.roles import RolesText, all_roles, unread, verdicts_of
 
     missing = [role for role in all_roles() if unread(role, table)]
@@ -330,7 +332,7 @@ def _print_roles(table: HeadTable, subject: Subject) -> None:
     )
 
 
-def _print_patterns(table: HeadTable) -> None:
+def _print_patterns(table: hc.HeadTable) -> None:
     """The mean share of each pattern in every layer."""
     from headcount.survey import layer_shares
 
@@ -343,7 +345,7 @@ def _print_patterns(table: HeadTable) -> None:
         output().print(f"{stack}.{layer:<4}" + "  ".join(cells))
 
 
-def _why(role: Role, table: HeadTable) -> str:
+def _why(role: Role, table: hc.HeadTable) -> str:
     """What would have to be given, or why a corpus does not show it; else nothing."""
     noted = [table.notes[name] for name in role.reads if name in table.notes]
     if noted and "trials" not in role.reads:
@@ -364,16 +366,12 @@ def _sizes(name: str, about: Mapping[str, Any]) -> str:
 # --- A survey into a run directory --------------------------------------------------------------
 
 
-def _opened(out: Path | None) -> AbstractContextManager[Run | None]:
+def _opened(out: Path | None) -> AbstractContextManager[hc.Run | None]:
     """The run directory, made and locked before the work: a bad place is refused at once."""
-    if out is None:
-        return nullcontext()
-    from headcount.records import Run
-
-    return Run.open(out)
+    return nullcontext() if out is None else hc.Run.open(out)
 
 
-def _check_run(run: Run, subject: Subject, stacks: list[str] | None) -> None:
+def _check_run(run: hc.Run, subject: hc.Subject, stacks: list[str] | None) -> None:
     """Refuse, before the work, a run of another model or one that would lose what it knows."""
     check_same_model(run, subject)
     others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
@@ -384,7 +382,7 @@ def _check_run(run: Run, subject: Subject, stacks: list[str] | None) -> None:
         )
 
 
-def _write(stage: Stage, table: HeadTable, replace: bool) -> list[str]:
+def _write(stage: Stage, table: hc.HeadTable, replace: bool) -> list[str]:
     """Put the table into the run: beside the columns of this model that are there, or anew.
 
     Returns notes on columns that came from other texts.
@@ -398,7 +396,7 @@ def _write(stage: Stage, table: HeadTable, replace: bool) -> list[str]:
     return [] if old is None else _other_texts(old, table, run.path)
 
 
-def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
+def _other_texts(old: hc.HeadTable, new: hc.HeadTable, path: Path) -> list[str]:
     """Which columns were replaced, and which are kept, though measured on other texts."""
     origins = {name: old.origins.get(name, old.provenance) for name in old.names}
     others = [name for name in old.names if origins[name].get("data") != new.provenance["data"]]
@@ -417,10 +415,10 @@ def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
 
 
 def _write_families(
-    run: Run | None,
-    subject: Subject,
+    run: hc.Run | None,
+    subject: hc.Subject,
     tally: Divergence,
-    table: HeadTable,
+    table: hc.HeadTable,
     seed: int | None,
 ) -> Families:
     """What the tally found, also as the run's pairs.npz."""
