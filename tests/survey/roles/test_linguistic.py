@@ -238,8 +238,8 @@ def test_a_share_and_a_test_make_the_role() -> None:
     assert (first.value, first.baseline, first.n) == (0.7, 0.25, 700)
     assert first.p_adjusted == 2e-9
     assert first.evidence == (
-        "one of the two rarest tokens 0.70 [0.50, 0.90], the rarest 0.50, a blind pick 0.25, "
-        "one of uncommon tokens 0.40"
+        "one of the two rarest tokens 0.70 [0.50, 0.90], the rarest 0.50, chance 0.25, "
+        "among uncommon tokens 0.40"
     )
 
 

@@ -39,7 +39,7 @@ def test_the_threshold_and_the_test_both_count() -> None:
     (verdict,) = Positional().judge(table(p=[1e-9, 1e-9, 0.06, np.nan]))
     assert (str(verdict.head), verdict.label, verdict.n) == ("enc.0.0", "offset -1", 500)
     assert verdict.p_adjusted == pytest.approx(3e-9)
-    assert verdict.evidence == "offset -1 for 0.95 [0.90, 0.97] of tokens, a blind pick 0.04"
+    assert verdict.evidence == "offset -1 for 0.95 [0.90, 0.97] of tokens, chance 0.04"
 
 
 def test_thresholds_are_fields() -> None:

@@ -18,17 +18,14 @@ from headcount.survey.roles.resting import Previous, SourceEnd
 from headcount.survey.roles.role import (
     COLUMNS,
     KINDS,
-    MEASURES,
     TRIALS,
     Role,
     RolesText,
     Verdict,
     best_of,
-    trial_figure,
     verdict_frame,
     verdicts_of,
 )
-from headcount.survey.trials import trial as answer
 
 VERDICT = Verdict(
     Head("enc", 1, 2), "positional", "offset -1", 0.95, 0.94, 0.96, n=100, baseline=0.2,
@@ -188,11 +185,3 @@ def test_the_twin_s_best_head_of_the_same_stack(name: str) -> None:
 def test_a_role_says_what_it_reads(name: str) -> None:
     role: Role = ROLES[name][0]
     assert {*role.reads} == {ROLES[name][1], TRIALS}
-
-
-def test_roles_and_trials_mean_the_same_details() -> None:
-    assert (TRIALS, MEASURES) == (answer.TRIALS, answer.MEASURES)
-
-
-def test_a_figure_of_the_model_that_nobody_took() -> None:
-    assert math.isnan(trial_figure(trial_table({}), "needle", "right tokens of the answer"))

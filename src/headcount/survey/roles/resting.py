@@ -1,14 +1,14 @@
-"""Previous-token heads: they look one place back, whatever stands there.
+"""Heads that rest or follow places: separators, sinks, the end of the source, fixed offsets.
 
-Elhage et al. 2021 and Olsson et al. 2022, on random tokens, where nothing but the place can be
-followed; half of the weight is asked for, as Clark et al. 2019, section 3.1, count such heads.
+Clark et al., BlackBoxNLP 2019, section 3.2 (attention to separators as a no-op); Xiao et al. 2024
+and Gu et al. 2025 (attention sinks); Voita et al., ACL 2019, section 5.1 (positional heads);
+Elhage et al. 2021 and Olsson et al. 2022 (previous-token heads).
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,18 +18,17 @@ from headcount import stats
 from headcount.records import Head, HeadTable
 from headcount.survey.roles.role import (
     TRIALS,
+    TrialRole,
     Verdict,
     best_of,
     head_of,
-    passing_rows,
-    plain_words,
-    tried,
+    row_verdicts,
+    value_text,
 )
 
 # --- Heads that do one thing, and rest where there is nothing of the kind to do -----------------
 # Clark et al., BlackBoxNLP 2019, section 3.2: the head that finds direct objects looks at [SEP]
-# from
-# words that are none. Where a model rests on its first token instead, that is told as such.
+# from words that are none. Where a model rests on its first token instead, the verdict says so.
 
 #: Where a head may rest, by column: its role, and the words for it.
 RESTS = {"separator": ("separator", "separators"), "first": ("sink", "the first token")}
@@ -41,23 +40,23 @@ _KEY = ["stack", "layer", "head", "relation", "direction"]
 class NoOp:
     """The rule for heads that follow a relation, and rest where a word does not bear it.
 
-    Each head is asked about one relation: the one in which it leads its offset baseline most, on
-    the half of the sentences that chooses.
+    Each head is tested on one relation: the one in which it leads its offset baseline most, on the
+    half of the sentences that chooses.
     """
 
     #: How far it must lead there, in points.
     margin: float = 0.10
     #: How much more of its attention rests where the relation is not.
     least: float = 0.05
-    #: The level of the test, Holm over the heads asked.
+    #: The level of the test, Holm over the heads tested.
     level: float = 0.05
     reads = ("relations", "rest_by_relation")
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """A verdict for each head and resting place that holds, the clearest first."""
-        asked = self._asked(table)
-        asked = asked.assign(p_adjusted=stats.holm(asked["p"].to_numpy(dtype=float)))
-        held = asked[(-asked["difference"] >= self.least) & (asked["p_adjusted"] <= self.level)]
+        rows = self._best_relations(table)
+        rows = rows.assign(p_adjusted=stats.holm(rows["p"].to_numpy(dtype=float)))
+        held = rows[(-rows["difference"] >= self.least) & (rows["p_adjusted"] <= self.level)]
         return [_noop(row) for _, row in held.sort_values("difference").iterrows()]
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
@@ -69,7 +68,7 @@ class NoOp:
         same = rows[rows.apply(_label, axis=1) == verdict.label] if len(rows) else rows
         return float((-same["difference"]).max()) if len(same) else math.nan
 
-    def _asked(self, table: HeadTable) -> pd.DataFrame:
+    def _best_relations(self, table: HeadTable) -> pd.DataFrame:
         """The rows of `report` for each head's best relation."""
         relations, rest = table.details["relations"], table.details["rest_by_relation"]
         known = relations["direction"].isin(rest["direction"]) & (relations["relation"] != "all")
@@ -87,7 +86,7 @@ def _label(row: pd.Series) -> str:
 def _noop(row: pd.Series) -> Verdict:
     low, high = -row["difference_high"], -row["difference_low"]
     return Verdict(
-        Head(row["stack"], int(row["layer"]), int(row["head"])),
+        head_of(row),
         RESTS[row["rest"]][0],
         _label(row),
         float(-row["difference"]),
@@ -131,16 +130,16 @@ class Separator:
         return found + (self.noop.judge(table) if there else [])
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The twin's best head on the same question."""
+        """The value of the twin's best head."""
         for column, (_, place) in RESTS.items():
             if verdict.label == place:
                 return best_of(twin, column, verdict.head.stack)
         return self.noop.chance(twin, verdict)
 
 
-def _resting(table: HeadTable, column: str, share: float, stacks: list[str]) -> list[Verdict]:
+def _resting(table: HeadTable, column: str, share: float, stacks: Sequence[str]) -> list[Verdict]:
     """Heads whose whole interval reaches the share, the highest first."""
-    if column not in table.low:  # one text tells nothing of others
+    if column not in table.low:  # one text has no interval
         return []
     held = table.frame[column][table.low[column] >= share]
     held = held.sort_values(ascending=False, kind="stable")
@@ -149,41 +148,34 @@ def _resting(table: HeadTable, column: str, share: float, stacks: list[str]) -> 
 
 
 def _rest_verdict(table: HeadTable, head: Head, column: str) -> Verdict:
-    known = table.head(head)
-    value, low, high = (_number(known.get(f"{column}{end}")) for end in ("", "_low", "_high"))
+    known = {name: math.nan if one is None else one for name, one in table.head(head).items()}
+    row = pd.Series({end: known.get(f"{column}_{end}", math.nan) for end in ("low", "high")})
+    row["value"] = known[column]
     role, place = RESTS[column]
-    words = f"mass on {place} {value:.2f} [{low:.2f}, {high:.2f}]"
+    words = f"mass on {place} {value_text(row)}"
     words += _own_row(known) if column == "separator" else ""
     return Verdict(
         head,
         role,
         place,
-        value,
-        low,
-        high,
+        *(float(row[name]) for name in ("value", "low", "high")),
         n=int(table.provenance.get("counts", {}).get("rows", 0)),
-        evidence=words + _noticed(table, head, column),
+        evidence=words + _loss_change(table, head, column),
     )
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 def _own_row(known: dict[str, Any]) -> str:
     """Clark's first argument: where separators look themselves, and how broadly."""
     own, breadth = (
-        _number(known.get(name)) for name in ("separator_to_separator", "separator_breadth")
+        known.get(name, math.nan) for name in ("separator_to_separator", "separator_breadth")
     )
-    told = "" if math.isnan(own) else f", from separators themselves {own:.2f}"
-    return told + ("" if math.isnan(breadth) else f", their breadth {breadth:.2f} of the largest")
+    words = "" if math.isnan(own) else f", from separators themselves {own:.2f}"
+    return words + ("" if math.isnan(breadth) else f", their breadth {breadth:.2f} of the largest")
 
 
-def _noticed(table: HeadTable, head: Head, column: str) -> str:
-    """Clark's third argument: how much the loss notices, in this layer, beside other tokens."""
-    layers = table.details.get("noop_layers")
-    if layers is None:
-        return ""
+def _loss_change(table: HeadTable, head: Head, column: str) -> str:
+    """Clark's third argument: how much the loss changes, in this layer, against other tokens."""
+    layers = table.details.get("noop_layers", pd.DataFrame(columns=["stack", "layer", "target"]))
     row = layers[
         (layers["stack"] == head.stack) & (layers["layer"] == head.layer)
         & (layers["target"] == column)
@@ -193,91 +185,86 @@ def _noticed(table: HeadTable, head: Head, column: str) -> str:
     return f", |dL/dα| there {row['share'].iloc[0]:.2f} of that on other tokens in its layer"
 
 
-# --- Attention sinks: heads that rest on the first token of a text ------------------------------
-# Xiao et al. 2024; the line is that of Gu et al. 2025: a mean weight above 0.3.
+# --- Roles that read a trial: sinks, the end of the source, the token before --------------------
 
 #: The details of which token is the sink, with and without a begin-of-sequence token.
 SINKS = "sinks"
-_OWN = "as written"
-
-Row = dict[Hashable, Any]
 
 
 @dataclass(frozen=True)
-class Sink:
-    """Heads whose mean weight on the first token, from later ones, is high."""
+class Sink(TrialRole):
+    """Heads whose mean weight on the first token, from later ones, is high.
+
+    Xiao et al. 2024; the line is that of Gu et al. 2025: a mean weight above 0.3.
+    """
 
     least: float = 0.3
     #: The level of the test, Holm over all heads.
     level: float = 0.05
-    name = "sink"
+    name = column = "sink"
     reads = ("sink", TRIALS, SINKS)
+    measured = "first token"
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that rest; the label says which token is looked at most."""
-        rows = passing_rows(table, "sink", least=self.least, level=self.level)
-        own, others = _by_head(table.details[SINKS])
-        return tried(
-            rows,
-            self.name,
-            lambda row: _sink_label(own[head_of(row)]),
-            lambda row: (
-                plain_words("first token", row)
-                + f", in {own[head_of(row)]['resting_texts']:.0%} of texts"
-                + "".join(f", {one['text']} {one['value']:.2f}" for one in others[head_of(row)])
-            ),
+    def label(self, table: HeadTable, row: pd.Series) -> str:
+        """The first token, unless another one is looked at more often."""
+        own = _sinks(table, row).iloc[0]
+        return "first token" if own["first_top"] >= own["token_top"] else f"'{own['token']}'"
+
+    def evidence(self, table: HeadTable, row: pd.Series) -> str:
+        """With the texts that rest there, and the weight when texts begin otherwise."""
+        sinks = _sinks(table, row)
+        words = f"{super().evidence(table, row)}, in {sinks['resting_texts'].iloc[0]:.0%} of texts"
+        others = sinks.iloc[1:]
+        return words + "".join(
+            f", {text} {value:.2f}"
+            for text, value in zip(others["text"], others["value"], strict=True)
         )
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The twin's best head on the same question."""
-        return best_of(twin, "sink", verdict.head.stack)
 
-
-def _by_head(sinks: pd.DataFrame) -> tuple[dict[Head, Row], dict[Head, list[Row]]]:
-    """Each head's row on texts as they are written, and its rows with another beginning."""
-    own: dict[Head, Row] = {}
-    others: dict[Head, list[Row]] = defaultdict(list)
-    for row in sinks.to_dict("records"):
-        head = Head(row["stack"], int(row["layer"]), int(row["head"]))
-        if row["text"] == _OWN:
-            own[head] = row
-        else:
-            others[head].append(row)
-    return own, others
-
-
-def _sink_label(own: Row) -> str:
-    """The first token, unless another one is looked at more often."""
-    return "first token" if own["first_top"] >= own["token_top"] else f"'{own['token']}'"
-
-
-# --- Source-end heads ---------------------------------------------------------------------------
-# The sink of cross attention; half of the mass is asked for, a threshold of ours.
+def _sinks(table: HeadTable, row: pd.Series) -> pd.DataFrame:
+    """A head's rows of `sinks`, the one of texts as they are written first."""
+    sinks = table.details[SINKS]
+    own = sinks[(sinks[["stack", "layer", "head"]] == list(head_of(row))).all(axis=1)]
+    return own.sort_values("text", key=lambda text: text != "as written", kind="stable")
 
 
 @dataclass(frozen=True)
-class SourceEnd:
-    """Heads whose mass is mostly on the source's end token and final punctuation."""
+class SourceEnd(TrialRole):
+    """Heads whose mass is mostly on the source's end token and final punctuation.
+
+    The sink of cross attention; half of the mass is asked for, a threshold of ours.
+    """
 
     least: float = 0.5
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = "source-end"
+    column = "source_end"
     reads = ("source_end", TRIALS)
+    measured, usual_label = "the end of the source", "end of source"
 
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that rest there."""
-        rows = passing_rows(table, "source_end", least=self.least, level=self.level)
-        return tried(
-            rows,
-            self.name,
-            lambda row: "end of source",
-            lambda row: plain_words("the end of the source", row),
-        )
 
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The twin's best head on the same question."""
-        return best_of(twin, "source_end", verdict.head.stack)
+@dataclass(frozen=True)
+class Previous(TrialRole):
+    """Heads that put most of their weight on the token before, on random text.
+
+    Elhage et al. 2021 and Olsson et al. 2022: in random tokens nothing but the place can be
+    followed. Half of the weight is asked for, as Clark et al. 2019, section 3.1, count such heads.
+    """
+
+    least: float = 0.5
+    #: The level of the test, Holm over all heads.
+    level: float = 0.05
+    name = "previous"
+    column = "previous_random"
+    reads = ("previous_random", TRIALS)
+    measured, usual_label = "the token before", "token before"
+
+    def evidence(self, table: HeadTable, row: pd.Series) -> str:
+        """With the survey's figure on natural text, where there is one."""
+        value = table.head(head_of(row)).get("previous")
+        more = "" if value is None else f", on natural text {value:.2f}"
+        return super().evidence(table, row) + more
 
 
 # --- Positional heads ---------------------------------------------------------------------------
@@ -305,64 +292,22 @@ class Positional:
         """The heads whose share reaches the threshold and is no chance."""
         found = table.details["positions"]
         found = found[found["edges"] == self.edges]
+        found = found.rename(columns={"share": "value", "chance": "baseline"})
         found = found.assign(p_adjusted=stats.holm(found["p"].to_numpy()))
-        held = found[(found["share"] >= self.share) & (found["p_adjusted"] <= self.level)]
-        return [_verdict(row) for _, row in held.sort_values("share", ascending=False).iterrows()]
+        held = found[(found["value"] >= self.share) & (found["p_adjusted"] <= self.level)]
+        return row_verdicts(
+            held.sort_values("value", ascending=False),
+            self.name,
+            _offset,
+            lambda row: (
+                f"{_offset(row)} for {value_text(row)} of tokens, chance {row['baseline']:.2f}"
+            ),
+        )
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """The share of the twin's most positional head."""
         return best_of(twin, "best_offset_share", verdict.head.stack)
 
 
-def _verdict(row: pd.Series) -> Verdict:
-    label = f"offset {row['offset']:+d}" if row["offset"] else "offset 0"
-    interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
-    return Verdict(
-        Head(row["stack"], int(row["layer"]), int(row["head"])),
-        "positional",
-        label,
-        float(row["share"]),
-        float(row["low"]),
-        float(row["high"]),
-        n=int(row["n"]),
-        baseline=float(row["chance"]),
-        p=float(row["p"]),
-        p_adjusted=float(row["p_adjusted"]),
-        evidence=f"{label} for {row['share']:.2f} {interval} of tokens, "
-        f"a blind pick {row['chance']:.2f}",
-    )
-
-
-# --- Previous-token heads: they look one place back, whatever stands there ----------------------
-
-
-@dataclass(frozen=True)
-class Previous:
-    """Heads that put most of their weight on the token before, on random text."""
-
-    least: float = 0.5
-    #: The level of the test, Holm over all heads.
-    level: float = 0.05
-    name = "previous"
-    reads = ("previous_random", TRIALS)
-
-    def judge(self, table: HeadTable) -> list[Verdict]:
-        """The heads that look back; the evidence has natural text beside it where known."""
-        rows = passing_rows(table, "previous_random", least=self.least, level=self.level)
-
-        def words(row: pd.Series) -> str:
-            return plain_words("the token before", row) + _natural(table, row)
-
-        return tried(rows, self.name, lambda row: "token before", words)
-
-    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
-        """The twin's best head on the same question."""
-        return best_of(twin, "previous_random", verdict.head.stack)
-
-
-def _natural(table: HeadTable, row: pd.Series) -> str:
-    """The survey's figure on natural text."""
-    if "previous" not in table.frame:
-        return ""
-    value = table.head(head_of(row))["previous"]
-    return "" if value is None else f", on natural text {value:.2f}"
+def _offset(row: pd.Series) -> str:
+    return f"offset {row['offset']:+d}" if row["offset"] else "offset 0"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import ClassVar, Protocol
 
 import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -173,7 +174,8 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     value              0.5
     Name: 0, dtype: object
     """
-    rows = [(*verdict.head, *_figures(verdict)) for verdict in verdicts]
+    names = COLUMNS[3:]
+    rows = [(*verdict.head, *(getattr(verdict, name) for name in names)) for verdict in verdicts]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     if not rows:
         words = {"stack", "role", "label", "evidence"}
@@ -184,16 +186,10 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 def verdicts_of(frame: pd.DataFrame) -> list[Verdict]:
     """The verdicts of a frame; columns that a later version added are passed over."""
     known = frame[list(COLUMNS)].itertuples(index=False, name=None)
-    return [_verdict(row) for row in known]
-
-
-def _figures(verdict: Verdict) -> tuple[Any, ...]:
-    return tuple(getattr(verdict, field.name) for field in fields(Verdict)[1:])
-
-
-def _verdict(row: Sequence[Any]) -> Verdict:
-    stack, layer, index, *figures = row
-    return Verdict(Head(str(stack), int(layer), int(index)), *figures)
+    return [
+        Verdict(Head(str(stack), int(layer), int(index)), *figures)
+        for stack, layer, index, *figures in known
+    ]
 
 
 # --- Rows that hold on the half that judges, after they held on the half that chose -------------
@@ -219,13 +215,83 @@ def confirmed(frame: pd.DataFrame, key: Sequence[str], chosen: Rule, judged: Rul
     return report[judged(report) & report.index.isin(found)].reset_index()
 
 
-# --- Verdicts from a trial ----------------------------------------------------------------------
+# --- Verdicts from rows of figures --------------------------------------------------------------
+
+
+def row_verdicts(
+    rows: pd.DataFrame,
+    role: str,
+    label: Callable[[pd.Series], str],
+    evidence: Callable[[pd.Series], str],
+) -> list[Verdict]:
+    """A verdict for each row: `value`, `low`, `high`, `n`, `baseline`, `p` and `p_adjusted`."""
+    return [
+        Verdict(
+            head_of(row),
+            role,
+            label(row),
+            *(float(row[name]) for name in ("value", "low", "high")),
+            n=int(row["n"]),
+            **{name: float(row[name]) for name in ("baseline", "p", "p_adjusted")},
+            evidence=evidence(row),
+        )
+        for _, row in rows.iterrows()
+    ]
+
+
+def value_text(row: pd.Series) -> str:
+    """A row's value with its interval.
+
+    >>> value_text(pd.Series({"value": 0.86, "low": 0.79, "high": 0.92}))
+    '0.86 [0.79, 0.92]'
+    """
+    return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+
+
+def head_of(row: pd.Series) -> Head:
+    """The head that a row is about."""
+    return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
+
+
+# --- Roles that read a trial --------------------------------------------------------------------
 # A trial leaves one row a head and column in ``details["trials"]``: value, interval, baseline and
-# p values that are corrected over all heads that were asked the same question.
+# p values that are corrected over all heads that were measured for the same column.
 
 #: The details in which trials leave their figures, and what the model itself did.
 TRIALS = "trials"
 MEASURES = "trial_models"
+
+
+class TrialRole:
+    """Heads whose value in a trial reaches `least`, above chance at the `level` of its test."""
+
+    name: ClassVar[str]
+    column: ClassVar[str]
+    #: What the trial measures, in words, and the label of such a head.
+    measured: ClassVar[str]
+    usual_label: ClassVar[str]
+    least: float
+    #: The level of the test, Holm over all heads.
+    level: float
+
+    def judge(self, table: HeadTable) -> list[Verdict]:
+        """The heads that pass, the highest value first."""
+        rows = passing_rows(table, self.column, least=self.least, level=self.level)
+        return row_verdicts(
+            rows, self.name, partial(self.label, table), partial(self.evidence, table)
+        )
+
+    def chance(self, twin: HeadTable, verdict: Verdict) -> float:
+        """The value of the twin's best head."""
+        return best_of(twin, self.column, verdict.head.stack)
+
+    def label(self, table: HeadTable, row: pd.Series) -> str:
+        """Which of its kind a head is."""
+        return self.usual_label
+
+    def evidence(self, table: HeadTable, row: pd.Series) -> str:
+        """The figures in words."""
+        return plain_words(self.measured, row)
 
 
 def passing_rows(
@@ -239,31 +305,6 @@ def passing_rows(
     return held.sort_values("value", ascending=False, kind="stable")
 
 
-def tried(
-    rows: pd.DataFrame,
-    role: str,
-    label: Callable[[pd.Series], str],
-    words: Callable[[pd.Series], str],
-) -> list[Verdict]:
-    """A verdict for each row, with its label and its evidence in words."""
-    return [
-        Verdict(
-            head_of(row),
-            role,
-            label(row),
-            float(row["value"]),
-            float(row["low"]),
-            float(row["high"]),
-            n=int(row["n"]),
-            baseline=float(row["baseline"]),
-            p=float(row["p"]),
-            p_adjusted=float(row["p_adjusted"]),
-            evidence=words(row),
-        )
-        for _, row in rows.iterrows()
-    ]
-
-
 def plain_words(what: str, row: pd.Series) -> str:
     """What was measured, its value with interval, and the baseline.
 
@@ -272,22 +313,7 @@ def plain_words(what: str, row: pd.Series) -> str:
     >>> plain_words("what followed last time", row)
     'what followed last time 0.86 [0.79, 0.92], uniform attention 0.02'
     """
-    interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
-    return f"{what} {row['value']:.2f} {interval}, {row['against']} {row['baseline']:.2f}"
-
-
-def head_of(row: pd.Series) -> Head:
-    """The head that a row is about."""
-    return Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
-
-
-def trial_figure(table: HeadTable, trial: str, name: str) -> float:
-    """A figure of the whole model in a trial; NaN where there is none."""
-    rows = table.details.get(MEASURES)
-    if rows is None:
-        return float("nan")
-    found = rows.loc[(rows["trial"] == trial) & (rows["name"] == name), "value"]
-    return float(found.iloc[0]) if len(found) else float("nan")
+    return f"{what} {value_text(row)}, {row['against']} {row['baseline']:.2f}"
 
 
 # --- Verdicts in a terminal ---------------------------------------------------------------------

@@ -1,4 +1,10 @@
-"""What a model says next: its logits, where it has a head that speaks."""
+"""A trial: made-up or chosen inputs, what every head does on them, and the columns that result.
+
+A trial runs its inputs through metrics, which count hits, chance and cells for every head and
+example. The example is the unit: intervals are over examples, and a head is tested against chance
+by flipping the sign of its difference example by example (Fisher 1935, section 21), with Holm's
+correction over all heads of a column.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from functools import reduce
 from itertools import takewhile
 from operator import or_
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -17,9 +23,11 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, StatsError
-from headcount.models import Anatomy, Site, Subject, eval_mode, refuse_nan
+from headcount.models import Site, Subject, eval_mode, refuse_nan
 from headcount.records import Column, HeadTable
 from headcount.stats import DRAWS, Floats
+from headcount.survey.roles.role import MEASURES, TRIALS
+from headcount.tasks import forward
 from headcount.text import Batch, EncodeReport, Scribe, intake_of
 from headcount.wiring import Needs, Sighting, tap
 
@@ -29,7 +37,7 @@ from headcount.wiring import Needs, Sighting, tap
 
 
 class Counted(NamedTuple):
-    """The marks of one site, all ``[example, head]``: hits among cells, and chance's hits."""
+    """The counts of one site, all ``[example, head]``: hits among cells, and chance's hits."""
 
     hits: Floats
     chance: Floats
@@ -58,16 +66,15 @@ class TrialCounts:
         self, site: Site, index: Sequence[int], hits: Tensor, chance: Tensor, cells: Tensor
     ) -> None:
         """Take in a batch: hits ``[batch, head]``; chance and cells so too, or ``[batch]``."""
-        beside = [v.reshape(len(hits), -1).expand_as(hits) for v in (chance, cells)]
-        parts = [part.detach().double().cpu().numpy() for part in (hits, *beside)]
+        wide = [v.reshape(len(hits), -1).expand_as(hits) for v in (chance, cells)]
+        parts = [part.detach().double().cpu().numpy() for part in (hits, *wide)]
         for row, example in enumerate(index):
             self._rows[site][example] = np.stack([part[row] for part in parts])
 
     def of(self, site: Site) -> Counted:
-        """The site's marks in the order of the examples."""
+        """The site's counts in the order of the examples."""
         rows = self._rows[site]
-        stacked = np.stack([rows[example] for example in sorted(rows)])
-        return Counted(stacked[:, 0], stacked[:, 1], stacked[:, 2])
+        return Counted(*np.stack([rows[example] for example in sorted(rows)], axis=1))
 
     @property
     def examples(self) -> list[int]:
@@ -75,18 +82,18 @@ class TrialCounts:
         return sorted({example for rows in self._rows.values() for example in rows})
 
 
-# --- A question ---------------------------------------------------------------------------------
+# --- Trials and their metrics --------------------------------------------------------------------
 
 
 @dataclass
 class Finding:
-    """What a trial found for one column: marks of the heads, and why others have none."""
+    """What a trial found for one column: counts of the heads, and why others have none."""
 
     column: Column
-    #: What the baseline of the marks is, in words: "uniform attention".
+    #: What the baseline of the counts is, in words: "uniform attention".
     baseline: str
     counts: TrialCounts = field(default_factory=TrialCounts)
-    #: Stack to the reason why its heads are not asked.
+    #: Stack to the reason why its heads are not measured.
     skipped: dict[str, str] = field(default_factory=dict)
 
 
@@ -112,14 +119,14 @@ class Findings:
 
 
 class TrialMetric(Protocol):
-    """Reads sightings and marks the heads."""
+    """Reads sightings and counts hits."""
 
     @property
     def needs(self) -> Needs:
-        """What it asks of each map."""
+        """What it needs of each map."""
 
     def update(self, sighting: Sighting) -> None:
-        """Mark the heads of one site on one batch."""
+        """Count the hits of one site's heads on one batch."""
 
 
 class Trial(Protocol):
@@ -143,30 +150,22 @@ class Trial(Protocol):
 def run_metrics(
     subject: Subject,
     batches: Iterable[Batch],
-    questions: Sequence[TrialMetric],
+    metrics: Sequence[TrialMetric],
     stacks: Collection[str] | None = None,
 ) -> None:
-    """Run every batch and put every question to every site of it."""
-    needs = reduce(or_, (question.needs for question in questions), Needs())
+    """Run every batch and update every metric with every site of it."""
+    needs = reduce(or_, (metric.needs for metric in metrics), Needs())
 
     def receive(sighting: Sighting) -> None:
-        for question in questions:
-            question.update(sighting)
+        for metric in metrics:
+            metric.update(sighting)
 
     with tap(subject, needs, stacks=stacks) as watch:
         for batch in batches:
             watch(batch, receive=receive)
 
 
-# --- The marks of a trial become columns of the table -------------------------------------------
-# The example is the unit: intervals are over examples, and a head is tested against chance by
-# flipping the sign of its difference example by example (Fisher 1935, section 21), with Holm's
-# correction over all heads that were asked the same question.
-
-#: The name of the finer table: one row a head and column, with chance and p values.
-TRIALS = "trials"
-#: The name of the table of what the whole model does in each trial.
-MEASURES = "trial_models"
+# --- Counts become columns of the table ---------------------------------------------------------
 
 Bounds = tuple[float, float] | None
 
@@ -174,36 +173,34 @@ Bounds = tuple[float, float] | None
 LEVEL = 0.05
 
 
-@dataclass(frozen=True)
-class ColumnFigures:
-    """One column's figures for all heads of the anatomy, NaN where a head was not asked."""
-
-    value: Floats
-    low: Floats
-    high: Floats
-    baseline: Floats
-    p: Floats
-    p_adjusted: Floats
-    n: Floats
-    examples: Floats
-    note: str = ""
-
-
 def trial_table(subject: Subject, found: Sequence[Findings]) -> HeadTable:
     """The table of all findings; `details` has their tests and what the model itself does."""
     findings = [finding for part in found for finding in part.columns]
-    told = {finding.column.name: _answer(subject, finding) for finding in findings}
+    anatomy, notes, figures = subject.anatomy, {}, {}
+    for finding in findings:
+        name = finding.column.name
+        figures[name], untested = _figures(subject, finding)
+        values = figures[name]["value"].to_numpy()
+        skipped = {
+            site.stack: "no example has a case of it"
+            for site in finding.counts
+            if np.isnan(values[anatomy.spans[site]]).all()
+        } | finding.skipped
+        by_stack = [f"{stack}: {skipped[stack]}" for stack in anatomy.stacks if stack in skipped]
+        if untested or by_stack:
+            notes[name] = "; ".join([*filter(None, [untested]), *by_stack])
     table = HeadTable.of(
-        subject.anatomy.heads,
-        {name: answer.value for name, answer in told.items()},
+        anatomy.heads,
+        {name: frame["value"].to_numpy() for name, frame in figures.items()},
         [finding.column for finding in findings],
-        low={name: answer.low for name, answer in told.items()},
-        high={name: answer.high for name, answer in told.items()},
-        notes=_notes(subject.anatomy, findings, told),
+        low={name: frame["low"].to_numpy() for name, frame in figures.items()},
+        high={name: frame["high"].to_numpy() for name, frame in figures.items()},
+        notes=notes,
     )
-    frames = [answer_frame(subject.anatomy, one, told[one.column.name]) for one in findings]
     table.details = {name: frame for part in found for name, frame in part.details.items()}
-    table.details[TRIALS] = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    whole = {"n": "int64", "examples": "int64"}
+    rows = [frame[frame["value"].notna()].astype(whole) for frame in figures.values()]
+    table.details[TRIALS] = pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
     measures = [asdict(measure) for part in found for measure in part.measures]
     if measures:
         table.details[MEASURES] = pd.DataFrame(measures)
@@ -219,48 +216,38 @@ def interval_of(counted: Counted, bounds: Bounds = None) -> stats.Interval:
     return stats.ratio_interval(total, cells, xx, xn, nn, seen, bounds=bounds)
 
 
-def answer_frame(anatomy: Anatomy, finding: Finding, answer: ColumnFigures) -> pd.DataFrame:
-    """The answer's rows of the finer table; heads that were not asked have none."""
-    asked = np.flatnonzero(~np.isnan(answer.value))
-    heads = [anatomy.heads[row] for row in asked]
-    figures = {name: getattr(answer, name)[asked] for name in _FIGURES}
-    return pd.DataFrame(
-        {
-            "stack": [head.stack for head in heads],
-            "layer": [head.layer for head in heads],
-            "head": [head.index for head in heads],
-            "column": finding.column.name,
-            **figures,
-            "against": finding.baseline,
-        }
-    ).astype(dict.fromkeys(("layer", "head", "n", "examples"), "int64"))
+def measure_of(
+    trial: str, name: str, hits: Floats, cells: Floats, bounds: Bounds = None
+) -> Measure:
+    """A figure of the model over examples, ``[example]``, with its interval."""
+    counted = Counted(hits[:, None], np.zeros_like(hits)[:, None], cells[:, None])
+    value, low, high = (float(part[0]) for part in interval_of(counted, bounds))
+    return Measure(trial, name, value, low, high, int(cells.sum()))
 
 
-_FIGURES = ("value", "low", "high", "baseline", "p", "p_adjusted", "n", "examples")
+def _figures(subject: Subject, finding: Finding) -> tuple[pd.DataFrame, str]:
+    """A row a head, NaN where it was not measured, and why there is no test."""
+    heads = subject.anatomy.heads
+    counted, why = _all_heads(subject, finding), ""
+    figures = dict.fromkeys(
+        ("value", "low", "high", "baseline", "p", "p_adjusted", "n", "examples"),
+        np.full(len(heads), np.nan),
+    )
+    if len(counted.hits):
+        low, high = finding.column.range  # few examples give intervals that know no limits
+        bounds = (-math.inf if low is None else low, math.inf if high is None else high)
+        cells = counted.cells.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            figures["baseline"] = counted.chance.sum(axis=0) / cells
+        figures |= dict(zip(("value", "low", "high"), interval_of(counted, bounds), strict=True))
+        figures["p"], figures["p_adjusted"], why = _test(counted)
+        figures["n"], figures["examples"] = cells, (counted.cells > 0).sum(axis=0)
+    about = pd.DataFrame(heads, columns=["stack", "layer", "head"])
+    return about.assign(column=finding.column.name, **figures, against=finding.baseline), why
 
 
-def _answer(subject: Subject, finding: Finding) -> ColumnFigures:
-    """Figures of all heads together, since they are tested together."""
-    counted = _together(subject, finding)
-    if not len(counted.hits):
-        return _no_answer(len(subject.heads))
-    value, low, high = interval_of(counted, _bounds(finding.column))
-    p, p_adjusted, note = _test(counted)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        baseline = counted.chance.sum(axis=0) / counted.cells.sum(axis=0)
-    examples = (counted.cells > 0).sum(axis=0).astype(np.float64)
-    cells = counted.cells.sum(axis=0)
-    return ColumnFigures(value, low, high, baseline, p, p_adjusted, cells, examples, note)
-
-
-def _no_answer(heads: int) -> ColumnFigures:
-    """What is said of heads when there was no example."""
-    nothing = np.full(heads, np.nan)
-    return ColumnFigures(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
-
-
-def _together(subject: Subject, finding: Finding) -> Counted:
-    """The marks of all heads, ``[example, head]``; no cells where a head was not asked."""
+def _all_heads(subject: Subject, finding: Finding) -> Counted:
+    """The counts of all heads, ``[example, head]``; no cells where a head was not measured."""
     counts, anatomy = finding.counts, subject.anatomy
     whole = np.zeros((3, len(counts.examples), len(anatomy.heads)))
     for site in counts:
@@ -281,45 +268,8 @@ def _test(counted: Counted) -> tuple[Floats, Floats, str]:
         found = stats.sign_flip_scores(ours, theirs, alternative="greater", draws=draws)
     except StatsError as error:
         nothing = np.full(counted.hits.shape[1], np.nan)
-        return nothing, nothing.copy(), f"no test: {str(error).rstrip('.')}"
+        return nothing, nothing, f"no test: {str(error).rstrip('.')}"
     return found.p, found.p_adjusted, ""
-
-
-def _bounds(column: Column) -> Bounds:
-    """What the column can reach: few examples give intervals that know no limits."""
-    low, high = column.range
-    return (-math.inf if low is None else low, math.inf if high is None else high)
-
-
-def _notes(
-    anatomy: Anatomy, findings: Sequence[Finding], told: dict[str, ColumnFigures]
-) -> dict[str, str]:
-    """Why heads of a stack have no value, and why a column has no test."""
-    notes = {}
-    for finding in findings:
-        answer = told[finding.column.name]
-        silent = _nothing_seen(anatomy, finding, answer) | finding.skipped
-        by_stack = [f"{stack}: {silent[stack]}" for stack in anatomy.stacks if stack in silent]
-        said = "; ".join([*filter(None, [answer.note]), *by_stack])
-        if said:
-            notes[finding.column.name] = said
-    return notes
-
-
-def _nothing_seen(anatomy: Anatomy, finding: Finding, answer: ColumnFigures) -> dict[str, str]:
-    """Stacks that were asked, of which no example had a case."""
-    spans = {site: anatomy.spans[site] for site in finding.counts}
-    empty = [site.stack for site, span in spans.items() if np.isnan(answer.value[span]).all()]
-    return dict.fromkeys(empty, "no example has a case of it")
-
-
-def measure_of(
-    trial: str, name: str, hits: Floats, cells: Floats, bounds: Bounds = None
-) -> Measure:
-    """A figure of the model over examples, ``[example]``, with its interval."""
-    marks = Counted(hits[:, None], np.zeros_like(hits)[:, None], cells[:, None])
-    value, low, high = (float(part[0]) for part in interval_of(marks, bounds))
-    return Measure(trial, name, value, low, high, int(cells.sum()))
 
 
 # --- Where a sequence and its repeat stand in a row of tokens -----------------------------------
@@ -327,7 +277,7 @@ def measure_of(
 
 @dataclass(frozen=True)
 class Layout:
-    """A sequence of `length` tokens, said twice, behind the special tokens of each side.
+    """A sequence of `length` tokens, repeated once, behind the special tokens of each side.
 
     >>> layout = Layout(3, {"target": 1})
     >>> layout.first("target"), layout.second("target")
@@ -434,22 +384,20 @@ def stream_of(subject: Subject, texts: Sequence[str]) -> Stream:
     )
 
 
-# --- What a model says next: its logits, where it has a head that speaks ------------------------
+# --- What the model predicts --------------------------------------------------------------------
 
 
 def predicts_tokens(subject: Subject) -> bool:
-    """Whether the model predicts tokens: it has a layer from hidden states to words."""
+    """Whether the model has a layer from hidden states to the vocabulary."""
     return subject.inner.get_output_embeddings() is not None
 
 
 def token_logits(subject: Subject, batch: Batch, last: int = 0) -> Tensor:
-    """Logits ``[row, token, word]`` of a batch, with gradients where they are wanted.
+    """Logits ``[row, token, word]`` of a batch, dropout off, with gradients where they are wanted.
 
     With `last`, those of the last so many tokens are enough; count from the end.
     """
-    wanted: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
-    intake = intake_of(subject.model)
-    options = {name: value for name, value in wanted.items() if intake.accepts(name)}
+    options = {"logits_to_keep": last} if intake_of(subject.model).accepts("logits_to_keep") else {}
     with eval_mode(subject.model):
-        logits: Tensor = subject.model(**batch.to(subject.device).inputs, **options).logits
+        logits: Tensor = forward(subject, batch, **options).logits
     return logits
