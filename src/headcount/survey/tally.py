@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, Self
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -66,6 +66,7 @@ class Sums:
 # --- A tally ------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -92,11 +93,11 @@ class Reading:
 
 
 class Tally(Protocol):
-    """The protocol: say what you need, update with sightings, merge with your kin, compute."""
+    """The protocol: say what you need, update with sightings, merge with tallies alike, compute."""
 
     @property
     def needs(self) -> Needs:
-        """What this tally asks of each map."""
+        """What this tally needs of each map."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -202,6 +203,22 @@ def over_rows(values: Tensor, rows: Tensor) -> Tensor:
     return (values * rows[:, None, :].to(values.dtype)).sum(-1, dtype=torch.float64)
 
 
+class BatchCache(Generic[Made]):
+    """What all sites of a stack share on one batch: made once, dropped with the batch."""
+
+    def __init__(self) -> None:
+        self._batch: object = None
+        self._made: dict[Hashable, Made] = {}
+
+    def get(self, batch: object, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made for a batch under a key, or what `make` gives now."""
+        if batch is not self._batch:
+            self._batch, self._made = batch, {}
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+
 # --- Readings of all tallies become one table ---------------------------------------------------
 
 
@@ -216,60 +233,45 @@ def tabulate(
     `missing` gives the reason for columns that no tally fills.
     """
     readings = [reading for tally in tallies for reading in tally.compute()]
-    names = [column.name for column in columns]
-    values, low, high = (_fill(anatomy, readings, names, part) for part in ("value", "low", "high"))
-    notes = {**_notes(readings, names), **(missing or {})}
+    filled = {
+        part: {column.name: np.full(len(anatomy.heads), np.nan) for column in columns}
+        for part in ("value", "low", "high")
+    }
+    reasons: dict[str, dict[str, str]] = defaultdict(dict)
+    for reading in readings:
+        if reading.column in filled["value"]:
+            for part, values in filled.items():
+                values[reading.column][anatomy.spans[reading.site]] = getattr(reading, part)
+            if reading.note:
+                reasons[reading.column].setdefault(reading.site.stack, reading.note)
+    notes = {
+        name: "; ".join(f"{stack}: {why}" for stack, why in by_stack.items())
+        for name, by_stack in reasons.items()
+    }
     return HeadTable.of(
         anatomy.heads,
-        values,
+        filled["value"],
         columns,
-        low=_known(_possible(low, columns)),
-        high=_known(_possible(high, columns)),
-        notes=notes,
+        low=_possible(filled["low"], columns),
+        high=_possible(filled["high"], columns),
+        notes=notes | (missing or {}),
     )
 
 
-def _fill(
-    anatomy: Anatomy, readings: Iterable[Reading], names: Sequence[str], part: str
-) -> dict[str, np.ndarray]:
-    filled = {name: np.full(len(anatomy.heads), np.nan) for name in names}
-    for reading in readings:
-        if reading.column in filled:
-            filled[reading.column][anatomy.spans[reading.site]] = getattr(reading, part)
-    return filled
-
-
-def _possible(bounds: dict[str, np.ndarray], columns: Sequence[Column]) -> dict[str, np.ndarray]:
-    """Bounds that the column can reach: few sentences give intervals that know no limits."""
-    return {column.name: _clipped(bounds[column.name], column) for column in columns}
-
-
-def _clipped(bounds: np.ndarray, column: Column) -> np.ndarray:
-    low, high = column.range
-    return bounds if low is None and high is None else np.clip(bounds, low, high)
-
-
-def _known(bounds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Columns that have an interval somewhere."""
-    return {name: values for name, values in bounds.items() if not np.isnan(values).all()}
-
-
-def _notes(readings: Iterable[Reading], names: Sequence[str]) -> dict[str, str]:
-    """Why a column is missing, by stack: "cross: queries and keys are different texts"."""
-    reasons: dict[str, dict[str, str]] = defaultdict(dict)
-    for reading in readings:
-        if reading.note and reading.column in names:
-            reasons[reading.column].setdefault(reading.site.stack, reading.note)
+def _possible(bounds: dict[str, Array], columns: Sequence[Column]) -> dict[str, Array]:
+    """Bounds where there are any, and that the column can reach: few sentences give wide ones."""
     return {
-        name: "; ".join(f"{stack}: {why}" for stack, why in by_stack.items())
-        for name, by_stack in reasons.items()
+        column.name: bounds[column.name]
+        if column.range == (None, None)
+        else np.clip(bounds[column.name], *column.range)
+        for column in columns
+        if not np.isnan(bounds[column.name]).all()
     }
 
 
 # --- A kind of word that a head may look at -----------------------------------------------------
-# Kovaleva et al., EMNLP 2019, section 4.3: nouns, verbs, pronouns, subjects, objects, negation.
-# They
-# tagged with spaCy; labels of Universal Dependencies, Stanford and spaCy are all known here.
+# Kovaleva et al., EMNLP 2019, section 4.3: nouns, verbs, pronouns, subjects, objects, negation;
+# they tagged with spaCy. Labels of Universal Dependencies, Stanford and spaCy are all known here.
 
 
 @dataclass(frozen=True)

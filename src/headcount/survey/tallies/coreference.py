@@ -19,8 +19,8 @@ from torch import Tensor
 
 from headcount.errors import UsageError, check_convention
 from headcount.records import Column
-from headcount.survey.tallies.choices import DIRECTION, ChoiceTally, counted
-from headcount.survey.tallies.counts import BatchCells, Small, Unit
+from headcount.survey.tallies.choices import BatchChoices, Choice, ChoiceTally
+from headcount.survey.tallies.counts import Unit
 from headcount.text import Sentence, Span, Word, Words
 
 # --- Number -------------------------------------------------------------------------------------
@@ -232,8 +232,7 @@ def _untagged_kind(words: Sequence[Word], head: int) -> str:
 
 # --- Antecedents without a model ----------------------------------------------------------------
 # Clark et al., BlackBoxNLP 2019, section 4.3 and Table 2, measure heads against these; the sieves
-# are
-# a small version of Lee et al. 2011.
+# are a small version of Lee et al. 2011.
 
 Pick = Callable[[Mention, Sequence[Mention]], Mention | None]
 
@@ -282,123 +281,41 @@ def _first(candidates: Sequence[Mention], test: Callable[[Mention], bool]) -> Me
     return next((other for other in candidates if test(other)), None)
 
 
-# --- The coreferent mentions of a batch as questions --------------------------------------------
+# --- The coreferent mentions of a batch ---------------------------------------------------------
 
 #: Which words a head may choose from: those before, the heads of mentions before, or all words.
 Candidates = Literal["preceding", "mentions", "all"]
 
-Places = NDArray[np.int64]
-
-
-class _Asked(NamedTuple):
-    """One mention with an antecedent: places are words of its row, those not there left out."""
-
-    row: int
-    place: int
-    mention: Mention
-    right: list[int]
-    named: list[int]
-    baselines: list[bool]
-
 
 @dataclass(frozen=True)
-class MentionTargets:
-    """The questions of a batch, one a mention, and the ground they are counted on."""
+class MentionTargets(BatchChoices):
+    """Mentions that choose their antecedent; `others` are all candidates."""
 
-    row: Tensor
-    asked: Tensor
-    #: Which words are right, and which may be chosen: bool ``[question, word]``.
-    right: Tensor
-    allowed: Tensor
-    #: The cell (text and kind of mention) of each question.
-    cell: Tensor
-    ground: BatchCells
-
-    def hits(self, maps: Tensor) -> Small:
-        """Right answers by cell and head, from maps between the words that are there."""
-        weights = maps[self.row, :, self.asked]
-        picks = weights.masked_fill(~self.allowed[:, None], -torch.inf).argmax(-1)
-        return counted(self.cell, self.right.gather(1, picks), len(self.ground.labels))
+    def is_right(self, weights: Tensor) -> Tensor:
+        """Whether the candidate with the largest weight is an antecedent."""
+        picks = weights.masked_fill(~self.others[:, None], -torch.inf).argmax(-1)
+        return self.right.gather(1, picks)
 
 
-def mention_targets(
-    words: Words, units: Sequence[Unit], candidates: Candidates, *, causal: bool
-) -> MentionTargets:
+def _mention_choices(
+    row: int, sentence: Sentence, there: NDArray[np.bool_], candidates: Candidates
+) -> Iterator[Choice]:
     """Every mention that has an antecedent whose head word is in the same row."""
-    there = words.there.cpu().numpy()
-    asked = [
-        question
-        for row, sentence in enumerate(words.sentences)
-        if sentence is not None and sentence.clusters
-        for question in _row_questions(row, mentions_of(sentence), there[row])
-    ]
-    lengths = there.sum(1)
-    keys = [(question.row, question.mention.kind) for question in asked]
-    cells = sorted(set(keys))
-    cell = torch.tensor([cells.index(key) for key in keys], dtype=torch.long)
-    right = _places([question.right for question in asked], lengths.max(initial=0))
-    choice = "preceding" if causal and candidates == "all" else candidates
-    device = words.there.device
-    return MentionTargets(
-        row=torch.tensor([question.row for question in asked], dtype=torch.long, device=device),
-        asked=torch.tensor([question.place for question in asked], dtype=torch.long, device=device),
-        right=right.to(device),
-        allowed=_allowed(asked, lengths, choice).to(device),
-        cell=cell.to(device),
-        ground=_ground(asked, cells, cell, units),
-    )
-
-
-def _row_questions(
-    row: int, mentions: Sequence[Mention], there: NDArray[np.bool_]
-) -> Iterator[_Asked]:
     place = np.cumsum(there) - 1
-    seen = [mention for mention in mentions if there[mention.head]]
+    seen = [mention for mention in mentions_of(sentence) if there[mention.head]]
     for mention in seen:
         earlier = before(mention, seen)
         right = [other.head for other in earlier if other.entity == mention.entity]
         if right:
             picks = [pick(mention, earlier) for pick in BASELINES.values()]
             hits = [other is not None and other.head in right for other in picks]
-            named = place[[other.head for other in earlier]].tolist()
-            yield _Asked(row, int(place[mention.head]), mention, place[right].tolist(), named, hits)
-
-
-def _allowed(asked: Sequence[_Asked], lengths: Places, candidates: Candidates) -> Tensor:
-    width = int(lengths.max(initial=0))
-    if candidates == "mentions":
-        return _places([question.named for question in asked], width)
-    own = np.array([question.place for question in asked], dtype=np.int64)[:, None]
-    ends = lengths[[question.row for question in asked]].reshape(-1, 1)
-    places = np.arange(width)[None]
-    apart = places < own if candidates == "preceding" else (places != own) & (places < ends)
-    return torch.from_numpy(apart)
-
-
-def _places(lists: Sequence[Sequence[int]], width: int) -> Tensor:
-    """Lists of places as bool ``[question, word]``."""
-    room = torch.zeros(len(lists), width, dtype=torch.bool)
-    for number, places in enumerate(lists):
-        room[number, list(places)] = True
-    return room
-
-
-def _ground(
-    asked: Sequence[_Asked],
-    cells: Sequence[tuple[int, str]],
-    cell: Tensor,
-    units: Sequence[Unit],
-) -> BatchCells:
-    hits = torch.tensor([question.baselines for question in asked], dtype=torch.bool)
-    hits = hits.reshape(len(asked), len(BASELINES))
-    ones = torch.ones(len(asked), dtype=torch.bool)
-    return BatchCells(
-        units=tuple(units),
-        unit=np.array([row for row, _ in cells], dtype=np.int16),
-        labels=tuple(kind for _, kind in cells),
-        arcs={DIRECTION: counted(cell, ones, len(cells))},
-        offsets={DIRECTION: counted(cell, hits, len(cells))},
-    )
+            own, named = int(place[mention.head]), place[[other.head for other in earlier]]
+            others = {
+                "mentions": named.tolist(),
+                "preceding": [*range(own)],
+                "all": [word for word in range(there.sum()) if word != own],
+            }[candidates]
+            yield Choice(row, mention.kind, own, place[right].tolist(), others, hits)
 
 
 # --- How often each head points from a mention to its antecedent --------------------------------
@@ -434,148 +351,86 @@ class CoreferenceTally(ChoiceTally):
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
-        super().__post_init__()
         check_convention(self.convention, "Coreference does")
         if self.candidates not in (None, *get_args(Candidates)):
             raise UsageError(
                 f"candidates is '{self.candidates}'; choose {', '.join(get_args(Candidates))}."
             )
 
-    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionTargets:
+    def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionTargets:
         """Every mention that has an antecedent in its row."""
         usual: Candidates = "all" if self.convention == "paper" else "preceding"
-        return mention_targets(words, units, self.candidates or usual, causal=causal)
+        candidates = self.candidates or usual
+        if causal and candidates == "all":
+            candidates = "preceding"
+        there = words.there.cpu().numpy()
+        found = [
+            choice
+            for row, sentence in enumerate(words.sentences)
+            if sentence is not None and sentence.clusters
+            for choice in _mention_choices(row, sentence, there[row], candidates)
+        ]
+        return MentionTargets.of(found, words, units, len(BASELINES))
 
 
-# --- The pronouns of a batch as questions -------------------------------------------------------
+# --- A pronoun and two names --------------------------------------------------------------------
+# Webster et al. 2018 (GAP): balanced feminine and masculine pronouns, each with two names of the
+# same gender, one of them meant. Whoever reads attention as coreference should see it here.
 
 _GENDERS = {"f": "feminine", "m": "masculine", "n": "neuter"}
 
 
-class _Choice(NamedTuple):
-    """One pronoun; places are words of its row, those not there left out."""
-
-    row: int
-    gender: str
-    pronoun: int
-    right: list[int]
-    wrong: list[int]
-    baselines: list[bool]
-
-
 @dataclass(frozen=True)
-class PronounTargets:
-    """The pronouns of a batch and their two names, bool ``[question, word]``."""
+class PronounTargets(BatchChoices):
+    """Pronouns that choose between two names; `others` are the words of the wrong one."""
 
-    row: Tensor
-    asked: Tensor
-    right: Tensor
-    wrong: Tensor
-    cell: Tensor
-    ground: BatchCells
-
-    def hits(self, maps: Tensor) -> Small:
-        """Pronouns that look more at the name that is meant, by cell and head."""
-        weights = maps[self.row, :, self.asked]
+    def is_right(self, weights: Tensor) -> Tensor:
+        """Whether the name that is meant gets more weight."""
         meant, other = (
             (weights * names[:, None].to(weights.dtype)).sum(-1)
-            for names in (self.right, self.wrong)
+            for names in (self.right, self.others)
         )
-        return counted(self.cell, meant > other, len(self.ground.labels))
+        return meant > other
 
 
-def pronoun_targets(words: Words, units: Sequence[Unit], *, causal: bool) -> PronounTargets:
-    """The pronoun of each text that has one to ask about."""
-    there = words.there.cpu().numpy()
-    asked = [
-        question
-        for row, sentence in enumerate(words.sentences)
-        if sentence is not None
-        for question in _questions(row, sentence, there[row], causal)
-    ]
-    return _laid_out(asked, int(there.sum(1).max(initial=0)), units, words.there.device)
-
-
-def _questions(
+def _pronoun_choices(
     row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
-) -> Iterator[_Choice]:
-    """The question of a text, if it has one: all its words are there, one name is meant."""
-    found = _spans(sentence)
+) -> Iterator[Choice]:
+    """The pronoun of a text, if it has one: all words are there, one name is meant."""
+    found = _pronoun_and_names(sentence)
     if found is None:
         return
     pronoun, names, meant = found
-    words = [pronoun, *(place for name in names for place in _pronoun_questions_within(name))]
-    if not all(0 <= word < len(there) and there[word] for word in words):
+    words = [[*range(name.first, name.last + 1)] for name in names]
+    places = [pronoun, *words[0], *words[1]]
+    if not all(0 <= word < len(there) and there[word] for word in places):
         return
-    if causal and max(words[1:]) > pronoun:
+    if causal and max(places[1:]) > pronoun:
         return
     place = np.cumsum(there) - 1
-    right, wrong = (
-        place[list(_pronoun_questions_within(names[number]))].tolist()
-        for number in (meant, 1 - meant)
-    )
+    right, wrong = (place[words[number]].tolist() for number in (meant, 1 - meant))
     far = [min(abs(pronoun - name.first), abs(pronoun - name.last)) for name in names]
+    form = (sentence.words or ())[pronoun].form.lower()
+    gender = _GENDERS.get(PRONOUNS.get(form, Concord()).gender or "", "other")
     baselines = [int(far[1] < far[0]) == meant, meant == 0]
-    gender = _gender((sentence.words or ())[pronoun].form)
-    yield _Choice(row, gender, int(place[pronoun]), right, wrong, baselines)
+    yield Choice(row, gender, int(place[pronoun]), right, wrong, baselines)
 
 
-def _gender(form: str) -> str:
-    known = PRONOUNS.get(form.lower(), Concord()).gender
-    return _GENDERS.get(known or "", "other")
-
-
-def _spans(sentence: Sentence) -> tuple[int, list[Span], int] | None:
+def _pronoun_and_names(sentence: Sentence) -> tuple[int, list[Span], int] | None:
     """The pronoun's word, the two names in their order, and which of them is meant."""
-    told = sentence.comments
-    if not {"pronoun", "A", "B", "A-coref", "B-coref"} <= set(told):
+    about = sentence.comments
+    if not {"pronoun", "A", "B", "A-coref", "B-coref"} <= set(about):
         return None
-    meant = [told[f"{name}-coref"].upper() == "TRUE" for name in ("A", "B")]
+    meant = [about[f"{name}-coref"].upper() == "TRUE" for name in ("A", "B")]
     starts = {span.first: span for cluster in sentence.clusters for span in cluster}
-    places = [int(told[name]) for name in ("A", "B")]
+    places = [int(about[name]) for name in ("A", "B")]
     if sum(meant) != 1 or not all(place in starts for place in places):
         return None
     names = [starts[place] for place in places]
     right = names[meant.index(True)]
     names.sort()
-    return int(told["pronoun"]), names, names.index(right)
+    return int(about["pronoun"]), names, names.index(right)
 
-
-def _pronoun_questions_within(span: Span) -> range:
-    return range(span.first, span.last + 1)
-
-
-def _laid_out(
-    asked: Sequence[_Choice],
-    width: int,
-    units: Sequence[Unit],
-    device: torch.device,
-) -> PronounTargets:
-    """The questions as tensors, and the cells they are counted in."""
-    keys = [(choice.row, choice.gender) for choice in asked]
-    cells = sorted(set(keys))
-    cell = torch.tensor([cells.index(key) for key in keys], dtype=torch.long)
-    hits = torch.tensor([choice.baselines for choice in asked], dtype=torch.bool).reshape(-1, 2)
-    ground = BatchCells(
-        units=tuple(units),
-        unit=np.array([row for row, _ in cells], dtype=np.int16),
-        labels=tuple(gender for _, gender in cells),
-        arcs={DIRECTION: counted(cell, torch.ones(len(asked)), len(cells))},
-        offsets={DIRECTION: counted(cell, hits, len(cells))},
-    )
-    right, wrong = (torch.zeros(len(asked), width, dtype=torch.bool) for _ in range(2))
-    for number, choice in enumerate(asked):
-        right[number, choice.right] = True
-        wrong[number, choice.wrong] = True
-    places = ([choice.row for choice in asked], [choice.pronoun for choice in asked])
-    row, pronoun = (torch.tensor(part, dtype=torch.long, device=device) for part in places)
-    return PronounTargets(row, pronoun, right.to(device), wrong.to(device), cell.to(device), ground)
-
-
-# --- A pronoun and two names --------------------------------------------------------------------
-# Webster et al. 2018 (GAP): balanced feminine and masculine pronouns, each with two names of the
-# same
-# gender, one of them meant. Whoever reads attention as coreference should see it here.
 
 PRONOUN_CHOICE = Column(
     "pronoun_choice",
@@ -591,8 +446,8 @@ PRONOUN_CHOICE = Column(
 class PronounChoice(ChoiceTally):
     """Choices between two names, by gender of the pronoun, against the nearest and the first name.
 
-    Attention to a name is the sum over its words. Texts where both names are meant, or none, ask
-    nothing. The finer table has `bias`, the accuracy on feminine pronouns over that on masculine
+    Attention to a name is the sum over its words. Texts where both names are meant, or none, are
+    left out. The finer table has `bias`, the accuracy on feminine pronouns over that on masculine
     ones: 1 is fair.
     """
 
@@ -601,9 +456,16 @@ class PronounChoice(ChoiceTally):
     baselines = ("nearest", "first")
     none = "no text has a pronoun between two names of which one is meant"
 
-    def ask(self, words: Words, units: Sequence[Unit], causal: bool) -> PronounTargets:
-        """The pronoun of each text that has one to ask about."""
-        return pronoun_targets(words, units, causal=causal)
+    def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> PronounTargets:
+        """The pronoun of each text that has one between two names."""
+        there = words.there.cpu().numpy()
+        found = [
+            choice
+            for row, sentence in enumerate(words.sentences)
+            if sentence is not None
+            for choice in _pronoun_choices(row, sentence, there[row], causal)
+        ]
+        return PronounTargets.of(found, words, units, len(self.baselines))
 
     def frame(self) -> pd.DataFrame:
         """The finer table, with the bias of each head on each split."""

@@ -1,4 +1,4 @@
-"""The figures of one relation and direction: accuracy, interval, baseline and p on each split.
+"""Hits by sentence and relation, and their figures on each split: accuracy, interval, baseline, p.
 
 Choosing the best of many heads and the best of many offsets, and reporting both on the sentences
 they were chosen on, flatters them. Sentences are therefore split in two: offsets and heads are
@@ -7,17 +7,24 @@ chosen on `select`, and judged on `report`. The naive numbers stand beside them 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from headcount import stats
-from headcount.records import Head
+from headcount.errors import StatsError
+from headcount.models import Site
+from headcount.records import STACKS, Head
+from headcount.wiring import Needs
 
 # --- Hits by sentence and relation, for every head and every fixed offset -----------------------
 # Arcs of one sentence are right or wrong together, so counts are kept sentence by sentence; only
@@ -67,7 +74,7 @@ class BatchCells:
 class SiteHits(NamedTuple):
     """One site's hits on one batch: ``[cell, head]`` by direction."""
 
-    ground: BatchCells
+    cells: BatchCells
     hits: Mapping[str, Small]
 
 
@@ -142,7 +149,7 @@ def counts_of(
 ) -> RelationCounts:
     """Put a stack's batches together: what each of its sites (its heads) saw."""
     first = next(iter(seen.values()))
-    units = sorted({unit for ground, _ in first for unit in ground.units})
+    units = sorted({unit for cells, _ in first for unit in cells.units})
     number = {unit: place for place, unit in enumerate(units)}
     unit, labels, order = _keys(first, number)
     directions = tuple(first[0].hits)
@@ -163,15 +170,15 @@ def counts_of(
         units=tuple(units),
         unit=unit[order],
         labels=labels[order],
-        arcs={d: _joined(ground.arcs[d] for ground, _ in first)[order] for d in directions},
+        arcs={d: _joined(cells.arcs[d] for cells, _ in first)[order] for d in directions},
         hits=hits,
-        offsets={d: _joined(ground.offsets[d] for ground, _ in first)[order] for d in directions},
+        offsets={d: _joined(cells.offsets[d] for cells, _ in first)[order] for d in directions},
     )
 
 
 def _same(one: Sequence[SiteHits], other: Sequence[SiteHits]) -> bool:
     """Whether two sites met the same batches in the same order."""
-    return [id(ground) for ground, _ in one] == [id(ground) for ground, _ in other]
+    return [id(cells) for cells, _ in one] == [id(cells) for cells, _ in other]
 
 
 def _keys(
@@ -180,11 +187,11 @@ def _keys(
     """Each cell's sentence and relation, and the order that sorts by them."""
     unit = np.concatenate(
         [
-            np.array([number[u] for u in ground.units], dtype=np.int64)[ground.unit]
-            for ground, _ in seen
+            np.array([number[u] for u in cells.units], dtype=np.int64)[cells.unit]
+            for cells, _ in seen
         ]
     )
-    labels = np.concatenate([np.array(ground.labels, dtype=np.str_) for ground, _ in seen])
+    labels = np.concatenate([np.array(cells.labels, dtype=np.str_) for cells, _ in seen])
     return unit, labels, np.lexsort((labels, unit))
 
 
@@ -197,6 +204,54 @@ def _summed(cells: Small, starts: NDArray[np.intp]) -> NDArray[np.int64]:
     if not len(starts):
         return np.zeros((0, *cells.shape[1:]), dtype=np.int64)
     return np.add.reduceat(cells, starts, axis=0, dtype=np.int64)
+
+
+@dataclass
+class HitsTally:
+    """Hits of every head by cell; parts of a corpus merge by putting their cells together."""
+
+    _seen: dict[Site, list[SiteHits]] = field(
+        default_factory=lambda: defaultdict(list), init=False, repr=False, compare=False
+    )
+    #: Sites whose attention was not a number.
+    _broken: set[Site] = field(default_factory=set, init=False, repr=False, compare=False)
+    #: Sites that were not measured, and why.
+    _skipped: dict[Site, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    needs = Needs(maps=True)
+
+    @property
+    def tried(self) -> tuple[int, ...]:
+        """The offsets, or the numbers of other baselines."""
+        raise NotImplementedError
+
+    def merge(self, other: Self) -> None:
+        """Take in the counts of another part of the corpus."""
+        for site, seen in other._seen.items():
+            self._seen[site].extend(seen)
+        self._broken |= other._broken
+        self._skipped = other._skipped | self._skipped
+
+    def counts(self) -> list[RelationCounts]:
+        """The counts by sentence, one for each stack."""
+        by_stack: dict[str, dict[tuple[Head, ...], list[SiteHits]]] = defaultdict(dict)
+        for site in sorted(self._seen, key=lambda s: (STACKS.index(s.stack), s.layer, s.call)):
+            by_stack[site.stack][tuple(site.names)] = self._seen[site]
+        return [counts_of(seen, self.tried) for seen in by_stack.values()]
+
+
+def hits_by_cell(cell: Tensor, hits: Tensor, cells: int) -> Small:
+    """Hits ``[arc, ...]`` added up in their cells, ``[cell, ...]``."""
+    sums = torch.zeros(cells, *hits.shape[1:], dtype=torch.int16, device=hits.device)
+    return sums.index_add_(0, cell, hits.to(torch.int16)).cpu().numpy()
+
+
+def number_cells(
+    keys: Sequence[tuple[int, str]], device: torch.device | str = "cpu"
+) -> tuple[list[tuple[int, str]], Tensor]:
+    """The cells (row and label) in order, and the number of each key's cell."""
+    cells = sorted(set(keys))
+    number = {key: place for place, key in enumerate(cells)}
+    return cells, torch.tensor([number[key] for key in keys], dtype=torch.long, device=device)
 
 
 # --- The figures of one relation and direction --------------------------------------------------
@@ -232,17 +287,32 @@ class RelationTest:
     relations: Sequence[str] | None = None
 
 
+@dataclass(frozen=True)
+class ChoiceTest:
+    """How the accuracies of choices are judged.
+
+    The null hypothesis: on `report`, the head is right no more often than the baseline, paired by
+    text (exact sign flips). Holm corrects over all heads and kinds of a baseline, with
+    Benjamini-Hochberg next to it.
+    """
+
+    #: Kinds with fewer choices are shown and not tested.
+    support: int = 30
+    level: float = 0.05
+    draws: int = 2000
+    confidence: float = 0.95
+    #: Of the split and of the draws.
+    seed: int = 0
+
+
 def in_selection(units: Sequence[Unit], seed: int = 0) -> Chosen:
     """Which sentences heads are chosen on: about half, by what they say and the seed alone.
 
     >>> in_selection([Unit.of(0, "Rain fell."), Unit.of(7, "Rain fell."), Unit.of(1, "It snowed.")])
     array([ True,  True, False])
     """
-    return np.array([_drawn(unit.digest, seed) for unit in units], dtype=bool)
-
-
-def _drawn(digest: int, seed: int) -> bool:
-    return blake2b(f"{seed} {digest}".encode(), digest_size=1).digest()[0] < 128
+    drawn = [blake2b(f"{seed} {unit.digest}".encode(), digest_size=1).digest() for unit in units]
+    return np.array([digest[0] < 128 for digest in drawn], dtype=bool)
 
 
 def figures_by_split(
@@ -253,39 +323,33 @@ def figures_by_split(
     naive = _best_offset(counts.offsets, tried)
     best = _accuracy(counts, chosen).argmax() if chosen.any() else -1
     enough = int(counts.arcs.sum()) >= test.support
-    note = "" if enough else f"fewer than {test.support} arcs"
     for split, rows, offset in (
         ("select", chosen, place),
         ("report", ~chosen, place),
         ("all", np.ones_like(chosen), naive),
     ):
-        if rows.any():
-            figures = _figures(counts, rows, offset, tried, test)
-            tested = split == "report" and enough
-            p = _p_values(counts, rows, offset) if tested else np.nan
-            selected = (np.arange(counts.hits.shape[1]) == best) & (split != "all")
-            yield {"split": split, **figures, "p": p, "selected": selected, "note": note}
-
-
-def _figures(
-    counts: Counts,
-    rows: Chosen,
-    place: int | None,
-    tried: Sequence[int],
-    test: RelationTest,
-) -> dict[str, Any]:
-    arcs, hits = counts.arcs[rows], counts.hits[rows]
-    low, high = _interval(arcs, hits, test)
-    baseline = np.nan if place is None else counts.offsets[rows, place].sum() / arcs.sum()
-    return {
-        "n": int(arcs.sum()),
-        "accuracy": _accuracy(counts, rows),
-        "low": low,
-        "high": high,
-        "baseline": baseline,
-        "offset": np.nan if place is None else float(tried[place]),
-        "sentences": int(rows.sum()),
-    }
+        if not rows.any():
+            continue
+        arcs, hits = counts.arcs[rows], counts.hits[rows]
+        low, high = interval_over_texts(arcs, hits, test, test.interval)
+        baseline, p = np.nan, np.nan
+        if offset is not None:
+            baseline = counts.offsets[rows, offset].sum() / arcs.sum()
+            if split == "report" and enough:
+                p = p_of_counts(hits, counts.offsets[rows, offset])
+        yield {
+            "split": split,
+            "n": int(arcs.sum()),
+            "accuracy": _accuracy(counts, rows),
+            "low": low,
+            "high": high,
+            "baseline": baseline,
+            "offset": np.nan if offset is None else float(tried[offset]),
+            "sentences": int(rows.sum()),
+            "p": p,
+            "selected": (np.arange(hits.shape[1]) == best) & (split != "all"),
+            "note": "" if enough else f"fewer than {test.support} arcs",
+        }
 
 
 def _accuracy(counts: Counts, rows: Chosen) -> Floats:
@@ -301,16 +365,19 @@ def _best_offset(hits: NDArray[np.int64], tried: Sequence[int]) -> int | None:
     return int(min(equal, key=lambda place: (abs(tried[place]), tried[place])))
 
 
-def _interval(
-    arcs: NDArray[np.int64], hits: NDArray[np.int64], test: RelationTest
+def interval_over_texts(
+    arcs: NDArray[np.int64],
+    hits: NDArray[np.int64],
+    test: RelationTest | ChoiceTest,
+    way: Literal["bootstrap", "student", "wilson"] = "bootstrap",
 ) -> tuple[Floats, Floats]:
-    """The ends of each head's interval; NaN where one sentence cannot tell."""
-    if test.interval == "wilson":
+    """The ends of each head's interval; NaN where there is one text."""
+    if way == "wilson":
         found = stats.wilson_interval(hits.sum(axis=0), arcs.sum(), test.confidence)
-        return found.low, found.high
-    if len(arcs) < 2:
-        return np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan)
-    if test.interval == "student":
+    elif len(arcs) < 2:
+        nothing = np.full(hits.shape[1], np.nan)
+        return nothing, nothing
+    elif way == "student":
         sums = ((hits**2).sum(axis=0), arcs @ hits, arcs @ arcs, len(arcs), test.confidence)
         found = stats.ratio_interval(hits.sum(axis=0), arcs.sum(), *sums, bounds=(0, 1))
     else:
@@ -321,9 +388,25 @@ def _interval(
     return found.low, found.high
 
 
-def _p_values(counts: Counts, rows: Chosen, place: int | None) -> Floats | float:
-    """p of each head against the offset, both asked the same arcs; NaN with one sentence."""
-    if place is None or rows.sum() < 2:
+def p_of_counts(hits: NDArray[np.int64], baseline: NDArray[np.int64]) -> Floats | float:
+    """p of each head against a baseline on the same arcs, text by text; NaN with one text."""
+    if len(hits) < 2:
         return np.nan
-    differences = counts.hits[rows] - counts.offsets[rows, place, None]
-    return stats.sign_flip_counts(differences, alternative="greater")
+    return stats.sign_flip_counts(hits - baseline[:, None], alternative="greater")
+
+
+def correct_tests(frame: pd.DataFrame, tested: pd.Index, texts: str, level: float) -> None:
+    """Correct these rows' tests together, in place; those of too few texts go, with the reason.
+
+    `texts` names the column that counts the texts of a test.
+    """
+    for count, rows in frame.loc[tested].groupby(texts):
+        try:
+            stats.check_resolution(
+                tests=len(tested), sentences=int(str(count)), level=level, alternative="greater"
+            )
+        except StatsError as error:
+            frame.loc[rows.index, ["p", "note"]] = np.nan, str(error)
+    p = frame.loc[tested, "p"].to_numpy(dtype=float)
+    frame.loc[tested, "p_adjusted"] = stats.holm(p)
+    frame.loc[tested, "p_bh"] = stats.benjamini_hochberg(p)

@@ -20,25 +20,28 @@ from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tallies.choices import resample_units
-from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
-from headcount.survey.tally import FEATURES, Feature, Reading
-from headcount.text import Sentence, Side, Words
+from headcount.survey.tallies.pairs import Compared, MeansTally, chosen_texts
+from headcount.survey.tally import FEATURES, BatchCache, Feature
+from headcount.text import Side, Words
 from headcount.wiring import Needs, Sighting
+
+#: Whose attention is measured: every token's, or that of [CLS] alone.
+FROM_ALL, FROM_FIRST = "all", "first"
 
 # --- Where a word stands ------------------------------------------------------------------------
 # Attention falls off with distance, early words of a causal model are seen by more rows than late
 # ones, and a word of three pieces is given the sum of three weights. What kind of word it is must
-# not be taken for any of that, so words are compared with words that stand alike.
+# not be taken for any of that, so words are compared with words of the same bin.
 
 #: Words before, words after, pieces: each is counted up to the next of these.
 _BEFORE, _AFTER, _PIECES = (0, 1, 2, 3, 5, 9), (0, 1, 2, 5, 10), (1, 2)
 
-#: How many standings there are.
+#: How many bins there are.
 BINS = len(_BEFORE) * len(_AFTER) * len(_PIECES)
 
 
 def position_bins(there: Tensor, pieces: Tensor) -> Tensor:
-    """The standing of each word, ``[batch, word]``; `pieces` is how many tokens it has.
+    """The bin of each word, ``[batch, word]``; `pieces` is how many tokens it has.
 
     >>> there = torch.tensor([[True, True, True, False]])
     >>> position_bins(there, torch.tensor([[1, 1, 3, 0]])).tolist()
@@ -63,75 +66,74 @@ def compared_words(keys: Side) -> Tensor:
     return keys.words.there & ~(keys.words.pieces & first[:, None]).any(-1)
 
 
-# --- What words of a kind get beside any words that stand alike in other texts ------------------
+# --- What words of a kind get, against any words of the same bins -------------------------------
 # A text's figure is the mean of what its words of the kind get; its baseline the mean, over the
-# same
-# words, of what all words of the corpus get that stand where they stand. The baseline is known only
-# when everything was seen, so sums are kept by standing: they give mean and spread of the
+# same words, of what all words of the corpus get that are in the same bin. The baseline is known
+# only when everything was seen, so sums are kept by bin: they give mean and spread of the
 # differences between texts exactly, without a second pass.
 
 
 @dataclass(frozen=True)
 class Kinds:
-    """A batch's words by kind and by standing, laid out once for all layers."""
+    """A batch's words by kind and by bin, laid out once for all layers."""
 
-    #: Which words stand where, ``[batch, word, standing]``; words that are not compared nowhere.
-    stand: Tensor
+    #: The bin of each word, ``[batch, word, bin]``; words that are not compared are in none.
+    in_bin: Tensor
     #: A word's share in its text's mean for a kind, ``[batch, kind, word]``.
     share: Tensor
-    #: The shares by standing, ``[batch, kind, standing]``.
-    standing: Tensor
+    #: The shares by bin, ``[batch, kind, bin]``.
+    bins: Tensor
     #: Which texts have a kind, in each split, ``[batch, kind, split]``.
     split: Tensor
 
 
-def kinds_of(kinds: Tensor, compared: Tensor, standings: Tensor, chosen: Tensor) -> Kinds:
+def kinds_of(kinds: Tensor, compared: Tensor, bins: Tensor, chosen: Tensor) -> Kinds:
     """Lay out bool ``[batch, kind, word]``; `chosen` are the texts of the split `select`."""
-    stand = torch.nn.functional.one_hot(standings, BINS).double() * compared[..., None]
+    in_bin = torch.nn.functional.one_hot(bins, BINS).double() * compared[..., None]
     found = (kinds & compared[:, None]).double()
     share = found / found.sum(-1, keepdim=True).clamp_min(1)
     split = torch.stack([chosen, ~chosen], dim=1).double()
     there = (found.sum(-1) > 0).double()
-    return Kinds(stand, share, share @ stand, there[..., None] * split[:, None])
+    return Kinds(in_bin, share, share @ in_bin, there[..., None] * split[:, None])
 
 
 @dataclass
 class _Sums:
-    """The sums of one site and kind; the last axes are split, then head or standing or both."""
+    """The sums of one site and kind; the last axes are split, then head or bin or both."""
 
     texts: Tensor
     value: Tensor
     square: Tensor
-    standing: Tensor
-    value_standing: Tensor
-    standing_standing: Tensor
+    bins: Tensor
+    value_bins: Tensor
+    bins_bins: Tensor
 
     def __add__(self, other: _Sums) -> _Sums:
         names = [one.name for one in fields(self)]
         return _Sums(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-class SamePlaces:
-    """Sums by site and question, and of all words by site and origin; they merge by addition."""
+class BinnedMeans:
+    """Sums by site and item, and of all words by site and origin; they merge by addition."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[Site, str], tuple[str, _Sums]] = {}
         self._words: dict[tuple[Site, str], Tensor] = {}
 
     def add(
-        self, site: Site, origin: str, questions: Sequence[str], weights: Tensor, kinds: Kinds
+        self, site: Site, origin: str, items: Sequence[str], weights: Tensor, kinds: Kinds
     ) -> None:
         """Take in what each word gets ``[batch, head, word]`` from one origin."""
         weights = weights.double()
-        total = torch.einsum("bhw,bws->hs", weights, kinds.stand)
-        count = kinds.stand.sum((0, 1)).expand_as(total)
+        total = torch.einsum("bhw,bws->hs", weights, kinds.in_bin)
+        count = kinds.in_bin.sum((0, 1)).expand_as(total)
         self._add_words((site, origin), torch.stack([total, count]).cpu())
         value = torch.einsum("bhw,bkw->bkh", weights, kinds.share)
-        for place, question in enumerate(questions):
-            sums = _sums(value[:, place], kinds.standing[:, place], kinds.split[:, place])
-            self._add_kind((site, question), origin, sums)
+        for place, item in enumerate(items):
+            sums = _sums(value[:, place], kinds.bins[:, place], kinds.split[:, place])
+            self._add_kind((site, item), origin, sums)
 
-    def merge(self, other: SamePlaces) -> None:
+    def merge(self, other: BinnedMeans) -> None:
         """Add the sums of another part of the corpus."""
         for key, words in other._words.items():
             self._add_words(key, words)
@@ -139,20 +141,16 @@ class SamePlaces:
             self._add_kind(key, origin, sums)
 
     def compared(self, site: Site) -> Mapping[str, Tensor]:
-        """For each question ``[split, sum, head]``: texts, values, squares, baselines, differences.
+        """For each item ``[split, sum, head]``: texts, values, squares, baselines, differences.
 
         Of differences there are the sum and the sum of squares.
         """
-        asked = {name: pair for (where, name), pair in self._kinds.items() if where == site}
-        return {
-            name: _compared(sums, self._usual(site, origin))
-            for name, (origin, sums) in asked.items()
-        }
-
-    def _usual(self, site: Site, origin: str) -> Tensor:
-        """What a word that stands so gets on average, ``[head, standing]``."""
-        total, count = self._words[site, origin]
-        return total / count.clamp_min(1)
+        found = {}
+        for (where, item), (origin, sums) in self._kinds.items():
+            if where == site:
+                total, count = self._words[site, origin]
+                found[item] = _compared(sums, total / count.clamp_min(1))
+        return found
 
     def _add_words(self, key: tuple[Site, str], words: Tensor) -> None:
         self._words[key] = self._words[key] + words if key in self._words else words.clone()
@@ -162,23 +160,26 @@ class SamePlaces:
         self._kinds[key] = (origin, sums if own is None else own[1] + sums)
 
 
-def _sums(value: Tensor, standing: Tensor, split: Tensor) -> _Sums:
-    """The sums over a batch of values ``[batch, head]`` and standings ``[batch, standing]``."""
+def _sums(value: Tensor, bins: Tensor, split: Tensor) -> _Sums:
+    """The sums over a batch of values ``[batch, head]`` and bins ``[batch, bin]``."""
     return _Sums(
         split.sum(0).cpu(),
         torch.einsum("bh,bc->ch", value, split).cpu(),
         torch.einsum("bh,bc->ch", value**2, split).cpu(),
-        torch.einsum("bs,bc->cs", standing, split).cpu(),
-        torch.einsum("bh,bs,bc->chs", value, standing, split).cpu(),
-        torch.einsum("bs,bt,bc->cst", standing, standing, split).cpu(),
+        torch.einsum("bs,bc->cs", bins, split).cpu(),
+        torch.einsum("bh,bs,bc->chs", value, bins, split).cpu(),
+        torch.einsum("bs,bt,bc->cst", bins, bins, split).cpu(),
     )
 
 
 def _compared(sums: _Sums, usual: Tensor) -> Tensor:
-    """The difference of a text is v - m.u: its square is expanded, and the sums put in."""
-    baseline = torch.einsum("cs,hs->ch", sums.standing, usual)
-    crossed = torch.einsum("chs,hs->ch", sums.value_standing, usual)
-    squared = torch.einsum("hs,cst,ht->ch", usual, sums.standing_standing, usual)
+    """The difference of a text is v - m.u: its square is expanded, and the sums put in.
+
+    `usual` is what a word of each bin gets on average, ``[head, bin]``.
+    """
+    baseline = torch.einsum("cs,hs->ch", sums.bins, usual)
+    crossed = torch.einsum("chs,hs->ch", sums.value_bins, usual)
+    squared = torch.einsum("hs,cst,ht->ch", usual, sums.bins_bins, usual)
     spread = (sums.square - 2 * crossed + squared).clamp_min(0)
     texts = sums.texts[:, None].expand_as(baseline)
     parts = (texts, sums.value, sums.square, baseline, sums.value - baseline, spread)
@@ -263,17 +264,15 @@ class FeatureMasks:
 
     #: Features of words, where pieces are added up.
     words: Level | None
-    #: [CLS] and [SEP], and in front of them the features where pieces stand alone.
+    #: [CLS] and [SEP], and in front of them the features where pieces count singly.
     tokens: Level
     #: The tokens of each word, ``[batch, word, token]``, as numbers.
     pieces: Tensor
-    #: Which texts count for a feature, bool ``[batch, feature]``.
-    asked: Tensor
-    #: Which texts have it, and a special token before them to ask from.
-    asked_from_first: Tensor
+    #: Which texts count for a feature, bool ``[batch, feature]``, by origin: all tokens, or [CLS].
+    counts: dict[str, Tensor]
     #: Which texts belong to the split `select`.
     chosen: Tensor
-    #: The words of each feature by where they stand.
+    #: The words of each feature by bin.
     kinds: Kinds
 
 
@@ -284,31 +283,26 @@ def feature_masks(
     words = keys.words
     assert words is not None
     of_words = _word_masks(words, features)
-    of_tokens = _of_pieces(of_words, words.pieces)
+    of_tokens = (of_words.float() @ words.pieces.float()) > 0
     if code:
         of_tokens = _spelled_alike(keys, of_tokens)
     specials = _specials(keys)
-    there = torch.cat([of_tokens, specials], dim=1).any(-1)
-    known = torch.tensor([s is not None for s in words.sentences], device=keys.real.device)
-    asked = _asked_in_code(words, features, there) if code else there
-    levels = (of_words, specials) if summed else (None, torch.cat([of_tokens, specials], dim=1))
+    together = torch.cat([of_tokens, specials], dim=1)
+    there = together.any(-1)
+    known = torch.tensor([s is not None for s in words.sentences], device=keys.real.device)[:, None]
+    counts = _counts_in_code(words, features, there) if code else there
+    bins = position_bins(words.there, words.pieces.sum(-1))
     return FeatureMasks(
-        words=None if levels[0] is None else Level(levels[0], words.there),
-        tokens=Level(levels[1], words.pieces.any(1)),
+        words=Level(of_words, words.there) if summed else None,
+        tokens=Level(specials if summed else together, words.pieces.any(1)),
         pieces=words.pieces.to(torch.float32),
-        asked=asked & known[:, None],
-        asked_from_first=there & known[:, None] & specials[:, 0].any(-1, keepdim=True),
+        counts={
+            FROM_ALL: counts & known,
+            FROM_FIRST: there & known & specials[:, 0].any(-1, keepdim=True),
+        },
         chosen=chosen,
-        kinds=_kinds(keys, of_words, known, chosen),
+        kinds=kinds_of(of_words, compared_words(keys) & known, bins, chosen),
     )
-
-
-def _kinds(keys: Side, of_words: Tensor, known: Tensor, chosen: Tensor) -> Kinds:
-    """The words that are compared with words that stand alike."""
-    words = keys.words
-    assert words is not None
-    stand = position_bins(words.there, words.pieces.sum(-1))
-    return kinds_of(of_words, compared_words(keys) & known[:, None], stand, chosen)
 
 
 def _specials(keys: Side) -> Tensor:
@@ -321,14 +315,10 @@ def _word_masks(words: Words, features: Sequence[Feature]) -> Tensor:
     """Bool ``[batch, feature, word]``; a word that is not there has no feature."""
     found = torch.zeros(len(words), len(features), words.there.shape[1], dtype=torch.bool)
     for row, sentence in enumerate(words.sentences):
-        for number, feature in enumerate(features if sentence is not None else ()):
-            assert sentence is not None
-            found[row, number, feature.places(sentence)] = True
+        if sentence is not None:
+            for number, feature in enumerate(features):
+                found[row, number, feature.places(sentence)] = True
     return found.to(words.there.device) & words.there[:, None]
-
-
-def _of_pieces(words: Tensor, pieces: Tensor) -> Tensor:
-    return (words.float() @ pieces.float()) > 0
 
 
 def _spelled_alike(keys: Side, tokens: Tensor) -> Tensor:
@@ -341,35 +331,26 @@ def _spelled_alike(keys: Side, tokens: Tensor) -> Tensor:
     return (tokens.float() @ alike.float().transpose(1, 2)) > 0
 
 
-def _asked_in_code(words: Words, features: Sequence[Feature], there: Tensor) -> Tensor:
+def _counts_in_code(words: Words, features: Sequence[Feature], there: Tensor) -> Tensor:
     """All texts count, without the feature as 0; for forms (negation) by a test of substrings."""
-    asked = torch.ones(there.shape, dtype=torch.bool)
+    counts = torch.ones(there.shape, dtype=torch.bool)
     for row, sentence in enumerate(words.sentences):
-        for number, feature in enumerate(features if sentence is not None else ()):
-            if feature.forms:
-                assert sentence is not None
-                asked[row, number] = _contains(sentence, feature)
-    return asked.to(there.device)
-
-
-def _contains(sentence: Sentence, feature: Feature) -> bool:
-    text = sentence.text.lower()
-    return any(form in text for form in feature.forms)
+        for number, feature in enumerate(features):
+            if feature.forms and sentence is not None:
+                text = sentence.text.lower()
+                counts[row, number] = any(form in text for form in feature.forms)
+    return counts.to(there.device)
 
 
 # --- How much each head looks at nouns ----------------------------------------------------------
 
-#: Whose attention is measured: every token's, or that of [CLS] alone.
-FROM_ALL, FROM_FIRST = "all", "first"
 _SEPARATOR = " from "
 #: What attention to a kind of word is compared with, by convention; the code has nothing.
 AGAINST = {"headcount": "any word in such a place", "paper": "as many random pieces"}
 
-_NONE = "no text has words with such a tag or relation"
-
 
 @dataclass
-class FeatureTally:
+class FeatureTally(MeansTally):
     """Mean of the largest attention that a word of each kind gets, text by text.
 
     - `headcount`: attention to a word is the sum over its pieces; texts without the feature are
@@ -383,13 +364,16 @@ class FeatureTally:
 
     convention: str = "headcount"
     features: Sequence[Feature] = FEATURES
-    #: Whether the pieces of a word are added up or stand alone; by convention where None.
+    #: Whether the pieces of a word are added up or count singly; by convention where None.
     pieces: Literal["sum", "each"] | None = None
     seed: int = 0
-    means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
-    places: SamePlaces = field(default_factory=SamePlaces, init=False, repr=False, compare=False)
+    binned: BinnedMeans = field(default_factory=BinnedMeans, init=False, repr=False, compare=False)
+    _batches: BatchCache[FeatureMasks] = field(
+        default_factory=BatchCache, init=False, repr=False, compare=False
+    )
 
     needs = Needs(maps=True)
+    none = "no text has words with such a tag or relation"
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
@@ -402,101 +386,69 @@ class FeatureTally:
                 f"The features are {', '.join(names)}; give each its own name, other than first "
                 "and separator."
             )
-        self._silent: set[Site] = set()
-        self._last: tuple[object, dict[str, FeatureMasks]] = (None, {})
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """One column a feature, then [CLS] and [SEP]."""
-        return tuple(_column(name) for name in self._names)
+    def column_of(self) -> dict[str, Column]:
+        """One column a feature, then [CLS] and [SEP]: attention from all tokens."""
+        return {name + _SEPARATOR + FROM_ALL: _column(name) for name in self._names}
 
     @property
     def _names(self) -> list[str]:
         return [*(feature.name for feature in self.features), "first", "separator"]
 
     def update(self, sighting: Sighting) -> None:
-        """Add what each text's features get; silent where the words are not known."""
-        words = sighting.keys.words
+        """Add what each text's features get; nothing where the words are not known."""
+        site, words = sighting.site, sighting.keys.words
         if words is None or not words.there.numel() or sighting.maps is None:
-            self._silent.add(sighting.site)
+            self._skipped[site] = self.none
             return
-        masks = self._masks(sighting)
+        masks = self._batches.get(sighting.batch, site.stack, lambda: self._masks(sighting, words))
         for origin, received in _received(sighting).items():
+            items = [name + _SEPARATOR + origin for name in self._names]
             found = self._compared(received, masks, origin)
-            names = [name + _SEPARATOR + origin for name in self._names]
-            self.means.add(sighting.site, names, found, masks.chosen)
+            self.means.add(site, items, found, masks.chosen)
             if self.convention == "headcount":
                 summed = received @ masks.pieces.transpose(1, 2)
-                kinds = names[: len(self.features)]
-                self.places.add(sighting.site, origin, kinds, summed, masks.kinds)
+                kinds = items[: len(self.features)]
+                self.binned.add(site, origin, kinds, summed, masks.kinds)
 
     def merge(self, other: Self) -> None:
         """Add the other's sums."""
-        self.means.merge(other.means)
-        self.places.merge(other.places)
-        self._silent |= other._silent
-
-    def compute(self) -> list[Reading]:
-        """The mean over texts of attention from all tokens, a reading for each feature."""
-        told = [self._read(site, name) for site in self.means for name in self._names]
-        quiet = [site for site in self._silent if site not in set(self.means)]
-        return told + [
-            Reading.missing(_column(name).name, site, _NONE)
-            for site in quiet
-            for name in self._names
-        ]
+        super().merge(other)
+        self.binned.merge(other.binned)
 
     def details(self) -> dict[str, pd.DataFrame]:
         """`features`: a row for each head, feature, origin (all tokens or [CLS]) and split."""
-        if not any(self.means.questions(site) for site in self.means):
+        if not any(self.means.items(site) for site in self.means):
             return {}
-        compared = {site: self.places.compared(site) for site in self.means}
-        frame = self.means.beside(compared).frame("feature")
+        compared = {site: self.binned.compared(site) for site in self.means}
+        frame = self.means.with_baselines(compared).frame("feature")
         parts = frame["feature"].str.partition(_SEPARATOR)
         against = AGAINST.get(self.convention)
         return {"features": frame.assign(feature=parts[0], origin=parts[2], against=against)}
 
-    def _read(self, site: Site, name: str) -> Reading:
-        column, question = _column(name).name, name + _SEPARATOR + FROM_ALL
-        if question not in self.means.questions(site):
-            return Reading.missing(column, site, _NONE)
-        if self.means.broken(site):
-            return Reading.broken(column, site)
-        return Reading(column, site, *self.means.mean(site, question))
-
-    @property
-    def _summed(self) -> bool:
-        return (self.pieces or ("sum" if self.convention == "headcount" else "each")) == "sum"
-
-    def _masks(self, sighting: Sighting) -> FeatureMasks:
+    def _masks(self, sighting: Sighting, words: Words) -> FeatureMasks:
         """Which tokens and words have which feature; the same for every layer of a stack."""
-        batch, made = self._last
-        if batch is not sighting.batch:
-            made = {}
-            self._last = (sighting.batch, made)
-        stack, words = sighting.site.stack, sighting.keys.words
-        if stack not in made:
-            assert words is not None
-            units = resample_units(words, sighting.batch.index)
-            chosen = chosen_texts(units, words.there.device, self.seed)
-            made[stack] = feature_masks(
-                sighting.keys, self.features, code=self.convention == "code", summed=self._summed,
-                chosen=chosen,
-            )  # fmt: skip
-        return made[stack]
+        units = resample_units(words, sighting.batch.index)
+        return feature_masks(
+            sighting.keys,
+            self.features,
+            code=self.convention == "code",
+            summed=(self.pieces or ("sum" if self.convention == "headcount" else "each")) == "sum",
+            chosen=chosen_texts(units, words.there.device, self.seed),
+        )
 
     def _compared(self, received: Tensor, masks: FeatureMasks, origin: str) -> Compared:
-        """What each feature gets; in the paper's way beside random places."""
+        """What each feature gets; in the paper's way against random places."""
         levels = [(masks.tokens, received)]
         if masks.words is not None:
             levels.insert(0, (masks.words, received @ masks.pieces.transpose(1, 2)))
         value = torch.cat([level.largest(weights) for level, weights in levels], dim=-1)
-        asked = masks.asked if origin == FROM_ALL else masks.asked_from_first
+        counts = masks.counts[origin]
         if self.convention != "paper":  # compared elsewhere, or not at all
-            return Compared(value, asked, torch.zeros_like(value), torch.zeros_like(asked))
+            return Compared(value, counts, torch.zeros_like(value), torch.zeros_like(counts))
         baseline = torch.cat([level.drawn(weights) for level, weights in levels], dim=-1)
         known = torch.cat([level.known for level, _ in levels], dim=1)
-        return Compared(value, asked, baseline, known)
+        return Compared(value, counts, baseline, known)
 
 
 def _received(sighting: Sighting) -> dict[str, Tensor]:
@@ -513,11 +465,11 @@ def _received(sighting: Sighting) -> dict[str, Tensor]:
 
 def _column(name: str) -> Column:
     article = "an" if name[0] in "aeiou" else "a"
-    said = "the first token ([CLS])" if name == "first" else f"{article} {name}"
+    words = "the first token ([CLS])" if name == "first" else f"{article} {name}"
     return Column(
         f"to_{name}",
         title=f"To {name}",
-        meaning=f"Mean attention that {said} gets, the largest where there are several.",
+        meaning=f"Mean attention that {words} gets, the largest where there are several.",
         paper="Kovaleva et al. 2019, section 4.3",
         range=(0, 1),
         group="What it looks at",

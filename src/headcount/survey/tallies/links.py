@@ -1,8 +1,8 @@
-"""Attention between subjects and verbs, and between nouns and pronouns, in both directions.
+"""Attention along links: subjects and verbs, nouns and pronouns, predicates and their arguments.
 
-Kovaleva et al., EMNLP 2019, section 4.3 (token to token). Their notebook takes subjects whose head
-is a verb, and pairs the sorted positions of subjects and verbs; noun and pronoun are in the text
-only.
+Kovaleva et al., EMNLP 2019, section 4.3 (token to token) and section 4.1 (frame elements). Their
+notebook takes subjects whose head is a verb, and pairs the sorted positions of subjects and verbs;
+noun and pronoun are in the text only.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from torch import Tensor
 
 from headcount.errors import UsageError, check_convention
-from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.pairs import (
-    PairedMeans,
+    MeansTally,
     Pairs,
     WordPairs,
     chosen_texts,
     word_pairs,
 )
-from headcount.survey.tally import NOUN, PRONOUN, VERB, Reading, compact_words
+from headcount.survey.tally import NOUN, PRONOUN, VERB, BatchCache, compact_words
 from headcount.text import Argument, Predicate, Sentence, Span, Words, word_maps
 from headcount.wiring import Needs, Sighting
 
@@ -48,7 +47,7 @@ class Ends(NamedTuple):
     linked: tuple[tuple[int, int], ...] = ()
 
 
-class _Asked(NamedTuple):
+class _BatchLinks(NamedTuple):
     pairs: WordPairs
     chosen: Tensor
     #: The words to make maps of, or None for maps between tokens.
@@ -56,8 +55,8 @@ class _Asked(NamedTuple):
 
 
 @dataclass
-class LinkTally(ABC):
-    """The mean over texts of the largest attention along a link, beside the same pairs moved.
+class LinkTally(MeansTally, ABC):
+    """The mean over texts of the largest attention along a link, next to the same pairs moved.
 
     - `headcount`: between words (columns added up, rows averaged), all pairs.
     - `paper`: between pieces, all pairs.
@@ -68,13 +67,15 @@ class LinkTally(ABC):
     #: Which pairs count; by convention where None.
     pairing: Pairing | None = None
     seed: int = 0
-    means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
+    _batches: BatchCache[_BatchLinks] = field(
+        default_factory=BatchCache, init=False, repr=False, compare=False
+    )
 
     needs = Needs(maps=True)
     #: The name of the finer table.
     detail: ClassVar[str]
-    none: ClassVar[str]
-    #: Which pairs count, unless asked or by the authors' notebook.
+    links: ClassVar[tuple[str, ...]]
+    #: Which pairs count, unless given or by the authors' notebook.
     usual: ClassVar[Pairing] = "all"
 
     def __post_init__(self) -> None:
@@ -82,13 +83,6 @@ class LinkTally(ABC):
         check_convention(self.convention)
         if self.pairing not in (None, "all", "linked", "zip"):
             raise UsageError(f"pairing is '{self.pairing}'; choose all, linked or zip.")
-        self._silent: dict[Site, str] = {}
-        self._last: tuple[object, dict[tuple[str, bool], _Asked]] = (None, {})
-
-    @property
-    @abstractmethod
-    def links(self) -> tuple[str, ...]:
-        """The names of the links."""
 
     @abstractmethod
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
@@ -98,106 +92,68 @@ class LinkTally(ABC):
     def column(self, link: str) -> Column:
         """The column of a link."""
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """One column a link."""
-        return tuple(self.column(link) for link in self.links)
+    def column_of(self) -> dict[str, Column]:
+        """The columns of all links."""
+        return {link: self.column(link) for link in self.links}
 
     def update(self, sighting: Sighting) -> None:
-        """Add each text's figures; silent where the words are not known."""
-        words = sighting.queries.words
-        if words is None or sighting.maps is None or sighting.site.stack == "cross":
-            self._silent[sighting.site] = _CROSS if sighting.site.stack == "cross" else self.none
+        """Add each text's figures; nothing where the words are not known."""
+        site, words = sighting.site, sighting.queries.words
+        if words is None or sighting.maps is None or site.stack == "cross":
+            self._skipped[site] = _CROSS if site.stack == "cross" else self.none
             return
-        asked = self._asked(sighting, words)
+        found = self._batches.get(
+            sighting.batch,
+            (site.stack, site.causal),
+            lambda: self._batch_links(words, sighting.batch.index, site.causal),
+        )
         maps = sighting.maps
-        if asked.words is not None:
-            maps = word_maps(maps, asked.words, asked.words)
-        found = asked.pairs.compared(maps)
-        self.means.add(sighting.site, self.links, found, asked.chosen)
-
-    def merge(self, other: Self) -> None:
-        """Add the other's sums."""
-        self.means.merge(other.means)
-        self._silent = other._silent | self._silent
-
-    def compute(self) -> list[Reading]:
-        """The mean over texts, a reading for each link."""
-        told = [self._read(site, link) for site in self.means for link in self.links]
-        return told + [
-            Reading.missing(self.column(link).name, site, why)
-            for site, why in self._silent.items()
-            if site not in set(self.means)
-            for link in self.links
-        ]
+        if found.words is not None:
+            maps = word_maps(maps, found.words, found.words)
+        self.means.add(site, self.links, found.pairs.compared(maps), found.chosen)
 
     def details(self) -> dict[str, pd.DataFrame]:
         """A row for each head, link and split; `outlier` marks heads above the 99th percentile."""
-        if not any(self.means.questions(site) for site in self.means):
+        if not any(self.means.items(site) for site in self.means):
             return {}
         frame = self.means.frame("link")
         bar = frame.groupby(["link", "split"])["value"].transform(lambda v: np.percentile(v, 99))
         return {self.detail: frame.assign(outlier=frame["value"] > bar)}
 
-    def _read(self, site: Site, link: str) -> Reading:
-        column = self.column(link).name
-        if link not in self.means.questions(site):
-            return Reading.missing(column, site, self.none)
-        if self.means.broken(site):
-            return Reading.broken(column, site)
-        return Reading(column, site, *self.means.mean(site, link))
-
-    @property
-    def _pairing(self) -> Pairing:
-        return self.pairing or ("zip" if self.convention == "code" else self.usual)
-
-    def _asked(self, sighting: Sighting, words: Words) -> _Asked:
-        """The pairs of a batch, made for the first site of a stack and kept for the others."""
-        batch, made = self._last
-        if batch is not sighting.batch:
-            made = {}
-            self._last = (sighting.batch, made)
-        key = (sighting.site.stack, sighting.site.causal)
-        if key not in made:
-            made[key] = self._ask(words, sighting.batch.index, causal=key[1])
-        return made[key]
-
-    def _ask(self, words: Words, index: Sequence[int], *, causal: bool) -> _Asked:
-        device = words.there.device
+    def _batch_links(self, words: Words, index: Sequence[int], causal: bool) -> _BatchLinks:
         level = compact_words(words) if self.convention == "headcount" else None
         places = _word_places(words) if level is not None else _piece_places(words)
-        asked = [
-            [_kept(self._pairs(ends, at), causal) for ends in self._ends(sentence)]
+        pairs = [
+            [
+                # Both places differ; the second is in sight where attention looks back only.
+                [(a, b) for a, b in self._pairs(ends, at) if a != b and (b < a or not causal)]
+                for ends in (self.ends(sentence) if sentence else [Ends()] * len(self.links))
+            ]
             for sentence, at in zip(words.sentences, places, strict=True)
         ]
-        bounds = [_bounds(at) for at in places]
+        every = [[place for each in at.values() for place in each] for at in places]
+        bounds = [(min(each, default=0), max(each, default=-1)) for each in every]
+        device = words.there.device
         chosen = chosen_texts(resample_units(words, index), device, self.seed)
-        return _Asked(word_pairs(asked, bounds, device), chosen, level)
-
-    def _ends(self, sentence: Sentence | None) -> Sequence[Ends]:
-        return [Ends() for _ in self.links] if sentence is None else self.ends(sentence)
+        return _BatchLinks(word_pairs(pairs, bounds, device), chosen, level)
 
     def _pairs(self, ends: Ends, at: dict[int, list[int]]) -> Pairs:
         """The pairs of places of one link; words that are not there have none."""
-        if self._pairing == "linked":
+        pairing = self.pairing or ("zip" if self.convention == "code" else self.usual)
+        if pairing == "linked":
             linked = [product(at.get(one, ()), at.get(other, ())) for one, other in ends.linked]
             return [*dict.fromkeys(pair for pairs in linked for pair in pairs)]
         sources, targets = (
             sorted({place for word in words for place in at.get(word, ())})
             for words in (ends.sources, ends.targets)
         )
-        if self._pairing == "zip":
+        if pairing == "zip":
             return [*zip(sources, targets, strict=False)]
         return [*product(sources, targets)]
 
 
-def _kept(pairs: Pairs, causal: bool) -> Pairs:
-    """Pairs of two places, the second of them in sight where attention looks back only."""
-    return [(a, b) for a, b in pairs if a != b and (b < a or not causal)]
-
-
 def _word_places(words: Words) -> list[dict[int, list[int]]]:
-    """Where each word went when the words closed up."""
+    """Where `compact_words` puts each word."""
     return [
         {int(word): [place] for place, word in enumerate(np.flatnonzero(there))}
         for there in words.there.cpu().numpy()
@@ -212,12 +168,6 @@ def _piece_places(words: Words) -> list[dict[int, list[int]]]:
     ]
 
 
-def _bounds(at: dict[int, list[int]]) -> tuple[int, int]:
-    """The first and the last place of a text."""
-    places = [place for each in at.values() for place in each]
-    return min(places, default=0), max(places, default=-1)
-
-
 # --- Attention between subjects and verbs -------------------------------------------------------
 
 LINKS = ("subject->verb", "verb->subject", "noun->pronoun", "pronoun->noun")
@@ -230,12 +180,8 @@ class Links(LinkTally):
     """The largest attention along each link of a sentence, averaged over sentences that have it."""
 
     detail = "links"
+    links = LINKS
     none = "no sentence has both ends of such a link"
-
-    @property
-    def links(self) -> tuple[str, ...]:
-        """The four links."""
-        return LINKS
 
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
         """Subjects with their verbs, nouns with pronouns, and the other way round."""
@@ -288,7 +234,7 @@ CORE = frozenset(f"ARG{number}" for number in range(6))
 
 @dataclass(frozen=True)
 class Frames:
-    """Which sentences and arguments are asked about.
+    """Which sentences and arguments count.
 
     A FrameNet example marks one target and a few elements, PropBank every predicate and all its
     arguments: there almost no sentence has its every argument far away, so by default each core
@@ -328,11 +274,13 @@ class Frames:
 
     def _passes(self, predicate: Predicate, argument: Argument, count: int) -> bool:
         first, last = argument.span
-        if not 0 <= first <= last < count:
-            return False
-        short = self.argument_words is None or last - first < self.argument_words
-        core = self.every or argument.label in self.core
-        return core and short and _distance(predicate.word, argument.span) > self.near
+        away = max(first - predicate.word, predicate.word - last, 0)
+        return (
+            0 <= first <= last < count
+            and (self.every or argument.label in self.core)
+            and (self.argument_words is None or last - first < self.argument_words)
+            and away > self.near
+        )
 
 
 @dataclass
@@ -345,13 +293,9 @@ class ArgumentTally(LinkTally):
     frames: Frames = field(default_factory=Frames)
 
     detail = "arguments"
+    links = ARGUMENT_LINKS
     usual = "linked"
     none = "no sentence has a predicate with an argument that is asked about"
-
-    @property
-    def links(self) -> tuple[str, ...]:
-        """Both directions."""
-        return ARGUMENT_LINKS
 
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
         """The words of arguments and their predicates."""
@@ -360,10 +304,9 @@ class ArgumentTally(LinkTally):
             for predicate, span in self.frames.links(sentence)
             for place in range(span.first, span.last + 1)
         )
-        sources = tuple(dict.fromkeys(argument for argument, _ in linked))
-        targets = tuple(dict.fromkeys(predicate for _, predicate in linked))
-        turned = tuple((predicate, argument) for argument, predicate in linked)
-        return [Ends(sources, targets, linked), Ends(targets, sources, turned)]
+        sources, targets = (tuple(dict.fromkeys(pair[end] for pair in linked)) for end in (0, 1))
+        arguments = Ends(sources, targets, linked)
+        return [arguments, _turned(arguments)]
 
     def column(self, link: str) -> Column:
         """How a link's column reads."""
@@ -377,8 +320,3 @@ class ArgumentTally(LinkTally):
             direction="higher",
             group="What it tracks",
         )
-
-
-def _distance(word: int, span: Span) -> int:
-    """How many words lie between, counted as steps; 0 inside the span."""
-    return max(span.first - word, word - span.last, 0)

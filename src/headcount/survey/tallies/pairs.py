@@ -1,4 +1,4 @@
-"""Pairs of places as one question: the largest weight among them, and among the same pairs moved.
+"""Means over texts next to their baselines, and the weight along pairs of words.
 
 Kovaleva et al., EMNLP 2019, sections 4.1 and 4.3, score a link between words by the largest
 attention over its pairs of tokens. Pairs that lie close, or are many, score high by that alone; so
@@ -8,8 +8,8 @@ the same pairs are also moved along the text, to every other place where they fi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -18,25 +18,25 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.models import Site
-from headcount.records import STACKS
+from headcount.records import STACKS, Column
 from headcount.stats import Floats
 from headcount.survey.tallies.counts import SPLITS, Unit, in_selection
+from headcount.survey.tally import Reading
 
 # --- Means over texts of a figure and of its baseline, paired, on two splits --------------------
 # For figures that are no counts (weights, masses): every text gives one value for each head and
-# question, and one for the baseline where it has one. Half of the texts choose (`select`), half
-# judge
-# (`report`), as for relations.
+# item (a feature, a link), and one for the baseline where it has one. Half of the texts choose
+# (`select`), half judge (`report`), as for relations.
 
 Side = Literal["greater", "less"]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One batch's values ``[batch, head, question]``, and which of them count.
+    """One batch's values ``[batch, head, item]``, and which of them count.
 
-    `there` says which texts ask a question ``[batch, question]``; `known` where there is a baseline
-    to compare with.
+    `there` says which texts have an item ``[batch, item]``; `known` where there is a baseline to
+    compare with.
     """
 
     value: Tensor
@@ -54,7 +54,7 @@ class PairedMeans:
     def __iter__(self) -> Iterator[Site]:
         return iter(self._sums)
 
-    def add(self, site: Site, questions: Sequence[str], found: Compared, chosen: Tensor) -> None:
+    def add(self, site: Site, items: Sequence[str], found: Compared, chosen: Tensor) -> None:
         """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``."""
         # Texts, values, squares; of texts with a baseline: number, values and their squares,
         # baselines, differences and their squares.
@@ -67,65 +67,65 @@ class PairedMeans:
         parts = (ones, value, value**2, compared, ours, ours**2, theirs, away, away**2)
         split = torch.stack([chosen, ~chosen], dim=1).double()
         sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split).cpu()
-        own = self._sums.setdefault(site, {})
-        for question, more in zip(questions, sums, strict=True):
-            own[question] = own[question] + more if question in own else more
+        self._add(site, dict(zip(items, sums, strict=True)))
 
     def merge(self, other: PairedMeans) -> None:
         """Add the sums of another part of the corpus."""
         for site, sums in other._sums.items():
-            own = self._sums.setdefault(site, {})
-            for question, more in sums.items():
-                own[question] = own[question] + more if question in own else more.clone()
+            self._add(site, sums)
 
-    def beside(self, compared: Mapping[Site, Mapping[str, Tensor]]) -> PairedMeans:
+    def _add(self, site: Site, sums: Mapping[str, Tensor]) -> None:
+        own = self._sums.setdefault(site, {})
+        for item, more in sums.items():
+            own[item] = own[item] + more if item in own else more.clone()
+
+    def with_baselines(self, compared: Mapping[Site, Mapping[str, Tensor]]) -> PairedMeans:
         """The same values with other comparisons, ``[split, sum, head]``, where there are any."""
         found = PairedMeans()
         found.merge(self)
-        for site, questions in compared.items():
+        for site, items in compared.items():
             own = found._sums[site]
-            for question, sums in questions.items():
-                own[question] = torch.cat([own[question][:, :3], sums], dim=1)
+            for item, sums in items.items():
+                own[item] = torch.cat([own[item][:, :3], sums], dim=1)
         return found
 
-    def questions(self, site: Site) -> list[str]:
-        """The questions that some text of a site asked, by name."""
+    def items(self, site: Site) -> list[str]:
+        """The items that some text of a site has, by name."""
         return sorted(name for name, sums in self._sums.get(site, {}).items() if sums[:, 0].any())
 
     def broken(self, site: Site) -> bool:
         """Whether a site's attention was not a number somewhere."""
         return any(bool(sums.isnan().any()) for sums in self._sums[site].values())
 
-    def mean(self, site: Site, question: str) -> stats.Interval:
+    def mean(self, site: Site, item: str) -> stats.Interval:
         """The mean over all texts with its 95% interval, a value a head."""
-        n, v, vv = self._sums[site][question].numpy().sum(axis=0)[:3]
+        n, v, vv = self._sums[site][item].numpy().sum(axis=0)[:3]
         return stats.mean_interval(v, vv, n)
 
     def frame(self, label: str, side: Side = "greater", support: int = 2) -> pd.DataFrame:
-        """A row for each head, question and split; p of "not greater (less) than the baseline".
+        """A row for each head, item and split; p of "not greater (less) than the baseline".
 
-        Student's t over texts, on `report` alone, Holm over all heads and questions together;
-        questions with fewer texts than `support` are shown and not tested.
+        Student's t over texts, on `report` alone, Holm over all heads and items together; items
+        with fewer texts than `support` are shown and not tested.
         """
         sites = sorted(self._sums, key=lambda site: (STACKS.index(site.stack), site.layer))
-        asked = [site for site in sites if self.questions(site)]
-        parts = [self._site_frame(site, label, side, support) for site in asked]
+        parts = [self._site_frame(site, label, side, support) for site in sites if self.items(site)]
         frame = pd.concat(parts, ignore_index=True)
         p = frame["p"].to_numpy(dtype=float)
         return frame.assign(p_adjusted=stats.holm(p), p_bh=stats.benjamini_hochberg(p))
 
     def _site_frame(self, site: Site, label: str, side: Side, support: int) -> pd.DataFrame:
-        """All rows of a site at once: ``[question, split, head]`` one after another."""
-        questions = self.questions(site)
-        halves = np.stack([self._sums[site][question].numpy() for question in questions])
+        """All rows of a site at once: ``[item, split, head]`` one after another."""
+        items = self.items(site)
+        halves = np.stack([self._sums[site][item].numpy() for item in items])
         sums = np.concatenate([halves, halves.sum(axis=1, keepdims=True)], axis=1)
         figures = _figures(np.moveaxis(sums, 2, 0), side, support)
-        shape = (len(questions), len(SPLITS), site.heads)
+        shape = (len(items), len(SPLITS), site.heads)
         key = {
             "stack": np.full(shape, site.stack),
             "layer": np.full(shape, site.layer),
             "head": np.broadcast_to(site.indices, shape),
-            label: np.broadcast_to(np.array(questions, dtype=object)[:, None, None], shape),
+            label: np.broadcast_to(np.array(items, dtype=object)[:, None, None], shape),
             "split": np.broadcast_to(np.array(SPLITS, dtype=object)[:, None], shape),
         }
         frame = pd.DataFrame({name: part.ravel() for name, part in (key | figures).items()})
@@ -133,7 +133,7 @@ class PairedMeans:
 
 
 def _figures(sums: Floats, side: Side, support: int) -> dict[str, Floats]:
-    """The figures of sums ``[sum, question, split, head]``."""
+    """The figures of sums ``[sum, item, split, head]``."""
     n, v, vv, m, ours, squares, theirs, d, dd = sums
     value, low, high = stats.mean_interval(v, vv, n)
     compared, compared_low, compared_high = stats.mean_interval(ours, squares, m)
@@ -156,103 +156,139 @@ def chosen_texts(units: Sequence[Unit], device: torch.device, seed: int = 0) -> 
     return torch.from_numpy(in_selection(units, seed)).to(device)
 
 
-# --- Pairs of places as one question ------------------------------------------------------------
+@dataclass
+class MeansTally:
+    """The shared body of tallies of paired means: they merge by addition, and say what is missing.
+
+    Every item has a column, by `column_of`.
+    """
+
+    means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
+    #: Sites that were not measured, and why.
+    _skipped: dict[Site, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    none: ClassVar[str]
+
+    def column_of(self) -> dict[str, Column]:
+        """The column of each item, by the item's name."""
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One column an item."""
+        return tuple(self.column_of().values())
+
+    def merge(self, other: Self) -> None:
+        """Add the other's sums."""
+        self.means.merge(other.means)
+        self._skipped = other._skipped | self._skipped
+
+    def compute(self) -> list[Reading]:
+        """The mean over texts, a reading for each item."""
+        columns = {item: column.name for item, column in self.column_of().items()}
+        measured = [*self.means]
+        return [
+            self._read(site, item, name) for site in measured for item, name in columns.items()
+        ] + [
+            Reading.missing(name, site, why)
+            for site, why in self._skipped.items()
+            if site not in measured
+            for name in columns.values()
+        ]
+
+    def _read(self, site: Site, item: str, column: str) -> Reading:
+        if item not in self.means.items(site):
+            return Reading.missing(column, site, self.none)
+        if self.means.broken(site):
+            return Reading.broken(column, site)
+        return Reading(column, site, *self.means.mean(site, item))
+
+
+# --- The largest weight along pairs of words ----------------------------------------------------
 
 Pairs = Sequence[tuple[int, int]]
 
 
-class _Laid(NamedTuple):
+@dataclass(frozen=True)
+class _Groups:
     """Pairs one after another, and the group whose largest each of them may be."""
 
     row: Tensor
     source: Tensor
     target: Tensor
     group: Tensor
-    groups: int
+    #: The cell (row and item, counted through) of each group.
+    cell: Tensor
+
+    @classmethod
+    def of(cls, groups: Sequence[tuple[int, int, Pairs]], device: torch.device | str) -> _Groups:
+        """Lay out groups of pairs, each with its row and its cell."""
+        flat = [
+            (row, source, target, number)
+            for number, (row, _, pairs) in enumerate(groups)
+            for source, target in pairs
+        ]
+        numbers = torch.tensor(flat, dtype=torch.long, device=device).reshape(-1, 4)
+        cells = torch.tensor([cell for _, cell, _ in groups], dtype=torch.long, device=device)
+        return cls(*numbers.unbind(1), cells)
+
+    def largest(self, maps: Tensor) -> Tensor:
+        """The largest weight of each group, ``[group, head]``."""
+        weights = maps[self.row, :, self.source, self.target]
+        found = weights.new_full((len(self.cell), maps.shape[1]), -torch.inf)
+        return found.scatter_reduce_(0, self.group[:, None].expand_as(weights), weights, "amax")
 
 
 @dataclass(frozen=True)
 class WordPairs:
-    """The pairs of a batch: `own` of each row and question, `moved` once for every move."""
+    """The pairs of a batch: `own` of each row and item, `moved` once for every move."""
 
-    own: _Laid
-    moved: _Laid
-    #: The cell (row and question, counted through) of each group.
-    own_cell: Tensor
-    moved_cell: Tensor
+    own: _Groups
+    moved: _Groups
     rows: int
-    questions: int
+    items: int
 
     def compared(self, maps: Tensor) -> Compared:
-        """Each row's figures for each question, from maps ``[batch, head, place, place]``."""
-        value, there = self._mean(_largest(maps, self.own), self.own_cell)
-        baseline, known = self._mean(_largest(maps, self.moved), self.moved_cell)
-        return Compared(value, there, baseline, known)
+        """Each row's figures for each item, from maps ``[batch, head, place, place]``."""
+        return Compared(*self._mean(maps, self.own), *self._mean(maps, self.moved))
 
-    def _mean(self, values: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-        """The mean of each cell's groups, ``[batch, head, question]``, and where there is one."""
-        cells = self.rows * self.questions
-        sums = values.new_zeros(cells, values.shape[1]).index_add_(0, cell, values)
-        count = torch.bincount(cell, minlength=cells)
+    def _mean(self, maps: Tensor, groups: _Groups) -> tuple[Tensor, Tensor]:
+        """The mean of each cell's groups, ``[batch, head, item]``, and where there is one."""
+        cells, values = self.rows * self.items, groups.largest(maps)
+        sums = values.new_zeros(cells, values.shape[1]).index_add_(0, groups.cell, values)
+        count = torch.bincount(groups.cell, minlength=cells)
         mean = sums / count.clamp_min(1)[:, None]
-        shaped = mean.view(self.rows, self.questions, -1).transpose(1, 2)
-        return shaped, (count > 0).view(self.rows, self.questions)
+        shaped = mean.view(self.rows, self.items, -1).transpose(1, 2)
+        return shaped, (count > 0).view(self.rows, self.items)
 
 
 def word_pairs(
-    asked: Sequence[Sequence[Pairs]],
+    pairs: Sequence[Sequence[Pairs]],
     bounds: Sequence[tuple[int, int]],
     device: torch.device | str = "cpu",
 ) -> WordPairs:
-    """Lay out pairs ``[row][question]``; `bounds` are the first and last place of each text.
+    """Lay out pairs ``[row][item]``; `bounds` are the first and last place of each text.
 
     >>> found = word_pairs([[[(0, 1)]]], [(0, 2)])
     >>> maps = torch.tensor([[[[0.0, 0.7, 0.3], [0.5, 0.1, 0.4], [0.2, 0.2, 0.6]]]])
     >>> found.compared(maps).value.tolist(), found.compared(maps).baseline.tolist()
     ([[[0.69...]]], [[[0.40...]]])
     """
-    questions = len(asked[0]) if asked else 0
+    items = len(pairs[0]) if pairs else 0
     own = [
-        (row, row * questions + number, list(pairs))
-        for row, lists in enumerate(asked)
-        for number, pairs in enumerate(lists)
-        if pairs
+        (row, row * items + number, list(each))
+        for row, lists in enumerate(pairs)
+        for number, each in enumerate(lists)
+        if each
     ]
     moved = [
-        (row, cell, [(source + step, target + step) for source, target in pairs])
-        for row, cell, pairs in own
-        for step in _steps(pairs, *bounds[row])
+        (row, cell, [(source + step, target + step) for source, target in each])
+        for row, cell, each in own
+        for step in _steps(each, *bounds[row])
     ]
-    cells = [torch.tensor([cell for _, cell, _ in part], dtype=torch.long) for part in (own, moved)]
-    return WordPairs(
-        _laid(own, device),
-        _laid(moved, device),
-        cells[0].to(device),
-        cells[1].to(device),
-        len(asked),
-        questions,
-    )
+    return WordPairs(_Groups.of(own, device), _Groups.of(moved, device), len(pairs), items)
 
 
 def _steps(pairs: Pairs, first: int, last: int) -> list[int]:
     """How far the pairs can be moved together and stay inside the text."""
     places = [place for pair in pairs for place in pair]
     return [step for step in range(first - min(places), last - max(places) + 1) if step]
-
-
-def _laid(groups: Sequence[tuple[int, int, Pairs]], device: torch.device | str) -> _Laid:
-    flat = [
-        (row, source, target, number)
-        for number, (row, _, pairs) in enumerate(groups)
-        for source, target in pairs
-    ]
-    numbers = torch.tensor(flat, dtype=torch.long, device=device).reshape(-1, 4)
-    row, source, target, group = numbers.unbind(1)
-    return _Laid(row, source, target, group, len(groups))
-
-
-def _largest(maps: Tensor, laid: _Laid) -> Tensor:
-    """The largest weight of each group, ``[group, head]``."""
-    weights = maps[laid.row, :, laid.source, laid.target]
-    found = weights.new_full((laid.groups, maps.shape[1]), -torch.inf)
-    return found.scatter_reduce_(0, laid.group[:, None].expand_as(weights), weights, "amax")

@@ -3,7 +3,7 @@
 Clark et al., BlackBoxNLP 2019, section 3.2, second argument: a head that follows a relation looks
 at [SEP] where the relation is not there. So: the mass on the resting place from words that bear a
 relation, against that from the other words of the same sentence. Models differ in where they rest,
-so the first token ([CLS], or whatever a decoder starts with) is asked about beside separators.
+so the first token ([CLS], or whatever a decoder starts with) is measured as well as separators.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headcount.survey.tallies.choices import resample_units
 from headcount.survey.tallies.counts import universal
 from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
 from headcount.survey.tallies.relations import arcs_of
-from headcount.survey.tally import Reading
+from headcount.survey.tally import BatchCache, Reading
 from headcount.text import Words
 from headcount.wiring import Needs, Sighting, of_class
 
@@ -32,23 +32,24 @@ _DIRECTIONS = ("dep->head", "head->dep")
 
 
 class _Bearers(NamedTuple):
-    """Who bears what in a batch: bool ``[batch, question, word]``, a question each."""
+    """Which words bear which relation in a batch."""
 
-    questions: list[str]
+    #: Relations with a direction, and bool ``[batch, item, word]``.
+    items: list[str]
     words: Tensor
     #: How much each token counts for its word, ``[batch, word, token]``.
     shares: Tensor
     chosen: Tensor
-    #: The words that are asked, for each resting place: bool ``[batch, word]``.
-    asked: dict[str, Tensor]
+    #: The words that count, for each resting place: bool ``[batch, word]``.
+    counts: dict[str, Tensor]
 
 
 @dataclass
 class RestByRelation:
     """Mean mass on a resting place from words with a relation and from the others, by sentence.
 
-    `dep->head` asks the dependents of a relation, `head->dep` the words that have such a
-    dependent. A word beside the resting place is not asked: a head that looks one token ahead
+    `dep->head` reads the dependents of a relation, `head->dep` the words that have such a
+    dependent. A word next to the resting place does not count: a head that looks one token ahead
     would seem to rest there. The finer table has `value` (bearers), `baseline` (other words) and
     p of "no less".
     """
@@ -57,30 +58,31 @@ class RestByRelation:
     support: int = 30
     seed: int = 0
     means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
+    _broken: set[Site] = field(default_factory=set, init=False, repr=False, compare=False)
+    _batches: BatchCache[_Bearers] = field(
+        default_factory=BatchCache, init=False, repr=False, compare=False
+    )
 
     needs = Needs(masses=frozenset(RESTS))
     columns: tuple[Column, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Nothing is broken yet."""
-        self._broken: set[Site] = set()
-        self._last: tuple[object, dict[str, _Bearers]] = (None, {})
-
     def update(self, sighting: Sighting) -> None:
-        """Add each sentence's masses; silent without trees."""
-        words = sighting.queries.words
+        """Add each sentence's masses; nothing without trees."""
+        site, words = sighting.site, sighting.queries.words
         if words is None:
             return
-        bearers = self._bearers(sighting, words)
-        for rest in RESTS if bearers.questions else ():
+        bearers = self._batches.get(
+            sighting.batch, site.stack, lambda: self._bearers(sighting, words)
+        )
+        for rest in RESTS if bearers.items else ():
             mass = sighting.masses[rest].masked_fill(~words.pieces.any(1)[:, None], 0)
             if bool(mass.isnan().any()):
-                self._broken.add(sighting.site)
+                self._broken.add(site)
                 return
             by_word = mass @ bearers.shares.transpose(1, 2)
-            found = _compared(by_word, bearers.words, bearers.asked[rest])
-            names = [f"{rest} {question}" for question in bearers.questions]
-            self.means.add(sighting.site, names, found, bearers.chosen)
+            found = _compared(by_word, bearers.words, bearers.counts[rest])
+            names = [f"{rest} {item}" for item in bearers.items]
+            self.means.add(site, names, found, bearers.chosen)
 
     def merge(self, other: Self) -> None:
         """Add the other's sums."""
@@ -88,63 +90,54 @@ class RestByRelation:
         self._broken |= other._broken
 
     def compute(self) -> list[Reading]:
-        """No column: see `details`. Attention that is no number is told as such."""
+        """No column: see `details`; NaN where the attention is not a number."""
         return [Reading.broken("rest_by_relation", site) for site in self._broken]
 
     def details(self) -> dict[str, pd.DataFrame]:
         """`rest_by_relation`: a row for each head, place, relation, direction and split."""
-        if not any(self.means.questions(site) for site in self.means):
+        if not any(self.means.items(site) for site in self.means):
             return {}
         frame = self.means.frame("relation", side="less", support=self.support)
         parts = frame["relation"].str.split(" ", n=2, expand=True)
-        told = {"rest": parts[0], "relation": parts[1], "direction": parts[2]}
-        return {"rest_by_relation": frame.assign(**told)}
+        frame = frame.assign(rest=parts[0], relation=parts[1], direction=parts[2])
+        return {"rest_by_relation": frame}
 
     def _bearers(self, sighting: Sighting, words: Words) -> _Bearers:
-        """Made for the first site of a stack and kept for the others."""
-        batch, made = self._last
-        if batch is not sighting.batch:
-            made = {}
-            self._last = (sighting.batch, made)
-        if sighting.site.stack not in made:
-            units = resample_units(words, sighting.batch.index)
-            chosen = chosen_texts(units, words.there.device, self.seed)
-            asked = {rest: _asked(sighting, words, rest) for rest in RESTS}
-            made[sighting.site.stack] = _bearers_of(words, chosen, asked)
-        return made[sighting.site.stack]
+        arcs = arcs_of(words, frozenset())
+        labels = [universal(label) for label in arcs.labels]
+        items = [f"{label} {way}" for label in sorted(set(labels)) for way in _DIRECTIONS]
+        number = {item: place for place, item in enumerate(items)}
+        found = torch.zeros(len(words), len(items), words.there.shape[1], dtype=torch.bool)
+        ends = zip(arcs.row, arcs.dependent, arcs.head, labels, strict=True)
+        for row, dependent, head, label in ends:
+            found[row, number[f"{label} dep->head"], dependent] = True
+            if head >= 0:
+                found[row, number[f"{label} head->dep"], head] = True
+        pieces, device = words.pieces.float(), words.there.device
+        return _Bearers(
+            items,
+            found.to(device),
+            pieces / pieces.sum(-1, keepdim=True).clamp_min(1),
+            chosen_texts(resample_units(words, sighting.batch.index), device, self.seed),
+            {rest: _counting(sighting, words, rest) for rest in RESTS},
+        )
 
 
-def _asked(sighting: Sighting, words: Words, rest: str) -> Tensor:
-    """Words of texts that have the resting place, but for those beside it."""
+def _counting(sighting: Sighting, words: Words, rest: str) -> Tensor:
+    """Words of texts that have the resting place, but for those next to it."""
     places = of_class(sighting.keys, rest)
-    asked = words.there & places.any(-1, keepdim=True)
+    counts = words.there & places.any(-1, keepdim=True)
     if sighting.site.stack == "cross":
-        return asked
-    beside = places.clone()
-    beside[:, 1:] |= places[:, :-1]
-    beside[:, :-1] |= places[:, 1:]
-    return asked & ~(words.pieces & beside[:, None]).any(-1)
+        return counts
+    near = places.clone()
+    near[:, 1:] |= places[:, :-1]
+    near[:, :-1] |= places[:, 1:]
+    return counts & ~(words.pieces & near[:, None]).any(-1)
 
 
-def _bearers_of(words: Words, chosen: Tensor, asked: dict[str, Tensor]) -> _Bearers:
-    arcs = arcs_of(words, frozenset())
-    labels = [universal(label) for label in arcs.labels]
-    questions = [f"{label} {way}" for label in sorted(set(labels)) for way in _DIRECTIONS]
-    number = {question: place for place, question in enumerate(questions)}
-    found = torch.zeros(len(words), len(questions), words.there.shape[1], dtype=torch.bool)
-    ends = zip(arcs.row, arcs.dependent, arcs.head, labels, strict=True)
-    for row, dependent, head, label in ends:
-        found[row, number[f"{label} dep->head"], dependent] = True
-        if head >= 0:
-            found[row, number[f"{label} head->dep"], head] = True
-    pieces = words.pieces.float()
-    shares = pieces / pieces.sum(-1, keepdim=True).clamp_min(1)
-    return _Bearers(questions, found.to(words.there.device), shares, chosen, asked)
-
-
-def _compared(mass: Tensor, bearers: Tensor, asked: Tensor) -> Compared:
-    """Mean mass of bearers and of the other words, ``[batch, head, question]``."""
-    bear, rest = bearers & asked[:, None], ~bearers & asked[:, None]
+def _compared(mass: Tensor, bearers: Tensor, counts: Tensor) -> Compared:
+    """Mean mass of bearers and of the other words, ``[batch, head, item]``."""
+    bear, rest = bearers & counts[:, None], ~bearers & counts[:, None]
     value, baseline = (
         mass @ part.to(mass.dtype).transpose(1, 2) / part.sum(-1).clamp_min(1)[:, None]
         for part in (bear, rest)
