@@ -140,7 +140,7 @@ def test_unannotated_heads_are_none() -> None:
         (
             "\n1 Rain _ _ _ _ 0 root _ _\n3 fell _ _ _ _ 1 x _ _\n",
             "t.conllu, the sentence from line 2, has words numbered [1, 3]; "
-            "CoNLL-U counts 1, 2, 3, ...",
+            "they count 1, 2, 3, ...",
         ),
         (
             "1-3 zum _ _ _ _ _ _ _ _\n1 zu _ _ _ _ 0 root _ _\n2 dem _ _ _ _ 1 det _ _\n",
@@ -153,10 +153,33 @@ def test_faults_name_file_and_line(text: str, said: str) -> None:
     assert refused(text).startswith(said)
 
 
+DIGITS = "9" * 5000
+
 #: A sentence that cannot be used: what is said of it, and how it is counted.
 FAULTS = {
     "columns": ("1 Rain _ _\n", "has 4 columns; CoNLL-U", "sentences with missing columns"),
     "id": ("x Rain _ _ _ _ 0 root _ _\n", "is not CoNLL-U", "sentences that are not CoNLL-U"),
+    "no id": (
+        "_ Rain _ _ _ _ 0 root _ _\n",
+        "is not CoNLL-U: it has no ID.",
+        "sentences that are not CoNLL-U",
+    ),
+    "digits": (
+        f"1 Rain _ _ _ _ {DIGITS} root _ _\n",
+        "is not CoNLL-U: it has a number of thousands of digits.",
+        "sentences that are not CoNLL-U",
+    ),
+    "id digits": (
+        f"{DIGITS} Rain _ _ _ _ 0 root _ _\n",
+        "is not CoNLL-U: it has a number of thousands of digits.",
+        "sentences that are not CoNLL-U",
+    ),
+    "multiword before another word": (
+        "2-3 bc _ _ _ _ _ _ _ _\n1 a _ _ _ _ 0 root _ _\n"
+        "2 b _ _ _ _ 1 x _ _\n3 c _ _ _ _ 1 x _ _\n",
+        "has a multiword token 2-3 out of place; it stands before the line of 2.",
+        "sentences with wrong numbers",
+    ),
     "numbers": ("2 Rain _ _ _ _ 0 root _ _\n", "numbered [2]", "sentences with wrong numbers"),
     "cycle": (
         "1 a _ _ _ _ 2 x _ _\n2 b _ _ _ _ 1 x _ _\n3 c _ _ _ _ 0 root _ _\n",
@@ -273,7 +296,9 @@ def test_conll_line_ends_and_a_mark_of_another_system() -> None:
 FAULTS_CONLL = {
     "columns": ("1 Rain rain\n", "has 3 columns; CoNLL has 8 or 10", "missing columns"),
     "head": ("1 Rain _ _ _ _ up root\n", "has the head 'up'", "that is no number"),
-    "numbers": ("2 Rain _ _ _ _ 0 root\n", "has words numbered 2; CoNLL", "wrong numbers"),
+    "digits": (f"1 Rain _ _ _ _ {DIGITS} root\n", "the head '99999999999999999999';", "no number"),
+    "id": ("1-2 zum _ _ _ _ 0 root\n", "a word numbered '1-2'; CoNLL counts", "wrong numbers"),
+    "numbers": ("2 Rain _ _ _ _ 0 root\n", "has words numbered [2]; they", "wrong numbers"),
     "range": ("1 Rain _ _ _ _ 3 root\n", "a head out of range: word 1 ('Rain')", "out of range"),
     "roots": ("1 a _ _ _ _ 0 x\n2 b _ _ _ _ 0 x\n", "has 2 roots", "several roots"),
     "cycle": ("1 a _ _ _ _ 2 x\n2 b _ _ _ _ 1 x\n", "has a cycle", "a cycle"),

@@ -12,7 +12,7 @@ from corpus_files import file_of, records
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
 from headcount.text.coreference import (
-    HEADER,
+    GAP_HEADER,
     documents,
     entity_clusters,
     read_coref,
@@ -54,6 +54,12 @@ def test_mentions_that_cannot_be_are_skipped_or_refused() -> None:
 
 
 FAULTS: dict[str, tuple[Any, str, str]] = {
+    "digits": (
+        f'{{"sents": [["Go"]], "clusters": [[[0, {"9" * 5000}]]]}}',
+        "line 2 is not JSON: it has a number of thousands of digits.",
+        "lines that are not JSON",
+    ),
+    "nested": ("[" * 100_000, "line 2 is not JSON: it is nested too", "lines that are not JSON"),
     "broken": ('{"sents": [', "line 2 is not JSON: Expecting value", "lines that are not JSON"),
     "list": ("[1]", "has no sents and no clusters", "lines without sents and clusters"),
     "no clusters": (
@@ -228,7 +234,8 @@ ROW = {
 
 
 def lines(*rows: dict[str, str]) -> str:
-    return "\n".join("\t".join(cells) for cells in (HEADER, *(row.values() for row in rows))) + "\n"
+    table = [GAP_HEADER, *(row.values() for row in rows)]
+    return "\n".join("\t".join(cells) for cells in table) + "\n"
 
 
 def gap_of(
@@ -266,7 +273,8 @@ FAULTS_GAP = {
     "beyond": ({**ROW, "B-offset": "999"}, "has 'Bo' at 999, where the text has ''"),
     "word": ({**ROW, "Pronoun-offset": "x"}, "has 'she' at x"),
     "truth": ({**ROW, "A-coref": "maybe"}, "has A-coref 'maybe'; it is TRUE or FALSE"),
-    "short": ({"ID": "1", "Text": "a"}, "has 2 columns; GAP has 10 or more"),
+    "digits": ({**ROW, "A-offset": "9" * 5000}, "has 'Ann Lee' at 99999999999999999999, where"),
+    "short": ({"ID": "1", "Text": "a"}, "has 2 columns and no Pronoun, Pronoun-offset, A, "),
 }
 
 
@@ -279,6 +287,17 @@ def test_gap_a_faulty_line_is_skipped_or_refused(kind: str) -> None:
     with pytest.raises(InputError) as caught:
         gap_of(ROW, row, strict=True)
     assert str(caught.value).startswith(f"t.tsv, line 3 {said}")
+
+
+def test_a_row_may_lack_a_column_though_it_has_as_many_as_gap() -> None:
+    header, cells = ["note", *GAP_HEADER], ["x", *ROW.values()]
+    rows = [header, cells, cells[:-1], cells]
+    file = file_of("\n".join("\t".join(row) for row in rows), "t.tsv")
+    skipped: Counter[str] = Counter()
+    assert len(list(read_gap(file, skipped))) == 2
+    assert skipped == {"lines with missing columns": 1}
+    with pytest.raises(InputError, match=r"t\.tsv, line 3 has 10 columns and no B-coref; GAP has"):
+        list(read_gap(file, Counter(), strict=True))
 
 
 def test_another_table_is_refused() -> None:

@@ -10,10 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
-from corpus_files import file_of
 
 from headcount.errors import InputError
-from headcount.text.lines import TextFile, comma_cells, format_of, tab_cells, text_file
+from headcount.text.lines import TextFile, format_of, text_file
 
 
 def lines(raw: bytes) -> list[tuple[int, str]]:
@@ -190,24 +189,3 @@ def test_an_unknown_format_lists_the_known_ones() -> None:
         "predicates, tsv, txt",
     ):
         format_of("a.csv", "xml")
-
-
-# ---  -------------------------------------------------------------------------------------------
-
-
-def test_tabs_divide_and_quotes_are_characters() -> None:
-    assert list(tab_cells(file_of('a\t"b\n\nc', "t.tsv"))) == [
-        (1, ["a", '"b']),
-        (2, [""]),
-        (3, ["c"]),
-    ]
-
-
-def test_commas_divide_and_quotes_quote() -> None:
-    found = list(comma_cells(file_of('a,"b, ""c"""\n"two\nlines",d\ne,f\n', "t.csv")))
-    assert found == [(1, ["a", 'b, "c"']), (2, ["two\nlines", "d"]), (4, ["e", "f"])]
-
-
-def test_an_open_quote_is_told() -> None:
-    with pytest.raises(InputError, match=r"t\.csv, line 2 is not proper CSV"):
-        list(comma_cells(file_of('a,b\n"c,d\n', "t.csv")))

@@ -46,6 +46,11 @@ def test_tokens_and_predicates_are_enough() -> None:
 
 FAULTS: dict[str, tuple[Any, str]] = {
     "json": ("{", "line 2 is not JSON"),
+    "digits": (
+        f'{{"tokens": ["Go"], "preds": [{{"i": {"9" * 5000}}}]}}',
+        "line 2 is not JSON: it has a number of thousands of digits.",
+    ),
+    "tags": ({**LINE, "upos": [1, 2, 3, 4]}, "has upos or deprel that are no words"),
     "keys": (
         {"tokens": ["a"]},
         "line 2 has no preds; a sentence with predicates has tokens, preds",

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import InputError
-from headcount.text.lines import TextFile
+from headcount.text.lines import TextFile, suffix_of
 from headcount.text.sentence import Pair
-from headcount.text.tables import read_pairs, read_rows, suffix_of
+from headcount.text.tables import read_pairs, read_rows
 
 
 def write(path: Path, text: str) -> Path:
@@ -85,12 +85,14 @@ def test_columns_are_found_by_name_number_or_usual_name(tmp_path: Path) -> None:
         (
             "a.tsv",
             "text\tlabel\na\t1\nb\n",
-            ", line 3 has 1 column where the first line has 2; give every line the same number.",
+            ", line 3 has 1 column where the first line has 2; give every line the same number "
+            "of tabs.",
         ),
         (
             "a.csv",
             "text,label\na,1,2\n",
-            ", line 2 has 3 columns where the first line has 2; give every line the same number.",
+            ", line 2 has 3 columns where the first line has 2; give every line the same number "
+            "of commas.",
         ),
         ("a.csv", 'text,label\n"a,1\n', ", line 2 is not proper CSV: unexpected end of data."),
         (
@@ -137,7 +139,7 @@ def test_broken_json_is_told_with_its_line(tmp_path: Path) -> None:
 def test_missing_files_and_unknown_suffixes_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="There is no file"):
         read_rows(tmp_path / "dev.tsv")
-    with pytest.raises(InputError, match=r"has the suffix '.xlsx'.*examples come in .tsv"):
+    with pytest.raises(InputError, match=r"has the suffix '.xlsx'.*known are .tsv"):
         read_rows(write(tmp_path / "a.xlsx", "x"))
     assert suffix_of("A.CSV.gz") == ".csv"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import headcount as hc
-from headcount.cli.inputs import SAMPLE, CorpusArguments, read_sample
+from headcount.cli.inputs import SAMPLE, CorpusArguments, sample_corpus
 from headcount.cli.options import Json, RunArguments, check_same_model, loaded, without
 from headcount.cli.output import bar, output, print_json, print_notes, status
 from headcount.errors import UsageError
@@ -88,7 +88,7 @@ def compare_command(
                 check_same_model(run, before)
         if texts is None:
             paired = "cross" in before.anatomy.stacks
-            texts = read_sample("sample.en-de.tsv" if paired else "sample.conllu", work)
+            texts = sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", work)
         parsed = asked.treebank is not None
         with bar("Comparing", unit="texts") as progress:
             found = hc.compare(
@@ -139,7 +139,7 @@ def _corpus(corpus: CorpusArguments, treebank: str | None, work: WorkOptions) ->
     if corpus.given:
         raise UsageError("Both a text and --treebank were given; name one corpus to compare on.")
     if treebank == SAMPLE:
-        return read_sample("sample.conllu", work)
+        return sample_corpus("sample.conllu", work)
     from headcount.survey import read_corpora
 
     found = read_corpora(None, treebank=treebank, limit=work.limit, seed=work.seed).treebank

@@ -78,9 +78,9 @@ class CorpusArguments:
                 f"{which} given; name one corpus, e.g. --text sentences.txt or --text sample."
             )
         if self.pairs == SAMPLE:
-            return read_sample("sample.en-de.tsv", work)
+            return sample_corpus("sample.en-de.tsv", work)
         if self.text == SAMPLE:
-            return read_sample("sample.conllu", work)
+            return sample_corpus("sample.conllu", work)
         from headcount.text import read_corpus
 
         format = self.format
@@ -103,16 +103,11 @@ def word_rows_option(panel: str) -> Any:
     )
 
 
-def read_sample(name: str, work: WorkOptions, translation: str | None = None) -> Corpus:
-    """A file of the bundled sample, as a corpus of that name."""
-    from headcount.bundle import sample
-    from headcount.text import read_corpus
+def sample_corpus(name: str, work: WorkOptions, translation: str | None = None) -> Corpus:
+    """A file of the bundled sample, as many texts as asked for."""
+    from headcount.text import read_sample
 
-    corpus = read_corpus(
-        sample.path(name), limit=work.limit, seed=work.seed, translation=translation
-    )
-    corpus.name = name  # where headcount is installed says nothing
-    return corpus
+    return read_sample(name, limit=work.limit, seed=work.seed, translation=translation)
 
 
 # --- Corpora with annotation --------------------------------------------------------------------
@@ -139,9 +134,9 @@ def with_sample(
     found = dict(annotated)
     if found["treebank"] == SAMPLE:
         translation = "text_de" if "cross" in subject.anatomy.stacks else None
-        found["treebank"] = read_sample("sample.conllu", work, translation)
+        found["treebank"] = sample_corpus("sample.conllu", work, translation)
     if found["coref"] == SAMPLE:
-        found["coref"] = read_sample("coref.jsonl", work)
+        found["coref"] = sample_corpus("coref.jsonl", work)
     return found
 
 

@@ -11,7 +11,7 @@ import typer
 
 import headcount as hc
 from headcount import probing
-from headcount.cli.inputs import SAMPLE, read_sample, word_rows_option
+from headcount.cli.inputs import SAMPLE, sample_corpus, word_rows_option
 from headcount.cli.options import Json, RunArguments, loaded
 from headcount.cli.output import (
     bar,
@@ -181,7 +181,7 @@ def _read(name: str, work: WorkOptions) -> Corpus:
     from headcount.text import read_corpus
 
     if name == SAMPLE:
-        return read_sample("sample.conllu", work)
+        return sample_corpus("sample.conllu", work)
     return read_corpus(name, limit=work.limit, seed=work.seed)
 
 
@@ -217,7 +217,7 @@ def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
         found = _saved(folder, load)
         return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
     subject = loaded("translator", replace(load, revision=None))
-    return hc.probe(subject, read_sample("sample.conllu", WorkOptions()), telling=bar), (
+    return hc.probe(subject, sample_corpus("sample.conllu", WorkOptions()), telling=bar), (
         "There is no trained probe here, so one of the bundled translator was trained on the "
         "bundled sentences; for a better one: headcount probe MODEL --treebank FILE -o DIR."
     )

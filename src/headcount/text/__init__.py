@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.errors import skipped_in_words
     from headcount.text.batch import (
         SIDES,
         Batch,
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
         token_positions,
     )
     from headcount.text.coreference import PASSAGE
-    from headcount.text.corpus import Corpus, read_corpus, side_by_side
+    from headcount.text.corpus import Corpus, read_corpus, read_sample, side_by_side
     from headcount.text.encode import Encoded, Long, encode
-    from headcount.text.lines import TextFile, text_file
+    from headcount.text.lines import TextFile, suffix_of, text_file
     from headcount.text.parsers import plain_sentence
     from headcount.text.sentence import (
         Argument,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
         texts_of,
     )
     from headcount.text.spans import EncodeReport, special_ids
-    from headcount.text.tables import Table, read_rows, suffix_of
+    from headcount.text.tables import Table, read_rows
     from headcount.text.tokenize import Intake, Scribe, intake_of, position_limit, shift_of
     from headcount.text.words import (
         Rows,

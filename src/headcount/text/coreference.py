@@ -1,4 +1,8 @@
-"""Ambiguous pronouns from GAP's TSV (Webster et al. 2018): a text, a pronoun, two names."""
+"""Coreference: passages of documents, with the mentions of each entity.
+
+From JSON lines (``sents``, ``clusters``), from the ``Entity=`` brackets of CoNLL-U, and from GAP's
+table of ambiguous pronouns (Webster et al. 2018).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from headcount.errors import Fault, InputError, UsageError, sound
-from headcount.text.lines import Line, TextFile, lines, need, record, tab_cells
+from headcount.text.lines import Line, TextFile, need, record, whole_number
 from headcount.text.sentence import (
     Clusters,
     Sentence,
@@ -21,6 +25,7 @@ from headcount.text.sentence import (
     spaced,
     split_words,
 )
+from headcount.text.tables import cells_of
 
 # --- Documents cut into passages ----------------------------------------------------------------
 
@@ -98,7 +103,7 @@ def documents(sentences: Iterable[Sentence]) -> Iterator[tuple[str, list[Sentenc
 # --- Coreference from JSON lines ----------------------------------------------------------------
 
 #: What a line must have; ``doc`` names it, and mentions count words through the document.
-KEYS = ("sents", "clusters")
+COREF_KEYS = ("sents", "clusters")
 
 
 def read_coref(
@@ -123,38 +128,29 @@ def read_coref(
     known = {} if trees is None else dict(documents(trees))
 
     def read(line: Line) -> list[Sentence]:
-        return _passages(line, file.name, skipped, passage, known, strict)
+        number, text = line
+        where = f"{file.name}, line {number}"
+        found = record(text, where, COREF_KEYS, "a document with coreference")
+        _check(found, where)
+        words = [sent for sent in found["sents"] if sent]
+        count = sum(map(len, words))
+        clusters = checked_clusters(found["clusters"], count, where, skipped, strict)
+        doc = str(found.get("doc", number))
+        sentences = [spaced(map(Word, sent), line=number) for sent in words]
+        if known:
+            sentences = _with_trees(sentences, known.get(doc, []), skipped)
+        return list(split_passages(sentences, clusters, passage, doc))
 
-    for found in sound(lines(file, skipped), read, skipped, strict):
+    for found in sound(file.filled(skipped), read, skipped, strict):
         yield from found
-
-
-def _passages(
-    line: Line,
-    name: str,
-    skipped: Counter[str],
-    passage: int,
-    known: Mapping[str, list[Sentence]],
-    strict: bool,
-) -> list[Sentence]:
-    number, _ = line
-    where = f"{name}, line {number}"
-    found = record(line, name, KEYS, "a document with coreference")
-    _check(found, where)
-    words = [sent for sent in found["sents"] if sent]
-    count = sum(map(len, words))
-    clusters = checked_clusters(found["clusters"], count, where, skipped, strict)
-    doc = str(found.get("doc", number))
-    sentences = [spaced(map(Word, sent), line=number) for sent in words]
-    if known:
-        sentences = _with_trees(sentences, known.get(doc, []), skipped)
-    return list(split_passages(sentences, clusters, passage, doc))
 
 
 def _check(found: Mapping[str, Any], where: str) -> None:
     sents, clusters = found["sents"], found["clusters"]
     need(
-        isinstance(sents, list) and all(_words(sent) for sent in sents),
+        isinstance(sents, list)
+        and all(isinstance(sent, list) for sent in sents)
+        and all(isinstance(word, str) and word for sent in sents for word in sent),
         where,
         "has sents that are not lists of words",
         "lines with sents that are not lists of words",
@@ -168,22 +164,16 @@ def _check(found: Mapping[str, Any], where: str) -> None:
     )
 
 
-def _words(sent: Any) -> bool:
-    return isinstance(sent, list) and all(isinstance(word, str) and word for word in sent)
-
-
 def _with_trees(
     sentences: list[Sentence], known: list[Sentence], skipped: Counter[str]
 ) -> list[Sentence]:
     """The treebank's sentences where they have the same words."""
-    same = [_forms(each) for each in sentences] == [_forms(each) for each in known]
-    if not same:
+    own, other = (
+        [[word.form for word in each.words or ()] for each in these] for these in (sentences, known)
+    )
+    if own != other:
         skipped["trees of documents in other words"] += 1
-    return known if same else sentences
-
-
-def _forms(sentence: Sentence) -> list[str]:
-    return [word.form for word in sentence.words or ()]
+    return known if own == other else sentences
 
 
 # --- Coreference from the ``Entity=`` brackets of CoNLL-U ---------------------------------------
@@ -222,17 +212,12 @@ def entity_clusters(
     found: dict[str, list[Span]] = {}
     where, start, field = f"Document {doc}", 0, 0
     for sentence in sentences:
-        field = _field(sentence.comments.get("global.Entity"), field)
+        names = sentence.comments.get("global.Entity", "").split("-")
+        field = next((names.index(name) for name in _NAMES if name in names), field)
         for name, span in _mentions(sentence, field, where, skipped, strict):
             found.setdefault(name, []).append(Span(start + span.first, start + span.last))
         start += len(sentence.words or ())
     return checked_clusters(found.values(), start, where, skipped, strict)
-
-
-def _field(header: str | None, usual: int) -> int:
-    """Which of the fields between hyphens is the entity's name."""
-    names = (header or "").split("-")
-    return next((names.index(name) for name in _NAMES if name in names), usual)
 
 
 def _mentions(
@@ -242,20 +227,16 @@ def _mentions(
     for place, word in enumerate(sentence.words or ()):
         for starts, ends in _BRACKET.findall(word.misc.get("Entity") or ""):
             if starts:
-                opened.append((_name(starts, field), place))
+                fields = starts.split("-")
+                opened.append((fields[field if field < len(fields) else 0], place))
                 continue
             partner = _partner(opened, ends)
             if partner is None:
-                _alone(f"{where} closes a mention of '{ends}' that is not open", skipped, strict)
+                _unpaired(f"{where} closes a mention of '{ends}' that is not open", skipped, strict)
             else:
                 yield partner[0], Span(partner[1], place)
     for name, _ in opened:
-        _alone(f"{where} does not close a mention of '{name}' in its sentence", skipped, strict)
-
-
-def _name(fields: str, field: int) -> str:
-    cells = fields.split("-")
-    return cells[field] if field < len(cells) else cells[0]
+        _unpaired(f"{where} does not close a mention of '{name}' in its sentence", skipped, strict)
 
 
 def _partner(opened: list[tuple[str, int]], ends: str) -> tuple[str, int] | None:
@@ -266,22 +247,23 @@ def _partner(opened: list[tuple[str, int]], ends: str) -> tuple[str, int] | None
     return None
 
 
-def _alone(said: str, skipped: Counter[str], strict: bool) -> None:
+def _unpaired(fault: str, skipped: Counter[str], strict: bool) -> None:
     if strict:
-        raise Fault(f"{said}.", "Entity brackets without a partner")
+        raise Fault(f"{fault}.", "Entity brackets without a partner")
     skipped["Entity brackets without a partner"] += 1
 
 
 # --- Ambiguous pronouns from GAP's TSV (Webster et al. 2018) ------------------------------------
 
 #: The columns that must be there, by which GAP's files are known.
-HEADER = (
+GAP_HEADER = (
     *("ID", "Text", "Pronoun", "Pronoun-offset"),
     *("A", "A-offset", "A-coref", "B", "B-offset", "B-coref"),
 )
 _TRUTH = {"TRUE": True, "FALSE": False}
 
-Row = tuple[int, Mapping[str, str]]
+#: A line's number, and its cells by column.
+GapRow = tuple[int, dict[str, str]]
 
 
 def read_gap(file: TextFile, skipped: Counter[str], *, strict: bool = False) -> Iterator[Sentence]:
@@ -291,89 +273,78 @@ def read_gap(file: TextFile, skipped: Counter[str], *, strict: bool = False) -> 
     cluster of one. The comments ``pronoun``, ``A`` and ``B`` say which word each of them starts
     at, ``A-coref`` and ``B-coref`` whether it is meant.
     """
-    return sound(_rows(file, skipped), lambda row: _sentence(row, file.name), skipped, strict)
-
-
-def _rows(file: TextFile, skipped: Counter[str]) -> Iterator[Row]:
-    names: list[str] = []
-    for number, cells in tab_cells(file):
-        if not any(cell.strip() for cell in cells):
-            skipped["blank lines"] += 1
-        elif not names:
-            names = cells
-            _check_header(names, file.name)
-        else:
-            yield number, dict(zip(names, cells, strict=False))
-
-
-def _check_header(names: list[str], name: str) -> None:
-    missing = [column for column in HEADER if column not in names]
-    if missing:
-        raise InputError(
-            f"{name} is not a GAP file: its first line does not name {', '.join(missing)}; "
-            f"GAP has {', '.join(HEADER)}."
-        )
-
-
-def _sentence(row: Row, name: str) -> Sentence:
-    number, cells = row
-    where = f"{name}, line {number}"
-    if len(cells) < len(HEADER):
-        raise Fault(
-            f"{where} has {len(cells)} columns; GAP has {len(HEADER)} or more.",
-            "lines with missing columns",
-        )
-    words = split_words(cells["Text"])
-    spans = {key: _span(cells, key, words, where) for key in ("Pronoun", "A", "B")}
-    meant = {key: _truth(cells, key, where) for key in ("A", "B")}
-    return Sentence(
-        cells["Text"],
-        words,
-        comments=_comments(cells, spans),
-        line=number,
-        clusters=_clusters(spans, meant),
+    return sound(
+        _gap_rows(file, skipped), lambda row: _gap_sentence(row, file.name), skipped, strict
     )
 
 
-def _span(cells: Mapping[str, str], key: str, words: tuple[Word, ...], where: str) -> Span:
+def _gap_rows(file: TextFile, skipped: Counter[str]) -> Iterator[GapRow]:
+    rows = cells_of(file, skipped)
+    _, names = next(rows, (0, list(GAP_HEADER)))  # an empty file has no rows, whatever its kind
+    missing = [column for column in GAP_HEADER if column not in names]
+    if missing:
+        raise InputError(
+            f"{file.name} is not a GAP file: its first line does not name {', '.join(missing)}; "
+            f"GAP has {', '.join(GAP_HEADER)}."
+        )
+    for number, cells in rows:
+        yield number, dict(zip(names, cells, strict=False))
+
+
+def _gap_sentence(row: GapRow, name: str) -> Sentence:
+    number, cells = row
+    where = f"{name}, line {number}"
+    missing = [column for column in GAP_HEADER if column not in cells]
+    need(
+        not missing,
+        where,
+        f"has {len(cells)} columns and no {', '.join(missing)}; GAP has {', '.join(GAP_HEADER)}",
+        "lines with missing columns",
+    )
+    words = split_words(cells["Text"])
+    spans = {key: _gap_span(cells, key, words, where) for key in ("Pronoun", "A", "B")}
+    for key in ("A", "B"):
+        truth = cells[f"{key}-coref"]
+        need(
+            truth.upper() in _TRUTH,
+            where,
+            f"has {key}-coref '{truth}'; it is TRUE or FALSE",
+            "lines without TRUE or FALSE",
+        )
+    meant = {key: _TRUTH[cells[f"{key}-coref"].upper()] for key in ("A", "B")}
+    together = {spans["Pronoun"], *(spans[key] for key in meant if meant[key])}
+    others = [(spans[key],) for key in meant if not meant[key]]
+    return Sentence(
+        cells["Text"],
+        words,
+        comments={
+            "sent_id": cells["ID"],
+            "A-coref": cells["A-coref"],
+            "B-coref": cells["B-coref"],
+            "pronoun": str(spans["Pronoun"].first),
+            "A": str(spans["A"].first),
+            "B": str(spans["B"].first),
+        },
+        line=number,
+        clusters=tuple(sorted([tuple(sorted(together)), *others])),
+    )
+
+
+def _gap_span(cells: Mapping[str, str], key: str, words: tuple[Word, ...], where: str) -> Span:
     """The words of the pronoun or a name, whose offset must be right."""
     text, name, offset = cells["Text"], cells[key], cells[f"{key}-offset"]
-    start = int(offset) if offset.isdecimal() else -1
+    given = whole_number(offset)
+    start = -1 if given is None else given
     end = start + len(name)
     inside = [
         number
         for number, word in enumerate(words)
         if word.start is not None and word.end is not None and word.start < end and start < word.end
     ]
-    if start < 0 or not inside or text[start:end] != name:
-        raise Fault(
-            f"{where} has '{name}' at {offset}, where the text has "
-            f"'{text[max(start, 0) : max(end, 0)]}'.",
-            "lines with a wrong offset",
-        )
+    need(
+        start >= 0 and bool(inside) and text[start:end] == name,
+        where,
+        f"has '{name}' at {offset[:20]}, where the text has '{text[max(start, 0) : max(end, 0)]}'",
+        "lines with a wrong offset",
+    )
     return Span(inside[0], inside[-1])
-
-
-def _truth(cells: Mapping[str, str], key: str, where: str) -> bool:
-    said = cells[f"{key}-coref"].upper()
-    if said not in _TRUTH:
-        raise Fault(
-            f"{where} has {key}-coref '{cells[f'{key}-coref']}'; it is TRUE or FALSE.",
-            "lines without TRUE or FALSE",
-        )
-    return _TRUTH[said]
-
-
-def _clusters(spans: Mapping[str, Span], meant: Mapping[str, bool]) -> tuple[tuple[Span, ...], ...]:
-    together = [spans["Pronoun"], *(spans[key] for key in ("A", "B") if meant[key])]
-    alone = [(spans[key],) for key in ("A", "B") if not meant[key]]
-    return tuple(sorted([tuple(sorted(set(together))), *alone]))
-
-
-def _comments(cells: Mapping[str, str], spans: Mapping[str, Span]) -> dict[str, str]:
-    kept = {"sent_id": cells["ID"], "A-coref": cells["A-coref"], "B-coref": cells["B-coref"]}
-    return kept | {
-        "pronoun": str(spans["Pronoun"].first),
-        "A": str(spans["A"].first),
-        "B": str(spans["B"].first),
-    }

@@ -1,230 +1,40 @@
-"""A corpus: sentences or pairs from a list, a file or standard input, counted and hashed."""
+"""A corpus: sentences or pairs from a list, a file or standard input, counted and hashed.
+
+Its file may be plain text, pairs, a treebank, coreference, predicates or GAP (see `read_corpus`);
+a parser may find the words of plain text.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import InputError, UsageError
-from headcount.text import coreference as coref
-from headcount.text import coreference as gap
-from headcount.text import predicates
+from headcount.bundle import sample
+from headcount.errors import Fault, InputError, UsageError
 from headcount.text.conllu import read_conll, read_conllu
-from headcount.text.coreference import PASSAGE, entity_passages
-from headcount.text.lines import TextFile, format_of, text_file
+from headcount.text.coreference import (
+    COREF_KEYS,
+    GAP_HEADER,
+    PASSAGE,
+    entity_passages,
+    read_coref,
+    read_gap,
+)
+from headcount.text.lines import TextFile, format_of, json_value, text_file
 from headcount.text.parsers import Parser, load_parser, parsed, parser_name
+from headcount.text.predicates import PREDICATE_KEYS, read_predicates
 from headcount.text.sentence import Form, Item, Pair, Sentence, place_forms, sentences_of, texts_of
 from headcount.text.tables import Columns, read_pairs
 
-# --- Which reader a corpus file needs -----------------------------------------------------------
-
 #: One pass over a corpus; what it leaves out goes into the counter, by reason.
 Reader = Callable[[Counter[str]], Iterator[Item]]
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a file is to be read, where its format leaves a choice."""
-
-    #: Source and target of a pair file, by number or name.
-    columns: Columns = (0, 1)
-    #: Whether a pair file's first line names its columns; None: in .csv and for named columns.
-    header: bool | None = None
-    #: Words of a passage: documents with coreference instead of sentences.
-    passage: int | None = None
-    #: The comment of a treebank that holds the translation: pairs instead of sentences.
-    translation: str | None = None
-    #: The treebank of the documents that a coreference file marks.
-    trees: Iterable[Sentence] | None = None
-    #: Whether a faulty sentence is refused instead of skipped.
-    strict: bool = False
-
-
-def reader_for(file: TextFile, format: str, how: ReadOptions) -> Reader:
-    """The reader of a file whose format is known, or shows in its first line."""
-    format = _told_apart(file, format)
-    if how.translation is not None and format not in ("conllu", "conll"):
-        raise UsageError(f"{file.name} is {format}; only a treebank's comments hold translations.")
-    if format == "txt":
-        return lambda skipped: _plain(file, skipped)
-    if format in ("tsv", "csv"):
-        return _pairs(file, how, commas=format == "csv")
-    return cached(_annotated(file, format, how))
-
-
-def cached(reader: Reader) -> Reader:
-    """Read once, then from memory: treebanks are small and slow to read."""
-    memory: list[Item] = []
-    left_out: Counter[str] = Counter()
-
-    def again(skipped: Counter[str]) -> Iterator[Item]:
-        if not memory:
-            left_out.clear()
-            # Filled in one go, so that a pass broken off never leaves half a treebank behind.
-            memory.extend(list(reader(left_out)))
-        skipped.update(left_out)
-        yield from memory
-
-    return again
-
-
-def _annotated(file: TextFile, format: str, how: ReadOptions) -> Reader:
-    strict, most = how.strict, how.passage or PASSAGE
-    if format == "gap":
-        return lambda skipped: gap.read_gap(file, skipped, strict=strict)
-    if format == "predicates":
-        return lambda skipped: predicates.read_predicates(file, skipped, strict=strict)
-    if format == "coref":
-        return lambda skipped: coref.read_coref(
-            file, skipped, passage=most, trees=how.trees, strict=strict
-        )
-    read = read_conll if format == "conll" else read_conllu
-    if how.passage is not None:
-        return lambda skipped: entity_passages(
-            read(file, skipped, strict=strict), skipped, passage=most, strict=strict
-        )
-    if how.translation is not None:
-        return lambda skipped: _translated(
-            read(file, skipped, strict=strict), how.translation or "", file.name
-        )
-    return lambda skipped: read(file, skipped, strict=strict)
-
-
-def _pairs(file: TextFile, how: ReadOptions, commas: bool) -> Reader:
-    header = commas if how.header is None else how.header
-    return lambda skipped: read_pairs(file, skipped, how.columns, header=header, commas=commas)
-
-
-def _plain(file: TextFile, skipped: Counter[str]) -> Iterator[Sentence]:
-    for number, line in file.lines():
-        if line.strip():
-            yield Sentence(line, line=number)
-        else:
-            skipped["blank lines"] += 1
-
-
-def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Iterator[Pair]:
-    for sentence in sentences:
-        found = sentence.comments.get(comment, "")
-        if not found.strip():
-            others = ", ".join(key for key in sentence.comments if key.startswith("text_"))
-            raise InputError(
-                f"{name}, the sentence from line {sentence.line}, has no comment '{comment}'; "
-                f"translations stand in comments such as {others or '# text_de = ...'}."
-            )
-        yield Pair(sentence.text, found, sentence.line, (sentence, None))
-
-
-def _told_apart(file: TextFile, format: str) -> str:
-    """The format, told by the first line where a suffix stands for several."""
-    if format == "jsonl":
-        return _kind_of_records(file)
-    if format == "tsv" and set(gap.HEADER) <= set(_first_line(file).split("\t")):
-        return "gap"
-    return format
-
-
-def _kind_of_records(file: TextFile) -> str:
-    try:
-        found: Any = json.loads(_first_line(file) or "{}")
-    except json.JSONDecodeError:
-        found = {}
-    keys = list(found) if isinstance(found, dict) else []
-    for format, needed in (("coref", coref.KEYS), ("predicates", predicates.KEYS)):
-        if set(needed) <= set(keys):
-            return format
-    raise InputError(
-        f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
-        f"have {' and '.join(coref.KEYS)} (coreference) or {' and '.join(predicates.KEYS)} "
-        "(predicates); say which they should be with --format (format=)."
-    )
-
-
-def _first_line(file: TextFile) -> str:
-    return next((line for _, line in file.lines() if line.strip()), "")
-
-
-# --- Texts in hand ------------------------------------------------------------------------------
-
-
-def read_in_hand(items: Sequence[Any], skipped: Counter[str]) -> Iterator[Item]:
-    """The items as sentences or pairs; blank texts are counted.
-
-    A pair is two strings, two `Sentence`s, or one of each. Words without a place in their text
-    are looked up there.
-
-    >>> list(read_in_hand([("Rain.", "Regen.")], Counter()))
-    [Pair(source='Rain.', target='Regen.', line=1, annotated=(None, None))]
-    """
-    for number, item in enumerate(items, start=1):
-        found = _item(item, number)
-        if all(text.strip() for text in texts_of(found)):
-            yield found
-        elif isinstance(found, Pair):
-            side = "target" if found.source.strip() else "source"
-            raise InputError(f"Pair {number} of the texts in hand has no {side}.")
-        else:
-            skipped["blank lines"] += 1
-
-
-def _item(item: Any, number: int) -> Item:
-    if isinstance(item, Pair):
-        first, second = (_placed(each, number) for each in item.annotated)
-        return replace(item, annotated=(first, second))
-    if isinstance(item, Sentence | str):
-        return _sentence(item, number)
-    if isinstance(item, tuple | list) and all(isinstance(part, str | Sentence) for part in item):
-        if len(item) == 2:
-            return _pair(item, number)
-        raise InputError(
-            f"Item {number} of the texts in hand has {len(item)} parts; a pair has two."
-        )
-    raise InputError(
-        f"Item {number} of the texts in hand is a {type(item).__name__}; a corpus holds strings, "
-        "pairs of strings, or Sentences."
-    )
-
-
-def _sentence(item: Sentence | str, number: int) -> Sentence:
-    if isinstance(item, str):
-        return Sentence(item, line=number)
-    found = _placed(item, number)
-    assert found is not None  # only nothing gives nothing
-    return found
-
-
-def _pair(parts: Sequence[Sentence | str], number: int) -> Pair:
-    first, second = (_sentence(part, number) for part in parts)
-    annotated = (first if first.words else None, second if second.words else None)
-    return Pair(first.text, second.text, number, annotated)
-
-
-def _placed(sentence: Sentence | None, number: int) -> Sentence | None:
-    """The sentence with a place for every word, found in its text where none was given."""
-    if sentence is None or all(word.start is not None for word in sentence.words or ()):
-        return sentence
-    words = sentence.words or ()
-    lost: Counter[str] = Counter()
-    _, places = place_forms([Form(word.form) for word in words], sentence.text, lost)
-    if lost:
-        raise InputError(
-            f"Item {number} of the texts in hand has words that do not make up its text, "
-            f"'{sentence.text}'; give each word its start and end."
-        )
-    found = zip(words, places, strict=True)
-    return replace(
-        sentence, words=tuple(replace(word, start=start, end=end) for word, (start, end) in found)
-    )
-
-
-# --- A corpus -----------------------------------------------------------------------------------
 
 
 class Corpus:
@@ -232,7 +42,8 @@ class Corpus:
 
     A file is read once to count and check it and again at every pass, so a corpus of any size
     takes no memory. `skipped` says what was left out and why; nothing is left out silently.
-    `paired` corpora hold pairs, `annotated` ones words.
+    `paired` corpora hold pairs, `annotated` ones words. `hash` covers the texts, and where words
+    are known their annotation: trees, coreference, predicates, comments.
 
     >>> corpus = read_corpus(["Rain fell.", " ", "It stopped."])
     >>> len(corpus), dict(corpus.skipped), [item.text for item in corpus.limit(1)]
@@ -279,17 +90,30 @@ class Corpus:
         for item in self._reader(self.skipped):
             count += 1
             kinds.add(type(item))
-            annotated = annotated or any(sentences_of(item))
             for text in texts_of(item):
                 raw = text.encode("utf-8", "surrogatepass")
                 # The length in front keeps ["ab"] and ["a", "b"] apart.
                 digest.update(b"%d:" % len(raw) + raw)
+            for side, sentence in enumerate(sentences_of(item)):
+                if sentence is not None:
+                    annotated = True
+                    digest.update(f"side {side}: {_annotation(sentence)}".encode())
         self.skipped = +self.skipped
         if not count:
             raise InputError(f"{self.name} is empty: it has no sentence{_why(self.skipped)}.")
         if len(kinds) > 1:
             raise InputError(f"{self.name} mixes sentences and pairs; give one kind.")
         return count, digest.hexdigest(), kinds == {Pair}, annotated
+
+
+def _annotation(sentence: Sentence) -> str:
+    """All that is known of a sentence besides its text, for the corpus' hash."""
+    words = [
+        (w.form, w.lemma, w.upos, w.xpos, sorted(w.feats.items()), w.head, w.deprel, w.start, w.end)
+        for w in sentence.words or ()
+    ]
+    others = (sentence.multiwords, sentence.clusters, sentence.predicates)
+    return repr((words, *others, sorted(sentence.comments.items())))
 
 
 def read_corpus(
@@ -331,30 +155,34 @@ def read_corpus(
         _check_limit(limit)
     if not isinstance(source, Corpus):
         known = None if trees is None else read_corpus(trees)
-        how = ReadOptions(columns, header, passage, translation, known, strict)  # type: ignore[arg-type]
+        how = ReadOptions(columns, header, passage, translation, known, strict)
         reader, name = _reader_of(source, format, how)
         # Without a parser, so that no more is parsed than is kept.
         source = Corpus(
             reader if limit is None or seed is not None else _first(reader, limit), name
         )
-    found = source if limit is None else source.limit(limit, seed)
-    if parser is None and target_parser is None:
-        return found
-    return _parsed(found, parser, target_parser)
-
-
-def _parsed(
-    corpus: Corpus,
-    parser: str | Path | Parser | None,
-    target_parser: str | Path | Parser | None,
-) -> Corpus:
-    first = None if parser is None else load_parser(parser)
-    second = None if target_parser is None else load_parser(target_parser)
-    reader = cached(lambda skipped: (parsed(item, first, second) for item in corpus))
-    names = [parser_name(each) for each in (parser, target_parser) if each is not None]
-    found = Corpus(reader, f"{corpus.name} (parsed by {' and '.join(names)})")
+    corpus = source if limit is None else source.limit(limit, seed)
+    given = [each for each in (parser, target_parser) if each is not None]
+    if not given:
+        return corpus
+    first, second = (
+        None if each is None else load_parser(each) for each in (parser, target_parser)
+    )
+    reader = _cached(lambda skipped: (parsed(item, first, second) for item in corpus))
+    found = Corpus(reader, f"{corpus.name} (parsed by {' and '.join(map(parser_name, given))})")
     found.skipped = corpus.skipped + found.skipped
     return found
+
+
+def read_sample(name: str = "sample.conllu", **how: Any) -> Corpus:
+    """A file of the bundled sample, read as `read_corpus` reads any; it is called by its name.
+
+    >>> read_sample("sample.en-de.tsv", limit=20)
+    Corpus('sample.en-de.tsv', 20 pairs)
+    """
+    corpus = read_corpus(sample.path(name), **how)
+    corpus.name = name  # where headcount is installed tells nothing
+    return corpus
 
 
 def _reader_of(
@@ -363,7 +191,7 @@ def _reader_of(
     if isinstance(source, str | Path):
         # The file first: a missing file with an odd suffix is above all missing.
         file = text_file(source)
-        return reader_for(file, format_of(source, format), how), file.name
+        return _file_reader(file, format_of(source, format), how), file.name
     if isinstance(source, bytes | dict) or not isinstance(source, Iterable):
         raise InputError(
             f"A {type(source).__name__} is not a corpus; pass a list of texts, a list of pairs, "
@@ -397,7 +225,6 @@ def _why(skipped: Counter[str]) -> str:
 def side_by_side(sources: Corpus, targets: Corpus) -> Corpus:
     """Pairs of the corpora's sentences, in order, each side with the words it has.
 
-    >>> from headcount.text.corpus import read_corpus
     >>> found = side_by_side(read_corpus(["Rain.", "Go!"]), read_corpus(["Regen.", "Geh!"]))
     >>> [pair.target for pair in found]
     ['Regen.', 'Geh!']
@@ -419,7 +246,7 @@ def side_by_side(sources: Corpus, targets: Corpus) -> Corpus:
             annotated = (*sentences_of(source), *sentences_of(target))
             yield Pair(source.text, target.text, source.line, (annotated[0], annotated[1]))
 
-    return Corpus(pairs, f"{sources.name} beside {targets.name}")
+    return Corpus(pairs, f"{sources.name} with {targets.name}")
 
 
 def _check_ids(source: Sentence, target: Sentence) -> None:
@@ -430,3 +257,171 @@ def _check_ids(source: Sentence, target: Sentence) -> None:
             f"The sentences {first} and {second} stand side by side; the corpora must have the "
             "same sentences in the same order."
         )
+
+
+# --- Which reader a file needs ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a file is to be read, where its format leaves a choice."""
+
+    #: Source and target of a pair file, by number or name.
+    columns: Columns = (0, 1)
+    #: Whether a pair file's first line names its columns; None: in .csv and for named columns.
+    header: bool | None = None
+    #: Words of a passage: documents with coreference instead of sentences.
+    passage: int | None = None
+    #: The comment of a treebank that holds the translation: pairs instead of sentences.
+    translation: str | None = None
+    #: The treebank of the documents that a coreference file marks.
+    trees: Iterable[Any] | None = None
+    #: Whether a faulty sentence is refused instead of skipped.
+    strict: bool = False
+
+
+def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
+    """The reader of a file whose format is known, or shows in its first line."""
+    format = _detected(file, format)
+    is_treebank = format in ("conllu", "conll")
+    if how.translation is not None and not is_treebank:
+        raise UsageError(f"{file.name} is {format}; only a treebank's comments hold translations.")
+    if format == "txt":
+        return lambda skipped: (Sentence(text, line=n) for n, text in file.filled(skipped))
+    if format in ("tsv", "csv"):
+        commas = format == "csv"
+        header = commas if how.header is None else how.header
+        return lambda skipped: read_pairs(file, skipped, how.columns, header=header, commas=commas)
+    readers: dict[str, Callable[..., Iterator[Sentence]]] = {
+        "gap": read_gap,
+        "predicates": read_predicates,
+        "coref": partial(read_coref, passage=how.passage or PASSAGE, trees=how.trees),
+        "conllu": read_conllu,
+        "conll": read_conll,
+    }
+
+    def read(skipped: Counter[str]) -> Iterator[Item]:
+        found = readers[format](file, skipped, strict=how.strict)
+        if is_treebank and how.passage is not None:
+            most = how.passage or PASSAGE
+            return entity_passages(found, skipped, passage=most, strict=how.strict)
+        if how.translation is not None:
+            return _translated(found, how.translation, file.name)
+        return found
+
+    return _cached(read)
+
+
+def _cached(reader: Reader) -> Reader:
+    """Read once, then from memory: treebanks are small and slow to read."""
+    memory: list[Item] = []
+    left_out: Counter[str] = Counter()
+
+    def again(skipped: Counter[str]) -> Iterator[Item]:
+        if not memory:
+            left_out.clear()
+            # Filled in one go, so that a pass broken off never leaves half a treebank behind.
+            memory.extend(list(reader(left_out)))
+        skipped.update(left_out)
+        yield from memory
+
+    return again
+
+
+def _translated(sentences: Iterable[Sentence], comment: str, name: str) -> Iterator[Pair]:
+    for sentence in sentences:
+        found = sentence.comments.get(comment, "")
+        if not found.strip():
+            others = ", ".join(key for key in sentence.comments if key.startswith("text_"))
+            raise InputError(
+                f"{name}, the sentence from line {sentence.line}, has no comment '{comment}'; "
+                f"translations stand in comments such as {others or '# text_de = ...'}."
+            )
+        yield Pair(sentence.text, found, sentence.line, (sentence, None))
+
+
+def _detected(file: TextFile, format: str) -> str:
+    """The format, seen in the first line where a suffix stands for several."""
+    if format not in ("jsonl", "tsv"):
+        return format
+    first = next((line for _, line in file.filled(Counter())), "")
+    if format == "tsv":
+        return "gap" if set(GAP_HEADER) <= set(first.split("\t")) else format
+    try:
+        found = json_value(first or "{}", "")
+    except Fault:
+        found = {}
+    keys = list(found) if isinstance(found, dict) else []
+    for kind, needed in (("coref", COREF_KEYS), ("predicates", PREDICATE_KEYS)):
+        if set(needed) <= set(keys):
+            return kind
+    raise InputError(
+        f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
+        f"have {' and '.join(COREF_KEYS)} (coreference) or {' and '.join(PREDICATE_KEYS)} "
+        "(predicates); say which they should be with --format (format=)."
+    )
+
+
+# --- Texts in hand ------------------------------------------------------------------------------
+
+
+def read_in_hand(items: Sequence[Any], skipped: Counter[str]) -> Iterator[Item]:
+    """The items as sentences or pairs; blank texts are counted.
+
+    A pair is two strings, two `Sentence`s, or one of each. Words without a place in their text
+    are looked up there.
+
+    >>> list(read_in_hand([("Rain.", "Regen.")], Counter()))
+    [Pair(source='Rain.', target='Regen.', line=1, annotated=(None, None))]
+    """
+    for number, item in enumerate(items, start=1):
+        found = _item(item, number)
+        if all(text.strip() for text in texts_of(found)):
+            yield found
+        elif isinstance(found, Pair):
+            side = "target" if found.source.strip() else "source"
+            raise InputError(f"Pair {number} of the texts in hand has no {side}.")
+        else:
+            skipped["blank lines"] += 1
+
+
+def _item(item: Any, number: int) -> Item:
+    if isinstance(item, Pair):
+        first, second = (each and _placed(each, number) for each in item.annotated)
+        return replace(item, annotated=(first, second))
+    if isinstance(item, Sentence | str):
+        return _sentence(item, number)
+    if isinstance(item, tuple | list) and all(isinstance(part, str | Sentence) for part in item):
+        if len(item) == 2:
+            one, two = (_sentence(part, number) for part in item)
+            words = (one if one.words else None, two if two.words else None)
+            return Pair(one.text, two.text, number, words)
+        raise InputError(
+            f"Item {number} of the texts in hand has {len(item)} parts; a pair has two."
+        )
+    raise InputError(
+        f"Item {number} of the texts in hand is a {type(item).__name__}; a corpus holds strings, "
+        "pairs of strings, or Sentences."
+    )
+
+
+def _sentence(item: Sentence | str, number: int) -> Sentence:
+    return Sentence(item, line=number) if isinstance(item, str) else _placed(item, number)
+
+
+def _placed(sentence: Sentence, number: int) -> Sentence:
+    """The sentence with a place for every word, found in its text where none was given."""
+    words = sentence.words or ()
+    if all(word.start is not None for word in words):
+        return sentence
+    lost: Counter[str] = Counter()
+    _, places = place_forms([Form(word.form) for word in words], sentence.text, lost)
+    if lost:
+        raise InputError(
+            f"Item {number} of the texts in hand has words that do not make up its text, "
+            f"'{sentence.text}'; give each word its start and end."
+        )
+    found = zip(words, places, strict=True)
+    return replace(
+        sentence, words=tuple(replace(word, start=start, end=end) for word, (start, end) in found)
+    )

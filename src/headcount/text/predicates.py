@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headcount.errors import sound
-from headcount.text.lines import Line, TextFile, lines, need, record
+from headcount.text.lines import Line, TextFile, need, record
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, check_tree, spaced
 
 #: What a line must have; ``upos``, ``head``, ``deprel`` and ``sent_id`` may be there too.
-KEYS = ("tokens", "preds")
+PREDICATE_KEYS = ("tokens", "preds")
 _REASON = "lines with predicates outside the sentence"
 
 
@@ -30,13 +30,14 @@ def read_predicates(
     (Argument(label='ARG1', span=Span(first=0, last=0)),)
     """
     return sound(
-        lines(file, skipped), lambda line: _sentence(line, file.name, skipped), skipped, strict
+        file.filled(skipped), lambda line: _sentence(line, file.name, skipped), skipped, strict
     )
 
 
 def _sentence(line: Line, name: str, skipped: Counter[str]) -> Sentence:
-    found = record(line, name, KEYS, "a sentence with predicates")
-    where = f"{name}, line {line[0]},"
+    number, text = line
+    found = record(text, f"{name}, line {number}", PREDICATE_KEYS, "a sentence with predicates")
+    where = f"{name}, line {number},"
     words = _words(found, where)
     check_tree(words, where, skipped)
     predicates = found["preds"]
@@ -45,7 +46,7 @@ def _sentence(line: Line, name: str, skipped: Counter[str]) -> Sentence:
         words,
         predicates=tuple(_predicate(each, len(words), where) for each in predicates),
         comments={key: str(found[key]) for key in ("sent_id", "exact") if key in found},
-        line=line[0],
+        line=number,
     )
 
 
@@ -65,6 +66,12 @@ def _words(found: Mapping[str, Any], where: str) -> list[Word]:
         where,
         "has heads that are no numbers",
         "lines with heads that are no numbers",
+    )
+    need(
+        all(tag is None or isinstance(tag, str) for tag in [*columns[0], *columns[2]]),
+        where,
+        "has upos or deprel that are no words",
+        "lines with upos or deprel that are no words",
     )
     return [
         Word(form, upos=upos, head=head, deprel=deprel)

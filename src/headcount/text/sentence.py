@@ -1,4 +1,8 @@
-"""What a corpus is made of: a sentence, with or without its words, or a pair of texts."""
+"""What a corpus is made of: a sentence, with or without its words, or a pair of texts.
+
+Words have places in their text and may have a tree; a sentence may have coreference and predicates.
+Trees and mentions are checked here, whichever file they come from.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,6 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from headcount.errors import Fault
-
-# --- What a corpus is made of -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,14 @@ class Sentence:
         >>> Sentence("Go on", (Word("Go", head=2), Word("on", head=1))).has_tree
         False
         """
-        heads = [word.head for word in self.words or ()]
-        return heads.count(0) == 1 and all(
-            _reaches_root(number, heads) for number in range(1, len(heads) + 1)
-        )
+        words = self.words or ()
+        if not words or any(word.head is None for word in words):
+            return False
+        try:
+            check_tree(words, "", Counter())
+        except Fault:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +149,6 @@ def sentences_of(item: Item) -> tuple[Sentence | None, ...]:
     return tuple(each if each is not None and each.words else None for each in found)
 
 
-def _reaches_root(number: int, heads: list[int | None]) -> bool:
-    """Whether climbing from a word ends at the root within as many steps as there are words."""
-    here: int | None = number
-    for _ in heads:
-        if here is None or not 0 < here <= len(heads):
-            return False
-        here = heads[here - 1]
-        if here == 0:
-            return True
-    return False
-
-
 # --- Dependency trees checked -------------------------------------------------------------------
 
 
@@ -170,14 +164,6 @@ def check_tree(words: Sequence[Word], where: str, skipped: Counter[str]) -> None
     given = [head for head in heads if head is not None]
     if not given:
         return
-    _check_range(words, where)
-    _check_cycles(words, heads, where)
-    _check_roots(given, len(heads), where)
-    if len(given) < len(heads):
-        skipped["words without a head"] += len(heads) - len(given)
-
-
-def _check_range(words: Sequence[Word], where: str) -> None:
     for number, word in enumerate(words, start=1):
         if word.head is not None and not 0 <= word.head <= len(words):
             raise Fault(
@@ -185,22 +171,6 @@ def _check_range(words: Sequence[Word], where: str) -> None:
                 f"{word.head}, and there are {len(words)} words.",
                 "sentences with a head out of range",
             )
-
-
-def _check_roots(given: list[int], count: int, where: str) -> None:
-    roots = given.count(0)
-    if roots > 1:
-        raise Fault(
-            f"{where} has {roots} roots; a tree has one word with head 0.",
-            "sentences with several roots",
-        )
-    if not roots and len(given) == count:
-        raise Fault(
-            f"{where} has no root; a tree has one word with head 0.", "sentences without a root"
-        )
-
-
-def _check_cycles(words: Sequence[Word], heads: Sequence[int | None], where: str) -> None:
     for number, word in enumerate(words, start=1):
         if _circles(number, heads):
             raise Fault(
@@ -208,6 +178,18 @@ def _check_cycles(words: Sequence[Word], heads: Sequence[int | None], where: str
                 "its heads.",
                 "sentences with a cycle",
             )
+    roots = given.count(0)
+    if roots > 1:
+        raise Fault(
+            f"{where} has {roots} roots; a tree has one word with head 0.",
+            "sentences with several roots",
+        )
+    if not roots and len(given) == len(heads):
+        raise Fault(
+            f"{where} has no root; a tree has one word with head 0.", "sentences without a root"
+        )
+    if len(given) < len(heads):
+        skipped["words without a head"] += len(heads) - len(given)
 
 
 def _circles(number: int, heads: Sequence[int | None]) -> bool:
@@ -251,7 +233,10 @@ def checked_clusters(
                 raise fault
             else:
                 skipped[fault.reason] += 1
-    return _ordered(seen)
+    found: dict[int, list[Span]] = {}
+    for span, number in sorted(seen.items()):
+        found.setdefault(number, []).append(span)
+    return tuple(tuple(spans) for spans in found.values())
 
 
 def inside(clusters: Clusters, start: int, count: int) -> Clusters:
@@ -274,7 +259,8 @@ def inside(clusters: Clusters, start: int, count: int) -> Clusters:
 def _fault(
     mention: Any, cluster: int, words: int, seen: dict[Span, int], where: str
 ) -> Fault | None:
-    if not _is_span(mention) or not 0 <= mention[0] <= mention[1] < words:
+    pair = isinstance(mention, Sequence) and [type(place) for place in mention] == [int, int]
+    if not pair or not 0 <= mention[0] <= mention[1] < words:
         return Fault(
             f"{where} has the mention {mention}; a mention is [first, last], two of its {words} "
             "words counted from 0.",
@@ -289,18 +275,6 @@ def _fault(
         f"{where} has the mention {mention} in two clusters; a mention means one thing.",
         "mentions in two clusters",
     )
-
-
-def _is_span(mention: Any) -> bool:
-    pair = isinstance(mention, Sequence) and len(mention) == 2
-    return pair and all(type(place) is int for place in mention)
-
-
-def _ordered(seen: dict[Span, int]) -> Clusters:
-    found: dict[int, list[Span]] = {}
-    for span, number in sorted(seen.items()):
-        found.setdefault(number, []).append(span)
-    return tuple(tuple(spans) for spans in found.values())
 
 
 # --- Sentences put together: words into a text, and several texts into one ----------------------
@@ -324,8 +298,7 @@ def spaced(
         placed.append(replace(word, start=here, end=here + len(word.form)))
         here += len(word.form) + 1
     text = " ".join(word.form for word in placed)
-    found = Sentence(text, tuple(placed), line=line, predicates=predicates)
-    return found if comments is None else replace(found, comments=comments)
+    return Sentence(text, tuple(placed), line=line, predicates=predicates, comments=comments or {})
 
 
 def joined(*sentences: Sentence) -> Sentence:
@@ -344,10 +317,31 @@ def joined(*sentences: Sentence) -> Sentence:
     letters = 0
     for each in sentences:
         before = len(words)
-        multiwords += [_later(multiword, before) for multiword in each.multiwords]
-        clusters += [tuple(_on(span, before) for span in cluster) for cluster in each.clusters]
-        predicates += [_shifted(predicate, before) for predicate in each.predicates]
-        words += [_moved(word, before, letters) for word in each.words or ()]
+
+        def later(span: Span, before: int = before) -> Span:
+            return Span(span.first + before, span.last + before)
+
+        multiwords += [
+            Multiword(one.first + before, one.last + before, one.form) for one in each.multiwords
+        ]
+        clusters += [tuple(map(later, cluster)) for cluster in each.clusters]
+        predicates += [
+            replace(
+                one,
+                word=one.word + before,
+                arguments=tuple(Argument(a.label, later(a.span)) for a in one.arguments),
+            )
+            for one in each.predicates
+        ]
+        words += [
+            replace(
+                word,
+                head=word.head and word.head + before,
+                start=None if word.start is None else word.start + letters,
+                end=None if word.end is None else word.end + letters,
+            )
+            for word in each.words or ()
+        ]
         letters += len(each.text) + 1
     return Sentence(
         text=" ".join(each.text for each in sentences),
@@ -358,30 +352,6 @@ def joined(*sentences: Sentence) -> Sentence:
         clusters=tuple(clusters),
         predicates=tuple(predicates),
     )
-
-
-def _moved(word: Word, words: int, letters: int) -> Word:
-    if not letters:
-        return word
-    return replace(
-        word,
-        head=word.head and word.head + words,
-        start=None if word.start is None else word.start + letters,
-        end=None if word.end is None else word.end + letters,
-    )
-
-
-def _later(multiword: Multiword, words: int) -> Multiword:
-    return replace(multiword, first=multiword.first + words, last=multiword.last + words)
-
-
-def _on(span: Span, words: int) -> Span:
-    return Span(span.first + words, span.last + words)
-
-
-def _shifted(predicate: Predicate, words: int) -> Predicate:
-    arguments = tuple(Argument(each.label, _on(each.span, words)) for each in predicate.arguments)
-    return replace(predicate, word=predicate.word + words, arguments=arguments)
 
 
 # --- Words of a plain text, where no treebank and no parser says what they are ------------------
@@ -428,17 +398,12 @@ def place_forms(
         if found is not None:
             return text, found
         skipped["text comments that disagree with the words"] += 1
-    return _joined(forms)
-
-
-def _joined(forms: Sequence[Form]) -> tuple[str, list[tuple[int, int]]]:
     places, here = [], 0
     for form in forms:
         places.append((here, here + len(form.text)))
         here += len(form.text) + form.spaced
     text = "".join(form.text + " " * form.spaced for form in forms)
-    last = places[-1][1] if places else 0
-    return text[:last], places
+    return text[: places[-1][1] if places else 0], places
 
 
 def _find(forms: Sequence[Form], text: str) -> list[tuple[int, int]] | None:
