@@ -1,4 +1,4 @@
-"""The report: one HTML file that holds a run, opened from disk, and asks nothing of the network."""
+"""The report: one HTML file that holds a run, opened from disk, without any network."""
 
 from typing import TYPE_CHECKING
 

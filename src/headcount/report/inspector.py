@@ -136,16 +136,16 @@ class Inspector:
             # the whole model's translation, heads off or not: on the same tokens maps compare
             item = text, whole[0].get("text") or text
         seen = look_at(self.subject, item)
-        answers = [{"without": [], **answer} for answer in whole]
+        outputs = [{"without": [], **output} for output in whole]
         exhibits = [replace(seen, id="whole", title=f"All heads on: {seen.title}")]
         if heads:
             with valve(self.subject, dict.fromkeys(map(str, heads), 0.0)):
                 cut, after = model_outputs(self.subject, text, second), look_at(self.subject, item)
             names = [str(head) for head in heads]
-            answers += [{"without": names, **answer} for answer in cut]
+            outputs += [{"without": names, **output} for output in cut]
             title = f"Without {', '.join(names)}: {after.title}"
             exhibits.append(replace(after, id="cut", title=title))
-        return answers, self._page(exhibits)
+        return outputs, self._page(exhibits)
 
     def _page(self, exhibits: list[Exhibit]) -> Source:
         columns, values = [_SHARP], {"sharpness": _sharpness(self.subject.heads, exhibits[-1])}

@@ -1,4 +1,4 @@
-"""Write a run as one page: template, style, script, data and maps, joined in a single pass."""
+"""`hc.report`: a run as one page; template, style, script, data and maps are joined once."""
 
 from __future__ import annotations
 

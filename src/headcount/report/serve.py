@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # --- Who may connect ------------------------------------------------------------------------------
 
-#: What every answer says: nothing from elsewhere, nothing kept, shown in no foreign frame.
+#: Headers of every response: nothing from elsewhere, nothing kept, shown in no foreign frame.
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "

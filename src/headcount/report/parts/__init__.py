@@ -1,1 +1,1 @@
-"""Parts of the page: what each view is told, from a run."""
+"""Parts of the page: what each view shows, made from a run."""

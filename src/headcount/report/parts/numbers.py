@@ -1,4 +1,8 @@
-"""A number as people print it."""
+"""What a page is made from: a run or a table read once, and its numbers packed for a browser.
+
+Columns are whole numbers in a unit of their own, maps are bytes scaled by row; JSON is escaped so
+that it can stand inside a page.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Two models side by side: what the second has otherwise, column by column and head by head.
+"""How measures agree, how far heads can go, and what a second model has otherwise.
 
-Either a second run is given, or the run holds the frames that ``headcount compare`` writes.
+Agreement of scores (Michel et al. 2019, section 3.4), the pruning curve with the number of heads
+that could go, and the comparison with a second run or with what ``headcount compare`` wrote.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
 
 
 def _title(row: pd.Series[Any]) -> str:
-    """What tells a curve from the others."""
+    """What sets a curve apart from the others."""
     scope = str(row.get("scope", "all"))
     parts = [str(row["order"]), scope if scope != "all" else "", str(row["metric"])]
     healed = ["healed"] if bool(row.get("healed", False)) else []

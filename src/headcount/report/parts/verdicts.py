@@ -1,4 +1,4 @@
-"""Exhibits: the texts for the page's data, and the packed maps that lie beside it."""
+"""What heads do: roles, relations (Clark et al. 2019, table 1), heads that are alike, exhibits."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def kind_part() -> list[dict[str, Any]]:
 def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     role = str(row["role"])
     known = role in LOOKS and role != "none"
-    said = str(row["evidence"] or row["label"])
+    words = str(row["evidence"] or row["label"])
     verdict: dict[str, Any] = {
         "role": role if known else "other",
-        "detail": said if known and role != "other" else f"{row['label']}: {said}",
+        "detail": words if known and role != "other" else f"{row['label']}: {words}",
     }
     for name in ("n", "p_adjusted", "control"):
         value = figure(row[name], 3) if pd.notna(row.get(name)) else None
@@ -79,7 +79,7 @@ def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
 #: So many relations of a head are kept: those furthest above their baseline.
 _MOST, _MOST_OF_MANY = 10, 6
 _MANY_HEADS = 400
-_ASKED = ["stack", "relation", "direction"]
+_QUESTION = ["stack", "relation", "direction"]
 _KEYS = ["stack", "layer", "head", "relation", "direction"]
 
 
@@ -89,9 +89,9 @@ def relation_part(source: Source) -> dict[str, Any] | None:
     if frame is None:
         return None
     held = _measured(frame)
-    asked = held.drop_duplicates(_ASKED).reset_index(drop=True)
-    numbers = {tuple(row): place for place, row in enumerate(asked[_ASKED].values.tolist())}
-    questions = [_question(row) for row in asked.to_dict("records")]
+    tested = held.drop_duplicates(_QUESTION).reset_index(drop=True)
+    numbers = {tuple(row): place for place, row in enumerate(tested[_QUESTION].values.tolist())}
+    questions = [_question(row) for row in tested.to_dict("records")]
     return {
         "note": _note(str(held["split"].iloc[0]), int(held["p_adjusted"].notna().sum())),
         "questions": questions,
@@ -117,7 +117,7 @@ def _measured(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _question(row: dict[Any, Any]) -> dict[str, Any]:
-    words = {name: str(row[name]) for name in _ASKED}
+    words = {name: str(row[name]) for name in _QUESTION}
     numbers = {"baseline": figure(row["baseline"], 3), "offset": figure(row["offset"])}
     return {**words, "n": int(row["n"]), **numbers}
 
@@ -160,7 +160,7 @@ def _best(
 
 
 def _row(row: dict[Any, Any], numbers: dict[tuple[Any, ...], int]) -> list[Any]:
-    key = tuple(row[name] for name in _ASKED)
+    key = tuple(row[name] for name in _QUESTION)
     shares = [figure(row[name], 3) for name in ("accuracy", "low", "high")]
     return [numbers[key], *shares, figure(row["p_adjusted"], 2)]
 
@@ -203,18 +203,18 @@ def _near(pairs: dict[str, np.ndarray], row: int, numbers: dict[int, int]) -> li
 
 def _map_note(pairs: dict[str, np.ndarray], row: int) -> str:
     """What a stack's map is, how far it may be trusted, and whether layers hang together."""
-    said = ["Near means alike: Jensen-Shannon distance of maps (Clark et al. 2019, figure 6)."]
+    words = ["Near means alike: Jensen-Shannon distance of maps (Clark et al. 2019, figure 6)."]
     if row < len(pairs.get("tokens", [])):
-        said.append(f"Over {int(pairs['tokens'][row]):,} tokens.")
+        words.append(f"Over {int(pairs['tokens'][row]):,} tokens.")
     stress = pairs.get("stress", np.array([]))[row : row + 1]
     for value in stress[np.isfinite(stress)]:
-        said.append(f"Stress {value:.2f}: read neighbourhoods, not exact distances.")
+        words.append(f"Stress {value:.2f}: read neighbourhoods, not exact distances.")
     if "silhouette_shuffled" in pairs and np.isfinite(pairs["silhouette"][row]):
         found, (low, high) = pairs["silhouette"][row], pairs["silhouette_shuffled"][row]
         alike = "more alike than chance" if found > high else "no more alike than chance"
-        told = f"silhouette {printed(found)}, shuffled {printed(low)} to {printed(high)}"
-        said.append(f"Heads of a layer are {alike} ({told}).")
-    return " ".join(said)
+        values = f"silhouette {printed(found)}, shuffled {printed(low)} to {printed(high)}"
+        words.append(f"Heads of a layer are {alike} ({values}).")
+    return " ".join(words)
 
 
 def _words(pairs: dict[str, np.ndarray], name: str) -> list[str]:
@@ -225,7 +225,7 @@ def _words(pairs: dict[str, np.ndarray], name: str) -> list[str]:
 
 
 def exhibit_part(source: Source) -> list[dict[str, Any]]:
-    """Titles, tokens, words, and per stack which text asks and which answers."""
+    """Titles, tokens, words, and per stack the texts of queries and keys."""
     return [
         {
             "id": one.id,

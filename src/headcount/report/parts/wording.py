@@ -1,4 +1,7 @@
-"""Where the numbers come from, and what was not measured, each with the command that would."""
+"""The page in words: its title, the four figures next to it, where the numbers come from.
+
+Also what was not measured, each with the command that would.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def headline(data: dict[str, Any]) -> list[str]:
 
 
 def _focused(data: dict[str, Any]) -> str:
-    """What the largest weights tell, where nothing more was measured."""
+    """What the largest weights show, where nothing more was measured."""
     column = next((one for one in data["columns"] if one["id"] == "confidence"), None)
     if column is None:
         return ""
@@ -62,7 +65,7 @@ def costly(data: dict[str, Any]) -> list[int] | None:
 
 
 def opening(data: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows first: the column people ask for, and a head with a story."""
+    """What the page shows first: the column of most interest, and a head worth seeing."""
     ids = [column["id"] for column in data["columns"]]
     column = next(
         (one for one in ("ablation", "gradient", "confidence") if one in ids),
@@ -104,7 +107,7 @@ def _heads(data: dict[str, Any]) -> Fact:
 
 
 def _sizes(stacks: list[dict[str, Any]]) -> str:
-    """Layers by heads, said once where all stacks have the same.
+    """Layers by heads, once where all stacks have the same.
 
     >>> _sizes([{"id": "enc", "layers": 6, "heads": 8}, {"id": "dec", "layers": 6, "heads": 8}])
     'enc, dec: each 6 layers × 8 heads'

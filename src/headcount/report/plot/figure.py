@@ -1,4 +1,8 @@
-"""What a figure is drawn from: a run, its path, a head table or a frame; and what it lacks."""
+"""What all figures share: their look in print, panels and keys, and what they are drawn from.
+
+A figure is drawn from a run, its path, a head table or a frame; what is not there is named in one
+sentence with the command that makes it.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +133,7 @@ def role_colour(role: str) -> str:
 
 
 def role_marker(role: str) -> Any:
-    """A marker for the role, so that it is told without any colour."""
+    """A marker for the role, so that it is known without any colour."""
     names = list(LOOKS)
     return _MARKERS[names.index(role if role in LOOKS else "other")]
 
@@ -189,18 +193,18 @@ def layer_axis(panel: Axes, layers: int, label: str = "layer") -> None:
     panel.set_xlabel(label)
 
 
-def label_outer(drawn: list[Axes], below: str, beside: str) -> None:
-    """Name the axes once: below where no panel is underneath, beside at the left."""
+def label_outer(drawn: list[Axes], x: str, y: str) -> None:
+    """Name the axes once: x where no panel is underneath, y at the left."""
     spots = [_spot(panel) for panel in drawn]
     for panel, (row, column) in zip(drawn, spots, strict=True):
-        panel.set_xlabel("" if (row + 1, column) in spots else below)
-        panel.set_ylabel("" if column else beside)
+        panel.set_xlabel("" if (row + 1, column) in spots else x)
+        panel.set_ylabel("" if column else y)
 
 
 def _spot(panel: Axes) -> tuple[int, int]:
     """Row and column of a panel."""
     where = panel.get_subplotspec()
-    assert where is not None  # panels are made by `panels` alone
+    assert where is not None  # panels are only made by `panels`
     return where.rowspan.start, where.colspan.start
 
 

@@ -1,6 +1,7 @@
-"""Heads on a plane, near where they attend alike, coloured by layer and by role.
+"""Grids of layers by heads, points by layer, and heads on a plane.
 
-Clark et al. 2019, figure 6: multidimensional scaling of Jensen-Shannon divergences.
+Voita et al. 2019, figures 1 and 2; Kovaleva et al. 2019, figures 4 and 5; Clark et al. 2019,
+figure 6: multidimensional scaling of Jensen-Shannon divergences.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What the heads that are left do, and which stacks and layers keep theirs.
+"""Quality over the heads that are left, and what those heads do.
 
-Voita et al. 2019, figures 8 to 10.
+Michel et al. 2019, figures 3 and 4: orders, and each stack by itself. Voita et al. 2019, figures 7
+to 10: learned gates, functions, stacks and layers that are left.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ def looks_of(orders: Iterable[str]) -> dict[str, tuple[str, str]]:
 def draw_orders(panel: Axes, rows: pd.DataFrame, looks: Mapping[str, tuple[str, str]]) -> None:
     """A line with its interval for each order; orders by chance are thin, under one name."""
     healed = is_healed(rows)
-    told = False
+    named = False
     for order, own in rows[~healed].groupby("order", sort=False):
         if str(order) in looks:
             draw_line(panel, own, str(order), *looks[str(order)])
         else:
-            draw_line(panel, own, "" if told else "random", draw.GREY, "", chance=True)
-            told = True
+            draw_line(panel, own, "" if named else "random", draw.GREY, "", chance=True)
+            named = True
     for order, own in rows[healed].groupby("order", sort=False):
         style: Style = {"linestyle": "--", "marker": "*", "markersize": 5, "gid": f"healed {order}"}
         ordered = own.sort_values("heads_left")
@@ -132,8 +133,8 @@ def draw_plan(plan: Plan, path: Path) -> list[str]:
     if not draw.can_draw():
         return [f"No {path.name} was drawn: that takes matplotlib (pip install matplotlib)."]
     rows, first = plan.curve, plan.curve.iloc[0]
-    alone = rows["scope"] != "all"  # a stack by itself is a line of its own
-    names = rows["order"].where(~alone, rows["order"] + ", " + rows["scope"] + " only")
+    single = rows["scope"] != "all"  # a stack by itself is a line of its own
+    names = rows["order"].where(~single, rows["order"] + ", " + rows["scope"] + " only")
     title = f"{first['metric']} over {first['n']:,} examples ({first['part']}), 95% intervals"
     left = int(first["heads_left"]) - len(plan.going)
     pruning_curves(
@@ -440,7 +441,7 @@ def layers_left(
 
 
 def _ticks(rows: pd.DataFrame) -> list[str]:
-    """Heads of the stack that are left, or the name of the set where that is not told."""
+    """Heads of the stack that are left, or the name of the set where that is not known."""
     one = rows.drop_duplicates("set")
     return [str(tick) for tick in one["left" if "left" in one else "set"]]
 

@@ -1,6 +1,6 @@
-"""How much the loss would notice a change of attention to each kind of token, by layer.
+"""Relations, coreference, and gradients with respect to attention.
 
-Clark et al. 2019, figure 3: the gradient with respect to attention to [SEP].
+Clark et al. 2019, tables 1 and 2 as bars, and figure 3: the gradient of attention to [SEP].
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def dependencies(
 
 
 def coreference(given: Frames, *, width: Width = "page", path: str | Path | None = None) -> Figure:
-    """How often the best head points to an antecedent, by kind of mention, beside the rules.
+    """How often the best head points to an antecedent, by kind of mention, next to the rules.
 
     Clark et al. 2019, table 2. Kinds stand in the order of the frame.
 
@@ -140,9 +140,9 @@ def _name_heads(panel: Axes, rows: pd.DataFrame, left: np.ndarray) -> None:
     known = rows[["layer", "head"]].notna().all(axis=1)
     for x, there, layer, head in zip(left, known, rows["layer"], rows["head"], strict=True):
         if there:
-            said = f"{int(layer)}.{int(head)}"
+            name = f"{int(layer)}.{int(head)}"
             style: Style = {"ha": "center", "va": "bottom", "rotation": 90, "fontsize": 5.5}
-            panel.text(x, 0.02, said, color="white", **style)
+            panel.text(x, 0.02, name, color="white", **style)
 
 
 # --- How much the loss would notice a change of attention to each kind of token -----------------

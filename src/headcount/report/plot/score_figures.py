@@ -1,6 +1,7 @@
-"""What a task gains when heads are disabled, one grid a task.
+"""Importance: scores without one head, two scores against each other, and over training.
 
-Kovaleva et al. 2019, figures 8 and 9.
+Michel et al. 2019, figures 1, 2 and 5; Voita et al. 2019, section 4; Kovaleva et al. 2019, figures
+8 and 9: what a task gains when heads are disabled.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def scores_without_one_head(
     width: Width = "page",
     path: str | Path | None = None,
 ) -> Figure:
-    """How many heads leave which score when they alone are ablated; dotted is the whole model.
+    """How many heads leave which score when only they are ablated; dotted is the whole model.
 
     Michel et al. 2019, figure 1. A score that takes no more than `bins` steps has a bar a step.
 
@@ -116,12 +117,12 @@ def _edges(after: np.ndarray, bins: int) -> list[float]:
     >>> [round(edge, 2) for edge in _edges(np.array([0.5, 0.7, 0.6, 0.5]), 25)]
     [0.45, 0.55, 0.65, 0.75]
     """
-    told = np.unique(after.round(6))
-    step = np.diff(told).min() if len(told) > 1 else 0.0
-    count = round((told[-1] - told[0]) / step) + 1 if step else 0
+    values = np.unique(after.round(6))
+    step = np.diff(values).min() if len(values) > 1 else 0.0
+    count = round((values[-1] - values[0]) / step) + 1 if step else 0
     if not 0 < count <= bins:
         return [float(edge) for edge in np.histogram_bin_edges(after, bins)]
-    return [float(told[0] + step * (place - 0.5)) for place in range(count + 1)]
+    return [float(values[0] + step * (place - 0.5)) for place in range(count + 1)]
 
 
 def _after(table: HeadTable, column: str) -> tuple[np.ndarray, float, str]:

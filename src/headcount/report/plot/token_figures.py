@@ -1,6 +1,6 @@
-"""Which patterns maps have, by layer and task.
+"""What heads look at: lines between tokens, kinds of tokens by layer, patterns of maps.
 
-Kovaleva et al. 2019, figure 2.
+Clark et al. 2019, figures 1, 2, 4 and 5; Kovaleva et al. 2019, figures 2 and 7.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def attention_lines(
     width: Width = "page",
     path: str | Path | None = None,
 ) -> Figure:
-    """Tokens that ask at the left, tokens that answer at the right, a panel a head.
+    """Queries at the left, keys at the right, a panel a head.
 
     Clark et al. 2019, figures 1 and 5. A line is as dark as the weight; special tokens are grey.
     `exhibit` is the number of a text of the run, from 0.
@@ -89,10 +89,10 @@ def _map(exhibit: Exhibit, head: Head, known: list[Head]) -> np.ndarray:
 
 def _lines(panel: Axes, weights: np.ndarray) -> None:
     """A line for each pair of tokens; what nobody would see is left out."""
-    for (asking, answering), weight in np.ndenumerate(weights):
+    for (query, key), weight in np.ndenumerate(weights):
         if weight >= 0.01:
             style: Style = {"color": draw.SERIES[0][0], "alpha": min(1.0, float(weight))}
-            panel.plot([0.02, 0.98], [asking, answering], linewidth=1, **style)
+            panel.plot([0.02, 0.98], [query, key], linewidth=1, **style)
 
 
 def _tokens(panel: Axes, x: int, exhibit: Exhibit, side: str) -> None:
@@ -247,10 +247,10 @@ def first_row(
         figure, axes = draw.panels(1, 1, width=width, height=0.6 + 0.3 * len(grid))
         mesh = draw_cells(axes[0, 0], grid, scale_of([grid]), ticks=False)
         for (row, column), value in np.ndenumerate(grid):
-            said = "–" if np.isnan(value) else f"{value:.2f}"
+            label = "–" if np.isnan(value) else f"{value:.2f}"
             ink = "white" if value > 0.6 * np.nanmax(grid) else draw.INK
             place = {"ha": "center", "va": "center", "fontsize": 6.5}
-            axes[0, 0].text(column + 0.5, row + 0.5, said, color=ink, **place)
+            axes[0, 0].text(column + 0.5, row + 0.5, label, color=ink, **place)
         axes[0, 0].set_xticks(np.arange(len(_FEATURES)) + 0.5, _FEATURES)
         axes[0, 0].set_yticks(np.arange(len(grid)) + 0.5, list(named))
         colour_bar(figure, mesh, axes[0, 0], "attention")
@@ -322,21 +322,25 @@ def patterns(
 
 
 def _shares(given: Frames) -> dict[str, np.ndarray]:
-    """Shares `[pattern, layer]` of each stack of each source, under the name of its panel."""
+    """Shares `[pattern, layer]` of each stack of each source, under the name of its panel.
+
+    They are means over the heads of a layer; NaN where none was measured.
+    """
     found: dict[str, np.ndarray] = {}
     for name, one in draw.by_name(given).items():
         if isinstance(one, pd.DataFrame):
             draw.need_rows(one, ("stack", "layer", *_COLUMNS), "shares of patterns")
-            told = one.set_index(["stack", "layer"])[_COLUMNS]
-            layers = {stack: told.loc[stack].sort_index().to_numpy(float).T for stack in _in(told)}
+            shares = one.set_index(["stack", "layer"])[_COLUMNS]
+            stacks = list(dict.fromkeys(one["stack"]))
         else:
             table = draw.table_of(one)
             draw.need_columns(table, _COLUMNS)
-            layers = {
-                stack: _patterns_means(table, stack)
-                for stack in draw.measured_stacks(table, _COLUMNS)
-            }
-        found |= {draw.titled(name, stack, layers): means for stack, means in layers.items()}
+            shares = table.frame[_COLUMNS].groupby(level=["stack", "layer"]).mean()
+            stacks = draw.measured_stacks(table, _COLUMNS)
+        for stack in stacks:
+            own = shares.loc[stack]
+            own = own.reindex(range(int(own.index.max()) + 1))
+            found[draw.titled(name, stack, stacks)] = own.to_numpy(float).T
     return found
 
 
@@ -344,20 +348,6 @@ def _over_layers(means: np.ndarray) -> np.ndarray:
     """The mean over the layers that are known; NaN where none is."""
     known = means[:, np.isfinite(means[0])]
     return known.mean(axis=1) if known.size else np.full(len(means), np.nan)
-
-
-def _in(told: pd.DataFrame) -> list[str]:
-    return list(dict.fromkeys(told.index.get_level_values("stack")))
-
-
-def _patterns_means(table: HeadTable, stack: str) -> np.ndarray:
-    """Mean share `[pattern, layer]` over the heads of a layer; NaN where nothing was told."""
-    grids = [draw.grid_of(table.frame[f"pattern_{name}"], stack) for name in _COLOURS]
-    known = np.isfinite(grids[0])
-    count = known.sum(axis=1)
-    return np.array(
-        [np.where(count, np.nansum(grid, axis=1) / np.maximum(count, 1), np.nan) for grid in grids]
-    )
 
 
 def _stack(panel: Axes, means: np.ndarray) -> None:
