@@ -19,8 +19,8 @@ from torch import Tensor
 from benchmarks.interleave import interleaved, ratio
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.lrp.composite import rule_named
 from headcount.importance.lrp.propagate import traced
+from headcount.importance.lrp.rules import rule_named
 from headcount.importance.relevance import explaining
 from headcount.models.load import load
 from headcount.models.subject import Subject

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from headcount.importance.lrp.composite import RULES, Default
-from headcount.importance.lrp.rule import Attending, Rule, WithBias, grouped, over, repeat_heads
+from headcount.importance.lrp.rule import (
+    Attending,
+    Norm,
+    Rule,
+    WithBias,
+    grouped,
+    over,
+    repeat_heads,
+)
+from headcount.importance.lrp.rules import RULES, Default
 
 
 class PassingNorms(Default):
@@ -15,9 +23,7 @@ class PassingNorms(Default):
 
     name = "default, norms pass on"
 
-    def layer_norm(self, *arguments: object) -> WithBias:
-        relevance = arguments[-1]
-        assert isinstance(relevance, Tensor)
+    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
         return relevance, None
 
 

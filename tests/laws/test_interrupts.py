@@ -25,8 +25,8 @@ from transformers.utils import logging as voice
 
 import headcount
 from headcount.importance.lrp import propagate
-from headcount.importance.lrp.composite import rule_named
 from headcount.importance.lrp.propagate import traced, words_read
+from headcount.importance.lrp.rules import rule_named
 from headcount.models import dummy_forward, switch
 from headcount.models.guards import eval_mode, frozen, no_logs, quiet
 from headcount.models.load import reading_gguf

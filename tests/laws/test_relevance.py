@@ -14,8 +14,8 @@ from tiny_subjects import classifier, encoder, filler, translator, writer
 from torch import Tensor
 
 from headcount import tasks
-from headcount.importance.lrp.composite import RULES, rule_named
 from headcount.importance.lrp.propagate import Flow, Relevance, traced
+from headcount.importance.lrp.rules import RULES, rule_named
 from headcount.importance.relevance import explaining, relevance
 from headcount.models.projections import is_rms_norm
 from headcount.models.subject import Subject

@@ -16,8 +16,9 @@ from torch import Tensor
 from torch.autograd.functional import jacobian
 
 from headcount.importance.lrp import rules
-from headcount.importance.lrp.composite import rule_named
 from headcount.importance.lrp.propagate import traced
+from headcount.importance.lrp.rule import Attending
+from headcount.importance.lrp.rules import rule_named
 from headcount.models.subject import Subject
 
 HEADS = 4
@@ -317,5 +318,8 @@ def test_attention_with_shared_keys_by_its_whole_jacobian() -> None:
         contributions(core, torch.cat([x.flatten() for x in (q, k, v)])), told.flatten()
     )
     flow = flow * told.abs().sum() / (flow.abs().sum() + 1e-5)
-    parts = rules.alpha_beta_attention(q, k, v, told)
+    keys, values = (x.repeat_interleave(2, dim=1) for x in (k, v))
+    weights = (q @ keys.mT * 2**-0.5).softmax(-1)
+    call = Attending(q, k, v, weights, weights @ values, 2**-0.5)
+    parts = rules.rule_named("alpha-beta").attention(call, told)
     torch.testing.assert_close(torch.cat([part.flatten() for part in parts]), flow)

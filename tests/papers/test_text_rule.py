@@ -11,9 +11,9 @@ from torch import Tensor
 from headcount import tasks
 from headcount.bundle import sample
 from headcount.importance.lrp import rules
-from headcount.importance.lrp.composite import Default, rule_named
 from headcount.importance.lrp.propagate import traced
-from headcount.importance.lrp.rule import Attending, Rule, WithBias
+from headcount.importance.lrp.rule import Attending, Dense, Norm, Rule, WithBias
+from headcount.importance.lrp.rules import Default, rule_named
 from headcount.importance.relevance import explaining
 from headcount.models.load import load
 
@@ -21,17 +21,14 @@ from headcount.models.load import load
 class Text(Default):
     """Voita et al. 2019, appendix A, to the letter; biases are no neurons."""
 
-    def dense(
-        self, x: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor
-    ) -> WithBias:
-        return rules.ding_dense(x, weight, relevance), None
+    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
+        return rules.ding_dense(layer.x, layer.weight, relevance), None
 
-    def layer_norm(self, *arguments: object) -> WithBias:
-        assert isinstance(arguments[-1], Tensor)
-        return arguments[-1], None
+    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
+        return relevance, None
 
     def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
-        return rules.ding_attention(call.query, call.key, call.value, call.weights, relevance)
+        return rules.ding_attention(call, relevance)
 
 
 def worst(rule: Rule) -> float:

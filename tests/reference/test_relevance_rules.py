@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from headcount.importance.lrp import rules
+from headcount.importance.lrp.rule import Attending, Dense, Norm
+from headcount.importance.lrp.rules import EPS, AlphaBeta, ZPlus
 
 FIGURES = Path(__file__).parent / "voita_relevance.npz"
 
@@ -26,45 +27,37 @@ def assert_close(ours: Tensor, theirs: Tensor, atol: float = 1e-5) -> None:
 
 @pytest.mark.parametrize("start", ["pos", "signed"])
 @pytest.mark.parametrize("bias", ["bias", "nobias"])
-@pytest.mark.parametrize("kind", ["alphabeta", "simple"])
-def test_a_dense_layer_of_2021(
-    figures: dict[str, Tensor], kind: str, bias: str, start: str
-) -> None:
-    ours = rules.alpha_beta_dense(
-        figures["lrp/x"],
-        figures["lrp/W"],
-        figures["lrp/b"] if bias == "bias" else None,
-        figures[f"lrp/R_{start}"],
-        alpha_beta=kind == "alphabeta",
-    )
-    assert_close(ours, figures[f"lrp/dense_{bias}_{kind}_R{start}"])
+def test_a_dense_layer_of_2021(figures: dict[str, Tensor], bias: str, start: str) -> None:
+    x, weight, told = figures["lrp/x"], figures["lrp/W"], figures[f"lrp/R_{start}"]
+    layer = Dense(x, weight, figures["lrp/b"] if bias == "bias" else None, x)
+    ours = AlphaBeta().settle(AlphaBeta().dense(layer, told)[0], told.abs().flatten(1).sum(1))
+    assert_close(ours, figures[f"lrp/dense_{bias}_alphabeta_R{start}"])
 
 
-@pytest.mark.parametrize("kind", ["alphabeta", "simple"])
-def test_an_addition_of_2021(figures: dict[str, Tensor], kind: str) -> None:
-    x, y, told = (figures[f"lrp/{name}"] for name in ("x", "y", "R5"))
-    ours = rules.alpha_beta_add(x, y, told, alpha_beta=kind == "alphabeta")
-    assert_close(ours[0], figures[f"lrp/add_x_{kind}"])
-    assert_close(ours[1], figures[f"lrp/add_y_{kind}"])
+def test_an_addition_of_2021(figures: dict[str, Tensor]) -> None:
+    ours = AlphaBeta().add(*(figures[f"lrp/{name}"] for name in ("x", "y", "R5")))
+    assert_close(ours[0], figures["lrp/add_x_alphabeta"])
+    assert_close(ours[1], figures["lrp/add_y_alphabeta"])
 
 
-# The plain rule divides by J x, which is zero but for rounding: theirs and ours round apart.
-@pytest.mark.parametrize(("kind", "atol"), [("alphabeta", 1e-5), ("simple", 2e-5)])
-def test_a_layer_norm_of_2021(figures: dict[str, Tensor], kind: str, atol: float) -> None:
-    names = ("x", "ln_scale", "ln_bias", "R5")
-    ours = rules.alpha_beta_layer_norm(
-        *(figures[f"lrp/{name}"] for name in names), alpha_beta=kind == "alphabeta"
-    )
-    assert_close(ours, figures[f"lrp/layernorm_{kind}"], atol)
+def test_a_layer_norm_of_2021(figures: dict[str, Tensor]) -> None:
+    x, gain, bias, told = (figures[f"lrp/{name}"] for name in ("x", "ln_scale", "ln_bias", "R5"))
+    ours, _ = AlphaBeta().layer_norm(Norm(x, gain, x, bias, eps=1e-6), told)
+    assert_close(ours, figures["lrp/layernorm_alphabeta"])
+
+
+def z_plus_dense(x: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
+    """The program of 2019 takes the whole batch for one example."""
+    flow, _ = ZPlus().dense(Dense(x, weight, None, x), relevance)
+    return ZPlus().settle(flow[None], relevance.sum()[None])[0]
 
 
 def test_a_dense_layer_and_an_addition_of_2019(figures: dict[str, Tensor]) -> None:
-    x, y, told = (figures[f"lrp/{name}"] for name in ("x", "y", "R5"))
-    ours = rules.z_plus_dense(x, figures["lrp/W"], figures["lrp/R_pos"])
+    ours = z_plus_dense(figures["lrp/x"], figures["lrp/W"], figures["lrp/R_pos"])
     assert_close(ours, figures["lrp2019/dense_Rpos"])
-    first, second = rules.z_plus_add(x, y, told)
-    assert_close(first, figures["lrp2019/add_x"])
-    assert_close(second, figures["lrp2019/add_y"])
+    first, second = ZPlus().add(*(figures[f"lrp/{name}"][None] for name in ("x", "y", "R5")))
+    assert_close(first[0], figures["lrp2019/add_x"])
+    assert_close(second[0], figures["lrp2019/add_y"])
 
 
 def by_head(tensor: Tensor) -> Tensor:
@@ -79,11 +72,15 @@ def side_by_side(tensor: Tensor) -> Tensor:
 def test_an_attention_layer_of_2019(figures: dict[str, Tensor]) -> None:
     x, fused, out, told = (figures[f"att2019/{name}"] for name in ("X", "Wqkv", "Wo", "R_out"))
     q, k, v = (by_head(part) for part in (x @ fused).chunk(3, dim=-1))
-    context = side_by_side((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v)
+    scale = q.shape[-1] ** -0.5
+    # The program adds its eps before the softmax as well.
+    weights = (scale * (q + EPS) @ (k + EPS).mT).softmax(-1)
+    context = side_by_side((q @ k.mT * scale).softmax(-1) @ v)
     assert_close(context @ out, figures["att2019/out"])
-    at_heads = rules.z_plus_dense(context, out, told)
+    at_heads = z_plus_dense(context, out, told)
     assert_close(at_heads, figures["att2019/R_context"])
     assert_close(by_head(at_heads).sum(dim=(0, 2, 3)), figures["att2019/head_relevance"])
-    parts = rules.z_plus_attention(q, k, v, by_head(at_heads))
-    joined = torch.cat([side_by_side(part) for part in parts], dim=-1)
-    assert_close(rules.z_plus_dense(x, fused, joined), figures["att2019/R_in"])
+    call = Attending(*(part[None] for part in (q, k, v, weights, weights @ v)), scale)
+    parts = ZPlus().attention(call, by_head(at_heads)[None])
+    joined = torch.cat([side_by_side(part[0]) for part in parts if part is not None], dim=-1)
+    assert_close(z_plus_dense(x, fused, joined), figures["att2019/R_in"])

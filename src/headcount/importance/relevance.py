@@ -18,7 +18,6 @@ from torch import Tensor
 
 from headcount.errors import ModelError, UsageError
 from headcount.importance.examples import Arrays, ExampleSums, Interrupted, by_batch, origin
-from headcount.importance.lrp.composite import rule_named
 from headcount.importance.lrp.propagate import (
     Flow,
     LogitInputs,
@@ -28,6 +27,7 @@ from headcount.importance.lrp.propagate import (
     words_read,
 )
 from headcount.importance.lrp.rule import RelevanceCounter
+from headcount.importance.lrp.rules import rule_named
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
 from headcount.records import STACKS, Column, HeadTable, Journal, Progress
 from headcount.tasks import (

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from headcount.errors import UnsupportedModel
-from headcount.importance.lrp.composite import rule_named
 from headcount.importance.lrp.rule import Cut, RelevanceCounter
+from headcount.importance.lrp.rules import rule_named
 from headcount.importance.lrp.trace import Tracer
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UnsupportedModel
-from headcount.importance.lrp.rule import Attending, Cut, RelevanceCounter, Rule, step
+from headcount.importance.lrp.rule import Attending, Cut, Dense, RelevanceCounter, Rule, step
 from headcount.importance.lrp.trace import Tracer, carries, met
 from headcount.models import (
     Anatomy,
@@ -213,9 +213,10 @@ class LogitInputs:
         inputs = x.detach()
         value = (inputs * row).sum(dim=-1)
         value = value if bias is None else value + bias
+        layer = Dense(inputs, row, bias, value)
 
         def share(told: Tensor) -> Sequence[Tensor | None]:
-            found, kept = rule.pick(inputs, row, bias, value, told)
+            found, kept = rule.pick(layer, told)
             return found, None if kept is None else ledger.by_row(kept)
 
         return step(value, [x, ledger.biases[-1]], share)

@@ -65,76 +65,30 @@ def grouped(tensor: Tensor, heads: int) -> Tensor:
     return apart.sum(dim=-3)
 
 
-# --- The default rules --------------------------------------------------------------------------
-# What LRP-0 gives for sums, with the choices of docs/decisions for what is no sum: a norm's width
-# and an attention map are constants of the example, an activation passes relevance on, a product
-# gives half to each side. A bias keeps its own share, and that share is counted.
-
-
-def epsilon_dense(
-    x: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor, output: Tensor | None = None
-) -> tuple[Tensor, Tensor | None]:
-    """Relevance of the inputs of y = x W + b, and what the bias keeps, `[..., out]`.
-
-    R_i = x_i sum_j W_ij R_j / y_j; `weight` is `[in, out]`.
-
-    >>> import torch
-    >>> x, ones = torch.tensor([1.0, 3.0]), torch.ones(2, 1)
-    >>> epsilon_dense(x, ones, torch.tensor([4.0]), torch.tensor([8.0]))
-    (tensor([1., 3.]), tensor([4.]))
-    """
-    if output is None:
-        output = x @ weight if bias is None else x @ weight + bias
-    share = over(relevance, output)
-    return x * (share @ weight.mT), None if bias is None else share * bias
-
-
-def epsilon_add(a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
-    """Relevance of the two sides of a sum, in proportion."""
-    share = over(relevance, a + b)
-    return a * share, b * share
-
-
-def epsilon_product(relevance: Tensor) -> tuple[Tensor, Tensor]:
-    """Relevance of the two sides of a product: half each (gradient times input, shared)."""
-    half = relevance / 2
-    return half, half
-
-
-def epsilon_layer_norm(
-    x: Tensor,
-    gain: Tensor | None,
-    bias: Tensor | None,
-    relevance: Tensor,
-    *,
-    norm_eps: float,
-    output: Tensor,
-) -> tuple[Tensor, Tensor | None]:
-    """Relevance through a layer norm whose width is constant, and what the bias keeps.
-
-    y = (x - mean x) gain / width + bias is then a dense layer. Through a root-mean-square norm
-    the same thought gives R_x = R_y.
-    """
-    width = (x.var(dim=-1, keepdim=True, correction=0) + norm_eps).sqrt()
-    share = over(relevance, output)
-    slope = share / width if gain is None else share * (gain / width)
-    inputs = x * (slope - slope.mean(dim=-1, keepdim=True))
-    return inputs, None if bias is None else share * bias
-
-
-def epsilon_attention(
-    value: Tensor, weights: Tensor, relevance: Tensor, output: Tensor | None = None
-) -> Tensor:
-    """Relevance of the values `[..., key head, key, dim]` under constant attention weights."""
-    heads = weights.shape[-3]
-    v = repeat_heads(value, heads)
-    share = over(relevance, weights @ v if output is None else output)
-    return grouped(v * (weights.mT @ share), value.shape[-3])
-
-
 # --- How relevance goes through a network -------------------------------------------------------
 
 WithBias = tuple[Tensor, Tensor | None]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One call of y = x W + b, `weight` `[in, out]`; of a single output `weight` is `[..., in]`."""
+
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    output: Tensor
+
+
+@dataclass(frozen=True)
+class Norm:
+    """One call of a layer norm, or a root-mean-square norm, over the last axis."""
+
+    x: Tensor
+    gain: Tensor
+    output: Tensor
+    bias: Tensor | None = None
+    eps: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -154,7 +108,7 @@ class Rule(ABC):
     """One way to share relevance; activations always pass it on.
 
     What is not abstract here is what most rules do: constants get nothing, norms pass relevance
-    on, both sides of a product get half.
+    on, both sides of a product get half (gradient times input, shared).
     """
 
     name: ClassVar[str]
@@ -164,16 +118,12 @@ class Rule(ABC):
     promise: ClassVar[str]
 
     @abstractmethod
-    def dense(
-        self, x: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor
-    ) -> WithBias:
-        """Through y = x W + b, `weight` `[in, out]`."""
+    def dense(self, layer: Dense, relevance: Tensor) -> WithBias:
+        """Through y = x W + b."""
 
     @abstractmethod
-    def pick(
-        self, x: Tensor, row: Tensor, bias: Tensor | None, output: Tensor, relevance: Tensor
-    ) -> WithBias:
-        """Through one output of a dense layer at each place: y = sum(x * row) + b."""
+    def pick(self, layer: Dense, relevance: Tensor) -> WithBias:
+        """Through one output of a dense layer at each place: y = sum(x * weight) + b."""
 
     @abstractmethod
     def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,21 +143,13 @@ class Rule(ABC):
 
     def product(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """Through a * b."""
-        return epsilon_product(relevance)
+        return relevance / 2, relevance / 2
 
-    def layer_norm(
-        self,
-        x: Tensor,
-        gain: Tensor,
-        bias: Tensor | None,
-        norm_eps: float,
-        output: Tensor,
-        relevance: Tensor,
-    ) -> WithBias:
+    def layer_norm(self, norm: Norm, relevance: Tensor) -> WithBias:
         """Through a layer norm over the last axis."""
         return relevance, None
 
-    def rms_norm(self, x: Tensor, gain: Tensor, relevance: Tensor) -> Tensor:
+    def rms_norm(self, norm: Norm, relevance: Tensor) -> Tensor:
         """Through a root-mean-square norm over the last axis."""
         return relevance
 

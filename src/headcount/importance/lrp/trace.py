@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,16 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from headcount.errors import UnsupportedModel
-from headcount.importance.lrp.rule import RelevanceCounter, Rule, Share, fan, step, summed_to
+from headcount.importance.lrp.rule import (
+    Dense,
+    Norm,
+    RelevanceCounter,
+    Rule,
+    Share,
+    fan,
+    step,
+    summed_to,
+)
 from headcount.models import is_activation, is_rms_norm
 from headcount.wiring import hooked
 
@@ -52,17 +62,18 @@ def _dense(tracer: Tracer, x: Tensor, weight: Tensor, bias: Tensor | None) -> Te
         raise _refused("a dense layer whose weights depend on the input")
     inputs, rule, ledger = x.detach(), tracer.rule, tracer.ledger
     output = functional.linear(inputs, weight.mT, bias)
+    layer = Dense(inputs, weight, bias, output)
     if not rule.settles:
 
         def share(told: Tensor) -> Sequence[Tensor | None]:
-            found, kept = rule.dense(inputs, weight, bias, output, told)
+            found, kept = rule.dense(layer, told)
             return found, _counted(ledger, kept)
 
         return step(output, [x, ledger.biases[-1]], share)
     fanned, total = tracer.fanned(x)
 
     def flow(told: Tensor) -> Sequence[Tensor | None]:
-        return rule.dense(inputs, weight, bias, output, told)[0], ledger.by_row(told.abs())
+        return rule.dense(layer, told)[0], ledger.by_row(told.abs())
 
     return step(output, [fanned, total], flow)
 
@@ -92,11 +103,8 @@ def _sum_of(tracer: Tracer, a: Tensor, b: Tensor, alpha: float) -> Tensor:
 
 
 def _shifted(tracer: Tracer, x: Tensor, constant: Any, alpha: float = 1) -> Tensor:
-    inputs, rule, ledger = (
-        x.detach() * alpha if alpha != 1 else x.detach(),
-        tracer.rule,
-        tracer.ledger,
-    )
+    rule, ledger = tracer.rule, tracer.ledger
+    inputs = x.detach() * alpha if alpha != 1 else x.detach()
 
     def share(told: Tensor) -> Sequence[Tensor | None]:
         found, kept = rule.shift(inputs, constant, told)
@@ -141,27 +149,15 @@ def _scaled(x: Tensor, factor: Any, value: Tensor) -> Tensor:
     return step(value, [x], share)
 
 
-def total(tracer: Tracer, x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """A sum over some axes."""
-    return _pooled(tracer, x, torch.sum, dim, keepdim)
-
-
-def mean(tracer: Tracer, x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """A mean, which is a sum for relevance."""
-    return _pooled(tracer, x, torch.mean, dim, keepdim)
-
-
-def _pooled(tracer: Tracer, x: Tensor, pool: Any, dim: Any, keepdim: bool) -> Tensor:
+def pooled(pool: Any, tracer: Tracer, x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """A sum over some axes, or a mean, which is a sum for relevance."""
     if dim is None:
         raise _refused("a sum over all examples")
     inputs = x.detach()
     axes = [axis % x.dim() for axis in ([dim] if isinstance(dim, int) else dim)]
     value = pool(inputs, dim=axes, keepdim=True)
 
-    def share(told: Tensor) -> Sequence[Tensor]:
-        return (tracer.rule.pool(inputs, axes, told),)
-
-    made = step(value, [x], share)
+    made = step(value, [x], lambda told: (tracer.rule.pool(inputs, axes, told),))
     return made if keepdim else made.squeeze(axes)
 
 
@@ -179,9 +175,10 @@ def layer_norm(
     inputs, rule, ledger = x.detach(), tracer.rule, tracer.ledger
     output = functional.layer_norm(inputs, normalized_shape, weight, bias, eps)
     gain = torch.ones_like(inputs[..., :1]) if weight is None else weight
+    norm = Norm(inputs, gain, output, bias, eps)
 
     def share(told: Tensor) -> Sequence[Tensor | None]:
-        found, kept = rule.layer_norm(inputs, gain, bias, eps, output, told)
+        found, kept = rule.layer_norm(norm, told)
         return found, _counted(ledger, kept)
 
     return step(output, [x, ledger.biases[-1]], share)
@@ -198,7 +195,8 @@ def rms_norm(
     inputs = x.detach()
     output = functional.rms_norm(inputs, normalized_shape, weight, eps)
     gain = torch.ones_like(inputs[..., :1]) if weight is None else weight
-    return step(output, [x], lambda told: (tracer.rule.rms_norm(inputs, gain, told),))
+    norm = Norm(inputs, gain, output)
+    return step(output, [x], lambda told: (tracer.rule.rms_norm(norm, told),))
 
 
 def _activation(function: Callable[..., Tensor]) -> Operation:
@@ -233,8 +231,8 @@ OPERATIONS: dict[Any, Operation] = {
     ),
     **dict.fromkeys((torch.neg, Tensor.neg, Tensor.__neg__), negate),
     **dict.fromkeys((torch.div, Tensor.div, Tensor.__truediv__), divide),
-    **dict.fromkeys((torch.sum, Tensor.sum), total),
-    **dict.fromkeys((torch.mean, Tensor.mean), mean),
+    **dict.fromkeys((torch.sum, Tensor.sum), partial(pooled, torch.sum)),
+    **dict.fromkeys((torch.mean, Tensor.mean), partial(pooled, torch.mean)),
     functional.layer_norm: layer_norm,
     functional.rms_norm: rms_norm,
     **{
@@ -344,8 +342,8 @@ def met(model: nn.Module, rule: Rule) -> Iterator[None]:
 def _share(module: nn.Module, rule: Rule, x: Tensor, output: Tensor) -> Share:
     if is_activation(module):
         return lambda told: (told,)
-    gain = _gain(module, x, output)
-    return lambda told: (rule.rms_norm(x, gain, told),)
+    norm = Norm(x, _gain(module, x, output), output)
+    return lambda told: (rule.rms_norm(norm, told),)
 
 
 def _gain(module: nn.Module, x: Tensor, output: Tensor) -> Tensor:
