@@ -16,6 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from headcount import tasks
 from headcount.errors import ModelError, UsageError
 from headcount.importance.examples import Arrays, ExampleSums, Interrupted, by_batch, origin
 from headcount.importance.lrp.propagate import (
@@ -30,20 +31,6 @@ from headcount.importance.lrp.rule import RelevanceCounter
 from headcount.importance.lrp.rules import rule_named
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
 from headcount.records import STACKS, Column, HeadTable, Journal, Progress
-from headcount.tasks import (
-    IGNORED,
-    HeadTask,
-    LanguageModelling,
-    MaskedLanguageModelling,
-    Similarity,
-    Task,
-    Translation,
-    embed,
-    forward,
-    labels_of,
-    logits_of,
-    natural_task,
-)
 from headcount.text import Batch
 from headcount.wiring import check_ids
 
@@ -99,7 +86,7 @@ def check_per(per: str) -> Per:
     )
 
 
-def explanation_target(task: Task) -> str:
+def explanation_target(task: tasks.Task) -> str:
     """What is explained in a task, in words."""
     if task.kind not in EXPLAINED:
         raise UsageError(
@@ -110,14 +97,16 @@ def explanation_target(task: Task) -> str:
 
 
 @contextmanager
-def explaining(subject: Subject, task: Task) -> Iterator[Explain]:
+def explaining(subject: Subject, task: tasks.Task) -> Iterator[Explain]:
     """How the predictions of a task are explained, within the block."""
-    if isinstance(task, Translation | LanguageModelling | MaskedLanguageModelling):
+    if isinstance(
+        task, tasks.Translation | tasks.LanguageModelling | tasks.MaskedLanguageModelling
+    ):
         with words_read(subject) as words:
             yield lambda tracing, batch: _words(tracing, batch, words)
-    elif isinstance(task, Similarity):
+    elif isinstance(task, tasks.Similarity):
         yield _cosines
-    elif isinstance(task, HeadTask):
+    elif isinstance(task, tasks.HeadTask):
         yield lambda tracing, batch: _logits(tracing, batch, task)
     else:
         raise UsageError(explanation_target(task))
@@ -127,12 +116,12 @@ def _words(tracing: Tracing, batch: Batch, words: LogitInputs) -> Start:
     """One start for each labelled place of a row."""
 
     def run() -> Tensor:
-        logits = forward(tracing.subject, batch).logits
+        logits = tasks.forward(tracing.subject, batch).logits
         top = logits.argmax(dim=-1).gather(1, places)
         return words.logits_at(places, top, tracing.rule, tracing.ledger)
 
-    labels = labels_of(batch, torch.empty(0, device=tracing.subject.device))
-    places, there = _places(labels != IGNORED)
+    labels = tasks.labels_of(batch, torch.empty(0, device=tracing.subject.device))
+    places, there = _places(labels != tasks.IGNORED)
     output, ledger = tracing.forward(run, len(batch))
     each = torch.eye(places.shape[1], dtype=output.dtype, device=output.device)[:, None]
     return Start(output, each * there.to(output.dtype), there.T, ledger)
@@ -151,11 +140,11 @@ def _places(predicted: Tensor) -> tuple[Tensor, Tensor]:
     return order[:, : there.shape[1]], there
 
 
-def _logits(tracing: Tracing, batch: Batch, task: HeadTask) -> Start:
+def _logits(tracing: Tracing, batch: Batch, task: tasks.HeadTask) -> Start:
     """One start a row: the class that is chosen, or the number."""
     subject = tracing.subject
     output, ledger = tracing.forward(
-        lambda: logits_of(subject, batch, axes=2, needs=task.needs), len(batch)
+        lambda: tasks.logits_of(subject, batch, axes=2, needs=task.needs), len(batch)
     )
     chosen = torch.nn.functional.one_hot(output.argmax(dim=1), output.shape[1])
     return Start(output, chosen[None].to(output.dtype), _all(len(batch), output), ledger)
@@ -163,7 +152,7 @@ def _logits(tracing: Tracing, batch: Batch, task: HeadTask) -> Start:
 
 def _cosines(tracing: Tracing, batch: Batch) -> Start:
     """One start a pair: the terms of the cosine, half to each side."""
-    output, ledger = tracing.forward(lambda: embed(tracing.subject, batch), 2 * len(batch))
+    output, ledger = tracing.forward(lambda: tasks.embed(tracing.subject, batch), 2 * len(batch))
     pairs = output.detach().unflatten(0, (-1, 2))
     unit = pairs / pairs.norm(dim=-1, keepdim=True)
     terms = (unit.prod(dim=1, keepdim=True) / 2).expand_as(pairs).flatten(0, 1)
@@ -315,7 +304,7 @@ def relevance(
     >>> relevance(load("translator", device="cpu"), task)
     HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: relevance)
     """
-    task = natural_task(subject, task)
+    task = tasks.natural_task(subject, task)
     work = _Work(subject, task, _rule_name(rule, convention), check_per(per), convention)
     explanation_target(task)
     task.check(subject)
@@ -353,7 +342,7 @@ class _Work:
     """A relevance score under way."""
 
     subject: Subject
-    task: Task
+    task: tasks.Task
     rule: str
     per: Per
     convention: str

@@ -27,18 +27,9 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import RunError, UsageError
+from headcount.records import parquet
 from headcount.records.files import is_leftover, json_decode, json_encode, reason, write_bytes
 from headcount.records.journal import LOCK_FILE, Journal, Lock
-from headcount.records.parquet import (
-    about_table,
-    check_schema,
-    frame_bytes,
-    npz_bytes,
-    read_frame,
-    read_npz,
-    read_table,
-    table_bytes,
-)
 from headcount.records.provenance import now, version
 from headcount.records.table import INDEX, SCHEMA, HeadTable
 
@@ -75,7 +66,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
         raise RunError(_damaged(file, str(error))) from error
     if not isinstance(record, dict) or "schema" not in record:
         raise RunError(_damaged(file, "it has no schema"))
-    check_schema(record, f"{path}/")
+    parquet.check_schema(record, f"{path}/")
     if "files" not in record:  # written before files were listed
         written = (".parquet", ".npz", ".jsonl")
         names = [one.name for one in path.iterdir() if one.suffix in written]
@@ -242,8 +233,8 @@ class Run:
             self._forget()
         for name, detail in table.details.items():
             self.write_frame(name, detail)
-        self._put(TABLE, table_bytes(table))
-        about = about_table(table)
+        self._put(TABLE, parquet.table_bytes(table))
+        about = parquet.about_table(table)
         about.pop("schema")
         about["column_notes"] = about.pop("notes")  # the notes of run.json are about the run
         self._change(lambda record: record.update(about))
@@ -274,7 +265,7 @@ class Run:
         """Read the head table, and the finer tables that were written with it."""
         record = self.record
         about = {**record, "notes": record.get("column_notes", {})}
-        table = read_table(self.path / TABLE, about)
+        table = parquet.read_table(self.path / TABLE, about)
         finer = [name for name in record.get("details", []) if name in self.frames]
         table.details = {name: self.read_frame(name) for name in finer}
         return table
@@ -295,7 +286,7 @@ class Run:
                 f"Frame '{name}' lacks {', '.join(lacking)}; "
                 f"it must have {', '.join(FRAMES[name])}."
             )
-        self._put(f"{name}.parquet", frame_bytes(frame))
+        self._put(f"{name}.parquet", parquet.frame_bytes(frame))
 
     def read_frame(self, name: str) -> pd.DataFrame:
         """Read a frame."""
@@ -305,16 +296,16 @@ class Run:
                 f"{self.path}/ has no {name}.parquet (it has {has}); "
                 "run the stage that makes it first."
             )
-        return read_frame(self.path / f"{name}.parquet")
+        return parquet.read_frame(self.path / f"{name}.parquet")
 
     def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Write arrays such as ``pairs``; no Python objects, since they would need pickle."""
-        self._put(f"{_checked(name, 'array file')}.npz", npz_bytes(arrays))
+        self._put(f"{_checked(name, 'array file')}.npz", parquet.npz_bytes(arrays))
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Read arrays."""
         try:
-            return read_npz(self.path / f"{name}.npz")
+            return parquet.read_npz(self.path / f"{name}.npz")
         except FileNotFoundError as error:
             raise RunError(
                 f"{self.path}/ has no {name}.npz; run the stage that makes it first."

@@ -18,19 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headcount import tasks
-from headcount.importance import (
-    GROUP,
-    Intervention,
-    Sweep,
-    ablation_costs,
-    compared,
-    origin,
-    score,
-    sweep,
-    sweep_task,
-    texts_of_task,
-)
+from headcount import importance, tasks
 from headcount.models import Subject
 from headcount.pruning import Goal, Order, OrderOptions, Orders, curve_frame, curve_sweep
 from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
@@ -145,7 +133,7 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
 
     One forward of one example takes weights times tokens, roughly. At least 16, at most all.
     """
-    texts = [text for item in texts_of_task(task)[:_LOOK] for text in texts_of(item)]
+    texts = [text for item in importance.texts_of_task(task)[:_LOOK] for text in texts_of(item)]
     characters = sum(map(len, texts)) / min(len(task), _LOOK)
     if "cross" in subject.anatomy.stacks:
         characters /= 2  # each half of the weights sees one of the two texts
@@ -306,7 +294,7 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
     settings = {**context.about_task(task), "convention": "headcount"}
 
     def work(progress: Progress) -> list[str]:
-        table = score(
+        table = importance.score(
             context.subject,
             task,
             by=name,
@@ -329,7 +317,7 @@ def agreement_stage(context: StoryContext) -> StoryStage:
     """Whether the measures rank heads alike."""
 
     def work(progress: Progress) -> list[str]:
-        frame = compared(context.run.read_table()) if context.run.has_table else None
+        frame = importance.compared(context.run.read_table()) if context.run.has_table else None
         if frame is None:
             return ["There are not two measures of importance to compare."]
         context.run.write_frame("agreement", frame)
@@ -373,10 +361,10 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
         worth = np.nan_to_num(table.numbers("ablation"), nan=-np.inf)
         heads = sorted(table.heads[row] for row in np.argsort(-worth, kind="stable")[:count])
         with context.journal("own-metric", "own metric", settings) as journal:
-            found = sweep(
+            found = importance.sweep(
                 context.subject,
                 task,
-                [Intervention([head]) for head in heads],
+                [importance.Intervention([head]) for head in heads],
                 metric="task",
                 batch_size=context.batch_size,
                 journal=journal,
@@ -392,10 +380,10 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
 
 
 def _own_metric_table(
-    context: StoryContext, task: Task, heads: list[Head], found: Sweep
+    context: StoryContext, task: Task, heads: list[Head], found: importance.Sweep
 ) -> HeadTable:
     """A column that is NA for the heads that were not tried."""
-    costs = ablation_costs(found)
+    costs = importance.ablation_costs(found)
     name, title = f"ablation_{task.metric.name}", metric_title(task.metric.name)
     rows = [context.heads.index(head) for head in heads]
 
@@ -404,7 +392,7 @@ def _own_metric_table(
         room[rows] = values
         return room
 
-    about: dict[str, Any] = {"paper": "Michel et al. 2019, section 3.2", "group": GROUP}
+    about: dict[str, Any] = {"paper": "Michel et al. 2019, section 3.2", "group": importance.GROUP}
     columns = [
         Column(
             name,
@@ -431,7 +419,7 @@ def _own_metric_table(
         low={name: spread(costs.low)},
         high={name: spread(costs.high)},
         notes={name: "; ".join(["only the heads whose ablation costs most loss", *costs.notes])},
-        provenance=origin(context.subject, task, settings=settings, remarks=found.notes),
+        provenance=importance.origin(context.subject, task, settings=settings, remarks=found.notes),
     )
 
 
@@ -450,7 +438,7 @@ def curve_stage(context: StoryContext) -> StoryStage:
     """Heads are ordered on one half of the examples; the other half judges what is left."""
     if context.task is None:
         return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
-    task = context.afforded(sweep_task(context.task), 11, _BUDGET, most=_MOST)
+    task = context.afforded(importance.sweep_task(context.task), 11, _BUDGET, most=_MOST)
     if len(task) < 4:
         return StoryStage(_NAME, _TITLE, why_not=f"{task.name} has {len(task)} examples, too few.")
     names = ["gradient", *(["ablation"] if context.thorough else []), "random"]

@@ -14,17 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headcount.errors import StatsError
+from headcount.stats import sample as sampling
 from headcount.stats.bootstrap import quantiles
-from headcount.stats.sample import (
-    DRAWS,
-    Floats,
-    read_choice,
-    read_count,
-    read_finite,
-    read_seed,
-    read_share,
-    resample_weights,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +39,7 @@ def rank_agreement(
     second: npt.ArrayLike,
     kind: Kind = "spearman",
     *,
-    draws: int = DRAWS,
+    draws: int = sampling.DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Agreement:
@@ -61,20 +52,23 @@ def rank_agreement(
     >>> round(found.value, 3), found.heads
     (0.886, 6)
     """
-    one, two = read_finite(first, "first scores"), read_finite(second, "second scores")
+    one, two = (
+        sampling.read_finite(first, "first scores"),
+        sampling.read_finite(second, "second scores"),
+    )
     if one.ndim != 1 or one.shape != two.shape:
         raise StatsError(
             f"The scores have shapes {one.shape} and {two.shape}; give two vectors of one length, "
             "with the same heads in the same order."
         )
-    read_choice(kind, "kind of agreement", CORRELATIONS)
-    draws, seed = read_count(draws, "draws"), read_seed(seed)
+    sampling.read_choice(kind, "kind of agreement", CORRELATIONS)
+    draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     note = _why_none(one, two, ("first score", "second score"))
     if note:
         return Agreement(np.nan, np.nan, np.nan, len(one), note)
-    chunks = resample_weights(len(one), draws, seed)
+    chunks = sampling.resample_weights(len(one), draws, seed)
     drawn = np.concatenate([correlate_weighted(one, two, chunk, kind) for chunk in chunks])
-    tail = (1 - read_share(confidence, "confidence")) / 2
+    tail = (1 - sampling.read_share(confidence, "confidence")) / 2
     low, high = quantiles(np.sort(drawn)[:, None], np.array([[tail], [1 - tail]]))[:, 0]
     value = correlate_weighted(one, two, np.ones((1, len(one))), kind)[0]
     return Agreement(float(value), float(low), float(high), len(one))
@@ -84,7 +78,7 @@ def agreement_matrix(
     scores: Mapping[str, npt.ArrayLike] | pd.DataFrame,
     kinds: Sequence[Kind] = CORRELATIONS,
     *,
-    draws: int = DRAWS,
+    draws: int = sampling.DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -116,7 +110,7 @@ def agreement_matrix(
     return pd.DataFrame(rows, columns=["first", "second", "kind", *Agreement._fields])
 
 
-def _why_none(one: Floats, two: Floats, names: tuple[str, str]) -> str:
+def _why_none(one: sampling.Floats, two: sampling.Floats, names: tuple[str, str]) -> str:
     """The note where two scores have no correlation, else nothing."""
     if len(one) < 3:
         return f"{len(one)} heads are too few"
@@ -126,7 +120,9 @@ def _why_none(one: Floats, two: Floats, names: tuple[str, str]) -> str:
     return ""
 
 
-def correlate_weighted(one: Floats, two: Floats, weights: Floats, kind: Kind) -> Floats:
+def correlate_weighted(
+    one: sampling.Floats, two: sampling.Floats, weights: sampling.Floats, kind: Kind
+) -> sampling.Floats:
     """The correlation over heads drawn `weights` times, ``[head]`` twice and ``[draw, head]``.
 
     NaN where one score is constant over the heads drawn.
@@ -142,7 +138,9 @@ def correlate_weighted(one: Floats, two: Floats, weights: Floats, kind: Kind) ->
     return _pearson(one[None], two[None], weights)
 
 
-def _pearson(one: Floats, two: Floats, weights: Floats) -> Floats:
+def _pearson(
+    one: sampling.Floats, two: sampling.Floats, weights: sampling.Floats
+) -> sampling.Floats:
     """Pearson's r of each row; a spread that is nothing but rounding counts as none."""
     total = weights.sum(axis=1, keepdims=True)
     parts = []
@@ -155,7 +153,7 @@ def _pearson(one: Floats, two: Floats, weights: Floats) -> Floats:
     return np.clip(np.sum(weights * parts[0] * parts[1], axis=1), -1, 1)
 
 
-def _weighted_ranks(scores: Floats, weights: Floats) -> Floats:
+def _weighted_ranks(scores: sampling.Floats, weights: sampling.Floats) -> sampling.Floats:
     """The mean rank of each head among heads drawn `weights` times; equal scores share theirs."""
     order = np.argsort(scores, kind="stable")
     begins = np.diff(scores[order], prepend=-np.inf) > 0  # a new score, not a tie
@@ -166,7 +164,9 @@ def _weighted_ranks(scores: Floats, weights: Floats) -> Floats:
     return ranks[:, group]
 
 
-def _kendall(one: Floats, two: Floats, weights: Floats) -> Floats:
+def _kendall(
+    one: sampling.Floats, two: sampling.Floats, weights: sampling.Floats
+) -> sampling.Floats:
     """Kendall's tau-b: with heads drawn several times, each sum over pairs is a quadratic form."""
     first, second = np.sign(one[:, None] - one), np.sign(two[:, None] - two)
     pairs, untied_first, untied_second = (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri, stdtrit
 
 from headcount.errors import StatsError
+from headcount.stats import sample as sampling
 from headcount.stats.corrections import (
     ALTERNATIVES,
     Alternative,
@@ -23,27 +24,9 @@ from headcount.stats.corrections import (
     count_as_far,
     floor,
 )
-from headcount.stats.sample import (
-    DRAWS,
-    Contrast,
-    Floats,
-    Interval,
-    PairedDifference,
-    Sample,
-    Statistic,
-    check_statistic,
-    ratio,
-    read_choice,
-    read_count,
-    read_pair,
-    read_seed,
-    read_share,
-    read_statistics,
-    replicates,
-)
 
 Method = Literal["percentile", "basic", "bca"]
-Scored = TypeVar("Scored", Sample, Contrast)
+Scored = TypeVar("Scored", sampling.Sample, sampling.Contrast)
 METHODS = ("percentile", "basic", "bca")
 
 # Replicates of all heads are held for their quantiles: at most this many numbers (128 MB) at once.
@@ -52,13 +35,13 @@ _HELD = 2**24
 
 def bootstrap_interval(
     statistics: npt.ArrayLike,
-    statistic: Statistic = ratio,
+    statistic: sampling.Statistic = sampling.ratio,
     *,
-    draws: int = DRAWS,
+    draws: int = sampling.DRAWS,
     confidence: float = 0.95,
     method: Method = "percentile",
     seed: int = 0,
-) -> Interval:
+) -> sampling.Interval:
     """A score's interval from resampled sentences, for ``[sentence, head..., statistic]``.
 
     Efron & Tibshirani 1993, chapters 13 and 14 (percentile, basic, BCa). A sentence whose
@@ -69,29 +52,31 @@ def bootstrap_interval(
     >>> [round(float(number), 2) for number in bootstrap_interval(hits_and_arcs, method="bca")]
     [0.62, 0.38, 0.88]
     """
-    array = read_statistics(statistics)
-    check_statistic(statistic, array)
-    draws, seed = read_count(draws, "draws"), read_seed(seed)
-    tail = (1 - read_share(confidence, "confidence")) / 2
-    read_choice(method, "method", METHODS)
-    sample = Sample(_flat(array), statistic)
+    array = sampling.read_statistics(statistics)
+    sampling.check_statistic(statistic, array)
+    draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
+    tail = (1 - sampling.read_share(confidence, "confidence")) / 2
+    sampling.read_choice(method, "method", METHODS)
+    sample = sampling.Sample(_flat(array), statistic)
     ends = [_ends(part, drawn, tail, method) for part, drawn in _resamples(sample, draws, seed)]
-    return Interval(*_shaped(array.shape[1:-1], sample.value(), *np.concatenate(ends, axis=1)))
+    return sampling.Interval(
+        *_shaped(array.shape[1:-1], sample.value(), *np.concatenate(ends, axis=1))
+    )
 
 
 def bootstrap_difference(
     statistics: npt.ArrayLike,
     baseline: npt.ArrayLike,
-    statistic: Statistic = ratio,
+    statistic: sampling.Statistic = sampling.ratio,
     *,
-    draws: int = DRAWS,
+    draws: int = sampling.DRAWS,
     confidence: float = 0.95,
     method: Method = "percentile",
     alternative: Alternative = "two-sided",
     correction: Correction = "holm",
     level: float = 0.05,
     seed: int = 0,
-) -> PairedDifference:
+) -> sampling.PairedDifference:
     """A paired difference of two systems' scores, interval and p, all heads on the same resamples.
 
     Koehn 2004; p is the share of draws that lie as far from the difference as the difference from
@@ -105,14 +90,16 @@ def bootstrap_difference(
     >>> float(found.value.round(3)), float(found.p.round(6))
     (0.4, 5e-05)
     """
-    ours, theirs = read_pair(statistics, baseline)
+    ours, theirs = sampling.read_pair(statistics, baseline)
     for system in (ours, theirs):
-        check_statistic(statistic, system)
-    draws, seed = read_count(draws, "draws"), read_seed(seed)
-    tail = (1 - read_share(confidence, "confidence")) / 2
-    read_choice(method, "method", METHODS)
-    read_choice(alternative, "alternative", ALTERNATIVES)
-    contrast = Contrast(Sample(_flat(ours), statistic), Sample(_flat(theirs), statistic))
+        sampling.check_statistic(statistic, system)
+    draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
+    tail = (1 - sampling.read_share(confidence, "confidence")) / 2
+    sampling.read_choice(method, "method", METHODS)
+    sampling.read_choice(alternative, "alternative", ALTERNATIVES)
+    contrast = sampling.Contrast(
+        sampling.Sample(_flat(ours), statistic), sampling.Sample(_flat(theirs), statistic)
+    )
     value = contrast.value()
     tests = int(np.count_nonzero(~np.isnan(value) & (contrast.seen() >= 2)))
     check_resolution(
@@ -124,10 +111,12 @@ def bootstrap_difference(
         for part, drawn in _resamples(contrast, draws, seed)
     ]
     low, high, p = np.concatenate(found, axis=1)
-    return PairedDifference(*_shaped(ours.shape[1:-1], value, low, high, p, adjust(p, correction)))
+    return sampling.PairedDifference(
+        *_shaped(ours.shape[1:-1], value, low, high, p, adjust(p, correction))
+    )
 
 
-def quantiles(ordered: Floats, shares: Floats) -> Floats:
+def quantiles(ordered: sampling.Floats, shares: sampling.Floats) -> sampling.Floats:
     """Each head's own quantiles of sorted draws with NaN last: ``[draw, head]``, ``[share, head]``.
 
     >>> quantiles(np.array([[1.0], [2.0], [3.0], [np.nan]]), np.array([[0.0], [0.75], [1.0]]))[:, 0]
@@ -141,7 +130,9 @@ def quantiles(ordered: Floats, shares: Floats) -> Floats:
     return start + (place - below) * (np.take_along_axis(ordered, above, axis=0) - start)
 
 
-def _ends(scored: Sample | Contrast, drawn: Floats, tail: float, method: Method) -> Floats:
+def _ends(
+    scored: sampling.Sample | sampling.Contrast, drawn: sampling.Floats, tail: float, method: Method
+) -> sampling.Floats:
     """The low and high ends, ``[2, head]``."""
     value = scored.value()
     ordered = np.sort(drawn, axis=0)
@@ -154,7 +145,9 @@ def _ends(scored: Sample | Contrast, drawn: Floats, tail: float, method: Method)
     return np.where(np.isnan(value) | (scored.seen() < 2), np.nan, ends)
 
 
-def _bca_shares(scored: Sample | Contrast, drawn: Floats, shares: Floats) -> Floats:
+def _bca_shares(
+    scored: sampling.Sample | sampling.Contrast, drawn: sampling.Floats, shares: sampling.Floats
+) -> sampling.Floats:
     """Shares moved for bias and skew (Efron & Tibshirani 1993, equation 14.10)."""
     value = scored.value()
     defined = np.maximum(np.count_nonzero(~np.isnan(drawn), axis=0), 1)
@@ -164,7 +157,7 @@ def _bca_shares(scored: Sample | Contrast, drawn: Floats, shares: Floats) -> Flo
     return ndtr(bias + shift / (1 - _acceleration(scored.without_each()) * shift))
 
 
-def _acceleration(without_each: Floats) -> Floats:
+def _acceleration(without_each: sampling.Floats) -> sampling.Floats:
     """How the score's spread changes with its value, by the jackknife (equation 14.15)."""
     known = ~np.isnan(without_each)
     kept = np.where(known, without_each, 0.0)
@@ -174,7 +167,9 @@ def _acceleration(without_each: Floats) -> Floats:
     return np.divide(np.sum(away**3, axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
 
 
-def _p_values(contrast: Contrast, drawn: Floats, alternative: Alternative) -> Floats:
+def _p_values(
+    contrast: sampling.Contrast, drawn: sampling.Floats, alternative: Alternative
+) -> sampling.Floats:
     """The share of draws as far from the difference as it is from 0; undefined draws count."""
     value = contrast.value()
     far = count_as_far(drawn - value, value, contrast.tolerance(), alternative)
@@ -183,20 +178,20 @@ def _p_values(contrast: Contrast, drawn: Floats, alternative: Alternative) -> Fl
     return np.where(np.isnan(value) | (contrast.seen() < 2), np.nan, p)
 
 
-def _flat(statistics: Floats) -> Floats:
+def _flat(statistics: sampling.Floats) -> sampling.Floats:
     """All head axes as one: ``[sentence, head, statistic]``."""
     return statistics.reshape(len(statistics), -1, statistics.shape[-1])
 
 
-def _resamples(scored: Scored, draws: int, seed: int) -> Iterator[tuple[Scored, Floats]]:
+def _resamples(scored: Scored, draws: int, seed: int) -> Iterator[tuple[Scored, sampling.Floats]]:
     """Runs of heads whose replicates fit in memory together; each meets the same resamples."""
     size = max(1, _HELD // draws)
     for start in range(0, len(scored.value()), size):
         part = scored.heads(slice(start, start + size))
-        yield part, replicates(part, draws, seed)
+        yield part, sampling.replicates(part, draws, seed)
 
 
-def _shaped(shape: tuple[int, ...], *arrays: Floats) -> list[Floats]:
+def _shaped(shape: tuple[int, ...], *arrays: sampling.Floats) -> list[sampling.Floats]:
     """The head axes as they came; plain numbers where there were none."""
     return [array.reshape(shape)[()] for array in arrays]
 
@@ -206,7 +201,7 @@ def _shaped(shape: tuple[int, ...], *arrays: Floats) -> list[Floats]:
 
 def jackknife_interval(
     value: npt.ArrayLike, without: npt.ArrayLike, confidence: float = 0.95
-) -> Interval:
+) -> sampling.Interval:
     """A figure of all sentences, and its interval from the figures without each group.
 
     `without` is `[group, ...]`. Delete-a-group jackknife (Tukey 1958; Kott 2001) with Student's
@@ -224,4 +219,4 @@ def jackknife_interval(
         raise StatsError(f"There is {groups} group of sentences; a jackknife needs two or more.")
     spread = ((left - left.mean(0)) ** 2).sum(0) * (groups - 1) / groups
     half = np.sqrt(spread) * stdtrit(groups - 1, 0.5 + confidence / 2)
-    return Interval(figure, figure - half, figure + half)
+    return sampling.Interval(figure, figure - half, figure + half)

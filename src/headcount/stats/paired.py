@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.special import bdtr, ndtri, stdtr, stdtrit
 
 from headcount.errors import StatsError
+from headcount.stats import sample as sampling
 from headcount.stats.corrections import (
     ALTERNATIVES,
     Alternative,
@@ -23,25 +24,6 @@ from headcount.stats.corrections import (
     count_as_far,
 )
 from headcount.stats.intervals import ratio_interval
-from headcount.stats.sample import (
-    DRAWS,
-    Counts,
-    Floats,
-    Interval,
-    PairedTest,
-    Statistic,
-    all_signs,
-    check_statistic,
-    random_signs,
-    ratio,
-    read_choice,
-    read_count,
-    read_finite,
-    read_pair,
-    read_seed,
-    read_sentences,
-    read_share,
-)
 
 # --- The sign-flip (paired randomisation) test --------------------------------------------------
 
@@ -52,12 +34,12 @@ EXACT = 16
 def sign_flip(
     differences: npt.ArrayLike,
     *,
-    draws: int = DRAWS,
+    draws: int = sampling.DRAWS,
     alternative: Alternative = "two-sided",
     correction: Correction = "holm",
     level: float = 0.05,
     seed: int = 0,
-) -> PairedTest:
+) -> sampling.PairedTest:
     """Whether the mean of paired differences ``[sentence, head...]`` is 0.
 
     Fisher 1935, section 21. Exact where at most 16 sentences differ, else (b+1)/(draws+1) from
@@ -66,7 +48,7 @@ def sign_flip(
     >>> sign_flip([0.3, 0.1, 0.4, 0.2, 0.5, 0.2, -0.1, 0.6]).p
     np.float64(0.0234375)
     """
-    given = read_sentences(differences, "differences")
+    given = sampling.read_sentences(differences, "differences")
     flat = given.reshape(len(given), -1, 1)
     swap = _Swap(
         half=flat / 2,
@@ -80,14 +62,14 @@ def sign_flip(
 def sign_flip_scores(
     statistics: npt.ArrayLike,
     baseline: npt.ArrayLike,
-    statistic: Statistic = ratio,
+    statistic: sampling.Statistic = sampling.ratio,
     *,
-    draws: int = DRAWS,
+    draws: int = sampling.DRAWS,
     alternative: Alternative = "two-sided",
     correction: Correction = "holm",
     level: float = 0.05,
     seed: int = 0,
-) -> PairedTest:
+) -> sampling.PairedTest:
     """Whether two systems' scores differ, by trading their statistics sentence by sentence.
 
     Riezler & Maxwell 2005 (approximate randomisation). For ratios such as hits of a head against
@@ -99,9 +81,9 @@ def sign_flip_scores(
     >>> sign_flip_scores(head, offset, alternative="greater").p
     np.float64(0.015625)
     """
-    ours, theirs = read_pair(statistics, baseline)
+    ours, theirs = sampling.read_pair(statistics, baseline)
     for system in (ours, theirs):
-        check_statistic(statistic, system)
+        sampling.check_statistic(statistic, system)
     flat = ours.reshape(len(ours), -1, ours.shape[-1])
     other = np.broadcast_to(theirs, ours.shape).reshape(flat.shape)
     scores = statistic(flat.sum(axis=0)), statistic(other.sum(axis=0))
@@ -118,12 +100,12 @@ def sign_flip_scores(
 class _Swap:
     """Half of what divides two systems, ``[sentence, head, statistic]``, and their middle."""
 
-    half: Floats
-    middle: Floats
-    statistic: Statistic
-    tolerance: Floats
+    half: sampling.Floats
+    middle: sampling.Floats
+    statistic: sampling.Statistic
+    tolerance: sampling.Floats
 
-    def score(self, signs: Floats) -> Floats:
+    def score(self, signs: sampling.Floats) -> sampling.Floats:
         """The difference of scores with signs flipped, ``[draw, head]``."""
         sums = signs @ self.half.reshape(len(self.half), self.middle.size)
         turned = sums.reshape(len(signs), *self.middle.shape)
@@ -147,10 +129,10 @@ def _test(
     correction: Correction,
     level: float,
     seed: int,
-) -> PairedTest:
+) -> sampling.PairedTest:
     """The walk both tests share: read, refuse what cannot be answered, flip, correct."""
-    read_choice(alternative, "alternative", ALTERNATIVES)
-    draws, seed = read_count(draws, "draws"), read_seed(seed)
+    sampling.read_choice(alternative, "alternative", ALTERNATIVES)
+    draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     sentences = len(swap.half)
     value = swap.score(np.ones((1, sentences)))[0]
     check_resolution(
@@ -162,12 +144,12 @@ def _test(
         alternative=alternative,
     )
     p = _p_values(swap, value, alternative, draws, seed)
-    return PairedTest(*(x.reshape(shape)[()] for x in (value, p, adjust(p, correction))))
+    return sampling.PairedTest(*(x.reshape(shape)[()] for x in (value, p, adjust(p, correction))))
 
 
 def _p_values(
-    swap: _Swap, value: Floats, alternative: Alternative, draws: int, seed: int
-) -> Floats:
+    swap: _Swap, value: sampling.Floats, alternative: Alternative, draws: int, seed: int
+) -> sampling.Floats:
     """Exact for heads with few sentences that differ, random for the others."""
     differing = np.count_nonzero(np.any(swap.half != 0, axis=-1), axis=0)
     kept = np.where(differing <= EXACT, differing, len(swap.half))
@@ -177,7 +159,11 @@ def _p_values(
         exact = differing[heads[0]] <= EXACT
         part = swap.of_heads(heads, count)
         size = part.middle.size
-        signs = all_signs(count, size) if exact else random_signs(count, draws, seed, size)
+        signs = (
+            sampling.all_signs(count, size)
+            if exact
+            else sampling.random_signs(count, draws, seed, size)
+        )
         far = sum(
             count_as_far(part.score(chunk), value[heads], part.tolerance, alternative)
             for chunk in signs
@@ -199,7 +185,7 @@ _HELD = 2**23
 
 def sign_flip_counts(
     differences: npt.ArrayLike, *, alternative: Alternative = "two-sided"
-) -> Floats:
+) -> sampling.Floats:
     """p of paired whole-number differences ``[sentence, head...]``: is their sum 0?
 
     Fisher 1935, section 21, over all patterns of signs. With c_k sentences of difference ±k the
@@ -211,7 +197,7 @@ def sign_flip_counts(
     >>> float(sign_flip_counts([2, 1, 0, 3, 1, 1, -1, 2], alternative="greater").round(6))
     0.039063
     """
-    read_choice(alternative, "alternative", ALTERNATIVES)
+    sampling.read_choice(alternative, "alternative", ALTERNATIVES)
     given = _read_whole(differences)
     flat = given.reshape(len(given), -1)
     size = max(1, _HELD // max(1, int(np.abs(flat).sum(axis=0).max())))
@@ -220,8 +206,8 @@ def sign_flip_counts(
     return p.reshape(given.shape[1:])[()]
 
 
-def _read_whole(differences: npt.ArrayLike) -> Counts:
-    given = read_sentences(differences, "differences")
+def _read_whole(differences: npt.ArrayLike) -> sampling.Counts:
+    given = sampling.read_sentences(differences, "differences")
     whole = np.rint(given).astype(np.int64)
     if np.any(whole != given):
         raise StatsError(
@@ -231,7 +217,7 @@ def _read_whole(differences: npt.ArrayLike) -> Counts:
     return whole
 
 
-def _counts_p_values(differences: Counts, alternative: Alternative) -> Floats:
+def _counts_p_values(differences: sampling.Counts, alternative: Alternative) -> sampling.Floats:
     """The share of sign patterns whose sum is at least as far out, ``[head]``."""
     total, value = np.abs(differences).sum(axis=0), differences.sum(axis=0)
     far = {"greater": value, "less": -value, "two-sided": np.abs(value)}[alternative]
@@ -244,7 +230,9 @@ def _counts_p_values(differences: Counts, alternative: Alternative) -> Floats:
     return np.clip(p, np.maximum(np.minimum(fewest, 1), SMALLEST), 1)
 
 
-def _at_most(bound: Counts, total: Counts, sizes: Counts) -> Floats:
+def _at_most(
+    bound: sampling.Counts, total: sampling.Counts, sizes: sampling.Counts
+) -> sampling.Floats:
     """P(U <= bound): the inverse transform, its sum over 0..bound in closed form (Dirichlet).
 
     An odd number of frequencies keeps every cosine away from 0. Angles are multiples of pi/n, so
@@ -255,7 +243,7 @@ def _at_most(bound: Counts, total: Counts, sizes: Counts) -> Floats:
     j = np.arange(1, n // 2 + 1)
     k = np.arange(1, sizes.shape[1] + 1)
 
-    def angle(multiple: Counts) -> Floats:
+    def angle(multiple: sampling.Counts) -> sampling.Floats:
         return np.asarray(np.pi / n * (multiple % (2 * n)))
 
     cosines = np.cos(angle(np.outer(k, j)))
@@ -276,7 +264,7 @@ def mcnemar(
     alternative: Alternative = "two-sided",
     correction: Correction = "holm",
     level: float = 0.05,
-) -> PairedTest:
+) -> sampling.PairedTest:
     """Whether two accuracies differ, from outcomes ``[example, head...]`` right (1) or wrong (0).
 
     McNemar 1947, in its exact form: the binomial test of the examples on which the two disagree.
@@ -284,8 +272,10 @@ def mcnemar(
     >>> mcnemar([1, 1, 1, 1, 1, 1, 0, 1], [0, 0, 0, 0, 0, 0, 0, 1]).p
     np.float64(0.03125)
     """
-    ours, theirs = read_pair(_right_or_wrong(correct), _right_or_wrong(baseline), last_axis=False)
-    read_choice(alternative, "alternative", ALTERNATIVES)
+    ours, theirs = sampling.read_pair(
+        _right_or_wrong(correct), _right_or_wrong(baseline), last_axis=False
+    )
+    sampling.read_choice(alternative, "alternative", ALTERNATIVES)
     wins = np.count_nonzero(ours > theirs, axis=0)
     losses = np.count_nonzero(ours < theirs, axis=0)
     check_resolution(
@@ -297,11 +287,11 @@ def mcnemar(
     sides = 1 + (alternative == "two-sided")
     p = np.minimum(np.asarray(sides * bdtr(fewer, wins + losses, 0.5)), 1.0)
     value = (wins - losses) / len(ours)
-    return PairedTest(np.asarray(value)[()], p[()], adjust(p, correction)[()])
+    return sampling.PairedTest(np.asarray(value)[()], p[()], adjust(p, correction)[()])
 
 
-def _right_or_wrong(values: npt.ArrayLike) -> Floats:
-    array = read_finite(values, "outcomes")
+def _right_or_wrong(values: npt.ArrayLike) -> sampling.Floats:
+    array = sampling.read_finite(values, "outcomes")
     if not np.all((array == 0) | (array == 1)):
         raise StatsError(
             "An outcome is neither 0 (wrong) nor 1 (right); McNemar's test takes these."
@@ -311,7 +301,7 @@ def _right_or_wrong(values: npt.ArrayLike) -> Floats:
 
 def paired_share_interval(
     correct: npt.ArrayLike, baseline: npt.ArrayLike, *, confidence: float = 0.95
-) -> Interval:
+) -> sampling.Interval:
     """The difference of two accuracies, from outcomes ``[example, head...]`` right or wrong.
 
     Bonett & Price 2012 (adjusted Wald): one example is added to each kind of disagreement. The
@@ -321,16 +311,16 @@ def paired_share_interval(
     >>> [round(float(number), 4) for number in found]
     [0.0, -0.0115, 0.0115]
     """
-    ours, theirs = read_pair(correct, baseline, last_axis=False)
+    ours, theirs = sampling.read_pair(correct, baseline, last_axis=False)
     n = len(ours)
     better = (np.count_nonzero(ours > theirs, axis=0) + 1) / (n + 2)
     worse = (np.count_nonzero(ours < theirs, axis=0) + 1) / (n + 2)
-    z = float(ndtri((1 + read_share(confidence, "confidence")) / 2))
+    z = float(ndtri((1 + sampling.read_share(confidence, "confidence")) / 2))
     middle = better - worse
     width = z * np.sqrt((better + worse - middle**2) / (n + 2))
     value = np.mean(ours - theirs, axis=0)
     low, high = np.maximum(middle - width, -1.0), np.minimum(middle + width, 1.0)
-    return Interval(np.asarray(value)[()], np.asarray(low)[()], np.asarray(high)[()])
+    return sampling.Interval(np.asarray(value)[()], np.asarray(low)[()], np.asarray(high)[()])
 
 
 # --- Whether a ratio of sums over sentences lies above a known value ----------------------------
@@ -347,7 +337,7 @@ def ratio_test(
     nn: npt.ArrayLike,
     sentences: npt.ArrayLike,
     null: npt.ArrayLike = 0.0,
-) -> Floats:
+) -> sampling.Floats:
     """One-sided p of "Σx / Σn is at most `null`", sentences being the unit.
 
     Student's t on the delta method's error (Cochran 1977, section 2.11), never below 2^-sentences:

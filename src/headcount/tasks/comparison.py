@@ -8,28 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from headcount import stats
 from headcount.errors import UsageError
-from headcount.stats import (
-    DRAWS,
-    Correction,
-    Floats,
-    Interval,
-    PairedDifference,
-    PairedTest,
-    Statistic,
-    adjust,
-    bootstrap_difference,
-    check_resolution,
-    floor,
-    mcnemar,
-    quantiles,
-    read_count,
-    read_seed,
-    read_share,
-    read_statistics,
-    resample_weights,
-    sign_flip_scores,
-)
 
 if TYPE_CHECKING:
     from headcount.tasks.task import Outcome
@@ -55,32 +35,32 @@ class Metric:
     #: What each column of the statistics holds.
     columns: tuple[str, ...]
     #: The metric of summed statistics ``[..., column]``; None where no sum gives it.
-    statistic: Statistic | None
+    statistic: stats.Statistic | None
     higher_is_better: bool = True
     test: Test = "bootstrap"
     #: What one example scores, ``[example, column]`` to ``[example]``; by default the metric of it.
-    each: Statistic | None = None
+    each: stats.Statistic | None = None
     #: The metric of examples drawn so many times each, ``[example, column]`` and
     #: ``[draw, example]`` to ``[draw]``; only where no sum gives it.
-    drawn: Callable[[Floats, Floats], Floats] | None = None
+    drawn: Callable[[stats.Floats, stats.Floats], stats.Floats] | None = None
     #: Why the metric of some statistics is undefined, for a value of NaN.
-    reason: Callable[[Floats], str] = lambda statistics: "there was nothing to count"
+    reason: Callable[[stats.Floats], str] = lambda statistics: "there was nothing to count"
     #: How another program names exactly this metric, such as sacreBLEU's signature.
     signature: str | None = None
 
-    def value(self, statistics: Floats) -> float:
+    def value(self, statistics: stats.Floats) -> float:
         """The metric over all examples, ``[example, column]``."""
         if self.statistic is not None:
             return float(self.statistic(statistics.sum(axis=0)))
         return float(self.resample(statistics, np.ones((1, len(statistics))))[0])
 
-    def scores(self, statistics: Floats) -> Floats:
+    def scores(self, statistics: stats.Floats) -> stats.Floats:
         """What each example scores, ``[example]``."""
         each = self.each or self.statistic
         assert each is not None  # a metric that no sum gives says what one example scores
         return np.asarray(each(statistics), dtype=np.float64)
 
-    def resample(self, statistics: Floats, weights: Floats) -> Floats:
+    def resample(self, statistics: stats.Floats, weights: stats.Floats) -> stats.Floats:
         """The metric with examples drawn so many times each, ``[draw, example]`` to ``[draw]``."""
         if self.statistic is not None:
             return np.asarray(self.statistic(weights @ statistics))
@@ -111,27 +91,27 @@ def choose_metric(kind: str, name: str, known: Mapping[str, M]) -> M:
 
 
 def redraw_interval(
-    metric: Metric, statistics: Floats, draws: int, confidence: float, seed: int
-) -> Interval:
+    metric: Metric, statistics: stats.Floats, draws: int, confidence: float, seed: int
+) -> stats.Interval:
     """A metric's percentile interval; draws in which it is undefined are left out."""
-    rows = read_statistics(statistics)
+    rows = stats.read_statistics(statistics)
     value = np.array([metric.value(rows)])
     drawn = _drawn(metric, [rows], draws, seed)
     low, high = _ends(value, drawn, confidence)
-    return Interval(value[0], low[0], high[0])
+    return stats.Interval(value[0], low[0], high[0])
 
 
 def redraw_difference(
     metric: Metric,
-    systems: Sequence[Floats],
-    baseline: Floats,
+    systems: Sequence[stats.Floats],
+    baseline: stats.Floats,
     *,
     draws: int,
     confidence: float,
-    correction: Correction,
+    correction: stats.Correction,
     level: float,
     seed: int,
-) -> PairedDifference:
+) -> stats.PairedDifference:
     """Paired differences from one baseline, each system on the same resamples: ``[system]``.
 
     p as in `headcount.stats.bootstrap_difference`: the share of draws that lie as far from the
@@ -139,32 +119,34 @@ def redraw_difference(
     """
     value = np.array([metric.value(rows) for rows in systems]) - metric.value(baseline)
     tests = int(np.count_nonzero(~np.isnan(value)))
-    check_resolution(
+    stats.check_resolution(
         tests=max(tests, 1), draws=draws, sentences=len(baseline), level=level, method=correction
     )
     drawn = _drawn(metric, systems, draws, seed) - _drawn(metric, [baseline], draws, seed)
     low, high = _ends(value, drawn, confidence)
     nearer = np.abs(drawn - value) < np.abs(value) - 1e-12
     p = (np.count_nonzero(~nearer, axis=0) + 1) / (len(drawn) + 1)
-    p = np.where(np.isnan(value), np.nan, np.maximum(p, floor(len(baseline), "two-sided")))
-    return PairedDifference(value, low, high, p, adjust(p, correction))
+    p = np.where(np.isnan(value), np.nan, np.maximum(p, stats.floor(len(baseline), "two-sided")))
+    return stats.PairedDifference(value, low, high, p, stats.adjust(p, correction))
 
 
-def _drawn(metric: Metric, systems: Sequence[Floats], draws: int, seed: int) -> Floats:
+def _drawn(metric: Metric, systems: Sequence[stats.Floats], draws: int, seed: int) -> stats.Floats:
     """The metric of each system on each resample, ``[draw, system]``."""
-    draws, seed = read_count(draws, "draws"), read_seed(seed)
+    draws, seed = stats.read_count(draws, "draws"), stats.read_seed(seed)
     examples = len(systems[0])
     chunks = [
         [metric.resample(rows, weights) for rows in systems]
-        for weights in resample_weights(examples, draws, seed)
+        for weights in stats.resample_weights(examples, draws, seed)
     ]
     return np.concatenate([np.stack(chunk, axis=1) for chunk in chunks])
 
 
-def _ends(value: Floats, drawn: Floats, confidence: float) -> tuple[Floats, Floats]:
-    tail = (1 - read_share(confidence, "confidence")) / 2
+def _ends(
+    value: stats.Floats, drawn: stats.Floats, confidence: float
+) -> tuple[stats.Floats, stats.Floats]:
+    tail = (1 - stats.read_share(confidence, "confidence")) / 2
     shares = np.repeat([[tail], [1 - tail]], len(value), axis=1)
-    ends = quantiles(np.sort(drawn, axis=0), shares)
+    ends = stats.quantiles(np.sort(drawn, axis=0), shares)
     low, high = np.where(np.isnan(value), np.nan, ends)
     return low, high
 
@@ -178,12 +160,12 @@ _FREE = {"beams", "max_new_tokens", "length_penalty", "data"}
 class Comparison(NamedTuple):
     """A difference of metrics with its interval and p value; arrays where many were compared."""
 
-    value: Floats
-    low: Floats
-    high: Floats
-    p: Floats
+    value: stats.Floats
+    low: stats.Floats
+    high: stats.Floats
+    p: stats.Floats
     #: Corrected over everything that was compared together.
-    p_adjusted: Floats
+    p_adjusted: stats.Floats
     #: Where the p value comes from.
     test: Test
 
@@ -197,9 +179,9 @@ def compare_outcomes(
     outcomes: Sequence[Outcome],
     baseline: Outcome,
     *,
-    draws: int = DRAWS,
+    draws: int = stats.DRAWS,
     confidence: float = 0.95,
-    correction: Correction = "holm",
+    correction: stats.Correction = "holm",
     level: float = 0.05,
     seed: int = 0,
 ) -> Comparison:
@@ -217,20 +199,22 @@ def compare_outcomes(
     systems = [outcome.statistics for outcome in outcomes]
     claim: dict[str, Any] = {"correction": correction, "level": level}
     drawn: dict[str, Any] = claim | {"draws": draws, "seed": seed}
-    found: PairedDifference
+    found: stats.PairedDifference
     if metric.statistic is None:
         found = redraw_difference(metric, systems, counted, confidence=confidence, **drawn)
     else:
-        found = bootstrap_difference(
+        found = stats.bootstrap_difference(
             np.stack(systems, axis=1), counted, metric.statistic, confidence=confidence, **drawn
         )
-    tested: PairedTest | PairedDifference = found
+    tested: stats.PairedTest | stats.PairedDifference = found
     if metric.test == "mcnemar":
         right = np.stack([outcome.scores for outcome in outcomes], axis=1)
-        tested = mcnemar(right, baseline.scores, **claim)
+        tested = stats.mcnemar(right, baseline.scores, **claim)
     elif metric.test == "sign-flip":
         assert metric.statistic is not None  # a loss is a ratio of sums
-        tested = sign_flip_scores(np.stack(systems, axis=1), counted, metric.statistic, **drawn)
+        tested = stats.sign_flip_scores(
+            np.stack(systems, axis=1), counted, metric.statistic, **drawn
+        )
     return Comparison(*found[:3], tested.p, tested.p_adjusted, metric.test)
 
 

@@ -16,27 +16,18 @@ from torch import Tensor
 from headcount.errors import ModelError, UsageError
 from headcount.models import Subject
 from headcount.stats import ratio
+from headcount.tasks import task as base
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, read_texts
-from headcount.tasks.task import (
-    IGNORED,
-    LOSS,
-    PERPLEXITY,
-    Marks,
-    TokenTask,
-    labels_of,
-    refuse,
-    row_marks,
-)
 from headcount.text import Batch, Encoded, Long
 
 # --- Language modelling -------------------------------------------------------------------------
 
-METRICS = {"loss": LOSS, "perplexity": PERPLEXITY}
+METRICS = {"loss": base.LOSS, "perplexity": base.PERPLEXITY}
 
 
 @dataclass(frozen=True, repr=False)
-class LanguageModelling(TokenTask):
+class LanguageModelling(base.TokenTask):
     """Plain texts; every token but the first of a row is predicted from those before it.
 
     A text longer than the model takes becomes several rows (windows) of one example; their
@@ -64,9 +55,9 @@ class LanguageModelling(TokenTask):
     def dress(self, batch: Batch, subject: Subject) -> Batch:
         """The batch with what comes next at each place as its labels, ``[row, token]``."""
         side = batch.sides["target"]
-        following = side.ids.masked_fill(~side.real, IGNORED).roll(-1, dims=1)
-        following[:, -1] = IGNORED
-        return replace(batch, labels=following.masked_fill(~side.real, IGNORED))
+        following = side.ids.masked_fill(~side.real, base.IGNORED).roll(-1, dims=1)
+        following[:, -1] = base.IGNORED
+        return replace(batch, labels=following.masked_fill(~side.real, base.IGNORED))
 
 
 def check_long(long: str) -> None:
@@ -102,13 +93,13 @@ def lm(
 Hiding = Literal["mask", "bert"]
 
 MLM_METRICS = {
-    "loss": LOSS,
+    "loss": base.LOSS,
     "accuracy": Metric("accuracy", ("hits", "tokens"), ratio, test="sign-flip"),
 }
 
 
 @dataclass(frozen=True, repr=False)
-class MaskedLanguageModelling(TokenTask):
+class MaskedLanguageModelling(base.TokenTask):
     """Plain texts of which some tokens are hidden, always the same ones for the same seed."""
 
     kind: ClassVar[str] = "mlm"
@@ -125,7 +116,7 @@ class MaskedLanguageModelling(TokenTask):
     def check(self, subject: Subject) -> None:
         """Raise unless the model reads both ways and its tokenizer can hide a token."""
         if subject.kind != "enc":
-            raise refuse(subject, self.needs)
+            raise base.refuse(subject, self.needs)
         if subject.tokenizer is not None and subject.tokenizer.mask_token_id is None:
             raise ModelError(
                 f"The tokenizer of {subject.name} has no mask token, so nothing can be hidden; an "
@@ -139,7 +130,7 @@ class MaskedLanguageModelling(TokenTask):
     def dress(self, batch: Batch, subject: Subject) -> Batch:
         """The batch with tokens hidden, and what stood there as its labels, ``[row, token]``."""
         side = batch.sides["source"]
-        ids, labels = side.ids.clone(), torch.full_like(side.ids, IGNORED)
+        ids, labels = side.ids.clone(), torch.full_like(side.ids, base.IGNORED)
         for row, own in enumerate(zip(batch.index, batch.window, strict=True)):
             noise = np.random.default_rng([self.seed, *own])
             places = np.flatnonzero((side.real & ~side.special)[row].numpy())
@@ -148,14 +139,14 @@ class MaskedLanguageModelling(TokenTask):
             ids[row, hidden] = self._instead(ids[row, hidden], subject, noise)
         return replace(batch, inputs=batch.inputs | {"input_ids": ids}, labels=labels)
 
-    def mark(self, answer: Any, batch: Batch) -> Marks:
+    def mark(self, answer: Any, batch: Batch) -> base.Marks:
         """Loss or hits, and the hidden tokens, of each row."""
         if self.metric.name == "loss":
             return super().mark(answer, batch)
-        labels = labels_of(batch, answer)
+        labels = base.labels_of(batch, answer)
         right = (answer.argmax(dim=-1) == labels).sum(dim=1).float()
         right = right.masked_fill(answer.isnan().flatten(1).any(dim=1), torch.nan)
-        return row_marks(right, labels)
+        return base.row_marks(right, labels)
 
     def _instead(self, ids: Tensor, subject: Subject, noise: np.random.Generator) -> Tensor:
         """What stands in the place of hidden tokens."""

@@ -13,19 +13,7 @@ from jinja2.exceptions import TemplateError
 from torch import Tensor
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.text.spans import (
-    EncodeReport,
-    Place,
-    TokenRow,
-    fast_places,
-    lookalikes,
-    must_give_places,
-    sentencepiece_rows,
-    special_ids,
-    spelt_out,
-    still_placed,
-    untouched,
-)
+from headcount.text import spans
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -229,7 +217,9 @@ class Frame:
         framed = rendered.startswith(self.before) and rendered.endswith(self.after)
         return (start, end) if framed and start <= end else (0, 0)
 
-    def places(self, text: str, rendered: str, found: Sequence[tuple[int, int]]) -> list[Place]:
+    def places(
+        self, text: str, rendered: str, found: Sequence[tuple[int, int]]
+    ) -> list[spans.Place]:
         """Places in a rendered turn as places in the user's text; None outside it.
 
         A template may strip the text; where it did anything else to it, nothing is known.
@@ -286,18 +276,18 @@ class Scribe:
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
-        account: EncodeReport,
+        account: spans.EncodeReport,
         *,
         markup: bool = False,
         places: bool = False,
     ) -> None:
         if places:
-            must_give_places(tokenizer)
+            spans.must_give_places(tokenizer)
         self._places = places
         self._tokenizer = tokenizer
         self._account = account
         self._markup = markup
-        self._specials = special_ids(tokenizer)
+        self._specials = spans.special_ids(tokenizer)
         self._spelling: dict[int, list[int]] = {}
 
     def rows(
@@ -306,30 +296,30 @@ class Scribe:
         seconds: Sequence[str] | None = None,
         *,
         target: bool = False,
-    ) -> list[TokenRow]:
+    ) -> list[spans.TokenRow]:
         """A row a text (or a text and its second text), as the tokenizer wraps it."""
         written = [self._mend(text) for text in texts]
         behind = None if seconds is None else [self._mend(text) for text in seconds]
         if target:
             _must_know_language(self._tokenizer)
-        with untouched(self._tokenizer):
+        with spans.untouched(self._tokenizer):
             rows = self._ask(written, behind, target, self._tokenizer.is_fast)
             if not self._markup:
                 self._reread(rows, written, behind, target)
             rows = [_aligned(row) for row in rows] if self._markup else rows
             if self._places and not self._tokenizer.is_fast:
                 both = zip(written, behind, strict=True) if behind else zip(written, strict=True)
-                rows = sentencepiece_rows(self._tokenizer, rows, [*both], target=target)
+                rows = spans.sentencepiece_rows(self._tokenizer, rows, [*both], target=target)
         if self._places and self._account.mended:
-            rows = still_placed(rows, [*texts, *(seconds or ())], [*written, *(behind or ())])
+            rows = spans.still_placed(rows, [*texts, *(seconds or ())], [*written, *(behind or ())])
         return rows if self._markup else [self._plain(row) for row in rows]
 
-    def chat_rows(self, texts: Sequence[str]) -> list[TokenRow]:
+    def chat_rows(self, texts: Sequence[str]) -> list[spans.TokenRow]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
         frame = chat_frame(self._tokenizer)
         rendered = [render(self._tokenizer, self._mend(text)) for text in texts]
         offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
-        with untouched(self._tokenizer):
+        with spans.untouched(self._tokenizer):
             found = self._tokenizer(
                 rendered,
                 add_special_tokens=False,
@@ -349,7 +339,7 @@ class Scribe:
         rendered: str,
         ids: list[int],
         places: list[tuple[int, int]] | None,
-    ) -> TokenRow:
+    ) -> spans.TokenRow:
         start, end = frame.content(rendered)
         inside = [start <= place[0] < end for place in places] if places else [False] * len(ids)
         special = [
@@ -357,7 +347,7 @@ class Scribe:
             for number, within in zip(ids, inside, strict=True)
         ]
         own = frame.places(text, rendered, places) if self._places and places else None
-        return TokenRow(ids, special, places=own)
+        return spans.TokenRow(ids, special, places=own)
 
     def _ask(
         self,
@@ -365,7 +355,7 @@ class Scribe:
         seconds: Sequence[str] | None,
         target: bool,
         split: bool,
-    ) -> list[TokenRow]:
+    ) -> list[spans.TokenRow]:
         offsets = self._places and self._tokenizer.is_fast
         found = self._tokenizer(
             **{"text_target" if target else "text": texts},
@@ -378,15 +368,15 @@ class Scribe:
         )
         types = found.get("token_type_ids") or [None] * len(texts)
         places = [
-            fast_places(found, number, len(text) + 1) if offsets else None
+            spans.fast_places(found, number, len(text) + 1) if offsets else None
             for number, text in enumerate(texts)
         ]
         cells = zip(found["input_ids"], found["special_tokens_mask"], types, places, strict=True)
-        return [TokenRow(*each) for each in cells]
+        return [spans.TokenRow(*each) for each in cells]
 
     def _reread(
         self,
-        rows: list[TokenRow],
+        rows: list[spans.TokenRow],
         texts: Sequence[str],
         seconds: Sequence[str] | None,
         target: bool,
@@ -399,20 +389,20 @@ class Scribe:
             return
         usual = self._tokenizer.num_special_tokens_to_add(pair=seconds is not None)
         for place, row in enumerate(rows):
-            if _is_odd(row, usual) or lookalikes(row, self._specials):
+            if _is_odd(row, usual) or spans.lookalikes(row, self._specials):
                 second = None if seconds is None else seconds[place : place + 1]
                 again = self._ask(texts[place : place + 1], second, target, True)
                 rows[place] = again[0]
 
-    def _plain(self, row: TokenRow) -> TokenRow:
+    def _plain(self, row: spans.TokenRow) -> spans.TokenRow:
         """The row with look-alikes of special tokens spelt out."""
-        count = lookalikes(row, self._specials)
+        count = spans.lookalikes(row, self._specials)
         if not count:
             return row
         self._account.lookalikes += count
         for number in self._specials.intersection(row.ids) - self._spelling.keys():
             self._spelling[number] = self._letters(number)
-        return spelt_out(row, self._spelling)
+        return spans.spelt_out(row, self._spelling)
 
     def _letters(self, number: int) -> list[int]:
         """The ids of the characters of a special token's name."""
@@ -430,12 +420,12 @@ class Scribe:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _is_odd(row: TokenRow, usual: int) -> bool:
+def _is_odd(row: spans.TokenRow, usual: int) -> bool:
     """Whether special places were read off the text: too many, or no longer one a token."""
     return len(row.special) != len(row.ids) or sum(row.special) > usual
 
 
-def _aligned(row: TokenRow) -> TokenRow:
+def _aligned(row: spans.TokenRow) -> spans.TokenRow:
     """The row with a place a token: ByT5 adds no end to a text that has one, but counts it."""
     return replace(row, special=row.special[len(row.special) - len(row.ids) :])
 

@@ -18,18 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headcount import models
 from headcount.errors import ModelError, UsageError
-from headcount.models import (
-    Site,
-    Subject,
-    base_function,
-    entering,
-    family_of,
-    locked,
-    on_exit,
-    register,
-    switched,
-)
 
 PREFIX = "headcount-"
 
@@ -48,7 +38,7 @@ class Attended:
     value: Tensor | None = None
     dropout: float = 0.0
 
-    def map_of(self, site: Site) -> Tensor:
+    def map_of(self, site: models.Site) -> Tensor:
         """The attention weights, or an error that names the site."""
         if self.weights is None:
             raise ModelError(
@@ -72,7 +62,7 @@ def attend(
     """Attention as the model does it, then every attached part in turn."""
     config: Any = module.config
     base = config._attn_implementation.removeprefix(PREFIX)
-    function = base_function(module, base)
+    function = models.base_function(module, base)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
     dropout = float(kwargs.get("dropout") or 0.0)
     return shown(module, Attended(output, weights, attention_mask, value, dropout)), weights
@@ -87,7 +77,7 @@ def shown(module: nn.Module, attended: Attended) -> Tensor:
 
 @contextmanager
 def attached(
-    subject: Subject, part: Part, turns: Turns | None = None, *, maps: bool = False
+    subject: models.Subject, part: Part, turns: Turns | None = None, *, maps: bool = False
 ) -> Iterator[None]:
     """Attach a part to every site of a model for this block; the model is as before on any exit.
 
@@ -105,7 +95,7 @@ def attached(
         if own.startswith(PREFIX) and not maps:
             return own
         base = "eager" if maps else own
-        register(PREFIX + base, attend, mask_like=base)
+        models.register(PREFIX + base, attend, mask_like=base)
         return PREFIX + base
 
     def detach() -> None:
@@ -120,14 +110,14 @@ def attached(
         apart = packed.unflatten(-1, (heads[module], -1))
         return part(module, Attended(apart)).flatten(-2)
 
-    family = family_of(model) if outside else None
+    family = models.family_of(model) if outside else None
     with (
-        locked(model),
+        models.locked(model),
         nullcontext() if turns is None else turns.counted(model),
         # Outside the interface a name it does not know would change the model.
-        switched(model, rename) if modules else nullcontext(),
-        on_exit(detach),
-        nullcontext() if family is None else entering(heads, family, enter),
+        models.switched(model, rename) if modules else nullcontext(),
+        models.on_exit(detach),
+        nullcontext() if family is None else models.entering(heads, family, enter),
     ):
         for module in modules:
             _PARTS[id(module)].append(part)
@@ -151,7 +141,7 @@ def hooked(
                     for more in ("", "_with_kwargs", "_always_called"):
                         getattr(module, kind + more, {}).pop(number, None)
 
-    with on_exit(unhook):
+    with models.on_exit(unhook):
         for module in modules:
             register = module.register_forward_hook if after else module.register_forward_pre_hook
             register(hook, **how)
@@ -161,13 +151,13 @@ def hooked(
 class Turns:
     """Which site an attention call is: a module that serves several layers is called in turn."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._sites: dict[int, list[Site]] = defaultdict(list)
+    def __init__(self, subject: models.Subject) -> None:
+        self._sites: dict[int, list[models.Site]] = defaultdict(list)
         for site in sorted(subject.anatomy.sites, key=lambda site: site.call):
             self._sites[id(subject.model.get_submodule(site.module))].append(site)
         self._turn: dict[int, int] = defaultdict(int)
 
-    def next(self, module: nn.Module) -> Site:
+    def next(self, module: nn.Module) -> models.Site:
         """The site of this call."""
         sites = self._sites[id(module)]
         in_backward = torch._C._current_graph_task_id() != -1
@@ -190,7 +180,9 @@ class Turns:
 
 
 @contextmanager
-def listening(subject: Subject, hear: Callable[[Site, Attended], None]) -> Iterator[None]:
+def listening(
+    subject: models.Subject, hear: Callable[[models.Site, Attended], None]
+) -> Iterator[None]:
     """Within the block, `hear` is shown every site of every forward; nothing is changed."""
     turns = Turns(subject)
 

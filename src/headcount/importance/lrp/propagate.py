@@ -12,21 +12,10 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
+from headcount import models
 from headcount.errors import UnsupportedModel
 from headcount.importance.lrp.rule import Attending, Cut, Dense, RelevanceCounter, Rule, step
 from headcount.importance.lrp.trace import Tracer, carries, met
-from headcount.models import (
-    Anatomy,
-    Site,
-    Subject,
-    base_function,
-    eval_mode,
-    frozen,
-    locked,
-    on_exit,
-    register,
-    switched,
-)
 from headcount.wiring import Attended, Turns, hooked, shown
 
 # --- Attention under a rule ---------------------------------------------------------------------
@@ -38,11 +27,11 @@ _OPEN: dict[int, tuple[Tracing, Turns]] = {}
 
 
 @contextmanager
-def attended_by(subject: Subject, tracing: Tracing) -> Iterator[None]:
+def attended_by(subject: models.Subject, tracing: Tracing) -> Iterator[None]:
     """Within the block every attention of the model is a step of the tracing."""
     turns = Turns(subject)
     modules = [subject.model.get_submodule(site.module) for site in subject.anatomy.sites]
-    register(_NAME, traced_attention, mask_like="eager")
+    models.register(_NAME, traced_attention, mask_like="eager")
 
     def close() -> None:
         for module in modules:
@@ -50,8 +39,8 @@ def attended_by(subject: Subject, tracing: Tracing) -> Iterator[None]:
 
     with (
         turns.counted(subject.model),
-        switched(subject.model, lambda _: _NAME),
-        on_exit(close),
+        models.switched(subject.model, lambda _: _NAME),
+        models.on_exit(close),
     ):
         _OPEN.update({id(module): (tracing, turns) for module in modules})
         yield
@@ -62,7 +51,7 @@ def traced_attention(
 ) -> tuple[Tensor, Tensor]:
     """Attention as the family's eager function has it; a step where a forward is traced."""
     bare = [tensor.detach() for tensor in (query, key, value)]
-    output, weights = base_function(module, "eager")(module, *bare, attention_mask, **kwargs)
+    output, weights = models.base_function(module, "eager")(module, *bare, attention_mask, **kwargs)
     tracing, turns = _OPEN[id(module)]
     site, tracer = turns.next(module), tracing.tracer
     if tracer is None or not carries([query, key, value]):
@@ -118,8 +107,8 @@ def layer_of(module: str) -> str:
 class Entrances:
     """Stands at every layer's entrance during forwards, with the ledger of the present one."""
 
-    def __init__(self, model: nn.Module, anatomy: Anatomy) -> None:
-        self._sites: dict[nn.Module, list[Site]] = {}
+    def __init__(self, model: nn.Module, anatomy: models.Anatomy) -> None:
+        self._sites: dict[nn.Module, list[models.Site]] = {}
         for site in sorted(anatomy.sites, key=lambda site: (site.call, site.layer)):
             if site.stack != "cross":
                 layer = model.get_submodule(layer_of(site.module))
@@ -146,7 +135,11 @@ class Entrances:
 
 
 def _entered(
-    ledger: RelevanceCounter, site: Site, module: nn.Module, args: Any, kwargs: dict[str, Any]
+    ledger: RelevanceCounter,
+    site: models.Site,
+    module: nn.Module,
+    args: Any,
+    kwargs: dict[str, Any],
 ) -> tuple[Any, dict[str, Any]]:
     """The layer's arguments, with a counter on each that carries relevance."""
     hidden = args[0] if args else kwargs.get("hidden_states")
@@ -186,7 +179,7 @@ def _beside(cut: Cut, ledger: RelevanceCounter, value: Any) -> Any:
 class LogitInputs:
     """What entered the layer that scores words, in the last forward."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: models.Subject) -> None:
         self.layer: nn.Module = _output_layer(subject)
         self._shift: Tensor | None = getattr(subject.inner, "final_logits_bias", None)
         self._name = subject.name
@@ -232,14 +225,14 @@ class LogitInputs:
 
 
 @contextmanager
-def words_read(subject: Subject) -> Iterator[LogitInputs]:
+def words_read(subject: models.Subject) -> Iterator[LogitInputs]:
     """Within the block, forwards leave what entered the layer that scores words."""
     words = LogitInputs(subject)
     with hooked([words.layer], words.catch):
         yield words
 
 
-def _output_layer(subject: Subject) -> nn.Module:
+def _output_layer(subject: models.Subject) -> nn.Module:
     layer = subject.inner.get_output_embeddings()
     if not isinstance(layer, nn.Linear):
         raise UnsupportedModel(
@@ -329,14 +322,14 @@ class Relevance:
 
 
 @contextmanager
-def traced(subject: Subject, rule: Rule) -> Iterator[Tracing]:
+def traced(subject: models.Subject, rule: Rule) -> Iterator[Tracing]:
     """Within the block forwards can be traced; the model is exactly as before on any exit."""
     _check_route(subject)
     tracing = Tracing(subject, rule)
     with (
-        locked(subject.model),
-        eval_mode(subject.model),
-        frozen(subject.model),  # whatever requires a gradient carries relevance
+        models.locked(subject.model),
+        models.eval_mode(subject.model),
+        models.frozen(subject.model),  # whatever requires a gradient carries relevance
         met(subject.model, rule),
         tracing.entrances.watched(),
         attended_by(subject, tracing),
@@ -347,7 +340,7 @@ def traced(subject: Subject, rule: Rule) -> Iterator[Tracing]:
 class Tracing:
     """An open block of `traced`."""
 
-    def __init__(self, subject: Subject, rule: Rule) -> None:
+    def __init__(self, subject: models.Subject, rule: Rule) -> None:
         self.subject = subject
         self.rule = rule
         self.entrances = Entrances(subject.model, subject.anatomy)
@@ -411,7 +404,7 @@ def _flow_counters(ledger: RelevanceCounter) -> list[Tensor]:
     return [*cuts, *ledger.biases]
 
 
-def _check_route(subject: Subject) -> None:
+def _check_route(subject: models.Subject) -> None:
     if any(site.route != "interface" for site in subject.anatomy.sites):
         raise UnsupportedModel(
             f"{subject.name} ({type(subject.inner).__name__}) does not speak transformers' "

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 
+from headcount import tasks
 from headcount.errors import InputError, UsageError
 from headcount.importance.sweep.interventions import (
     Intervention,
@@ -24,20 +25,6 @@ from headcount.importance.sweep.ways import Group, LongWay, ShortWay, StandIn, c
 from headcount.models import Subject, enough_memory, eval_mode
 from headcount.records import Journal, JournaledCounts, Progress, hash_strings
 from headcount.stats import Floats
-from headcount.tasks import (
-    LOSS,
-    MEAN_LOSS,
-    Comparison,
-    Custom,
-    LanguageModelling,
-    Marks,
-    MaskedLanguageModelling,
-    Outcome,
-    Sheet,
-    Task,
-    Translation,
-    compare_outcomes,
-)
 from headcount.text import Batch, Encoded
 from headcount.wiring import Instead
 
@@ -63,7 +50,7 @@ class Examples:
         return numbers
 
 
-def encoded(task: Task, subject: Subject, batch_size: int) -> Examples:
+def encoded(task: tasks.Task, subject: Subject, batch_size: int) -> Examples:
     """Encode all examples; those in which no token is found are told before anything runs."""
     if not len(task):
         raise InputError(f"The task {task.name} has no examples; give one or more.")
@@ -89,24 +76,24 @@ def done_examples(batches: Sequence[Batch], finished: Sequence[int]) -> list[int
 
 
 def outcome_of(
-    task: Task,
+    task: tasks.Task,
     subject: Subject,
     batches: Sequence[Batch],
     counted: Mapping[int, Floats],
     numbers: Sequence[int],
     notes: Sequence[str],
-) -> Outcome:
+) -> tasks.Outcome:
     """The outcome on some examples, from what was counted in each batch, `[row, column]`.
 
     `task` is the task on those examples.
     """
     place = {number: place for place, number in enumerate(numbers)}
-    sheet = Sheet(len(numbers))
+    sheet = tasks.Sheet(len(numbers))
     for number in sorted(counted):
         rows = [row for row, one in enumerate(batches[number].index) if one in place]
         index = [place[batches[number].index[row]] for row in rows]
         if rows:
-            sheet.add(index, Marks(counted[number][rows], []))
+            sheet.add(index, tasks.Marks(counted[number][rows], []))
     return task.outcome(sheet, subject, notes)
 
 
@@ -118,11 +105,11 @@ class Sweep:
     """The outcomes of a sweep, all on the same examples."""
 
     #: What was measured, on the examples that were done.
-    task: Task
+    task: tasks.Task
     interventions: tuple[Intervention, ...]
-    baseline: Outcome
+    baseline: tasks.Outcome
     #: One for each intervention, in their order.
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[tasks.Outcome, ...]
     #: How many examples the task has; more than were done where the sweep was broken off.
     examples: int
     #: Whether only what changes was run again, or everything.
@@ -144,17 +131,17 @@ class Sweep:
         """Whether all examples were done."""
         return len(self.baseline) == self.examples
 
-    def outcome(self, name: str) -> Outcome:
+    def outcome(self, name: str) -> tasks.Outcome:
         """The outcome of an intervention by its name."""
         names = [one.name for one in self.interventions]
         return self.outcomes[names.index(name)]
 
-    def losses(self, **options: Any) -> Comparison:
+    def losses(self, **options: Any) -> tasks.Comparison:
         """What each intervention costs, tested against the model as it is and corrected together.
 
         Higher is worse whatever the metric is: more loss, less accuracy. See `tasks.compare`.
         """
-        found = compare_outcomes(self.outcomes, self.baseline, **options)
+        found = tasks.compare_outcomes(self.outcomes, self.baseline, **options)
         if not self.baseline.higher_is_better:
             return found
         return found._replace(value=-found.value, low=-found.high, high=-found.low)
@@ -176,7 +163,7 @@ class Sweep:
         """The same on some of its examples: choose by one half, judge by the other."""
         task = self.task.part(numbers)
 
-        def cut(outcome: Outcome) -> Outcome:
+        def cut(outcome: tasks.Outcome) -> tasks.Outcome:
             about = {**outcome.provenance, "task": task.describe()}
             return replace(outcome, statistics=outcome.statistics[list(numbers)], provenance=about)
 
@@ -238,7 +225,7 @@ class SweepJob:
     """Everything a sweep needs, and what it has counted: by name and batch, `[row, column]`."""
 
     subject: Subject
-    task: Task
+    task: tasks.Task
     interventions: Sequence[Intervention]
     examples: Examples
     way: LongWay
@@ -272,7 +259,7 @@ class SweepJob:
         numbers = done_examples(batches, self._finished)
         task = self.task if len(numbers) == len(self.task) else self.task.part(numbers)
 
-        def outcome(name: str, notes: Sequence[str] = ()) -> Outcome:
+        def outcome(name: str, notes: Sequence[str] = ()) -> tasks.Outcome:
             counted = {number: self._counted[name][number] for number in self._finished}
             return outcome_of(task, self.subject, batches, counted, numbers, notes)
 
@@ -367,10 +354,10 @@ def _unit(number: int, what: str) -> str:
 
 def fingerprint(
     subject: Subject,
-    task: Task,
+    task: tasks.Task,
     interventions: Sequence[Intervention],
     batches: Sequence[Batch],
-    reference: Task | None,
+    reference: tasks.Task | None,
 ) -> dict[str, Any]:
     """Model, data and interventions, by names that an error can use."""
     about = task.describe()
@@ -403,10 +390,10 @@ def _fingerprint_tokens(batches: Sequence[Batch]) -> str:
 #: "loss" is teacher-forced; "task" is the metric that the task has.
 Measured = Literal["loss", "task"]
 
-_OF_TOKENS = (Translation, LanguageModelling, MaskedLanguageModelling)
+_OF_TOKENS = (tasks.Translation, tasks.LanguageModelling, tasks.MaskedLanguageModelling)
 
 
-def sweep_task(task: Task, metric: Measured | None = None) -> Task:
+def sweep_task(task: tasks.Task, metric: Measured | None = None) -> tasks.Task:
     """The task with the metric of a sweep: by default its loss, where it has one.
 
     >>> from headcount.tasks import translation
@@ -417,12 +404,12 @@ def sweep_task(task: Task, metric: Measured | None = None) -> Task:
         raise UsageError(f"The metric of a sweep is 'loss' or 'task', not {metric!r}.")
     if metric == "task" or task.metric.name == "loss":
         return task
-    if isinstance(task, Custom):
+    if isinstance(task, tasks.Custom):
         return _custom(task, metric)
-    return replace(task, metric=LOSS if isinstance(task, _OF_TOKENS) else MEAN_LOSS)
+    return replace(task, metric=tasks.LOSS if isinstance(task, _OF_TOKENS) else tasks.MEAN_LOSS)
 
 
-def _custom(task: Custom, metric: Measured | None) -> Task:
+def _custom(task: tasks.Custom, metric: Measured | None) -> tasks.Task:
     """A custom task's losses as its scores; without losses, the scores that it has."""
     losses = task.losses
     if losses is None:
@@ -436,7 +423,7 @@ def _custom(task: Custom, metric: Measured | None) -> Task:
     def loss(subject: Subject, examples: list[Any]) -> Sequence[float]:
         return [float(number) for number in losses(subject, examples)]
 
-    return replace(task, metric=MEAN_LOSS, score=loss)
+    return replace(task, metric=tasks.MEAN_LOSS, score=loss)
 
 
 # --- The sweep ----------------------------------------------------------------------------------
@@ -444,12 +431,12 @@ def _custom(task: Custom, metric: Measured | None) -> Task:
 
 def sweep(
     subject: Subject,
-    task: Task,
+    task: tasks.Task,
     interventions: Sequence[Intervention],
     *,
     metric: Measured | None = None,
     batch_size: int = 16,
-    reference: Task | None = None,
+    reference: tasks.Task | None = None,
     seed: int = 0,
     journal: Journal | None = None,
     name: str = "sweep",

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headcount import wiring
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance.sweep.interventions import (
     Exchange,
@@ -27,21 +28,6 @@ from headcount.models import Site, Subject
 from headcount.stats import Floats
 from headcount.tasks import Custom, Task
 from headcount.text import Batch
-from headcount.wiring import (
-    Course,
-    EncoderOnce,
-    Instead,
-    NoShortcut,
-    Shortcut,
-    ablated,
-    check_uniform,
-    chosen_heads,
-    course_of,
-    donors_of,
-    means_of,
-    uniform,
-    zero,
-)
 
 # --- The short way is taken only where it gives what the long way gives -------------------------
 
@@ -51,7 +37,12 @@ HALF = 3e-2
 
 
 def verify(
-    subject: Subject, task: Task, batch: Batch, course: Course, shortcut: Shortcut, instead: Instead
+    subject: Subject,
+    task: Task,
+    batch: Batch,
+    course: wiring.Course,
+    shortcut: wiring.Shortcut,
+    instead: wiring.Instead,
 ) -> None:
     """Raise `NoShortcut` unless both ways agree on a batch, at the ends of every stack.
 
@@ -64,14 +55,14 @@ def verify(
         chosen[0, span.start] = chosen[1, span.stop - 1] = True
         both = shortcut.again(lambda: task.answer(subject, repeat_batch(batch, 2)), site, chosen)
         for place, one in enumerate(chosen):
-            with ablated(subject, one, instead):
+            with wiring.ablated(subject, one, instead):
                 single = task.answer(subject, batch)
             _compare(both.unflatten(0, (2, -1))[place], single, whole, site)
     if not shortcut.intact:
-        raise NoShortcut("it changes in place what its layers gave")
+        raise wiring.NoShortcut("it changes in place what its layers gave")
 
 
-def _ends(course: Course) -> list[Site]:
+def _ends(course: wiring.Course) -> list[Site]:
     """The first and the last site of each stack."""
     stacks: dict[str, list[Site]] = {}
     for site in course.passages:
@@ -83,7 +74,7 @@ def _compare(short: Tensor, long: Tensor, whole: Tensor, site: Site) -> None:
     gap = (short - long).abs().max()
     room = TOLERANCE.get(long.dtype, HALF) * max(1.0, float(whole.abs().max()))
     if not gap <= room:
-        raise NoShortcut(
+        raise wiring.NoShortcut(
             f"at {site.stack}.{site.layer} the short way differs from the long one by {gap:.2g}"
         )
 
@@ -120,18 +111,18 @@ class LongWay:
             for start in range(0, len(interventions), size)
         ]
 
-    def whole(self, batch: Batch, instead: Instead) -> Floats:
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
         """One plain evaluation."""
         return marked(self.task, self.subject, batch, 1)[0]
 
-    def prepare(self, batch: Batch, instead: Instead) -> None:
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
         """Nothing is needed for a run of its own."""
 
     def opened(self) -> AbstractContextManager[Any]:
         """Nothing hangs on the model between runs."""
         return nullcontext()
 
-    def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
         """One evaluation of as many copies of the batch as there are ablations."""
         chosen = _chosen(group.members, self.subject)
         copies = repeat_batch(batch, len(chosen))
@@ -139,7 +130,7 @@ class LongWay:
         if len(chosen) > 1:
             rows = len(next(iter(copies.inputs.values())))
             by_row = chosen.repeat_interleave(rows // len(chosen), dim=0)
-        with ablated(self.subject, by_row, instead):
+        with wiring.ablated(self.subject, by_row, instead):
             return marked(self.task, self.subject, copies, len(chosen), group.members)
 
 
@@ -149,7 +140,12 @@ class ShortWay(LongWay):
     name = "short"
 
     def __init__(
-        self, subject: Subject, task: Task, rows: int, course: Course, shortcut: Shortcut
+        self,
+        subject: Subject,
+        task: Task,
+        rows: int,
+        course: wiring.Course,
+        shortcut: wiring.Shortcut,
     ) -> None:
         super().__init__(subject, task, rows)
         self._course = course
@@ -166,11 +162,11 @@ class ShortWay(LongWay):
             for site, members in by_site.items()
         ]
 
-    def whole(self, batch: Batch, instead: Instead) -> Floats:
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
         """One plain evaluation, of which everything is kept that the others need."""
         return self._shortcut.whole(partial(super().whole, batch, instead), instead)
 
-    def prepare(self, batch: Batch, instead: Instead) -> None:
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
         """The same for another stand-in."""
         self.whole(batch, instead)
 
@@ -178,7 +174,7 @@ class ShortWay(LongWay):
         """Within the block the model can be cut short."""
         return self._shortcut.opened()
 
-    def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
         """As many forwards from the site on as it takes."""
         assert group.site is not None
         size = max(1, self._rows // len(batch))
@@ -205,7 +201,7 @@ class GeneratingWay(LongWay):
 
     def __init__(self, subject: Subject, task: Task, rows: int) -> None:
         super().__init__(subject, task, rows)
-        self._encoder = EncoderOnce(subject)
+        self._encoder = wiring.EncoderOnce(subject)
 
     def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
         """Those that touch the encoder and those that do not, apart."""
@@ -213,16 +209,16 @@ class GeneratingWay(LongWay):
         others = [one for one in interventions if not _touches_encoder(one)]
         return [*super().groups(touching, batch), *super().groups(others, batch)]
 
-    def whole(self, batch: Batch, instead: Instead) -> Floats:
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
         """One plain evaluation, after the encoder has run."""
         self.prepare(batch, instead)
         return self._encoder.reuse(partial(super().whole, batch, instead), copies=1)
 
-    def prepare(self, batch: Batch, instead: Instead) -> None:
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
         """Run the encoder; what it gives is the same for every stand-in."""
         self._encoder.read(batch.to(self.subject.device).inputs)
 
-    def without(self, group: Group, batch: Batch, instead: Instead) -> Floats:
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
         """Whole runs, or runs of the decoder alone."""
         if _touches_encoder(group.members[0]):
             return super().without(group, batch, instead)
@@ -255,7 +251,7 @@ def marked(
 
 def _chosen(members: Sequence[Intervention], subject: Subject) -> Tensor:
     """True for every head that an intervention ablates, `[intervention, head]`."""
-    return torch.stack([chosen_heads(one.heads, subject.heads) for one in members])
+    return torch.stack([wiring.chosen_heads(one.heads, subject.heads) for one in members])
 
 
 def _touches_encoder(one: Intervention) -> bool:
@@ -266,7 +262,7 @@ def _touches_encoder(one: Intervention) -> bool:
 
 
 def choose_way(
-    subject: Subject, task: Task, trial: Batch, instead: Instead, *, rows: int, fast: bool
+    subject: Subject, task: Task, trial: Batch, instead: wiring.Instead, *, rows: int, fast: bool
 ) -> tuple[LongWay, list[str]]:
     """The way, and a note why it is not the short one; it is tried on a batch and its stand-in.
 
@@ -277,12 +273,12 @@ def choose_way(
     if task.generates:
         return GeneratingWay(subject, task, rows), []
     try:
-        course = course_of(subject, trial)
-        shortcut = Shortcut(subject, course)
+        course = wiring.course_of(subject, trial)
+        shortcut = wiring.Shortcut(subject, course)
         with shortcut.opened():
             verify(subject, task, trial, course, shortcut, instead)
         return ShortWay(subject, task, rows, course, shortcut), []
-    except NoShortcut as error:
+    except wiring.NoShortcut as error:
         why = str(error)
     except UNEXPECTED_ROWS as error:
         if not _is_of_the_model(error):
@@ -320,7 +316,7 @@ def _is_of_the_model(error: Exception) -> bool:
 # --- Modes of ablation --------------------------------------------------------------------------
 
 #: What stands in the place of heads in a batch, given its number and its rows, or the first ones.
-StandIn = Callable[[int, Batch], Instead]
+StandIn = Callable[[int, Batch], wiring.Instead]
 
 
 def prepared(
@@ -336,17 +332,19 @@ def prepared(
     Means are taken over the reference, or over the batches; donors come from the batches.
     """
     if mode == "zero":
-        return lambda number, batch: zero
+        return lambda number, batch: wiring.zero
     if mode == "uniform":
-        check_uniform(subject)
-        return lambda number, batch: uniform
+        wiring.check_uniform(subject)
+        return lambda number, batch: wiring.uniform
     if mode == "mean":
         if isinstance(reference or task, Custom):
             raise UsageError(
                 "The mode mean takes means over texts, and a custom task has none that headcount "
                 "can encode; give reference=, another task with texts."
             )
-        means = means_of(subject, batches if reference is None else reference.batches(subject))
+        means = wiring.means_of(
+            subject, batches if reference is None else reference.batches(subject)
+        )
         return lambda number, batch: means
     if isinstance(task, Custom) or task.generates:  # donors lend position by position
         raise UsageError(
@@ -354,4 +352,4 @@ def prepared(
             f"with texts, not the {task.metric.name} of {task.name}."
         )
     exchange = Exchange(batches, seed)
-    return lambda number, batch: donors_of(subject, batch, exchange.lent(number))
+    return lambda number, batch: wiring.donors_of(subject, batch, exchange.lent(number))
