@@ -16,7 +16,13 @@ ARGS   ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# Where `make fuzz`, `make kills` and `make soak` write their counts.
+COUNTS ?= build
+# How long `make fuzz` looks, and how many rounds `make soak` runs.
+SECONDS ?= 600
+N      ?= 300
 .PHONY: help install demo test check format bench docs models figures reproduce clean
+.PHONY: fuzz kills soak lowest
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +55,28 @@ bench: $(VENV)/.installed  ## measure the speed promises; results go to benchmar
 	$(BIN)/python scripts/models.py minilm
 	$(BIN)/python -m benchmarks
 
+fuzz kills soak lowest: export OMP_NUM_THREADS = 1
+fuzz kills soak lowest: export TOKENIZERS_PARALLELISM = false
+fuzz: $(VENV)/.installed  ## damaged files for every reader, for ten minutes (SECONDS); counts in build/fuzz.json
+	@mkdir -p $(COUNTS)
+	$(BIN)/python tests/fuzz --seconds $(SECONDS) --json $(COUNTS)/fuzz.json
+
+kills: $(VENV)/.installed  ## commands broken off at every file operation, run again, compared; counts in build/kills.json
+	@mkdir -p $(COUNTS)
+	$(BIN)/python tests/kills $(ARGS) --json $(COUNTS)/kills.json
+
+soak: $(VENV)/.installed  ## 300 rounds (N) of surveys and scores in one process: what grew; counts in build/soak.json
+	@mkdir -p $(COUNTS)
+	$(BIN)/python tests/soak --rounds $(N) --json $(COUNTS)/soak.json
+
+# Those tests that hold no other version's figures.
+LOWEST ?= tests/cli tests/laws tests/models tests/records tests/text tests/tasks tests/wiring tests/importance tests/pruning
+lowest:  ## the tests with the oldest releases that pyproject.toml allows (constraints-lowest.txt)
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check install --quiet -c constraints-lowest.txt -e '.[serve,plot]' \
+		'pytest>=8,<10' 'pytest-xdist>=3,<4' 'pytest-timeout>=2,<3' 'hypothesis>=6,<7' 'httpx>=0.27,<1' 'peft>=0.18,<1'
+	$(VENV)-lowest/bin/python -m pytest -n auto --dist worksteal $(LOWEST) $(ARGS)
+
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an error
 	$(BIN)/mkdocs build --strict --quiet
@@ -66,7 +94,7 @@ reproduce: $(VENV)/.installed  ## measure docs/results again; needs HEADCOUNT_DA
 	$(BIN)/python -m experiments
 
 clean:  ## remove everything that make made here (fetched models stay in the cache)
-	rm -rf $(VENV) site run report.html build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest site run report.html build dist .mypy_cache .ruff_cache .hypothesis
 	find src tests scripts benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python

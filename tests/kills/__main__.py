@@ -66,7 +66,7 @@ def trials(bench: Bench, modes: list[str], each: int | None) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="", help="commands whose name holds this word")
+    parser.add_argument("--only", default="", help="commands whose name begins so; several with ; between")
     parser.add_argument("--modes", default=",".join(MODES[1:]))
     parser.add_argument("--each", type=int, help="so many operations; by default all")
     parser.add_argument("--json", type=Path)
@@ -79,7 +79,7 @@ def main() -> None:
     # Not a TemporaryDirectory: every fork would remove it at its end.
     scratch = Path(tempfile.mkdtemp()).resolve()
     try:
-        names = [name for name in COMMANDS if asked.only in name]
+        names = [name for name in COMMANDS if name.startswith(tuple(asked.only.split(";")))]
         warm_up(names, scratch)
         rows = [trials(Bench(name, scratch), asked.modes.split(","), asked.each) for name in names]
     finally:

@@ -87,7 +87,7 @@ def app_of(inspector: Inspector, token: str) -> Guard:
     routes = [
         Route("/", desk.index),
         Route("/look", desk.look, methods=["POST"]),
-        Route("/page/{number:int}", desk.page),
+        Route("/page/{number}", desk.page),
         Route("/{name}", desk.file),
     ]
     return Guard(Starlette(routes=routes), token)
@@ -98,7 +98,7 @@ class _Desk:
 
     def __init__(self, inspector: Inspector) -> None:
         self.inspector = inspector
-        self._pages: OrderedDict[int, str] = OrderedDict()
+        self._pages: OrderedDict[str, str] = OrderedDict()
         self._count = 0
         self._turn = threading.Lock()
 
@@ -136,7 +136,7 @@ class _Desk:
         with self._turn:
             answers, source = self.inspector.look(text, second, off)
             self._count += 1
-            self._pages[self._count] = page_html(source)
+            self._pages[str(self._count)] = page_html(source)
             while len(self._pages) > _KEPT:
                 self._pages.popitem(last=False)
             about = {
