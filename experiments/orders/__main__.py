@@ -17,7 +17,7 @@ import headcount as hc
 from experiments.orders.draw import draw
 from headcount.bundle import sample
 from headcount.importance.sweep.sweep import Sweep
-from headcount.pruning.curve import curve_frame, curve_sweep, point_name
+from headcount.pruning.curve import measure_curve, point_name
 from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order
 from headcount.pruning.plan import OrderOptions, Orders
@@ -74,8 +74,7 @@ def measured(names: list[str], limit: int | None, seed: int) -> dict[str, Any]:
     choose, held_out = task.split(0.5, seed)
     chance = Orders(subject, choose, OrderOptions(seed=seed)).of(["random"], Goal())
     orders = [order_of(name, subject, choose, len(chance[0])) for name in names] + chance
-    found = curve_sweep(subject, held_out, orders)
-    frame, _ = curve_frame(found, orders, heads=len(subject.heads), part="held-out", seed=seed)
+    found, frame, _ = measure_curve(subject, held_out, orders, part="held-out", seed=seed)
     shown = frame[KEPT].round(5).astype(object)
     rows = shown.where(shown.notna(), None).to_dict("records")
     about = {"pairs": {"choose": len(choose), "held-out": len(held_out)}, "seed": seed}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headcount.probing.parse import Probe
     from headcount.probing.probe import probe
     from headcount.pruning.learn import heal, learn_gates
+    from headcount.pruning.plan import prune_plan
     from headcount.pruning.remove import prune, prune_heads
     from headcount.pruning.trainer import add_gates
     from headcount.records.columns import Column

@@ -128,7 +128,7 @@ def test_broken_off_it_goes_on(
     assert "Interrupted; what was done is in small/, and the same command" in ended.err
     monkeypatch.setattr(Journal, "append", added)
     monkeypatch.setattr("headcount.pruning.plan.score", lambda *_, **__: pytest.fail("scored anew"))
-    monkeypatch.setattr(import_module("headcount.pruning.prune_run"), "_saved", lambda *_: {})
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
     assert headcount(*line).code == 0
 
 
@@ -170,11 +170,11 @@ def test_gates_that_were_broken_off_go_on(
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
     line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--gate-steps", 40]
 
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(import_module("headcount.pruning.prune_run"), "_saved", stop)
+        patch.setattr(hc.Subject, "save", stop)
         ended = headcount(*line, "-o", "small")
     assert "Interrupted; what was done is in small/, and the same command goes on." in ended.err
     assert (classes / "small" / "training" / "gates").is_dir()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import headcount as hc
 from headcount.cli.main import app
-from headcount.compare.likeness import cosines, divergences
+from headcount.compare.likeness import cosine_sums, divergence_sums
 from headcount.compare.runs import Changes
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
@@ -151,9 +151,9 @@ def test_divergence_leaves_padding_out() -> None:
     whole = torch.ones(1, 4, dtype=torch.bool)
     wide = torch.nn.functional.pad(maps, (0, 2, 0, 2))
     real = torch.tensor([[True] * 4 + [False] * 2])
-    plain = divergences(maps[0], maps[1], whole, whole)
-    torch.testing.assert_close(divergences(wide[0], wide[1], real, real), plain)
-    torch.testing.assert_close(cosines(wide[0], wide[1]), cosines(maps[0], maps[1]))
+    plain = divergence_sums(maps[0], maps[1], whole, whole)
+    torch.testing.assert_close(divergence_sums(wide[0], wide[1], real, real), plain)
+    torch.testing.assert_close(cosine_sums(wide[0], wide[1]), cosine_sums(maps[0], maps[1]))
 
 
 def test_padding_counts_under_code(before: Subject, after: Subject) -> None:

@@ -12,8 +12,7 @@ import pytest
 from probe_examples import HEADS, example, vectors
 
 from headcount.probing.data import ProbeExample, settings_for
-from headcount.probing.fitting import train
-from headcount.probing.scorers import DistanceScores, fresh
+from headcount.probing.scorers import DistanceScores, fresh, train
 
 SENTENCES = [example(words, seed) for seed, words in enumerate((4, 1, 6, 3, 5))]
 Weights = dict[str, np.ndarray]

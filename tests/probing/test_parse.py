@@ -93,7 +93,7 @@ def test_heads_of_other_stacks_are_unknown() -> None:
     heads = [*PROBED, Head("cross", 0, 0)]
     table = reliance(fresh("attention", HEADS, None).requires_grad_(False), EXAMPLES, PROBED, heads)
     assert np.isnan(table.frame["probe_weight"].iloc[-1])
-    assert table.notes["probe_weight"] == "cross: a probe reads enc alone"
+    assert table.notes["probe_weight"] == "cross: a probe reads enc only"
     assert not torch.isnan(torch.tensor(table.frame["probe_weight"].to_numpy()[:-1])).any()
 
 

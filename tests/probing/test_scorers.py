@@ -8,8 +8,7 @@ from probe_examples import HEADS, example, vectors
 
 from headcount.errors import UsageError
 from headcount.probing.data import batch_of, example_batches, shuffled
-from headcount.probing.fitting import allowed, loss_of
-from headcount.probing.scorers import AttentionScores, distances, fresh
+from headcount.probing.scorers import AttentionScores, allowed, distances, fresh, loss_of
 
 KINDS = [("attention", False), ("words", False), ("words", True), ("distances", True)]
 

@@ -135,7 +135,7 @@ def test_a_target_that_cannot_be() -> None:
 @pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "albert", "t5"])
 def test_the_model_that_is_left_has_the_authors_gates(family: str) -> None:
     subject = Subject(TINY[family]())
-    units = removable_units(subject.anatomy)
+    units = removable_units(subject.anatomy, subject.heads)
     gates = Gates(subject.heads, units=units, convention="code").eval()
     gates.log_a.data.copy_(torch.linspace(-3.5, 3.5, len(gates.log_a)))
     inputs = tiny_inputs(subject.model, pad=2)

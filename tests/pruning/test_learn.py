@@ -1,10 +1,9 @@
-"""Gates that learn, and what is left of the model afterwards."""
+"""Gates that learn, what is left of the model afterwards, and pruned models that train on."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,12 +31,26 @@ from headcount.wiring.valves import valve
 QUICK: dict[str, Any] = {"steps": 6, "batch_size": 2, "lr": 1e-3}
 
 
-def sentiment() -> Task:
-    return tasks.classification([(text, len(text) % 2) for text in TEXTS * 4])
+@pytest.fixture(autouse=True)
+def uncollected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """accelerate collects garbage after every training, which takes longer than a tiny one."""
+    monkeypatch.setattr("accelerate.utils.memory.clear_device_cache", lambda **_: None)
+
+
+def sentiment(times: int = 4) -> Task:
+    return tasks.classification([(text, len(text) % 2) for text in TEXTS * times])
 
 
 def weights(subject: Subject) -> dict[str, torch.Tensor]:
     return {name: weight.detach().clone() for name, weight in subject.model.named_parameters()}
+
+
+def calm(subject: Subject) -> Subject:
+    """Nothing drops out: a few steps show what they teach."""
+    for module in subject.model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return subject
 
 
 def test_the_subject_is_left_as_it_was() -> None:
@@ -79,7 +92,7 @@ def test_trained_in_place_where_that_is_asked() -> None:
 @pytest.mark.parametrize("count", [2, 5])
 def test_as_many_heads_stay_as_were_asked_for(count: int) -> None:
     learned = learn_gates(
-        classifier(), sentiment(), keep=count, steps=150, batch_size=4, lr=1e-3, train="gates"
+        classifier(), sentiment(), keep=count, steps=60, batch_size=2, lr=1e-3, train="gates"
     )
     assert abs(len(learned.kept) - count) <= 1
     assert not learned.notes
@@ -96,16 +109,16 @@ def test_a_target_that_was_missed_is_said() -> None:
 
 
 def test_closed_gates_are_removed_heads() -> None:
-    learned = learn_gates(classifier(), sentiment(), keep=4, steps=40, batch_size=4, lr=1e-3)
+    learned = learn_gates(classifier(), sentiment(), keep=4, steps=20, batch_size=2, lr=1e-3)
     gone = learned.removed
     assert gone
     assert sorted([*gone, *learned.kept]) == sorted(learned.subject.heads)
     inputs = {"input_ids": torch.tensor([[5, 6, 7, 8]])}
     with torch.no_grad(), valve(learned.subject, dict.fromkeys(gone, 0.0)):
-        shut = learned.subject.model(**inputs).logits
+        switched_off = learned.subject.model(**inputs).logits
     with torch.no_grad():
         removed = learned.prune().model(**inputs).logits
-    torch.testing.assert_close(removed, shut, atol=1e-5, rtol=0)
+    torch.testing.assert_close(removed, switched_off, atol=1e-5, rtol=0)
 
 
 def test_what_is_frozen_stays_bit_for_bit() -> None:
@@ -197,13 +210,13 @@ def test_half_precision_goes_through_accelerate() -> None:
         ({}, "Say what closes the gates: keep=N"),
         ({"keep": 2, "penalty": 0.1}, "Say what closes the gates: keep=N"),
         ({"keep": 9}, "9 heads cannot be kept; give a number from 0 to 8"),
-        ({"keep": 2, "stacks": "dec"}, "tiny bert has no stack 'dec'; it has enc"),
+        ({"keep": 2, "stacks": "dec"}, "There is no stack 'dec' in this model; it has enc"),
         ({"keep": 2, "stacks": "enc", "heads": "enc.0"}, "give one of them"),
         ({"keep": 2, "train": ["nothing*"]}, r"No weight of tiny bert is meant by \['nothing\*'\]"),
         ({"keep": 2, "steps": 0}, "steps is 0; it must be 1 or more"),
         ({"keep": 2, "decay": "fast"}, "decay is 'fast'; choose linear, cosine or constant"),
         ({"keep": 2, "stepz": 3}, "There is no option 'stepz'"),
-        ({"keep": 2, "smoothing": 2.0}, "label smoothing is 2; it lies between 0 and 1"),
+        ({"keep": 2, "smoothing": 2.0}, "label smoothing is 2; it must be between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong: dict[str, Any], message: str) -> None:
@@ -233,9 +246,55 @@ def tiny_run(saved: Path, checkpoint: Path | None, **more: Any) -> Learned:
     return learn_gates(subject, sentiment(), keep=3, checkpoint=checkpoint, **(LONG | more))
 
 
+class Killed(BaseException):
+    """The process is gone."""
+
+
 def die(done: int, total: int) -> None:
     if done == 8:
-        os.kill(os.getpid(), signal.SIGKILL)
+        raise Killed
+
+
+def test_killed_training_goes_on_to_the_same_gates(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        tiny_run(saved, tmp_path, progress=die)
+    steps: list[int] = []
+    resumed = tiny_run(saved, tmp_path, progress=lambda done, total: steps.append(done))
+    unbroken = tiny_run(saved, None)
+    assert steps[0] == 7  # the last state is that of step 6
+    assert torch.equal(resumed.gates.log_a, unbroken.gates.log_a)
+    for name, weight in weights(unbroken.subject).items():
+        assert torch.equal(weight, weights(resumed.subject)[name]), name
+    assert resumed.log.equals(unbroken.log)
+    again = tiny_run(saved, tmp_path, progress=lambda done, total: steps.append(-1))
+    assert steps[-1] == 12  # nothing was left to do
+    assert torch.equal(again.gates.log_a, unbroken.gates.log_a)
+
+
+def test_another_training_is_not_mixed_in(saved: Path, tmp_path: Path) -> None:
+    tiny_run(saved, tmp_path, steps=1)
+    with pytest.raises(RunError, match=r"was begun with lr = 0\.001, and now lr = 0\.002"):
+        tiny_run(saved, tmp_path, steps=1, lr=0.002)
+    (tmp_path / "training.safetensors").write_bytes(b"no such thing")
+    with pytest.raises(RunError, match="is not a checkpoint that headcount wrote"):
+        tiny_run(saved, tmp_path)
+
+
+# --- several processes ----------------------------------------------------------------------------
+
+
+def without_dropout(saved: Path, batch_size: int) -> Learned:
+    subject = load(str(saved), device="cpu")
+    return learn_gates(
+        calm(subject), sentiment(), keep=3, gate_lr=0.1, **(LONG | {"batch_size": batch_size})
+    )
+
+
+def one_of_two(saved: Path, out: Path) -> None:
+    """What each of two processes runs, and what came out of it."""
+    learned = without_dropout(saved, 3)
+    told = {"gates": learned.gates.log_a.tolist(), "loss": learned.log["loss"].tolist()}
+    (out / f"{os.environ['RANK']}.json").write_text(json.dumps(told))
 
 
 def script(folder: Path, line: str) -> str:
@@ -248,58 +307,6 @@ def script(folder: Path, line: str) -> str:
         f"import test_learn\n{line}\n"
     )
     return str(file)
-
-
-def test_killed_training_goes_on_to_the_same_gates(saved: Path, tmp_path: Path) -> None:
-    desk = tmp_path / "desk"
-    line = (
-        f"test_learn.tiny_run(Path({str(saved)!r}), Path({str(desk)!r}), progress=test_learn.die)"
-    )
-    words = [sys.executable, script(tmp_path, line)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    steps: list[int] = []
-    resumed = tiny_run(saved, desk, progress=lambda done, total: steps.append(done))
-    unbroken = tiny_run(saved, None)
-    assert steps[0] == 7  # the last state is that of step 6
-    assert torch.equal(resumed.gates.log_a, unbroken.gates.log_a)
-    for name, weight in weights(unbroken.subject).items():
-        assert torch.equal(weight, weights(resumed.subject)[name]), name
-    assert resumed.log.equals(unbroken.log)
-    again = tiny_run(saved, desk, progress=lambda done, total: steps.append(-1))
-    assert steps[-1] == 12  # nothing was left to do
-    assert torch.equal(again.gates.log_a, unbroken.gates.log_a)
-
-
-def test_another_training_is_not_mixed_in(saved: Path, tmp_path: Path) -> None:
-    tiny_run(saved, tmp_path)
-    with pytest.raises(RunError, match=r"was begun with lr = 0\.001, and now lr = 0\.002"):
-        tiny_run(saved, tmp_path, lr=0.002)
-    (tmp_path / "training.safetensors").write_bytes(b"no such thing")
-    with pytest.raises(RunError, match="is not a checkpoint that headcount wrote"):
-        tiny_run(saved, tmp_path)
-
-
-# --- several processes ----------------------------------------------------------------------------
-
-
-def without_dropout(saved: Path, batch_size: int) -> Learned:
-    subject = load(str(saved), device="cpu")
-    for module in subject.model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    for layer in subject.model.bert.encoder.layer:
-        layer.attention.self.dropout.p = 0.0
-    return learn_gates(
-        subject, sentiment(), keep=3, gate_lr=0.1, **(LONG | {"batch_size": batch_size})
-    )
-
-
-def one_of_two(saved: Path, out: Path) -> None:
-    """What each of two processes runs, and what came out of it."""
-    learned = without_dropout(saved, 3)
-    told = {"gates": learned.gates.log_a.tolist(), "loss": learned.log["loss"].tolist()}
-    (out / f"{os.environ['RANK']}.json").write_text(json.dumps(told))
 
 
 def test_two_processes_learn_as_one_with_twice_the_batch(saved: Path, tmp_path: Path) -> None:
@@ -320,18 +327,6 @@ def test_two_processes_learn_as_one_with_twice_the_batch(saved: Path, tmp_path: 
 
 
 QUICK_HEAL: dict[str, Any] = {"steps": 12, "batch_size": 3, "lr": 1e-3, "log_every": 3}
-
-
-def sentiment_heal() -> Task:
-    return tasks.classification([(text, len(text) % 2) for text in TEXTS])
-
-
-def calm(subject: Subject) -> Subject:
-    """Nothing drops out: a few steps show what they teach."""
-    for module in subject.model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    return subject
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression", "lm", "mlm", "translation"])
@@ -355,7 +350,7 @@ def test_a_taught_model_comes_nearer_to_its_teacher(kind: str) -> None:
 
 def test_without_a_teacher_the_task_alone_teaches() -> None:
     small = calm(prune(classifier(), "enc.0.1"))
-    healed = heal(small, sentiment_heal(), **(QUICK_HEAL | {"steps": 40}))
+    healed = heal(small, sentiment(1), **(QUICK_HEAL | {"steps": 24}))
     assert healed.log["loss"].iloc[-1] < healed.log["loss"].iloc[0]
     assert repr(healed).startswith("Healed(tiny bert without 1 head: loss ")
 
@@ -372,7 +367,7 @@ def test_the_loss_is_the_tasks_own() -> None:
 
 
 def test_labels_are_smoothed() -> None:
-    subject, task = classifier(), sentiment_heal()
+    subject, task = classifier(), sentiment(1)
     batch = next(task.batches(subject, 5))
     with torch.no_grad():
         logits = subject.model(**batch.inputs).logits.log_softmax(-1)
@@ -399,11 +394,9 @@ def test_healing_goes_on(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        heal(
-            small, sentiment_heal(), checkpoint=tmp_path, progress=stop, save_every=5, **QUICK_HEAL
-        )
-    resumed = heal(small, sentiment_heal(), checkpoint=tmp_path, save_every=5, **QUICK_HEAL)
-    unbroken = heal(small, sentiment_heal(), **QUICK_HEAL)
+        heal(small, sentiment(1), checkpoint=tmp_path, progress=stop, save_every=5, **QUICK_HEAL)
+    resumed = heal(small, sentiment(1), checkpoint=tmp_path, save_every=5, **QUICK_HEAL)
+    unbroken = heal(small, sentiment(1), **QUICK_HEAL)
     assert resumed.subject.weights_hash == unbroken.subject.weights_hash
     assert resumed.log.equals(unbroken.log)
 
@@ -413,14 +406,14 @@ def test_from_scratch_only_these_heads_are_there() -> None:
     fresh = calm(scratch(whole, "enc.0.1,enc.1.0-1", seed=3))
     assert [str(head) for head in fresh.heads] == ["enc.0.1", "enc.1.0", "enc.1.1"]
     assert scratch(whole, "enc.0.1,enc.1.0-1", seed=3).weights_hash == fresh.weights_hash
-    healed = heal(fresh, sentiment_heal(), **(QUICK_HEAL | {"steps": 60}))
+    healed = heal(fresh, sentiment(1), **(QUICK_HEAL | {"steps": 36}))
     assert healed.log["loss"].iloc[-1] < healed.log["loss"].iloc[0]
 
 
 def test_heal_what_cannot_be_is_refused() -> None:
     other = classifier(3)
     with pytest.raises(UsageError, match="The teacher has 3 classes or words and the learner 2"):
-        heal(classifier(), sentiment_heal(), teacher=other, **QUICK_HEAL)
+        heal(classifier(), sentiment(1), teacher=other, **QUICK_HEAL)
     subject, task = KINDS["custom"]()
     with pytest.raises(UsageError, match="A custom task gives its loss and nothing"):
         heal(subject, task, teacher=subject, **QUICK_HEAL)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,13 +15,56 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 import headcount as hc
 from headcount import tasks
-from headcount.pruning.goal import output_folder
-from headcount.pruning.prune_run import prune_run
+from headcount.errors import UsageError
+from headcount.pruning.goal import OutputFolder, output_folder
+from headcount.pruning.plan import Plan
+from headcount.pruning.prune_run import TrainingOptions, prune_run
+from headcount.records.files import write_bytes
+from headcount.records.heads import Head
 from headcount.records.run import Run
 
 CLASSES = tasks.classification(
     [(source, number % 2) for number, (source, _) in enumerate(PAIRS)], metric="loss"
 )
+
+GATES = TrainingOptions(steps=20, lr=1e-3)
+
+
+def drawn(plan: Plan, path: Path) -> list[str]:
+    """A picture of the curve, in place of one that matplotlib draws."""
+    write_bytes(path, str(len(plan.going)).encode())
+    return []
+
+
+class Killed(BaseException):
+    """The process is gone: from here on no file changes, and nothing is tidied up."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Die at the change of this number of a file after the model got its name."""
+    left: list[int] = []
+
+    def dying(change: Callable[..., Any]) -> Callable[..., Any]:
+        def dies(*args: Any, **kwargs: Any) -> Any:
+            if left and not str(args[0]).endswith(".lock"):
+                left[0] -= 1
+                if left[0] <= 0:
+                    raise Killed
+            found = change(*args, **kwargs)
+            if change is rename and Path(args[1]).name == "model":
+                left.append(count)
+            return found
+
+        return dies
+
+    rename = Path.rename
+    changes = [(os, "open"), (os, "replace"), (shutil, "rmtree"), (Path, "rename")]
+    for owner, name in [*changes, (Path, "unlink"), (Path, "mkdir")]:
+        monkeypatch.setattr(owner, name, dying(getattr(owner, name)))
+
+
+def killed(*_: object, **__: object) -> None:
+    raise Killed
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +90,85 @@ def test_another_model_takes_the_place_by_force_alone(tmp_path: Path) -> None:
     assert not place.is_under_way
 
 
+def records(folder: Path) -> dict[str, Any]:
+    """All that a pruning leaves behind, but for times."""
+    run = Run.open(folder / "run", create=False)
+    stage = {k: v for k, v in run.stages["prune"].items() if k in ("settings", "notes")}
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    curve = run.read_frame("curve").to_dict("records")
+    heads = hc.load(str(folder / "model"), device="cpu").heads
+    return {"files": files, "stage": stage, "curve": str(curve), "heads": heads}
+
+
+@pytest.mark.parametrize("given", [{"by": "random"}, {"heads": "enc.0.1-2"}, {"gates": GATES}])
+def test_killed_after_the_model_it_ends_with_the_same_records(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    subject = classifier()
+    options = given if "heads" in given else {**given, "keep": 5}
+
+    def done(folder: Path) -> None:
+        place = output_folder(folder, force=False)
+        prune_run(subject, CLASSES, place=place, draw=drawn, **options)
+
+    done(tmp_path / "whole")
+    folder, deaths = tmp_path / "killed", 0
+    while True:  # every run goes a little further than the one before
+        with pytest.MonkeyPatch.context() as patch:
+            kill_at(patch, deaths + 1)
+            try:
+                done(folder)
+                break
+            except Killed:
+                deaths += 1
+        assert (folder / "model").is_dir()
+        assert OutputFolder(folder).is_under_way
+    assert deaths > 8
+    assert records(folder) == records(tmp_path / "whole")
+    with pytest.raises(UsageError, match="holds a pruned model already"):
+        done(folder)
+
+
+def test_an_unfinished_model_is_taken_over_by_the_same_pruning_alone(tmp_path: Path) -> None:
+    subject, place = classifier(), OutputFolder(tmp_path)
+
+    def done(heads: str, *, force: bool = False) -> None:
+        output_folder(tmp_path, force=force)
+        prune_run(subject, None, heads=heads, place=place, force=force)
+
+    with pytest.MonkeyPatch.context() as patch:
+        kill_at(patch, 1)
+        with pytest.raises(Killed):
+            done("enc.0.1")
+    with pytest.raises(UsageError, match="holds a pruned model already"):
+        done("enc.0.2")
+    done("enc.0.1")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with pytest.MonkeyPatch.context() as patch:  # before the new model has its name
+        for name in ("headcount.models.saving.save.put_in_place", "pathlib.Path.unlink"):
+            patch.setattr(name, killed)
+        with pytest.raises(Killed):
+            done("enc.0.2", force=True)
+    assert place.mark.is_file()
+    with pytest.raises(UsageError, match="holds a pruned model already"):
+        done("enc.0.2")
+    done("enc.0.2", force=True)
+    assert Head("enc", 0, 2) not in hc.load(str(place.model), device="cpu").heads
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    (tmp_path / ".model.0a1b2c3d.tmp").mkdir()
+    (tmp_path / ".model.0a1b2c3d.old").mkdir()
+    (tmp_path / ".curve.svg.0a1b2c3d.tmp").write_text("half")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".run.json.0a1b2c3d.tmp").write_text("half")
+    place = output_folder(tmp_path, force=True)
+    prune_run(classifier(), CLASSES, place=place, heads="enc.0.1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "run"]
+    names = {path.name for path in place.run.iterdir()}
+    assert names == {"run.json", "heads.parquet", "curve.parquet"}
+
+
 def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
     subject = writer("llama", num_key_value_heads=2)
     place = output_folder(tmp_path / "out", force=False)
@@ -54,7 +180,7 @@ def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
     before, after = done.costs
     assert after.kv_bytes < before.kv_bytes
     assert after.parameters < before.parameters
-    whole = hc.load(str(place.export("zeros")), device="cpu")
+    whole = hc.load(str(place.folder / "zeros"), device="cpu")
     assert len(whole.heads) == len(subject.heads)
     assert hc.load(str(place.model), device="cpu").heads == [
         head for head in subject.heads if head not in done.going
@@ -62,8 +188,6 @@ def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
 
 
 def test_healing_learns_from_the_other_half(tmp_path: Path) -> None:
-    from headcount.pruning.prune_run import TrainingOptions
-
     subject = classifier()
     done = prune_run(subject, CLASSES, heads="enc.0.1-2", heal=TrainingOptions(steps=4, lr=1e-3))
     assert done.plan is not None

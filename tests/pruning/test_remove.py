@@ -165,7 +165,7 @@ def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     true_cut = remove.cut
     monkeypatch.setattr(remove, "cut", wrong)
-    with pytest.raises(UnsupportedModel, match="is not tiny with the heads shut"):
+    with pytest.raises(UnsupportedModel, match="is not tiny with the heads switched off"):
         prune(bert(), "enc.0.1")
 
 

@@ -125,7 +125,7 @@ def test_models_that_do_not_go_together_are_refused(pair: tuple[Subject, Subject
         latency(whole, small, pairs=5)
     with pytest.raises(UsageError, match=r"takes \d+ tokens at most, and 5000"):
         latency(whole, small, lengths=(5000,))
-    with pytest.raises(UsageError, match="recorded as a CUDA graph, and the model lies on cpu"):
+    with pytest.raises(UsageError, match="recorded as a CUDA graph, and the model is on cpu"):
         latency(whole, small, way="graph")
     half = Subject(TINY["gpt2"]().to(torch.bfloat16), name="half")
     with pytest.raises(UsageError, match="tiny and half differ in dtype"):

@@ -32,7 +32,7 @@ def trainer_of(folder: Path, **settings: Any) -> Trainer:
 
 
 def test_two_lines_in_a_script(tmp_path: Path) -> None:
-    trainer = trainer_of(tmp_path, max_steps=120, save_strategy="no", lr_scheduler_type="linear")
+    trainer = trainer_of(tmp_path, max_steps=60, save_strategy="no", lr_scheduler_type="linear")
     before = state_of(Subject(trainer.model))
     gating = add_gates(trainer, keep=3)
     trainer.train()
@@ -85,7 +85,7 @@ def test_the_price_counts_once_a_step_whatever_the_accumulation(tmp_path: Path) 
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=0)
 
 
-def test_evaluation_is_with_closed_heads_shut(tmp_path: Path) -> None:
+def test_in_evaluation_closed_heads_are_switched_off(tmp_path: Path) -> None:
     trainer = trainer_of(tmp_path, save_strategy="no", eval_strategy="steps", eval_steps=8)
     gating = add_gates(trainer, heads="enc.0", penalty=5.0, gate_lr=1.0)
     trainer.train()

@@ -94,9 +94,7 @@ def numbers(words: str, option: str) -> list[int]:
 
 def _check(asked: BenchArguments, pruned: str | None) -> None:
     """Refuse what cannot be before any model is loaded."""
-    pruning.check_pairs(asked.pairs)
-    pruning.check_way_name(asked.way)
-    pruning.check_share(asked.share)
+    pruning.check_timing(asked.pairs, asked.way, asked.share)
     if pruned is not None and asked.share != BenchArguments.share:
         raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
 

@@ -190,30 +190,23 @@ def _read(name: str, work: WorkOptions) -> Corpus:
 
 def _saved(folder: Path, load: LoadOptions) -> hc.Probe:
     """A probe from the disk, with its model."""
-    if not probing.is_probe(folder):
+    if probing.probe_file(folder) is None:
         raise UsageError(
             f"{folder} holds no trained probe; train one: headcount probe {folder} --treebank FILE "
             "-o DIR, then headcount probe DIR --parse TEXT."
         )
     how = vars(load)
     with status(f"Loading {folder}"):
-        return probing.load_probe(folder, **{name: how[name] for name in how if name != "revision"})
+        return hc.Probe.load(folder, **{name: how[name] for name in how if name != "revision"})
 
 
 def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
     """The probe of this folder, the newest of its folders', or a fresh one; and a note on it."""
-
-    def age(place: Path) -> float:
-        inside = place / probing.INSIDE / probing.FILE
-        return (inside if inside.is_file() else place / probing.FILE).stat().st_mtime
-
-    places = (
-        [Path()]
-        if probing.is_probe(Path())
-        else [one for one in Path().iterdir() if probing.is_probe(one)]
-    )
-    if places:
-        folder = max(places, key=age)
+    places = [Path()] if probing.probe_file(Path()) else [*Path().iterdir()]
+    files = {place: probing.probe_file(place) for place in places if place.is_dir()}
+    ages = {place: file.stat().st_mtime for place, file in files.items() if file is not None}
+    if ages:
+        folder = max(ages, key=lambda place: ages[place])
         found = _saved(folder, load)
         return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
     subject = loaded("translator", replace(load, revision=None))

@@ -1,4 +1,4 @@
-"""compare"""
+"""Two models, or two runs, compared head by head."""
 
 from typing import TYPE_CHECKING
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import Any
 
@@ -28,7 +28,7 @@ from headcount.errors import UsageError
 from headcount.models import Subject, check_finite, refuse_nan
 from headcount.records import STACKS, HeadTable, Progress, provenance
 from headcount.survey import FeatureTally, Links, Tally, chosen_tallies, survey, tabulate
-from headcount.text import Batch, Corpus, Long, intake_of, read_corpus
+from headcount.text import Corpus, Long, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 
 #: What Kovaleva et al.'s notebook pads to.
@@ -54,8 +54,8 @@ def compare(
 ) -> Changes:
     """How each head of `second` differs from the same head of `first`, on the same texts.
 
-    Kovaleva et al. 2019, section 4.3: cosine of the maps; beside it the Jensen-Shannon divergence
-    of rows, and what became of every column of a survey. With a `treebank` also attention to kinds
+    Kovaleva et al. 2019, section 4.3: cosine of the maps; also the Jensen-Shannon divergence of
+    rows, and what became of every column of a survey. With a `treebank` also attention to kinds
     of words, from word to word, and (unless `roles=False`) the roles won and lost. Under
     `convention="code"` maps are padded to `pad_to` tokens before the cosine is taken.
 
@@ -77,24 +77,29 @@ def compare(
     (ours, theirs), found = work.run(texts, progress)
     names = [head for match in work.matches for head in match.heads]
     heads = _frame(work, found, ours.changes(theirs, names))
+    layers = layer_changes(work.matches, found)
+    if convention == "paper":  # which has no cosine, nor what rests on it
+        layers[["cosine", "cosine_low", "cosine_high", "more", "p", "p_adjusted"]] = np.nan
     judged = None
     if texts.annotated and roles is not False:
-        judged = _roles(first, second, texts, convention, batch_size)
+        options: Any = {"convention": convention, "batch_size": batch_size}
+        tables = [survey(one, treebank=texts, **options) for one in (first, second)]
+        judged = role_changes(*(table.details["roles"] for table in tables))
     return Changes(
         first.name,
         second.name,
         heads,
-        _layers(work, found),
+        layers,
         judged,
         _table(work, texts, ours.merged()),
         _provenance(work, texts, limit, seed),
-        _notes(work, convention),
+        _notes(work),
     )
 
 
 @dataclass
 class _Work:
-    """Two models, and how texts are put to them."""
+    """Two models, and how texts are fed to them."""
 
     first: Subject
     second: Subject
@@ -119,19 +124,30 @@ class _Work:
             ]
             for fold in range(count):
                 sides = self._tallies(), self._tallies()
-                for batches in self._batches(items[fold::count]):
+                for batches in batches_of_both(
+                    self.first, self.second, items[fold::count], stacks=self.stacks, **self.settings
+                ):
                     seen = [watch(batch) for watch, batch in zip(watches, batches, strict=True)]
                     numbers = [fold + count * item for item in batches[0].index]
-                    self._take_in(seen, sides, partial(found.add, numbers=numbers))
+                    for sightings, tallies in zip(seen, sides, strict=True):
+                        for sighting in sightings:
+                            for tally in tallies:
+                                tally.update(sighting)
+                    self._add(found, seen, numbers)
                     if self.convention == "code":
-                        wide = [self._wide(batch) for batch in batches]
+                        tokenizer: Any = self.first.tokenizer
+                        fill = tokenizer.pad_token_id or 0
+                        wide = [pad_to_width(batch, self.pad_to, fill) for batch in batches]
                         seen = [watch(batch) for watch, batch in zip(watches, wide, strict=True)]
-                        self._each_layer(seen, partial(found.add_padded, numbers=numbers))
+                        self._add(found, seen, numbers, padded=True)
                     done += batches[0].window.count(0)
                     if progress is not None:
                         progress(done, len(items))
                 folds.append(sides)
-        self._check_numbers(found)
+        for match in self.matches:
+            if np.isnan(found.texts(match, "js")).any():
+                check_finite(self.first)
+                refuse_nan(self.second, "{}.{}".format(*match.place))
         ours, theirs = (
             Folds(one.anatomy, self._tallies, [fold[side] for fold in folds])
             for side, one in enumerate((self.first, self.second))
@@ -144,40 +160,17 @@ class _Work:
         )
         return [*chosen_tallies(None, self.convention), *more]
 
-    def _batches(self, items: Sequence[Any]) -> Iterator[tuple[Batch, Batch]]:
-        return batches_of_both(self.first, self.second, items, stacks=self.stacks, **self.settings)
-
-    def _wide(self, batch: Batch) -> Batch:
-        tokenizer: Any = self.first.tokenizer
-        return pad_to_width(batch, self.pad_to, tokenizer.pad_token_id or 0)
-
-    def _take_in(
+    def _add(
         self,
+        found: Likeness,
         seen: Sequence[list[Sighting]],
-        tallies: tuple[list[Tally], list[Tally]],
-        take_in: Callable[[Matched, Sighting, Sighting], None],
+        numbers: Sequence[int],
+        padded: bool = False,
     ) -> None:
-        for sightings, side in zip(seen, tallies, strict=True):
-            for sighting in sightings:
-                for tally in side:
-                    tally.update(sighting)
-        self._each_layer(seen, take_in)
-
-    def _each_layer(
-        self,
-        seen: Sequence[list[Sighting]],
-        take_in: Callable[[Matched, Sighting, Sighting], None],
-    ) -> None:
+        """Compare the maps of one batch, layer by layer."""
         ours, theirs = ({(s.site.stack, s.site.layer): s for s in one} for one in seen)
         for match in self.matches:
-            place = match.first.stack, match.first.layer
-            take_in(match, ours[place], theirs[place])
-
-    def _check_numbers(self, found: Likeness) -> None:
-        for match in self.matches:
-            if np.isnan(found.texts(match, "js")).any():
-                check_finite(self.first)
-                refuse_nan(self.second, f"{match.first.stack}.{match.first.layer}")
+            found.add(match, ours[match.place], theirs[match.place], numbers, padded)
 
 
 def _check(first: Any, second: Any, corpus: Any, treebank: Any) -> None:
@@ -230,41 +223,22 @@ def _stacks(
 
 def _frame(work: _Work, found: Likeness, columns: pd.DataFrame) -> pd.DataFrame:
     """Cosine and divergence with intervals over texts, then the columns."""
-    told: dict[str, list[np.ndarray]] = {}
+    parts: dict[str, list[np.ndarray]] = {}
     for match in work.matches:
         for name in ("cosine", "js"):
             values = found.texts(match, name)
             ends = stats.mean_interval(values.sum(0), (values**2).sum(0), len(values))
             for end, part in zip(("", "_low", "_high"), ends, strict=True):
-                told.setdefault(name + end, []).append(np.asarray(part))
+                parts.setdefault(name + end, []).append(np.asarray(part))
     heads = [head for match in work.matches for head in match.heads]
     index = pd.MultiIndex.from_tuples(heads, names=["stack", "layer", "head"])
-    alike = pd.DataFrame({name: np.concatenate(part) for name, part in told.items()}, index=index)
+    alike = pd.DataFrame({name: np.concatenate(part) for name, part in parts.items()}, index=index)
     for name in ("cosine", "cosine_high"):
         alike[name] = alike[name].clip(upper=1.0)
     alike["js_low"] = alike["js_low"].clip(lower=0.0)
     if work.convention == "paper":
         alike[["cosine", "cosine_low", "cosine_high"]] = np.nan
     return alike.join(columns)
-
-
-def _layers(work: _Work, found: Likeness) -> pd.DataFrame:
-    """The layers with their test, without what rests on a cosine that the convention lacks."""
-    layers = layer_changes(work.matches, found)
-    if work.convention == "paper":
-        layers[["cosine", "cosine_low", "cosine_high", "more", "p", "p_adjusted"]] = np.nan
-    return layers
-
-
-def _roles(
-    first: Subject, second: Subject, texts: Corpus, convention: str, batch_size: int
-) -> pd.DataFrame:
-    """What the heads of each do, judged on the same treebank."""
-    frames = [
-        survey(one, treebank=texts, convention=convention, batch_size=batch_size).details["roles"]
-        for one in (first, second)
-    ]
-    return role_changes(*frames)
 
 
 def _table(work: _Work, texts: Corpus, tallies: Sequence[Tally]) -> HeadTable:
@@ -299,15 +273,15 @@ def _provenance(work: _Work, texts: Corpus, limit: int | None, seed: int | None)
     )
 
 
-def _notes(work: _Work, convention: str) -> list[str]:
-    told = []
+def _notes(work: _Work) -> list[str]:
+    notes = []
     common = sum(len(match.heads) for match in work.matches)
     most = max(
         sum(site.heads for site in one.anatomy.sites if site.stack in work.stacks)
         for one in (work.first, work.second)
     )
     if common < most:
-        told.append(f"{most - common} heads are in one model only and were left out.")
-    if convention == "paper":
-        told.append("cosine: the paper's text does not say what of padding counts; see headcount.")
-    return told
+        notes.append(f"{most - common} heads are in one model only and were left out.")
+    if work.convention == "paper":
+        notes.append("cosine: the paper's text does not say what of padding counts; see headcount.")
+    return notes

@@ -1,8 +1,9 @@
-"""How alike two models' maps of the same text are, head by head: cosine and divergence.
+"""How alike two models are on the same texts: matched heads, their maps, columns and layers.
 
 Kovaleva et al., EMNLP 2019, section 4.3: the cosine of the flattened maps before and after
 fine-tuning, averaged over texts. Their notebook flattens maps padded to 200 tokens, rows of padding
-and all; by default maps are cut to the text here.
+and all; by default maps are cut to the text here. The Jensen-Shannon divergence of rows is smoothed
+as Clark et al. 2019 smooth it.
 """
 
 from __future__ import annotations
@@ -20,25 +21,28 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import InputError, StatsError, UsageError
-from headcount.models import Anatomy, Site, Subject
+from headcount.models import Anatomy, Subject
 from headcount.records import Head
 from headcount.stats import jackknife_interval
 from headcount.survey import SMOOTHING, Tally
 from headcount.text import Batch, Long, Side, encode, intake_of
 from headcount.wiring import Sighting
 
-# --- Which heads of two models answer to each other ---------------------------------------------
+Array = NDArray[np.float64]
+#: A stack and a layer.
+Place = tuple[str, int]
+
+# --- Which heads of two models are the same -----------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Matched:
-    """A layer of both models, and where the heads that both have lie side by side in each."""
+    """A layer of both models: the heads that both have, and where they are in each."""
 
-    first: Site
-    second: Site
+    place: Place
     heads: tuple[Head, ...]
-    first_rows: tuple[int, ...]
-    second_rows: tuple[int, ...]
+    first_rows: list[int]
+    second_rows: list[int]
 
 
 def match_sites(first: Subject, second: Subject, stacks: Collection[str]) -> list[Matched]:
@@ -49,14 +53,14 @@ def match_sites(first: Subject, second: Subject, stacks: Collection[str]) -> lis
     """
     for stack in stacks:
         _check_same_shape(first, second, stack)
-    ours = {(site.stack, site.layer): site for site in first.anatomy.sites}
-    theirs = {(site.stack, site.layer): site for site in second.anatomy.sites}
-    found = [
-        _matched(site, theirs[place])
-        for place, site in ours.items()
-        if place in theirs and site.stack in stacks
-    ]
-    found = [one for one in found if one.heads]
+    theirs = {(site.stack, site.layer): site.names for site in second.anatomy.sites}
+    found = []
+    for site in first.anatomy.sites:
+        place, ours = (site.stack, site.layer), site.names
+        common = tuple(head for head in ours if head in theirs.get(place, ()))
+        if common and site.stack in stacks:
+            rows = ([names.index(head) for head in common] for names in (ours, theirs[place]))
+            found.append(Matched(place, common, *rows))
     if not found:
         raise UsageError(
             f"{first.name} and {second.name} have no head of the same name; compare a model with "
@@ -65,54 +69,33 @@ def match_sites(first: Subject, second: Subject, stacks: Collection[str]) -> lis
     return found
 
 
-def _matched(first: Site, second: Site) -> Matched:
-    common = [head for head in first.names if head in set(second.names)]
-    return Matched(
-        first,
-        second,
-        tuple(common),
-        tuple(first.names.index(head) for head in common),
-        tuple(second.names.index(head) for head in common),
-    )
-
-
 def _check_same_shape(first: Subject, second: Subject, stack: str) -> None:
     """Refuse what cannot be the same model before and after: only heads may be lost on the way."""
-    one, other = (_sizes(subject, stack) for subject in (first, second))
-    if _has_gaps(first) or _has_gaps(second):
-        return
+    if any(site.numbers is not None for one in (first, second) for site in one.anatomy.sites):
+        return  # heads were removed, and the others kept their names
+    one, other = (
+        {site.layer: site.heads for site in subject.anatomy.sites if site.stack == stack}
+        for subject in (first, second)
+    )
     if len(one) != len(other):
         raise UsageError(
             f"{first.name} has {_count(len(one), 'layer')} in {stack} and {second.name} has "
-            f"{len(other)}, so their heads do not answer to each other; compare models of the "
-            "same shape."
+            f"{len(other)}, so their heads cannot be matched; compare models of the same shape."
         )
     for layer, heads in one.items():
         if heads != other.get(layer):
             raise UsageError(
                 f"{stack}.{layer} has {_count(heads, 'head')} in {first.name} and "
-                f"{other.get(layer, 0)} in {second.name}, so they do not answer to each other; "
-                "compare models of the same shape, or a pruned model saved by headcount."
+                f"{other.get(layer, 0)} in {second.name}, so they cannot be matched; compare "
+                "models of the same shape, or a pruned model saved by headcount."
             )
-
-
-def _sizes(subject: Subject, stack: str) -> dict[int, int]:
-    return {site.layer: site.heads for site in subject.anatomy.sites if site.stack == stack}
-
-
-def _has_gaps(subject: Subject) -> bool:
-    """Whether heads were removed, and the others kept their names."""
-    return any(site.numbers is not None for site in subject.anatomy.sites)
 
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-# --- How alike two models' maps of the same text are, head by head ------------------------------
-
-Key = tuple[str, int]
-Sums = NDArray[np.float64]
+# --- How alike two models' maps of the same text are --------------------------------------------
 
 
 @dataclass
@@ -124,85 +107,66 @@ class Likeness:
     """
 
     #: By layer and figure: the texts' numbers, and the sums `[part, text, head]` it is made of.
-    _kept: dict[tuple[Key, str], list[tuple[Sequence[int], Sums]]] = field(
+    _kept: dict[tuple[Place, str], list[tuple[Sequence[int], Array]]] = field(
         default_factory=lambda: defaultdict(list), init=False, repr=False
     )
 
     def add(
-        self, match: Matched, first: Sighting, second: Sighting, numbers: Sequence[int]
+        self,
+        match: Matched,
+        first: Sighting,
+        second: Sighting,
+        numbers: Sequence[int],
+        padded: bool = False,
     ) -> None:
-        """Take in one layer of one batch; `numbers` tell which rows are of one text."""
-        ours, theirs = _common(match, first, second)
-        queries, keys = first.queries.real, first.keys.real
-        there = queries[:, None, :, None] & keys[:, None, None, :]
-        ours, theirs = ours.masked_fill(~there, 0), theirs.masked_fill(~there, 0)
-        self._keep(match, "cosine", numbers, _products(ours, theirs))
-        self._keep(match, "js", numbers, _divergence_sums(ours, theirs, queries, keys))
+        """Add one layer of one batch; `numbers` tell which rows are of one text.
 
-    def add_padded(
-        self, match: Matched, first: Sighting, second: Sighting, numbers: Sequence[int]
-    ) -> None:
-        """Take in the cosine of maps as wide as they come, padding and all."""
-        ours, theirs = _common(match, first, second)
-        self._keep(match, "padded cosine", numbers, _products(ours, theirs))
+        `padded` maps are compared as wide as they come, padding and all, by their cosine only.
+        """
+        assert first.maps is not None
+        assert second.maps is not None
+        ours = first.maps[:, match.first_rows]
+        theirs = second.maps.to(ours.device, ours.dtype)[:, match.second_rows]
+        if padded:
+            sums = {"padded cosine": cosine_sums(ours, theirs)}
+        else:
+            queries, keys = first.queries.real, first.keys.real
+            there = queries[:, None, :, None] & keys[:, None, None, :]
+            ours, theirs = ours.masked_fill(~there, 0), theirs.masked_fill(~there, 0)
+            divergence = divergence_sums(ours, theirs, queries, keys)
+            sums = {"cosine": cosine_sums(ours, theirs), "js": divergence}
+        for name, values in sums.items():
+            self._kept[match.place, name].append((numbers, values.cpu().numpy()))
 
-    def texts(self, match: Matched, name: str) -> NDArray[np.float64]:
+    def texts(self, match: Matched, name: str) -> Array:
         """`cosine` or `js` of every text and head of a layer, `[text, head]`.
 
-        The cosine is that of padded maps where those were taken in.
+        The cosine is that of padded maps where those were added.
         """
-        place = match.first.stack, match.first.layer
-        kept = self._kept.get((place, f"padded {name}")) or self._kept[place, name]
-        sums = _by_text(kept)
+        kept = self._kept.get((match.place, f"padded {name}")) or self._kept[match.place, name]
+        # Rows of one text are summed, in the order of the texts' first rows.
+        numbers = [number for some, _ in kept for number in some]
+        spots = {number: spot for spot, number in enumerate(dict.fromkeys(numbers))}
+        rows = np.concatenate([sums for _, sums in kept], axis=1).swapaxes(0, 1)
+        found = np.zeros((len(spots), *rows.shape[1:]))
+        np.add.at(found, np.array([spots[number] for number in numbers]), rows)
+        sums = found.swapaxes(0, 1)
         return sums[0] / (np.sqrt(sums[1] * sums[2]) if name == "cosine" else sums[1])
 
-    def _keep(self, match: Matched, name: str, numbers: Sequence[int], sums: Tensor) -> None:
-        place = match.first.stack, match.first.layer
-        self._kept[place, name].append((tuple(numbers), sums.cpu().numpy()))
 
+def cosine_sums(first: Tensor, second: Tensor) -> Tensor:
+    """What a cosine is made of `[3, text, head]`: the maps' product, and each with itself.
 
-def _by_text(kept: Sequence[tuple[Sequence[int], Sums]]) -> Sums:
-    """Sums of rows of the same number put together, in the order of the numbers' first rows."""
-    numbers = [number for some, _ in kept for number in some]
-    spots = {number: spot for spot, number in enumerate(dict.fromkeys(numbers))}
-    rows = np.concatenate([sums for _, sums in kept], axis=1).swapaxes(0, 1)
-    found = np.zeros((len(spots), *rows.shape[1:]))
-    np.add.at(found, np.array([spots[number] for number in numbers]), rows)
-    return found.swapaxes(0, 1)
-
-
-def _common(match: Matched, first: Sighting, second: Sighting) -> tuple[Tensor, Tensor]:
-    """The maps of the heads that both have, in one place."""
-    assert first.maps is not None
-    assert second.maps is not None
-    ours = first.maps[:, list(match.first_rows)]
-    return ours, second.maps.to(ours.device, ours.dtype)[:, list(match.second_rows)]
-
-
-def cosines(first: Tensor, second: Tensor) -> Tensor:
-    """The cosine of flattened maps `[text, head, query, key]`, for each text and head.
-
-    >>> float(cosines(torch.eye(3)[None, None], torch.full((1, 1, 3, 3), 1 / 3))[0, 0])
+    >>> product, one, other = cosine_sums(torch.eye(3)[None, None], torch.ones(1, 1, 3, 3) / 3)
+    >>> float(product / (one * other).sqrt())
     0.577...
     """
-    product, one, other = _products(first, second)
-    return product / (one * other).sqrt()
-
-
-def divergences(first: Tensor, second: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """The mean Jensen-Shannon divergence of a text's rows `[text, head]`, smoothed as Clark's."""
-    total, rows = _divergence_sums(first, second, queries, keys)
-    return total / rows.clamp_min(1)
-
-
-def _products(first: Tensor, second: Tensor) -> Tensor:
-    """What a cosine is made of `[3, text, head]`: the maps' product, and each with itself."""
     one, other = first.flatten(2), second.flatten(2)
     pairs = ((one, other), (one, one), (other, other))
     return torch.stack([(a * b).sum(-1, dtype=torch.float64) for a, b in pairs])
 
 
-def _divergence_sums(first: Tensor, second: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+def divergence_sums(first: Tensor, second: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     """The sum of the rows' divergences, and how many rows there are, `[2, text, head]`."""
     there = keys[:, None, None, :]
     share = SMOOTHING / keys.sum(-1).clamp_min(1)[:, None, None, None]
@@ -214,16 +178,15 @@ def _divergence_sums(first: Tensor, second: Tensor, queries: Tensor, keys: Tenso
 
 
 # --- Columns of two models on the same texts, and how sure their difference is ------------------
-# Texts go to folds in turn; every fold has tallies of its own for both models. What is said of all
-# folds but one, for each of them, gives the interval of a difference (a jackknife over groups).
+# Texts go to folds in turn; every fold has tallies of its own for both models. The values without
+# each fold give the interval of a difference (a jackknife over groups).
 
 #: As many groups of texts, where there are as many texts.
 FOLDS = 20
 
-#: A place is no size, and what depends on the texts alone cannot change.
+#: A place is no size, and what depends on the texts only cannot change.
 _NO_DIFFERENCE = {"best_offset", "entropy_uniform"}
 
-Array = NDArray[np.float64]
 Tallies = Sequence[Tally]
 
 
@@ -250,7 +213,7 @@ class Folds:
         return total
 
     def values(self, tallies: Tallies, heads: Sequence[Head]) -> Array:
-        """What the tallies say of some heads, `[head, column]`."""
+        """The columns of some heads, `[head, column]`."""
         names = {name: place for place, name in enumerate(self.names)}
         found = np.full((len(self.anatomy.heads), len(names)), np.nan)
         for tally in tallies:
@@ -262,7 +225,7 @@ class Folds:
         return found[[row[head] for head in heads]]
 
     def without_each(self, heads: Sequence[Head]) -> Iterator[Array]:
-        """What is said without each fold: what comes before it with what comes after."""
+        """The values without each fold: what comes before it with what comes after."""
         after: list[Tallies] = [self.fresh()]
         for part in reversed(self.parts[1:]):
             after.insert(0, self.merged([part, after[0]]))
@@ -281,10 +244,10 @@ class Folds:
             _, low, high = jackknife_interval(after - before, left)
         columns: dict[str, Array] = {}
         for place, name in enumerate(self.names):
-            told = {"": after - before, "_low": low, "_high": high}
-            told |= {"_before": before, "_after": after}
-            if not np.isnan(told[""][:, place]).all():
-                columns |= {name + end: values[:, place] for end, values in told.items()}
+            parts = {"": after - before, "_low": low, "_high": high}
+            parts |= {"_before": before, "_after": after}
+            if not np.isnan(parts[""][:, place]).all():
+                columns |= {name + end: values[:, place] for end, values in parts.items()}
         index = pd.MultiIndex.from_tuples(list(heads), names=["stack", "layer", "head"])
         return pd.DataFrame(columns, index=index)
 
@@ -303,55 +266,39 @@ def batches_of_both(
     long: Long = "window",
 ) -> Iterator[tuple[Batch, Batch]]:
     """The same batch as each model takes it."""
-    longest = max_length or _longest(first, second)
+    intakes = [intake_of(one.model, one.tokenizer) for one in (first, second)]
+    limits = [(intake.source_limit, intake.target_limit) for intake in intakes]
+    known = [limit for pair in limits for limit in pair if limit is not None]
+    if not max_length and limits[0] != limits[1] and known:
+        max_length = min(known)
     made = [
         encode(
             texts,
             subject.tokenizer,
             stacks=stacks,
-            intake=intake_of(subject.model, subject.tokenizer),
+            intake=intake,
             batch_size=batch_size,
-            max_length=longest,
+            max_length=max_length,
             long=long,
         )
-        for subject in (first, second)
+        for subject, intake in zip((first, second), intakes, strict=True)
     ]
     for ours, theirs in zip(*made, strict=False):
-        _check_same(first, second, ours, theirs)
+        for name, side in ours.sides.items():
+            other = theirs.sides.get(name)
+            if other is None or ours.index != theirs.index or side.tokens != other.tokens:
+                raise InputError(
+                    f"{first.name} and {second.name} cut the texts into different tokens"
+                    f"{_first_difference(side, other)}, so their attention cannot be compared; "
+                    "compare models of one tokenizer."
+                )
         yield ours, theirs
 
 
-def _longest(first: Subject, second: Subject) -> int | None:
-    """The limit that both keep, where they have different ones."""
-    limits = [
-        (intake.source_limit, intake.target_limit)
-        for intake in (intake_of(one.model, one.tokenizer) for one in (first, second))
-    ]
-    known = [limit for pair in limits for limit in pair if limit is not None]
-    return min(known) if limits[0] != limits[1] and known else None
-
-
-def _check_same(first: Subject, second: Subject, ours: Batch, theirs: Batch) -> None:
-    for name, side in ours.sides.items():
-        other = theirs.sides.get(name)
-        if other is not None and ours.index == theirs.index and side.tokens == other.tokens:
-            continue
-        raise InputError(
-            f"{first.name} and {second.name} cut the texts into different tokens"
-            f"{_shown(side, other)}, so their attention cannot be laid side by side; "
-            "compare models of one tokenizer."
-        )
-
-
-def _shown(side: Side, other: Side | None) -> str:
-    """The first place where they differ."""
-    if other is None:
-        return ""
-    for ours, theirs in zip(side.tokens, other.tokens, strict=False):
-        for one, another in zip(ours, theirs, strict=False):
-            if one != another:
-                return f" ('{one}' and '{another}')"
-    return ""
+def _first_difference(side: Side, other: Side | None) -> str:
+    rows = [] if other is None else zip(side.tokens, other.tokens, strict=False)
+    pairs = (pair for row in rows for pair in zip(*row, strict=False))
+    return next((f" ('{one}' and '{another}')" for one, another in pairs if one != another), "")
 
 
 def pad_to_width(batch: Batch, width: int, pad_id: int) -> Batch:
@@ -361,23 +308,21 @@ def pad_to_width(batch: Batch, width: int, pad_id: int) -> Batch:
         raise UsageError(
             f"A text has {there} tokens, and maps are padded to {width}; pad to more (--pad-to)."
         )
+
+    def wide(tensor: Tensor, fill: int = 0) -> Tensor:
+        return torch.nn.functional.pad(tensor, (0, width - tensor.shape[1]), value=fill)
+
+    def wide_side(side: Side) -> Side:
+        names = ("real", "special", "separator", "punctuation", "stops")
+        flags: dict[str, Any] = {name: wide(getattr(side, name)) for name in names}
+        return replace(side, ids=wide(side.ids, pad_id), words=None, **flags)
+
     inputs = {
-        name: _wide(tensor, width, pad_id if name == "input_ids" else 0)
+        name: wide(tensor, pad_id if name == "input_ids" else 0)
         for name, tensor in batch.inputs.items()
     }
-    sides = {name: _wide_side(side, width, pad_id) for name, side in batch.sides.items()}
+    sides = {name: wide_side(side) for name, side in batch.sides.items()}
     return replace(batch, inputs=inputs, sides=sides)
-
-
-def _wide(tensor: Tensor, width: int, fill: int) -> Tensor:
-    more = width - tensor.shape[1]
-    return torch.nn.functional.pad(tensor, (0, more), value=fill)
-
-
-def _wide_side(side: Side, width: int, pad_id: int) -> Side:
-    names = ("real", "special", "separator", "punctuation", "stops")
-    flags: dict[str, Any] = {name: _wide(getattr(side, name), width, 0) for name in names}
-    return replace(side, ids=_wide(side.ids, width, pad_id), words=None, **flags)
 
 
 # --- Which layers change most: each against the others, text by text ----------------------------
@@ -396,8 +341,8 @@ def layer_changes(matches: Sequence[Matched], found: Likeness) -> pd.DataFrame:
     layers (Holm).
     """
     rows: list[dict[str, Any]] = []
-    for stack in dict.fromkeys(match.first.stack for match in matches):
-        rows += _of_stack([match for match in matches if match.first.stack == stack], found)
+    for stack in dict.fromkeys(match.place[0] for match in matches):
+        rows += _of_stack([match for match in matches if match.place[0] == stack], found)
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
@@ -407,19 +352,19 @@ def _of_stack(matches: Sequence[Matched], found: Likeness) -> list[dict[str, Any
         for name in ("cosine", "js")
     }
     tested = _against_others(1 - means["cosine"])
-    told = []
+    rows = []
     for place, match in enumerate(matches):
-        row: dict[str, Any] = {"stack": match.first.stack, "layer": match.first.layer}
+        row: dict[str, Any] = dict(zip(("stack", "layer"), match.place, strict=True))
         row |= {"heads": len(match.heads), "texts": len(means["js"])}
         for name, values in means.items():
             one = values[:, place]
             ends = stats.mean_interval(one.sum(), (one**2).sum(), len(one))
             row |= dict(zip((name, f"{name}_low", f"{name}_high"), map(float, ends), strict=True))
-        told.append(row | {name: float(values[place]) for name, values in tested.items()})
-    return told
+        rows.append(row | {name: float(values[place]) for name, values in tested.items()})
+    return rows
 
 
-def _against_others(changes: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _against_others(changes: Array) -> dict[str, Array]:
     """How much more each layer changes than the mean of the others, and how sure that is."""
     layers = changes.shape[1]
     nothing = np.full(layers, np.nan)

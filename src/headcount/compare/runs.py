@@ -1,8 +1,10 @@
-"""Two run directories: the same columns of the same heads, without any model."""
+"""What changed between two models: the result of a comparison, two runs compared, and tables of it.
+
+No model is loaded here: two run directories are compared by the columns that both have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.records import NA, STEPS, Column, Head, HeadTable, Run, heat_steps
+from headcount.records import NA, STEPS, Column, Head, HeadTable, Run, heat_steps, to_strict
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,7 +71,7 @@ class Changes:
         return pd.DataFrame(rows, columns=["column", "mean_change", "rose", "fell"])
 
     def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write a run directory of the first model with `changes.parquet` beside its table."""
+        """Write a run directory of the first model with `changes.parquet` in it."""
         with Run.open(path) as run:
             stage = run.stage("compare")
             if self.table is not None:
@@ -84,9 +86,7 @@ class Changes:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for strict JSON."""
-        from headcount.records import to_strict
-
-        told = {
+        parts = {
             "before": self.before,
             "after": self.after,
             "heads": self.heads.reset_index().to_dict("records"),
@@ -95,7 +95,7 @@ class Changes:
             "notes": self.notes,
             "provenance": self.provenance,
         }
-        found: dict[str, Any] = to_strict(told)
+        found: dict[str, Any] = to_strict(parts)
         return found
 
 
@@ -131,11 +131,8 @@ def compare_runs(first: str | Path, second: str | Path) -> Changes:
     if they had read different texts: it is too wide rather than too narrow.
     """
     one, other = (Run.open(path, create=False).read_table() for path in (first, second))
-    names = [
-        name
-        for name in one.names
-        if name in other.names and name != "best_offset" and _measured(one, other, name)
-    ]
+    shared = [name for name in one.names if name in other.names and name != "best_offset"]
+    names = [name for name in shared if _measured(one, name) and _measured(other, name)]
     heads = [head for head in one.heads if head in set(other.heads)]
     if not heads or not names:
         missing = "head" if not heads else "column of numbers"
@@ -143,37 +140,23 @@ def compare_runs(first: str | Path, second: str | Path) -> Changes:
     ours, theirs = one.select(heads), other.select(heads)
     columns: dict[str, np.ndarray] = {}
     for name in names:
-        columns |= _change(ours, theirs, name)
-    frame = pd.DataFrame(columns)
-    frame.index = ours.frame.index
+        before, after = ours.numbers(name), theirs.numbers(name)
+        change, half = after - before, np.hypot(_half(ours, name), _half(theirs, name))
+        columns |= {name: change, f"{name}_low": change - half, f"{name}_high": change + half}
+        columns |= {f"{name}_before": before, f"{name}_after": after}
+    frame = pd.DataFrame(columns, index=ours.frame.index)
     roles = None
     if "roles" in one.details and "roles" in other.details:
         roles = role_changes(one.details["roles"], other.details["roles"])
-    before, after = (str(t.provenance.get("model", p)) for t, p in ((one, first), (other, second)))
+    models = [str(t.provenance.get("model", p)) for t, p in ((one, first), (other, second))]
     origins = {"before": one.provenance, "after": other.provenance}
-    return Changes(
-        before, after, frame, pd.DataFrame(), roles, one, origins, _notes(one, other, len(heads))
-    )
+    notes = _notes(one, other, len(heads))
+    return Changes(models[0], models[1], frame, pd.DataFrame(), roles, one, origins, notes)
 
 
-def _measured(first: HeadTable, second: HeadTable, name: str) -> bool:
-    return all(
-        pd.api.types.is_numeric_dtype(table.frame[name].dtype) and table.frame[name].notna().any()
-        for table in (first, second)
-    )
-
-
-def _change(first: HeadTable, second: HeadTable, name: str) -> dict[str, np.ndarray]:
-    before, after = first.numbers(name), second.numbers(name)
-    half = np.hypot(_half(first, name), _half(second, name))
-    change = after - before
-    return {
-        name: change,
-        f"{name}_low": change - half,
-        f"{name}_high": change + half,
-        f"{name}_before": before,
-        f"{name}_after": after,
-    }
+def _measured(table: HeadTable, name: str) -> bool:
+    column = table.frame[name]
+    return bool(pd.api.types.is_numeric_dtype(column.dtype) and column.notna().any())
 
 
 def _half(table: HeadTable, name: str) -> np.ndarray:
@@ -184,17 +167,17 @@ def _half(table: HeadTable, name: str) -> np.ndarray:
 
 
 def _notes(first: HeadTable, second: HeadTable, common: int) -> list[str]:
-    told = []
-    data = [table.provenance.get("data") for table in (first, second)]
-    if data[0] != data[1]:
-        told.append("The two runs read different texts; part of each change is the texts'.")
-    ways = [table.provenance.get("convention") for table in (first, second)]
-    if ways[0] != ways[1]:
-        told.append(f"The conventions differ: {ways[0]} and {ways[1]}.")
+    notes = []
+    one, other = first.provenance, second.provenance
+    if one.get("data") != other.get("data"):
+        notes.append("The two runs read different texts; part of each change is the texts'.")
+    if one.get("convention") != other.get("convention"):
+        differ = f"{one.get('convention')} and {other.get('convention')}"
+        notes.append(f"The conventions differ: {differ}.")
     lost = max(len(first), len(second)) - common
     if lost:
-        told.append(f"{lost} heads are in one run only and were left out.")
-    return told
+        notes.append(f"{lost} heads are in one run only and were left out.")
+    return notes
 
 
 # --- Changes for a terminal ---------------------------------------------------------------------
@@ -221,34 +204,32 @@ def draw_grid(found: Changes, stack: str) -> Table:
 
 def draw_layers(layers: pd.DataFrame) -> Table:
     """Each layer's mean cosine and divergence, and whether it changed more than the others."""
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("layer", "cosine", "95%", "JS (nats a row)", "more than others", "p"):
-        table.add_column(title, justify="left" if title == "layer" else "right", no_wrap=True)
+    table = _table("layer", "cosine", "95%", "JS (nats a row)", "more than others", "p")
     for row in layers.to_dict("records"):
-        table.add_row(*_layer_cells(row))
+        table.add_row(
+            f"{row['stack']}.{row['layer']}",
+            _number(row["cosine"]),
+            f"{_number(row['cosine_low'])}–{_number(row['cosine_high'])}",
+            _number(row["js"], 4),
+            NA if np.isnan(row["more"]) else f"{row['more']:+.3f}",
+            NA if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.2g}",
+        )
     return table
 
 
-def _layer_cells(row: Mapping[Any, Any]) -> list[str]:
-    return [
-        f"{row['stack']}.{row['layer']}",
-        _number(row["cosine"]),
-        f"{_number(row['cosine_low'])}–{_number(row['cosine_high'])}",
-        _number(row["js"], 4),
-        NA if np.isnan(row["more"]) else f"{row['more']:+.3f}",
-        NA if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.2g}",
-    ]
+def _table(*titles: str) -> Table:
+    """A table whose first column is a name and whose others are numbers."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for place, title in enumerate(titles):
+        table.add_column(title, justify="right" if place else "left", no_wrap=True)
+    return table
 
 
 def draw_columns(found: Changes) -> Table:
     """For each column its mean change, and in how many heads it rose or fell beyond doubt."""
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("column", "mean change", "rose", "fell", "most"):
-        table.add_column(title, justify="right" if title != "column" else "left", no_wrap=True)
+    table = _table("column", "mean change", "rose", "fell", "most")
     for row in found.sure().to_dict("records"):
         values = found.heads[row["column"]]
         if values.abs().max() == 0:
@@ -281,6 +262,6 @@ def _number(value: float, digits: int = 3) -> str:
 
 
 def _shade(step: int) -> str:
-    """A darker ground for a higher step."""
+    """A darker background for a higher step."""
     shades = ("", "on rgb(60,60,90)", "on rgb(50,80,150)", "on rgb(170,90,40)", "on rgb(190,40,40)")
     return shades[step * len(shades) // (STEPS + 1)]

@@ -5,15 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.probing.parse import (
-        FILE,
-        INSIDE,
-        Parse,
-        Probe,
-        is_probe,
-        load_probe,
-        probe_summary,
-    )
+    from headcount.probing.parse import Parse, Probe, probe_file, probe_summary
     from headcount.probing.probe import probe
 
 open_door(__name__)

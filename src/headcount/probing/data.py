@@ -1,10 +1,14 @@
-"""Examples side by side, padded: what a probe scores at once."""
+"""What a probe learns from: its settings, a treebank as examples, and padded batches of them.
+
+Clark et al. 2019, section 5: the maps between words of every head of the stack that reads a
+sentence, with what stands for ROOT in front.
+"""
 
 from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
@@ -25,7 +29,6 @@ from headcount.text import (
     Rows,
     Sentence,
     Side,
-    Word,
     Words,
     encode,
     intake_of,
@@ -89,25 +92,17 @@ def settings_for(convention: str = "headcount", kind: str = "attention", **given
     if convention != "headcount":
         rows: Rows = "first" if convention == "code" else "mean"
         usual = Settings(convention, rows, 0.002, 1, 1, torch.float32)
-    return _checked(replace(usual, **{k: v for k, v in given.items() if v is not None}))
+    settings = replace(usual, **{k: v for k, v in given.items() if v is not None})
+    for name in ("rate", "epochs", "batch"):
+        if getattr(settings, name) <= 0:
+            raise UsageError(
+                f"The probe's {name} is {getattr(settings, name)}; it must be above 0."
+            )
+    return settings
 
 
 #: Learning rates that did best on the development part of UD English EWT, by kind.
 _RATES = {"attention": 0.1, "words": 0.01, "random-init": 0.3, "distances": 0.01}
-
-
-def check_kind(kind: str) -> None:
-    """Refuse what is no probe."""
-    if kind not in KINDS:
-        raise UsageError(f"There is no probe '{kind}'; choose {', '.join(KINDS)}.")
-
-
-def _checked(settings: Settings) -> Settings:
-    for name in ("rate", "epochs", "batch"):
-        value = getattr(settings, name)
-        if value <= 0:
-            raise UsageError(f"The probe's {name} is {value}; it must be above 0.")
-    return settings
 
 
 # --- Room for the maps of a whole treebank ------------------------------------------------------
@@ -134,11 +129,6 @@ class Room:
         file = str(Path(self._folder.name, "maps"))
         self._flat = torch.from_file(file, shared=True, size=size, dtype=dtype)
 
-    @property
-    def on_disk(self) -> bool:
-        """Whether it is a file."""
-        return self._folder is not None
-
     def block(self, *shape: int) -> Tensor:
         """The next block."""
         begin, self._taken = self._taken, self._taken + prod(shape)
@@ -151,9 +141,8 @@ class Room:
 #
 # - start: the first special token in front of the words ([CLS], <s>, a language code);
 # - end: the last special token behind them ([SEP], </s>);
-# - where a model puts neither (GPT-2, SmolLM2), start is the first token of the text, which is
-# where
-#   heads of such models rest.
+# - where a model puts neither (GPT-2, SmolLM2), start is the first token of the text, to which
+#   heads of such models attend when they do nothing.
 #
 # What is not there gives 0.
 
@@ -165,8 +154,8 @@ def placed(side: Side) -> Words:
     """Start, end and the words of a side, as words; `word_maps` makes a probe's maps of them."""
     if side.words is None:
         raise InputError(
-            "The words of this treebank cannot be found among the tokens: this tokenizer does not "
-            "tell where its tokens stand; use its fast version."
+            "The words of this treebank cannot be found among the tokens: this tokenizer gives "
+            "no offsets of its tokens; use its fast version."
         )
     start, end = _ends(side, side.words.pieces.any(1))
     pieces = torch.cat([start[:, None], end[:, None], side.words.pieces], dim=1)
@@ -191,7 +180,7 @@ def _first(where: Tensor) -> Tensor:
 
 # --- A sentence as a probe sees it --------------------------------------------------------------
 
-#: The head of a word that the treebank says nothing of.
+#: The head of a word that has none in the treebank.
 UNKNOWN = -1
 
 
@@ -204,7 +193,7 @@ class ProbeExample:
     forms: tuple[str, ...]
     #: Gold heads ``[n]``: 0 for the root, `UNKNOWN` where there is none.
     heads: Tensor
-    #: Bool ``[n]``: counts for the UAS.
+    #: Bool ``[n]``: counts for the UAS: it has a head and is no punctuation; the root does count.
     scored: Tensor
     #: Rows ``[n]`` of the table of vectors; 0 where a word has none.
     words: Tensor
@@ -213,26 +202,6 @@ class ProbeExample:
 
     def __len__(self) -> int:
         return len(self.forms)
-
-
-def gold_heads(sentence: Sentence) -> Tensor:
-    """The heads that the treebank gives, one a word.
-
-    >>> gold_heads(Sentence("Go on", (Word("Go", head=0), Word("on", head=7)))).tolist()
-    [0, -1]
-    """
-    words = sentence.words or ()
-    return torch.tensor([_head(word, len(words)) for word in words], dtype=torch.long)
-
-
-def is_scored(words: Iterable[Word], heads: Tensor) -> Tensor:
-    """Whether a word counts: it has a head, and is no punctuation; the root does count."""
-    marks = [(word.deprel or "").split(":")[0] == "punct" for word in words]
-    return (heads != UNKNOWN) & ~torch.tensor(marks, dtype=torch.bool)
-
-
-def _head(word: Word, words: int) -> int:
-    return UNKNOWN if word.head is None or not 0 <= word.head <= words else word.head
 
 
 # --- A treebank becomes examples ----------------------------------------------------------------
@@ -253,22 +222,12 @@ class Gathered:
     room: Room | None = field(default=None, repr=False)
 
     @property
-    def words(self) -> int:
-        """All words."""
-        return sum(len(example) for example in self.examples)
-
-    @property
-    def known(self) -> int:
-        """Words that have a vector."""
-        return sum(int((example.words > 0).sum()) for example in self.examples)
-
-    @property
     def remarks(self) -> list[str]:
         """What was left out, in words."""
-        told = {"too long for the model": self.cut, "without a head": self.bare}
+        counts = {"too long for the model": self.cut, "without a head": self.bare}
         return [
             f"{count} sentences of {self.name} were {why} and left out."
-            for why, count in told.items()
+            for why, count in counts.items()
             if count
         ]
 
@@ -296,7 +255,14 @@ def gather(
     progress: Progress | None = None,
 ) -> Gathered:
     """Read a corpus; without `maps` the model is not run, without `trees` heads may be missing."""
-    _check(corpus)
+    if corpus.paired:
+        raise UsageError(
+            f"{corpus.name} holds pairs, and a probe reads one sentence at a time; give a treebank."
+        )
+    if not corpus.annotated:
+        raise InputError(
+            f"{corpus.name} has no words and no trees, only text; give a treebank (.conllu)."
+        )
     stack = probed_stack(subject)
     encoded = encode(
         corpus,
@@ -306,25 +272,38 @@ def gather(
         batch_size=batch_size,
         words=True,
     )
-    work = _Gathering(
-        subject, settings, vectors, _room(subject, corpus, settings) if maps else None
-    )
-    with ExitStack() as open_:
-        open_.enter_context(enough_memory(subject))
-        watch = (
-            open_.enter_context(tap(subject, Needs(maps=True), stacks=[stack])) if maps else None
-        )
+    room = None
+    if maps:
+        read = (one for item in corpus for one in sentences_of(item) if one is not None)
+        cells = sum((EXTRA + len(sentence.words or ())) ** 2 for sentence in read)
+        room = Room(cells * len(probed_heads(subject)), settings.dtype)
+    work = _Gathering(subject, settings, vectors, room)
+    with ExitStack() as stacked:
+        stacked.enter_context(enough_memory(subject))
+        needs = Needs(maps=True)
+        watch = stacked.enter_context(tap(subject, needs, stacks=[stack])) if maps else None
         for batch in encoded:
             work.add(batch, stack)
             if watch is not None:
-                watch(batch, receive=work.see)
+                watch(batch, receive=work.receive)
             if progress is not None:
                 progress(len(work.found), len(corpus))
-    return work.finish(corpus, trees)
+    whole = [work.found[index] for index in sorted(work.found) if index not in work.cut]
+    kept = [one for one in whole if not trees or bool((one.heads != UNKNOWN).any())]
+    if not whole:
+        raise InputError(
+            f"No sentence of {corpus.name} fits into {subject.name} as a whole; give shorter ones."
+        )
+    if not kept:
+        raise InputError(
+            f"{corpus.name} has no trees: no word has a HEAD; give a treebank (.conllu)."
+        )
+    bare = len(whole) - len(kept)
+    return Gathered(corpus.name, corpus.hash, kept, len(work.cut), bare, room)
 
 
 class _Gathering:
-    """Examples under way."""
+    """Examples under way: sentences are added batch by batch, then their maps site by site."""
 
     def __init__(
         self,
@@ -341,7 +320,7 @@ class _Gathering:
         self._layout: Words | None = None
 
     def add(self, batch: Batch, stack: str) -> None:
-        """The sentences of a batch; their maps are still to be seen."""
+        """The sentences of a batch; their maps are still to come."""
         side = batch.query(stack)
         assert side is not None
         self._layout = placed(side)
@@ -350,14 +329,13 @@ class _Gathering:
             sentence = self._layout.sentences[row]
             if window:
                 self.cut.add(index)
-            if window or sentence is None:
-                self._rows.append(None)
-                continue
-            example = self._example(index, sentence, side.ids[row], self._layout.pieces[row])
-            self.found[index] = example
+            example = None
+            if not window and sentence is not None:
+                pieces = self._layout.pieces[row]
+                example = self.found[index] = self._example(index, sentence, side.ids[row], pieces)
             self._rows.append(example)
 
-    def see(self, sighting: Sighting) -> None:
+    def receive(self, sighting: Sighting) -> None:
         """The maps of one site."""
         assert sighting.maps is not None
         assert self._layout is not None
@@ -372,25 +350,15 @@ class _Gathering:
                 size = EXTRA + len(example)
                 example.maps[spots] = row[:, :size, :size]
 
-    def finish(self, corpus: Corpus, trees: bool) -> Gathered:
-        """What there is to train on."""
-        whole = [self.found[index] for index in sorted(self.found) if index not in self.cut]
-        kept = [one for one in whole if not trees or bool((one.heads != UNKNOWN).any())]
-        if not whole:
-            raise InputError(
-                f"No sentence of {corpus.name} fits into {self.subject.name} as a whole; give "
-                "shorter ones."
-            )
-        if not kept:
-            raise InputError(
-                f"{corpus.name} has no trees: no word has a HEAD; give a treebank (.conllu)."
-            )
-        bare = len(whole) - len(kept)
-        return Gathered(corpus.name, corpus.hash, kept, len(self.cut), bare, self.room)
-
     def _example(self, index: int, sentence: Sentence, ids: Tensor, pieces: Tensor) -> ProbeExample:
         words = sentence.words or ()
-        heads = gold_heads(sentence)
+        gold = [word.head for word in words]
+        known = [head is not None and 0 <= head <= len(words) for head in gold]
+        heads = torch.tensor(
+            [head if there else UNKNOWN for head, there in zip(gold, known, strict=True)],
+            dtype=torch.long,
+        )
+        marks = [(word.deprel or "").split(":")[0] == "punct" for word in words]
         rows = [0] * len(words)
         if self.vectors is not None:
             own = pieces[EXTRA:]
@@ -403,35 +371,13 @@ class _Gathering:
             index,
             tuple(word.form for word in words),
             heads,
-            is_scored(words, heads),
+            (heads != UNKNOWN) & ~torch.tensor(marks, dtype=torch.bool),
             torch.tensor(rows, dtype=torch.long),
             None if self.room is None else self.room.block(len(self._spots), size, size),
         )
 
 
-def _room(subject: Subject, corpus: Corpus, settings: Settings) -> Room:
-    """As much as the maps of all sentences take."""
-    cells = sum((EXTRA + size) ** 2 for size in _sizes(corpus))
-    return Room(cells * len(probed_heads(subject)), settings.dtype)
-
-
-def _sizes(corpus: Corpus) -> Sequence[int]:
-    found = (sentence for item in corpus for sentence in sentences_of(item))
-    return [len(sentence.words or ()) for sentence in found if sentence is not None]
-
-
-def _check(corpus: Corpus) -> None:
-    if corpus.paired:
-        raise UsageError(
-            f"{corpus.name} holds pairs, and a probe reads one sentence at a time; give a treebank."
-        )
-    if not corpus.annotated:
-        raise InputError(
-            f"{corpus.name} has no words and no trees, only text; give a treebank (.conllu)."
-        )
-
-
-# --- Examples side by side, padded: what a probe scores at once ---------------------------------
+# --- Padded batches of examples -----------------------------------------------------------------
 
 #: So many batches are drawn together and sorted by length: little padding, and still at random.
 _POOL = 32
@@ -467,12 +413,21 @@ def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu
         rows = [getattr(one, name) for one in examples]
         return torch.stack([pad(row, (0, most - len(row)), value=fill) for row in rows]).to(device)
 
+    maps, first = None, examples[0].maps
+    if first is not None:
+        width = most + first.shape[-1] - len(examples[0])
+        maps = torch.zeros(len(examples), len(first), width, width, dtype=first.dtype)
+        for row, example in zip(maps, examples, strict=True):
+            assert example.maps is not None
+            size = example.maps.shape[-1]
+            row[:, :size, :size] = example.maps
+        maps = maps.to(device).float()
     return ProbeBatch(
         heads=padded("heads", UNKNOWN),
         scored=padded("scored", False),
         words=padded("words", 0),
         sizes=torch.tensor([len(one) for one in examples], device=device),
-        maps=_maps(examples, most, device),
+        maps=maps,
     )
 
 
@@ -496,16 +451,3 @@ def shuffled(
     ]
     draw.shuffle(groups)
     return iter(groups)
-
-
-def _maps(examples: Sequence[ProbeExample], most: int, device: torch.device | str) -> Tensor | None:
-    first = examples[0].maps
-    if first is None:
-        return None
-    width = most + first.shape[-1] - len(examples[0])
-    room = torch.zeros(len(examples), len(first), width, width, dtype=first.dtype)
-    for row, example in zip(room, examples, strict=True):
-        assert example.maps is not None
-        size = example.maps.shape[-1]
-        row[:, :size, :size] = example.maps
-    return room.to(device).float()

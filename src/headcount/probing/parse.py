@@ -1,8 +1,11 @@
-"""A sentence parsed by a probe: its words' heads, and which attention heads decided."""
+"""A trained probe: trees, which heads decide them, how good it is, and the probe on the disk.
+
+Clark et al. 2019, section 5. The best tree is that of Chu & Liu 1965 and Edmonds 1967.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,8 +31,7 @@ from headcount.probing.data import (
     gather,
     probed_heads,
 )
-from headcount.probing.fitting import allowed
-from headcount.probing.scorers import Scorer, fresh
+from headcount.probing.scorers import Scorer, allowed, fresh
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors
 from headcount.records import (
     Column,
@@ -63,18 +65,14 @@ def best_tree(scores: Scores) -> list[int]:
     free = _heads(square)
     if int((free[1:] == 0).sum()) == 1:
         return free[1:].tolist()
-    tried = [_heads(_only_root(square, word)) for word in range(1, words + 1)]
+    tried = []
+    for word in range(1, words + 1):  # only this word hangs from ROOT
+        forced = square.copy()
+        forced[:, 0] = forced[word, 1:] = -np.inf
+        forced[word, 0] = square[word, 0]
+        tried.append(_heads(forced))
     sums = [square[np.arange(1, words + 1), heads[1:]].sum() for heads in tried]
     return tried[int(np.argmax(sums))][1:].tolist()
-
-
-def _only_root(square: Scores, word: int) -> Scores:
-    """Scores under which ROOT has this word alone."""
-    found = square.copy()
-    found[:, 0] = -np.inf
-    found[word, 0] = square[word, 0]
-    found[word, 1:] = -np.inf
-    return found
 
 
 def _heads(square: Scores) -> NDArray[np.int64]:
@@ -166,7 +164,7 @@ def predicted_tree(scorer: Scorer, example: ProbeExample, tree: bool = True) -> 
 def explain_arc(
     scorer: Scorer, heads: list[Head], example: ProbeExample, dependent: str, head: str
 ) -> pd.DataFrame:
-    """Each attention head's say in one arc, the weightiest first.
+    """Each attention head's part in one arc, the largest first.
 
     `part` is what it adds to the arc's score; `margin` that part less its mean over all
     candidates of the dependent: what all candidates get alike decides nothing.
@@ -205,57 +203,116 @@ def _place(name: str, forms: tuple[str, ...], root: bool = False) -> int:
 
 # --- How good a probe is ------------------------------------------------------------------------
 
-#: The head that each word of each example is given.
-Choose = Callable[[Sequence[ProbeExample]], list[NDArray[np.int64]]]
-_AT_ONCE_MEASURE = 32
+#: The heads of each example's words.
+Choices = list[NDArray[np.int64]]
+_MEASURED_AT_ONCE = 32
 
 
-def choice_of(scorer: Scorer) -> Choose:
+@torch.no_grad()
+def best_candidates(scorer: Scorer, examples: Sequence[ProbeExample]) -> Choices:
     """Every word takes the candidate of the highest score, whether or not that makes a tree."""
-
-    @torch.no_grad()
-    def choose(examples: Sequence[ProbeExample]) -> list[NDArray[np.int64]]:
-        device = next(scorer.parameters()).device
-        found: list[NDArray[np.int64]] = []
-        for group in example_batches(examples, _AT_ONCE_MEASURE):
-            batch = batch_of(group, device)
-            best = allowed(scorer(batch), batch).argmax(-1).cpu().numpy()
-            found += [row[: len(one)] for row, one in zip(best, group, strict=True)]
-        return found
-
-    return choose
+    device = next(scorer.parameters()).device
+    found: Choices = []
+    for group in example_batches(examples, _MEASURED_AT_ONCE):
+        batch = batch_of(group, device)
+        best = allowed(scorer(batch), batch).argmax(-1).cpu().numpy()
+        found += [row[: len(one)] for row, one in zip(best, group, strict=True)]
+    return found
 
 
-def right_branching(convention: str) -> Choose:
+def right_branching(examples: Sequence[ProbeExample], convention: str) -> Choices:
     """Every word hangs from the next. The last hangs from ROOT; for the authors, from itself."""
-
-    def choose(examples: Sequence[ProbeExample]) -> list[NDArray[np.int64]]:
-        found = [np.arange(2, len(example) + 2) for example in examples]
-        for heads in found:
-            heads[-1] = 0 if convention == "headcount" else len(heads)
-        return found
-
-    return choose
+    found = [np.arange(2, len(example) + 2) for example in examples]
+    for heads in found:
+        heads[-1] = 0 if convention == "headcount" else len(heads)
+    return found
 
 
-def hits(choose: Choose, examples: Sequence[ProbeExample]) -> NDArray[np.int64]:
+def hits(chosen: Choices, examples: Sequence[ProbeExample]) -> NDArray[np.int64]:
     """``[sentence, 2]``: words whose head was found, and words that count."""
     rows = []
-    for example, heads in zip(examples, choose(examples), strict=True):
+    for example, heads in zip(examples, chosen, strict=True):
         right = (example.heads.numpy() == heads) & example.scored.numpy()
         rows.append((right.sum(), example.scored.sum().item()))
     return np.array(rows, dtype=np.int64)
 
 
-def uas(found: NDArray[np.int64]) -> Interval:
-    """The share, with an interval from resampled sentences; several seeds may be averaged first."""
-    if len(found) > 1:
-        return bootstrap_interval(found)
-    unknown = np.array(np.nan)
-    return Interval(ratio(found.sum(0, dtype=float)), unknown, unknown)
+def share_of(sums: NDArray[Any]) -> Interval:
+    """The share of sums ``[sentence, ..., 2]``, with an interval from resampled sentences.
+
+    One sentence has a share and no interval.
+    """
+    if len(sums) > 1:
+        return bootstrap_interval(sums)
+    share = np.asarray(ratio(sums[0].astype(float)))
+    return Interval(share, np.full_like(share, np.nan), np.full_like(share, np.nan))
 
 
-# --- A trained probe ----------------------------------------------------------------------------
+# --- A trained probe, also on the disk: weights as safetensors, all else as JSON ----------------
+
+FILE, WEIGHTS = "probe.json", "probe.safetensors"
+SCHEMA = 1
+#: Where a run directory keeps its probe.
+INSIDE = "probe"
+
+
+def probe_file(folder: Path) -> Path | None:
+    """Where a folder keeps its probe, by itself or as a run directory; None where it has none."""
+    places = (folder / FILE, folder / INSIDE / FILE)
+    return next((place for place in places if place.is_file()), None)
+
+
+#: What a probe.json that is not what it should be, or does not fit its weights, leads to.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    try:
+        about = json_decode((place / FILE).read_text(encoding="utf8"))
+        tensors = load_file(place / WEIGHTS)
+        newer = about["schema"] > SCHEMA
+        if not newer and not {"source", "revision", "weights_hash"} <= about["model"].keys():
+            raise ValueError("it names no model")
+    except (OSError, SafetensorError, *_DAMAGE) as error:
+        raise RunError(_unreadable(place, error)) from error
+    if newer:
+        raise RunError(
+            f"{place} was written with schema {about['schema']}; this headcount reads up to "
+            f"{SCHEMA}: upgrade headcount."
+        )
+    return about, tensors
+
+
+def _unreadable(place: Path, error: Exception) -> str:
+    return (
+        f"{place} holds no probe that can be read ({error}); train one: "
+        f"headcount probe MODEL --treebank FILE -o {place}."
+    )
+
+
+def _built(about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Subject) -> Probe:
+    """The probe of a record and its weights."""
+    kind, origin = about["kind"], about["provenance"]
+    if kind == "random-init":
+        subject = random_twin(subject, seed=origin["seed"], keep_embeddings=True)
+    dtype = getattr(torch, about["settings"]["dtype"])
+    settings = Settings(**{**about["settings"], "dtype": dtype})
+    vectors: WordVectors | None = None
+    if "vectors" in tensors:
+        values = tensors.pop("vectors").numpy()
+        vectors = FileVectors(about["vocabulary"], values, about["vectors"])
+    elif about["vectors"] is not None:
+        if about["vectors"] != OWN:
+            raise ValueError(f"the vectors '{about['vectors']}' are missing")
+        vectors = OwnVectors(subject)
+    probe = Probe(subject, kind, settings, vectors=vectors, provenance=origin)
+    probe.results = pd.DataFrame(about["results"])
+    if kind != "right-branching":
+        table = None if vectors is None else vectors.table()
+        probe.scorer = fresh(kind, len(about["heads"]), table, shifted=settings.shifted)
+        probe.scorer.begin(tensors)
+        probe.scorer.requires_grad_(False).to(subject.device)
+    return probe
 
 
 @dataclass(repr=False)
@@ -289,7 +346,7 @@ class Probe:
         """The heads of a sentence's words: the best tree, or each word's best candidate."""
         example = self._example(text)
         if self.scorer is None:
-            heads = right_branching(self.settings.convention)([example])[0]
+            heads = right_branching([example], self.settings.convention)[0]
             return Parse(example.forms, heads.tolist(), np.eye(len(example) + 1)[heads])
         return predicted_tree(self.scorer, example, tree)
 
@@ -300,18 +357,56 @@ class Probe:
                 f"The probe '{self.kind}' looks at no attention, so no head decides its arcs; "
                 "train the kind attention or words."
             )
-        return explain_arc(
-            self.scorer, probed_heads(self.subject), self._example(text), dependent, head
-        )
+        heads = probed_heads(self.subject)
+        return explain_arc(self.scorer, heads, self._example(text), dependent, head)
 
     def save(self, folder: str | Path) -> None:
         """Write probe.safetensors and probe.json; no pickle."""
-        save_probe(self, Path(folder))
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        vectors, subject = self.vectors, self.provenance["subject"]
+        tensors: dict[str, torch.Tensor] = {}
+        if self.scorer is not None:
+            weights = self.scorer.named_parameters()
+            tensors = {name: weight.detach().cpu().contiguous() for name, weight in weights}
+        if isinstance(vectors, FileVectors):  # they go along, so that it can parse without the file
+            tensors["vectors"] = torch.from_numpy(np.ascontiguousarray(vectors.values))
+        about = {
+            "schema": SCHEMA,
+            "kind": self.kind,
+            "settings": self.settings.to_dict(),
+            "model": {name: subject[name] for name in ("source", "revision", "weights_hash")},
+            "heads": [str(head) for head in probed_heads(self.subject)],
+            "vectors": None if vectors is None else vectors.name,
+            "vocabulary": vectors.words if isinstance(vectors, FileVectors) else [],
+            "results": to_strict(self.results.to_dict("records")),
+            "provenance": self.provenance,
+        }
+        write_bytes(folder / WEIGHTS, save(tensors))
+        write_bytes(folder / FILE, (json_encode(about) + "\n").encode())
 
     @staticmethod
     def load(folder: str | Path, subject: Subject | None = None, **how: Any) -> Probe:
-        """Read a saved probe; without a subject the model that it was trained on is loaded."""
-        return load_probe(Path(folder), subject, **how)
+        """Read a saved probe; without a subject the model that it was trained on is loaded.
+
+        `how` goes to `hc.load`.
+        """
+        folder = Path(folder)
+        place = (probe_file(folder) or folder / INSIDE / FILE).parent
+        about, tensors = _read(place)
+        model = about["model"]
+        if subject is None:
+            subject = load_model(model["source"], revision=model["revision"], **how)
+        if subject.weights_hash != model["weights_hash"]:
+            raise ModelError(
+                f"{folder} was trained on other weights ({str(model['weights_hash'])[:12]}) than "
+                f"{subject.name} has ({subject.weights_hash[:12]}); give the model it was trained "
+                "on."
+            )
+        try:
+            return _built(about, tensors, subject)
+        except (HeadcountError, *_DAMAGE) as error:
+            raise RunError(_unreadable(place, error)) from error
 
     def _example(self, text: str | Sentence) -> ProbeExample:
         sentence = plain_sentence(text) if isinstance(text, str) else text
@@ -330,124 +425,6 @@ class Probe:
         return found.examples[0]
 
 
-# --- A probe on the disk: its weights as safetensors, all else as JSON --------------------------
-
-FILE, WEIGHTS = "probe.json", "probe.safetensors"
-SCHEMA = 1
-#: Where a run directory keeps its probe.
-INSIDE = "probe"
-
-
-def is_probe(folder: Path) -> bool:
-    """Whether a folder holds a probe, by itself or as a run directory."""
-    return any((place / FILE).is_file() for place in (folder, folder / INSIDE))
-
-
-def save_probe(probe: Probe, folder: Path) -> None:
-    """Write a probe; vectors from a file go along, so that it can parse without it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors: dict[str, torch.Tensor] = {}
-    if probe.scorer is not None:
-        state = probe.scorer.named_parameters()
-        tensors = {name: weight.detach().cpu().contiguous() for name, weight in state}
-    if isinstance(probe.vectors, FileVectors):
-        tensors["vectors"] = torch.from_numpy(np.ascontiguousarray(probe.vectors.values))
-    write_bytes(folder / WEIGHTS, save(tensors))
-    write_bytes(folder / FILE, (json_encode(_about(probe)) + "\n").encode())
-
-
-def _about(probe: Probe) -> dict[str, Any]:
-    vectors = probe.vectors
-    subject = probe.provenance["subject"]
-    return {
-        "schema": SCHEMA,
-        "kind": probe.kind,
-        "settings": probe.settings.to_dict(),
-        "model": {name: subject[name] for name in ("source", "revision", "weights_hash")},
-        "heads": [str(head) for head in probed_heads(probe.subject)],
-        "vectors": None if vectors is None else vectors.name,
-        "vocabulary": vectors.words if isinstance(vectors, FileVectors) else [],
-        "results": to_strict(probe.results.to_dict("records")),
-        "provenance": probe.provenance,
-    }
-
-
-def load_probe(folder: Path, subject: Subject | None = None, **how: Any) -> Probe:
-    """Read a probe, and load its model where none is given (`how` goes to `hc.load`)."""
-    place = folder if (folder / FILE).is_file() else folder / INSIDE
-    about, tensors = _read(place)
-    model = about["model"]
-    if subject is None:
-        subject = load_model(model["source"], revision=model["revision"], **how)
-    if subject.weights_hash != model["weights_hash"]:
-        raise ModelError(
-            f"{folder} was trained on other weights ({str(model['weights_hash'])[:12]}) than "
-            f"{subject.name} has ({subject.weights_hash[:12]}); give the model it was trained on."
-        )
-    try:
-        return _built(about, tensors, subject)
-    except (HeadcountError, *_DAMAGE) as error:
-        raise RunError(_unreadable(place, error)) from error
-
-
-def _built(about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Subject) -> Probe:
-    seed = about["provenance"]["seed"]
-    if about["kind"] == "random-init":
-        subject = random_twin(subject, seed=seed, keep_embeddings=True)
-    settings = about["settings"]
-    settings["dtype"] = getattr(torch, settings["dtype"])
-    probe = Probe(subject, about["kind"], Settings(**settings), provenance=about["provenance"])
-    probe.vectors = _vectors(about, tensors, subject)
-    probe.results = pd.DataFrame(about["results"])
-    if about["kind"] != "right-branching":
-        table = None if probe.vectors is None else probe.vectors.table()
-        heads = len(about["heads"])
-        probe.scorer = fresh(probe.kind, heads, table, shifted=probe.settings.shifted)
-        probe.scorer.begin({name: value for name, value in tensors.items() if name != "vectors"})
-        probe.scorer.requires_grad_(False).to(subject.device)
-    return probe
-
-
-#: What a probe.json that is not what it should be, or does not fit its weights, leads to.
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-
-
-def _read(place: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    try:
-        about = json_decode((place / FILE).read_text(encoding="utf8"))
-        tensors = load_file(place / WEIGHTS)
-        newer = about["schema"] > SCHEMA
-        if not newer and not {"source", "revision", "weights_hash"} <= about["model"].keys():
-            raise ValueError("it names no model")
-    except (OSError, SafetensorError, *_DAMAGE) as error:
-        raise RunError(_unreadable(place, error)) from error
-    if newer:
-        raise RunError(
-            f"{place} was written with schema {about['schema']}; this headcount reads up to "
-            f"{SCHEMA}: upgrade headcount."
-        )
-    return about, tensors
-
-
-def _unreadable(place: Path, error: Exception) -> str:
-    return (
-        f"{place} holds no probe that can be read ({error}); train one: "
-        f"headcount probe MODEL --treebank FILE -o {place}."
-    )
-
-
-def _vectors(
-    about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Subject
-) -> WordVectors | None:
-    if about["vectors"] is None:
-        return None
-    if "vectors" in tensors:
-        return FileVectors(about["vocabulary"], tensors["vectors"].numpy(), about["vectors"])
-    if about["vectors"] != OWN:
-        raise ValueError(f"the vectors '{about['vectors']}' are missing")
-    return OwnVectors(subject)
-
-
 # --- Which heads a probe relies on --------------------------------------------------------------
 
 PROBE_WEIGHT = Column(
@@ -462,7 +439,7 @@ PROBE_WEIGHT = Column(
     format=".3f",
     diverging=True,
 )
-_AT_ONCE = 8
+_EXPLAINED_AT_ONCE = 8
 
 
 def reliance(
@@ -478,9 +455,13 @@ def reliance(
     their mean counts. Heads of other stacks than the probed one are NA.
     """
     sums = np.array(
-        [row for group in example_batches(examples, _AT_ONCE) for row in _sums(scorer, group)]
+        [
+            row
+            for group in example_batches(examples, _EXPLAINED_AT_ONCE)
+            for row in _sums(scorer, group)
+        ]
     )
-    found = bootstrap_interval(sums) if len(sums) > 1 else _of_one(sums[0])
+    found = share_of(sums)
     spots = {head: spot for spot, head in enumerate(probed)}
     values, low, high = (
         [float(part[spots[head]]) if head in spots else np.nan for head in heads] for part in found
@@ -489,18 +470,12 @@ def reliance(
     if len(spots) < len(heads):
         others = sorted({head.stack for head in heads} - {head.stack for head in probed})
         notes[name] = "; ".join(
-            f"{stack}: a probe reads {probed[0].stack} alone" for stack in others
+            f"{stack}: a probe reads {probed[0].stack} only" for stack in others
         )
     return HeadTable.of(
         list(heads), {name: values}, [PROBE_WEIGHT], low={name: low}, high={name: high},
         notes=notes, **about,
     )  # fmt: skip
-
-
-def _of_one(sums: np.ndarray) -> tuple[np.ndarray, ...]:
-    """One sentence has values, and no interval."""
-    unknown = np.full(len(sums), np.nan)
-    return ratio(sums), unknown, unknown
 
 
 @torch.no_grad()
@@ -516,24 +491,9 @@ def _sums(scorer: Scorer, examples: Sequence[ProbeExample]) -> list[np.ndarray]:
     return list(torch.stack([margins, known.sum(-1).expand_as(margins)], dim=-1).cpu().numpy())
 
 
-# --- Probes side by side ------------------------------------------------------------------------
+# --- Several probes and seeds -------------------------------------------------------------------
 
 Hits = Mapping[tuple[str, int], NDArray[np.int64]]
-
-
-def result_row(kind: str, seed: int, found: NDArray[np.int64], **about: Any) -> dict[str, Any]:
-    """One row of the frame `probes`."""
-    value, low, high = uas(found)
-    return {
-        "probe": kind,
-        "uas": float(value),
-        "low": float(low),
-        "high": float(high),
-        "seed": seed,
-        "n": int(found[:, 1].sum()),
-        "sentences": len(found),
-        **about,
-    }
 
 
 def probe_summary(hits: Hits) -> pd.DataFrame:
@@ -547,9 +507,11 @@ def probe_summary(hits: Hits) -> pd.DataFrame:
     [0.875]
     """
     rows = []
-    for kind in (one for one in KINDS if any(one == name for name, _ in hits)):
+    for kind in KINDS:
         found = [each for (name, _), each in hits.items() if name == kind]
-        value, low, high = uas(np.mean(found, axis=0))
+        if not found:
+            continue
+        value, low, high = share_of(np.mean(found, axis=0))
         each = np.array([one[:, 0].sum() / max(one[:, 1].sum(), 1) for one in found])
         _, seed_low, seed_high = mean_interval(each.sum(), each @ each, len(each), bounds=(0, 1))
         ends = {"low": low, "high": high, "seed_low": seed_low, "seed_high": seed_high}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,22 @@ from headcount.probing.data import (
     WITH_WORDS,
     Gathered,
     Settings,
-    check_kind,
     gather,
     probed_heads,
     settings_for,
 )
-from headcount.probing.fitting import train
 from headcount.probing.parse import (
     INSIDE,
     Probe,
-    choice_of,
+    best_candidates,
     hits,
     reliance,
-    result_row,
     right_branching,
+    share_of,
 )
-from headcount.probing.scorers import Scorer, fresh
+from headcount.probing.scorers import Scorer, fresh, train
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
-from headcount.records import HeadTable, Progress, Run, provenance
+from headcount.records import HeadTable, Run, open_run, provenance
 from headcount.survey import StageProgress
 from headcount.text import Corpus, Rows, read_corpus
 
@@ -71,8 +69,8 @@ def probe(
     the two words), or a baseline: "distances" (words and their places, no attention),
     "random-init" (as "words", on a twin whose weights are random but for its embeddings) or
     "right-branching". `words` are vectors: a file (text or .npz), or "own" for the model's own
-    input embeddings; given, the kind is "words" unless said otherwise. `baselines` trains all
-    kinds beside it, or those named. `test` is another treebank; without it, every fifth sentence
+    input embeddings; given, the kind is "words" by default. `baselines` trains all
+    kinds as well, or those named. `test` is another treebank; without it, every fifth sentence
     is kept to test on.
 
     Training draws from `seed`; `seeds` trains that many times, counting up, and keeps the first.
@@ -90,18 +88,19 @@ def probe(
     """
     _check_call(subject, seeds)
     kind = kind or ("attention" if words is None else "words")
-    asked = _kinds(kind, baselines)
-    if any(one in WITH_WORDS for one in asked):
+    kinds = _kinds(kind, baselines)
+    if any(one in WITH_WORDS for one in kinds):
         words = words or OWN
     given = {"rows": word_rows, "rate": rate, "epochs": epochs, "batch": train_batch}
-    settings = {one: settings_for(convention, one, **given) for one in asked}
+    settings = {one: settings_for(convention, one, **given) for one in kinds}
     work = _Work(
         subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
-        batch_size, initial or {}, telling or _silently, kind,
+        batch_size, initial or {}, telling or (lambda *_: nullcontext(lambda *_: None)), kind,
     )  # fmt: skip
-    with _opened(run) as kept:
-        if kept is not None:
-            _check_run(kept, subject, replace)
+    with open_run(run) as kept:
+        if kept is not None and not replace:  # a run of another model is refused before the work
+            about = {"weights": subject.weights_hash}
+            kept.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
         stage = None if kept is None else kept.stage("probe")
         found = work.done()
         if kept is not None and stage is not None:
@@ -128,7 +127,7 @@ class _Work:
     remarks: list[str] = field(default_factory=list)
 
     def done(self) -> Probe:
-        """All kinds and seeds; the one that was asked for comes back."""
+        """All kinds and seeds; the probe of the wanted kind and first seed comes back."""
         own = [kind for kind in self.settings if kind != "random-init"]
         found = self._on(self.subject, own, self.seeds) if own else None
         for seed in self.seeds if "random-init" in self.settings else ():
@@ -137,10 +136,12 @@ class _Work:
             if found is None and other is not None:
                 found = other
         assert found is not None
-        rows = [
-            result_row(kind, seed, counts, model=self.subject.name, **self._told())
-            for (kind, seed), counts in self.hits.items()
-        ]
+        rows = []
+        for (kind, seed), counts in self.hits.items():
+            row: dict[str, Any] = {"probe": kind}
+            row |= zip(("uas", "low", "high"), map(float, share_of(counts)), strict=True)
+            row |= {"seed": seed, "n": int(counts[:, 1].sum()), "sentences": len(counts)}
+            rows.append(row | {"model": self.subject.name} | self._settings())
         found.results, found.hits = pd.DataFrame(rows), self.hits
         found.provenance = self._provenance(found)
         if found.table is not None:
@@ -169,7 +170,11 @@ class _Work:
             for seed in seeds:
                 scorer = self._scorer(subject, kind, seed, read, vectors)
                 if kind == self.kind and seed == self.seeds[0]:
-                    found = self._probe(subject, kind, scorer, vectors, read[1])
+                    used = vectors if kind in WITH_WORDS else None
+                    found = Probe(subject, kind, self.settings[kind], scorer, used)
+                    if scorer is not None and kind in WITH_MAPS:
+                        heads = probed_heads(subject)
+                        found.table = reliance(scorer, read[1].examples, heads, subject.heads)
         return found
 
     def _scorer(
@@ -181,10 +186,10 @@ class _Work:
         vectors: WordVectors | None,
     ) -> Scorer | None:
         """One probe, trained and tested."""
-        settings = self.settings[kind]
+        settings, test = self.settings[kind], read[1].examples
         if kind == "right-branching":
-            choose = right_branching(settings.convention)
-            self.hits[kind, seed] = hits(choose, read[1].examples)
+            chosen = right_branching(test, settings.convention)
+            self.hits[kind, seed] = hits(chosen, test)
             return None
         table = None if vectors is None else vectors.table()
         heads = len(probed_heads(subject))
@@ -194,22 +199,8 @@ class _Work:
         with self.telling(f"Training {kind}, seed {seed}", "sentences") as progress:
             train(scorer, read[0].examples, settings, seed, progress)
         scorer.requires_grad_(False)
-        self.hits[kind, seed] = hits(choice_of(scorer), read[1].examples)
+        self.hits[kind, seed] = hits(best_candidates(scorer, test), test)
         return scorer
-
-    def _probe(
-        self,
-        subject: Subject,
-        kind: str,
-        scorer: Scorer | None,
-        vectors: WordVectors | None,
-        test: Gathered,
-    ) -> Probe:
-        table = None
-        if scorer is not None and kind in WITH_MAPS:
-            table = reliance(scorer, test.examples, probed_heads(subject), subject.heads)
-        used = vectors if kind in WITH_WORDS else None
-        return Probe(subject, kind, self.settings[kind], scorer, used, table=table)
 
     def _vectors(self, subject: Subject) -> WordVectors | None:
         if self.words is None or not isinstance(self.words, str | Path):
@@ -224,15 +215,16 @@ class _Work:
         self.remarks += [remark for one in read for remark in one.remarks]
         if not isinstance(vectors, FileVectors):
             return
-        share = read[0].known / read[0].words
+        rows = [row for example in read[0].examples for row in example.words.tolist()]
+        share = sum(row > 0 for row in rows) / len(rows)
         if not share:
             raise InputError(
-                f"{vectors.name} has a vector for none of the {read[0].words:,} words of "
+                f"{vectors.name} has a vector for none of the {len(rows):,} words of "
                 f"{read[0].name}; give vectors of its language, in lower case, or --words own."
             )
         self.remarks.append(f"{vectors.name} has vectors for {share:.1%} of the words.")
 
-    def _told(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
         name = self.words if self.words is None else getattr(self.words, "name", str(self.words))
         return {"words": name, "train": len(self.train), "test": Path(self.test.name).name}
 
@@ -248,7 +240,7 @@ class _Work:
             test={"corpus": self.test.name, "data": self.test.hash, "sentences": len(self.test)},
             convention=found.settings.convention,
             seed=self.seeds[0],
-            settings={"kind": found.kind, **self._told(), **found.settings.to_dict()},
+            settings={"kind": found.kind, **self._settings(), **found.settings.to_dict()},
             remarks=self.remarks,
         )
 
@@ -257,7 +249,8 @@ def _kinds(kind: str, baselines: bool | Sequence[str]) -> list[str]:
     """What to train, the expected best last."""
     more = KINDS if baselines is True else baselines or ()
     for one in (kind, *more):
-        check_kind(one)
+        if one not in KINDS:
+            raise UsageError(f"There is no probe '{one}'; choose {', '.join(KINDS)}.")
     return [one for one in KINDS if one in (kind, *more)]
 
 
@@ -283,7 +276,7 @@ def _corpora(treebank: Any, test: Any, limit: int | None) -> tuple[Corpus, Corpu
 
 
 def _check_call(subject: Any, seeds: int) -> None:
-    """Tell the slips that Python would tell as something else."""
+    """Refuse slips for which Python's own error would be a riddle."""
     if not isinstance(subject, Subject):
         raise UsageError(
             f"probe takes a Subject, not {subject!r}; make one with hc.load(name) or "
@@ -293,39 +286,19 @@ def _check_call(subject: Any, seeds: int) -> None:
         raise UsageError(f"The number of seeds is {seeds}; it must be 1 or more.")
 
 
-def _opened(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:
-    """The run, opened here where a path was given; somebody else's stays open."""
-    return nullcontext(run) if run is None or isinstance(run, Run) else Run.open(run)
-
-
-def _check_run(run: Run, subject: Subject, replace: bool) -> None:
-    """Refuse a run of another model before the work."""
-    bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
-    if not replace:
-        run.check_subject(bare)
-
-
 def _write(run: Run, found: Probe, replace: bool) -> None:
-    """The column and the frame beside what is there; the probe itself in a folder."""
+    """Add the column and the frame to the run; the probe itself goes into a folder of it."""
     table = found.table
     if table is None:
         heads = found.subject.heads
         table = HeadTable.of(heads, {}, provenance=found.provenance)
     old = run.read_table() if run.has_table and not replace else None
+    results = found.results
     before = None if old is None else old.details.pop("probes", None)
-    table.details["probes"] = _beside(before, found.results)
+    if before is not None:  # other probes and seeds stay
+        key = ["probe", "seed"]
+        again = before.set_index(key).index.isin(results.set_index(key).index)
+        results = pd.concat([before[~again], results], ignore_index=True)
+    table.details["probes"] = results
     run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
     found.save(run.folder(INSIDE))
-
-
-def _beside(before: pd.DataFrame | None, results: pd.DataFrame) -> pd.DataFrame:
-    """Results with those of other probes and seeds that were there before."""
-    if before is None:
-        return results
-    key = ["probe", "seed"]
-    again = before.set_index(key).index.isin(results.set_index(key).index)
-    return pd.concat([before[~again], results], ignore_index=True)
-
-
-def _silently(_: str, __: str) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)

@@ -1,17 +1,33 @@
-"""A fresh probe of each kind."""
+"""The probes of Clark et al. 2019, section 5, and their training.
+
+Equation 1 weighs each head and direction, equation 2 lets words decide the weights; the baseline
+knows distances and words only. All are trained by cross-entropy over the candidates of a word.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch.nn.functional import cross_entropy, pad
 
 from headcount.errors import UsageError
-from headcount.probing.data import END, EXTRA, START, ProbeBatch
+from headcount.probing.data import (
+    END,
+    EXTRA,
+    START,
+    UNKNOWN,
+    ProbeBatch,
+    ProbeExample,
+    Settings,
+    batch_of,
+    example_batches,
+    shuffled,
+)
+from headcount.records import Progress
 
 # --- What all probes have in common -------------------------------------------------------------
 
@@ -125,20 +141,20 @@ class WordScores(Scorer):
     def forward(self, batch: ProbeBatch) -> Tensor:
         """The scores: two products for each place, and no weight for any pair is ever written."""
         assert batch.maps is not None
-        dependent, candidate, told = self._weights(batch)
+        dependent, candidate, counts = self._weights(batch)
         (own, own_back), (other, other_back) = dependent.chunk(2, -1), candidate.chunk(2, -1)
         by_row = torch.stack([own, other_back], dim=2) @ batch.maps.transpose(1, 2)
         by_column = torch.stack([own_back, other], dim=2) @ batch.maps.permute(0, 3, 1, 2)
         of_dependent = by_row[:, :, 0] + by_column[:, :, 0]
         of_candidate = by_row[:, :, 1] + by_column[:, :, 1]
-        both = of_dependent * told[:, None] + of_candidate.transpose(1, 2)
+        both = of_dependent * counts[:, None] + of_candidate.transpose(1, 2)
         return with_root(both, self.root)
 
     def contributions(self, batch: ProbeBatch) -> Tensor:
         """Each head's part of the scores, both directions together."""
         assert batch.maps is not None
-        dependent, candidate, told = self._weights(batch)
-        weights = dependent[:, :, None] * told[:, None, :, None] + candidate[:, None]
+        dependent, candidate, counts = self._weights(batch)
+        weights = dependent[:, :, None] * counts[:, None, :, None] + candidate[:, None]
         forth, back = weights.permute(0, 3, 1, 2).chunk(2, dim=1)
         both = batch.maps * forth + batch.maps.transpose(2, 3) * back
         return with_root(both, self.root)
@@ -146,15 +162,15 @@ class WordScores(Scorer):
     def _weights(self, batch: ProbeBatch) -> tuple[Tensor, Tensor, Tensor]:
         """What the maps count by dependent and by candidate, ``[batch, place, 2 * head]`` each.
 
-        Last, ``[batch, place]``: whether the dependent has a say at this candidate. Places are
+        Last, ``[batch, place]``: whether the dependent counts at this candidate. Places are
         start, end, the words; at the first two the candidate is ROOT, and there is no dependent.
         """
         words = self.vectors[batch.words]
-        candidates, told = candidate_vectors(words, batch.sizes, self.shifted)
+        candidates, counts = candidate_vectors(words, batch.sizes, self.shifted)
         by_dependent, by_candidate = self.kernel.chunk(2)
         dependent = pad(words @ by_dependent, (0, 0, EXTRA, 0))
         candidate = candidates @ by_candidate + self.bias
-        return dependent, _twice_root(candidate), _twice_root(told)
+        return dependent, _twice_root(candidate), _twice_root(counts)
 
 
 def _twice_root(of_candidates: Tensor) -> Tensor:
@@ -175,11 +191,11 @@ def candidate_vectors(words: Tensor, sizes: Tensor, shifted: bool) -> tuple[Tens
     [[1.0, 2.0, 0.0], [1.0, 1.0, 0.0]]
     """
     nothing = torch.zeros_like(words[:, :1])
-    told = torch.ones(words.shape[0], words.shape[1] + 1, device=words.device)
+    counts = torch.ones(words.shape[0], words.shape[1] + 1, device=words.device)
     if not shifted:
-        return torch.cat([nothing, words], dim=1), told
-    told[torch.arange(len(sizes), device=words.device), sizes] = 0
-    return torch.cat([words, nothing], dim=1), told
+        return torch.cat([nothing, words], dim=1), counts
+    counts[torch.arange(len(sizes), device=words.device), sizes] = 0
+    return torch.cat([words, nothing], dim=1), counts
 
 
 # --- The distances-and-words baseline -----------------------------------------------------------
@@ -213,9 +229,9 @@ class DistanceScores(Scorer):
         width = self.vectors.shape[1]
         by_place, by_dependent, by_candidate = self.kernel[1:].split([FEATURES, width, width])
         words = self.vectors[batch.words]
-        candidates, told = candidate_vectors(words, batch.sizes, self.shifted)
+        candidates, counts = candidate_vectors(words, batch.sizes, self.shifted)
         hidden = distances(batch.sizes, words.shape[1]) @ by_place
-        hidden = hidden + (words @ by_dependent)[:, :, None] * told[:, None, :, None]
+        hidden = hidden + (words @ by_dependent)[:, :, None] * counts[:, None, :, None]
         hidden = hidden + (candidates @ by_candidate + self.bias)[:, None]
         return (hidden.tanh() @ self.output)[..., 0] + self.output_bias
 
@@ -259,3 +275,89 @@ def fresh(
     if kind == "distances":
         return DistanceScores(vectors, seed, shifted)
     return WordScores(heads, vectors, seed, shifted)
+
+
+# --- Adam as TensorFlow computes it -------------------------------------------------------------
+# Kingma & Ba 2015, the last lines of section 2: the bias is corrected in the step, and epsilon is
+# added to the uncorrected root. torch.optim.Adam adds it to the corrected one; over a treebank that
+# moves weights in the fourth decimal, which is what keeps it from matching Clark et al.'s program.
+
+
+class Adam:
+    """An optimiser of a few tensors.
+
+    >>> weight = torch.tensor([1.0], requires_grad=True)
+    >>> adam = Adam([weight], rate=0.1)
+    >>> (weight**2).sum().backward()
+    >>> adam.update()
+    >>> round(weight.item(), 4)
+    0.9
+    """
+
+    def __init__(
+        self,
+        weights: Iterable[Tensor],
+        rate: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+    ) -> None:
+        self.weights = list(weights)
+        self.rate, self.betas, self.epsilon = rate, betas, epsilon
+        self._means = [torch.zeros_like(weight) for weight in self.weights]
+        self._squares = [torch.zeros_like(weight) for weight in self.weights]
+        self._updates = 0
+
+    @torch.no_grad()
+    def update(self, share: float = 1.0) -> None:
+        """One step along the gradients, which are cleared; `share` makes it smaller."""
+        self._updates += 1
+        first, second = self.betas
+        unbias = (1 - second**self._updates) ** 0.5 / (1 - first**self._updates)
+        for weight, mean, square in zip(self.weights, self._means, self._squares, strict=True):
+            if weight.grad is None:
+                continue
+            mean.mul_(first).add_(weight.grad, alpha=1 - first)
+            square.mul_(second).addcmul_(weight.grad, weight.grad, value=1 - second)
+            weight.sub_(share * self.rate * unbias * mean / (square.sqrt() + self.epsilon))
+            weight.grad = None
+
+
+# --- Training -----------------------------------------------------------------------------------
+
+
+def train(
+    scorer: Scorer,
+    examples: Sequence[ProbeExample],
+    settings: Settings,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> None:
+    """Train in place, on the device where the scorer is."""
+    weights = list(scorer.parameters())
+    adam, device = Adam(weights, settings.rate), weights[0].device
+    total, done = settings.epochs * len(examples), 0
+    for epoch in range(settings.epochs):
+        if settings.as_authors:
+            groups = example_batches(examples, settings.batch)
+        else:
+            groups = shuffled(examples, settings.batch, seed=1000 * seed + epoch)
+        for group in groups:
+            loss_of(scorer, batch_of(group, device)).backward()
+            adam.update(1.0 if settings.as_authors else 1 - done / total)
+            done += len(group)
+            if progress is not None:
+                progress(done, total)
+
+
+def loss_of(scorer: Scorer, batch: ProbeBatch) -> Tensor:
+    """The cross-entropy, summed over the words of a sentence, averaged over sentences."""
+    scores = allowed(scorer(batch), batch)
+    summed = cross_entropy(
+        scores.flatten(0, 1), batch.heads.flatten(), ignore_index=UNKNOWN, reduction="sum"
+    )
+    return summed / len(batch.sizes)
+
+
+def allowed(scores: Tensor, batch: ProbeBatch) -> Tensor:
+    """Scores with padding at minus infinity."""
+    return scores.masked_fill(~batch.candidates[:, None], -torch.inf)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -113,47 +114,38 @@ def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
     words: list[str] = []
     rows: list[np.ndarray] = []
     first = 0
-    for number, word, numbers in _lines(file):
+    for number, line in file.lines():
+        fields = _BETWEEN.split(line.strip(" \t"))
+        if fields == [""] or (number == 1 and len(fields) == 2 and all(map(str.isdigit, fields))):
+            continue  # blank, or word2vec's header
+        # Some words of GloVe have spaces in them: the word ends before the first number.
+        size = 1 + next((at for at, text in enumerate(fields[1:]) if _is_number(text)), len(fields))
+        try:
+            numbers = np.array(fields[size:], dtype=np.float32)
+        except ValueError:
+            numbers = np.zeros(0, dtype=np.float32)
+        if not len(numbers):
+            raise InputError(
+                f"Line {number} of {file.name} is not a word with numbers: '{line[:40]}'; give "
+                f"{_LIKE}."
+            )
         first = first or number
         if rows and len(numbers) != len(rows[0]):
             raise InputError(
                 f"{file.name} has {len(rows[0])} numbers on line {first} and {len(numbers)} on "
                 f"line {number}; all vectors must have the same width."
             )
-        words.append(word)
+        words.append(" ".join(fields[:size]))
         rows.append(numbers)
     return words, np.stack(rows) if rows else np.zeros((0, 0))
 
 
-def _lines(file: TextFile) -> Iterator[tuple[int, str, np.ndarray]]:
-    """Line numbers, words and their numbers."""
-    for number, line in file.lines():
-        fields = _BETWEEN.split(line.strip(" \t"))
-        if fields == [""] or (number == 1 and len(fields) == 2 and all(map(str.isdigit, fields))):
-            continue  # blank, or word2vec's header
-        size = 1 + next((at for at, text in enumerate(fields[1:]) if _is_number(text)), len(fields))
-        yield number, " ".join(fields[:size]), _numbers(file, number, fields[size:], line)
-
-
 def _is_number(text: str) -> bool:
-    """Whether the word is over: some of GloVe's have spaces in them."""
     try:
         float(text)
     except ValueError:
         return False
     return True
-
-
-def _numbers(file: TextFile, number: int, fields: list[str], line: str) -> np.ndarray:
-    try:
-        found = np.array(fields, dtype=np.float32)
-    except ValueError:
-        found = np.zeros(0, dtype=np.float32)
-    if not len(found):
-        raise InputError(
-            f"Line {number} of {file.name} is not a word with numbers: '{line[:40]}'; give {_LIKE}."
-        )
-    return found
 
 
 def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:

@@ -6,19 +6,12 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
-    from headcount.pruning.curve import curve_frame, curve_sweep
+    from headcount.pruning.curve import measure_curve
     from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
-    from headcount.pruning.order import Order
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, points_in_words
     from headcount.pruning.prune_run import Pruned, TrainingOptions, prune_run
     from headcount.pruning.remove import prune, read_heads
-    from headcount.pruning.speed import (
-        check_pairs,
-        check_share,
-        check_way_name,
-        even_heads,
-        latency,
-    )
+    from headcount.pruning.speed import check_timing, even_heads, latency
     from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
 
 open_door(__name__)

@@ -1,4 +1,4 @@
-"""What a model costs whatever the machine: parameters, operations of a forward, bytes of its cache.
+"""What a model costs: parameters, operations of a forward, bytes of its cache, time by part.
 
 Two operations a multiplication, matrix products only; norms, softmax and activations do not
 count. They are counted where they happen, from the shapes that each matrix sees in one forward.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class Parts:
 
 
 def matrix_parts(subject: Subject) -> Parts:
-    """Sort the matrices of a model: by what its attention is made of, and where its layers lie.
+    """Sort the matrices of a model: by what its attention is made of, and where its layers are.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
@@ -67,12 +68,12 @@ def matrix_parts(subject: Subject) -> Parts:
         projections |= dict.fromkeys(own.values(), module)
         keys |= {own[name]: module for name in own if name == "keys"}
         output |= {own[name]: module for name in own if name == "output"}
-    blocks = {_block(site.module) for site in sites}
-    matrices: dict[nn.Module, Part] = {
-        module: "projections" if module in projections else _outside(name, blocks)
-        for name, module in model.named_modules()
-        if isinstance(module, MATRICES)
-    }
+    blocks = tuple({_block(site.module) for site in sites})
+    matrices: dict[nn.Module, Part] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, MATRICES):
+            outside: Part = "feed-forward" if name.startswith(blocks) else "ends"
+            matrices[module] = "projections" if module in projections else outside
     inner = frozenset(one for one, owner in projections.items() if one in set(owner.modules()))
     return Parts(matrices, attention, inner, keys, output)
 
@@ -103,10 +104,6 @@ def _block(path: str) -> str:
     return f"{found.group()}." if found else path
 
 
-def _outside(name: str, blocks: set[str]) -> Part:
-    return "feed-forward" if any(name.startswith(block) for block in blocks) else "ends"
-
-
 # --- What a model costs whatever the machine ----------------------------------------------------
 
 
@@ -119,7 +116,7 @@ class ModelCosts:
     attention_parameters: int
     #: Operations of one forward, by part: projections, maps, feed-forward, ends.
     parts: dict[Part, float]
-    #: Bytes that a decoder keeps for each token it has read or said; 0 for an encoder.
+    #: Bytes that a decoder keeps for each token it has read or generated; 0 for an encoder.
     kv_bytes: int
     #: Bytes that the decoder of an encoder-decoder keeps for each source token.
     source_kv_bytes: int
@@ -151,13 +148,21 @@ def model_costs(subject: Subject, tokens: int = 128, batch: int = 1) -> ModelCos
     counted: dict[Part, float] = dict.fromkeys(PARTS, 0.0)
     with eval_mode(subject.model), torch.no_grad(), quiet(), _counting(parts, counted):
         subject.model(**inputs)
-    own, source = _cache(subject)
+    cache = {"enc": 0, "dec": 0, "cross": 0}  # bytes of one token's keys and values in all layers
+    for site in sites_of(subject.model):
+        cache[site.stack] += 2 * site.kv_heads * site.head_dim * subject.dtype.itemsize
+    attention = {
+        weight
+        for module, part in parts.matrices.items()
+        if part == "projections"
+        for weight in module.parameters(recurse=False)
+    }
     return ModelCosts(
         parameters=sum(weight.numel() for weight in subject.model.parameters()),
-        attention_parameters=_attention(parts),
+        attention_parameters=sum(weight.numel() for weight in attention),
         parts={part: batch * amount for part, amount in counted.items()},
-        kv_bytes=own,
-        source_kv_bytes=source,
+        kv_bytes=cache["dec"],
+        source_kv_bytes=cache["cross"],
         tokens=tokens,
         batch=batch,
     )
@@ -174,7 +179,11 @@ def _counting(parts: Parts, counted: dict[Part, float]) -> Iterator[None]:
         if module in parts.keys:
             keys[parts.keys[module]] = rows
         if module in parts.output:
-            counted["maps"] += _maps(parts, parts.output[module], rows, keys)
+            # Queries times keys, and the map times the values; a causal map counts whole.
+            attention = parts.output[module]
+            site = parts.attention[attention]
+            width = site.heads * site.head_dim
+            counted["maps"] += 4.0 * rows * keys.get(attention, rows) * width
 
     with ExitStack() as stack:
         for module in parts.matrices:
@@ -190,36 +199,10 @@ def _operations(module: nn.Module, output: Tensor) -> float:
     return 2.0 * output.numel() / output.shape[-1] * weight.numel()
 
 
-def _maps(parts: Parts, module: nn.Module, queries: int, keys: dict[nn.Module, int]) -> float:
-    """Queries times keys, and the map times the values; a causal map counts whole."""
-    site = parts.attention[module]
-    return 4.0 * queries * keys.get(module, queries) * site.heads * site.head_dim
-
-
-def _attention(parts: Parts) -> int:
-    weights = {
-        weight
-        for module, part in parts.matrices.items()
-        if part == "projections"
-        for weight in module.parameters(recurse=False)
-    }
-    return sum(weight.numel() for weight in weights)
-
-
-def _cache(subject: Subject) -> tuple[int, int]:
-    """Keys and values of one token in all layers that keep them, in bytes."""
-    size = subject.dtype.itemsize
-    kept = {"dec": 0, "cross": 0}
-    for site in sites_of(subject.model):
-        if site.stack in kept:
-            kept[site.stack] += 2 * site.kv_heads * site.head_dim * size
-    return kept["dec"], kept["cross"]
-
-
 # --- Where the time of a forward goes -----------------------------------------------------------
 # The rest is what multiplies no matrices: norms, activations, sums, embeddings, Python itself.
 
-#: A moment, and how far two of them are apart in seconds, once the device has come to rest.
+#: A moment, and how far two of them are apart in seconds, once the device has finished.
 Mark = Any
 Apart = Callable[[Mark, Mark], float]
 
@@ -243,7 +226,9 @@ def part_times(
             found = _one(subject, parts[place], inputs)
             if number:  # the first one warms up
                 rows[place].append(found)
-    return [_medians(each) for each in rows]
+    return [
+        {part: statistics.median(row[part] for row in each) for part in each[0]} for each in rows
+    ]
 
 
 def _one(subject: Subject, parts: Parts, inputs: dict[str, Any]) -> dict[str, float]:
@@ -253,26 +238,26 @@ def _one(subject: Subject, parts: Parts, inputs: dict[str, Any]) -> dict[str, fl
     with ExitStack() as stack:
         stack.enter_context(eval_mode(subject.model))
         stack.enter_context(torch.inference_mode())
-        for module, name in _names(parts).items():
+        for module in parts.attention:
+            _watch(stack, module, "attention", mark, taken)
+        for module, part in parts.matrices.items():
+            name = f"inner {part}" if module in parts.inner else part
             _watch(stack, module, name, mark, taken)
         start = mark()
         subject.model(**inputs)
         end = mark()
     if subject.device.type == "cuda":
         torch.cuda.synchronize(subject.device)
-    return _shared_out(taken, apart(start, end), apart)
-
-
-def _medians(rows: list[dict[str, float]]) -> dict[str, float]:
-    return {part: statistics.median(row[part] for row in rows) for part in rows[0]}
-
-
-def _names(parts: Parts) -> dict[nn.Module, str]:
-    """What each watched module is counted under; a projection inside its attention is told so."""
-    names: dict[nn.Module, str] = dict.fromkeys(parts.attention, "attention")
-    for module, part in parts.matrices.items():
-        names[module] = f"inner {part}" if module in parts.inner else part
-    return names
+    sums: dict[str, float] = defaultdict(float)
+    for name, begun, ended in taken:
+        sums[name] += apart(begun, ended)
+    # An attention's own seconds are those that its projections do not take.
+    inner = sums["inner projections"]
+    found: dict[str, float] = {part: sums[part] for part in PARTS}
+    found["projections"] += inner
+    found["maps"] = max(0.0, sums["attention"] - inner)
+    found["rest"] = max(0.0, apart(start, end) - sum(found.values()))
+    return found
 
 
 def _watch(
@@ -299,18 +284,3 @@ def _clock(device: torch.device) -> tuple[Callable[[], Mark], Apart]:
         return event
 
     return mark, lambda start, end: float(start.elapsed_time(end)) / 1e3
-
-
-def _shared_out(
-    taken: list[tuple[str, Mark, Mark]], total: float, apart: Apart
-) -> dict[str, float]:
-    """Seconds by part; an attention's own are those that its projections do not take."""
-    sums: dict[str, float] = {}
-    for name, start, end in taken:
-        sums[name] = sums.get(name, 0.0) + apart(start, end)
-    inner = sums.pop("inner projections", 0.0)
-    found: dict[str, float] = {part: sums.get(part, 0.0) for part in PARTS}
-    found["projections"] += inner
-    found["maps"] = max(0.0, sums.get("attention", 0.0) - inner)
-    found["rest"] = max(0.0, total - sum(found.values()))
-    return found

@@ -1,11 +1,11 @@
 """The quality of a model against the heads that are left, each point tested against the whole.
 
-Michel et al., NeurIPS 2019, figure 3. Heads are shut, not removed: that comes to the same.
+Michel et al., NeurIPS 2019, figure 3. Heads are switched off, not removed: that comes to the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,28 +15,31 @@ from headcount.errors import StatsError
 from headcount.importance import Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
-from headcount.records import Head
 from headcount.tasks import Comparison, Task, compare_outcomes
 
-# --- The quality of a model against the heads that are left -------------------------------------
 
-#: What a row of the curve holds.
-COLUMNS = (
-    *("order", "scope", "step", "heads_left", "removed", "metric", "more", "value", "low", "high"),
-    *("delta", "delta_low", "delta_high", "p", "p_adjusted", "n", "part", "healed"),
-)
+def measure_curve(
+    subject: Subject,
+    task: Task,
+    orders: Sequence[Order],
+    *,
+    part: str,
+    name: str = "curve",
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Sweep, pd.DataFrame, list[str]]:
+    """The task after every step of every order: example by example, as a frame, and what to note.
 
-
-def curve_sweep(
-    subject: Subject, task: Task, orders: Sequence[Order], *, name: str = "curve", **options: Any
-) -> Sweep:
-    """The task after every step of every order; `options` are those of `sweeps.sweep`."""
-    named: Mapping[str, Sequence[Head]] = {
+    `name` is what a journal calls it; `options` are those of `importance.sweep`.
+    """
+    points = {
         point_name(order, step): order.gone(step)
         for order in orders
         for step in range(1, len(order) + 1)
     }
-    return sweep(subject, task, sets(named), metric="task", name=name, **options)
+    found = sweep(subject, task, sets(points), metric="task", name=name, seed=seed, **options)
+    frame, notes = curve_frame(found, orders, heads=len(subject.heads), part=part, seed=seed)
+    return found, frame, [*found.notes, *notes]
 
 
 def point_name(order: Order, step: int) -> str:
@@ -45,7 +48,7 @@ def point_name(order: Order, step: int) -> str:
 
 
 def curve_frame(
-    found: Sweep, orders: Sequence[Order], *, heads: int, part: str = "all", seed: int = 0
+    found: Sweep, orders: Sequence[Order], *, heads: int, part: str, seed: int = 0
 ) -> tuple[pd.DataFrame, list[str]]:
     """A row for every point, the whole model as step 0 of every order; and what to note.
 
@@ -53,61 +56,39 @@ def curve_frame(
     same examples; where they are too few for a test its interval and p are NA.
     """
     against, notes = _compared(found, seed)
+    places = {one.name: place for place, one in enumerate(found.interventions)}
     rows = []
     for order in orders:
-        rows.append(_whole(found, order, heads, seed))
-        for step in range(1, len(order) + 1):
-            rows.append(_row(found, order, step, heads, against, seed))
-    shared = {"part": part, "healed": False, "n": len(found.baseline)}
-    frame = pd.DataFrame([row | shared for row in rows], columns=list(COLUMNS))
-    return frame, notes
+        for step in range(len(order) + 1):
+            delta: Sequence[Any] = (0.0, 0.0, 0.0, np.nan, np.nan)
+            outcome = found.baseline
+            if step:
+                place = places[point_name(order, step)]
+                outcome, delta = found.outcomes[place], against.one(place)[:5]
+            row = {
+                "order": order.name,
+                "scope": order.scope,
+                "step": step,
+                "heads_left": heads - len(order.gone(step)),
+                "removed": ",".join(map(str, order.steps[step - 1])) if step else "",
+                "metric": outcome.name,
+                "more": "better" if outcome.higher_is_better else "worse",
+            }
+            row |= zip(("value", "low", "high"), outcome.interval(seed=seed), strict=True)
+            columns = ("delta", "delta_low", "delta_high", "p", "p_adjusted")
+            row |= zip(columns, delta, strict=True)
+            rows.append(row | {"n": len(outcome), "part": part, "healed": False})
+    return pd.DataFrame(rows), notes
 
 
 def _compared(found: Sweep, seed: int) -> tuple[Comparison, list[str]]:
+    """Every point minus the whole model, tested where there are examples enough."""
+    none = np.full(len(found), np.nan)
+    value = np.array([one.value - found.baseline.value for one in found.outcomes])
+    untested = Comparison(value, none, none, none, none, found.baseline.metric.test)
     if not found.outcomes:
-        empty = np.empty(0)
-        return Comparison(empty, empty, empty, empty, empty, found.baseline.metric.test), []
+        return untested, []
     try:
         return compare_outcomes(found.outcomes, found.baseline, seed=seed), []
     except StatsError as error:
-        none = np.full(len(found), np.nan)
-        value = np.array([one.value - found.baseline.value for one in found.outcomes])
-        untested = Comparison(value, none, none, none, none, found.baseline.metric.test)
         return untested, [f"The curve is not tested. {error}"]
-
-
-def _row(
-    found: Sweep, order: Order, step: int, heads: int, against: Comparison, seed: int
-) -> dict[str, Any]:
-    names = [one.name for one in found.interventions]
-    place = names.index(point_name(order, step))
-    delta = against.one(place)
-    value, low, high = found.outcomes[place].interval(seed=seed)
-    return {
-        **_named(found, order, step, heads),
-        **{"value": value, "low": low, "high": high},
-        **{"delta": delta.value, "delta_low": delta.low, "delta_high": delta.high},
-        **{"p": delta.p, "p_adjusted": delta.p_adjusted},
-    }
-
-
-def _whole(found: Sweep, order: Order, heads: int, seed: int) -> dict[str, Any]:
-    value, low, high = found.baseline.interval(seed=seed)
-    return {
-        **_named(found, order, 0, heads),
-        **{"value": value, "low": low, "high": high},
-        **{"delta": 0.0, "delta_low": 0.0, "delta_high": 0.0, "p": np.nan, "p_adjusted": np.nan},
-    }
-
-
-def _named(found: Sweep, order: Order, step: int, heads: int) -> dict[str, Any]:
-    going = order.steps[step - 1] if step else ()
-    return {
-        "order": order.name,
-        "scope": order.scope,
-        "step": step,
-        "heads_left": heads - len(order.gone(step)),
-        "removed": ",".join(map(str, going)),
-        "metric": found.baseline.name,
-        "more": "better" if found.baseline.higher_is_better else "worse",
-    }

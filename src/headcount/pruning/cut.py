@@ -1,4 +1,8 @@
-"""Cut heads out of a model's weights, and write down the sizes that it has afterwards."""
+"""Cut heads out of a model's weights, and write down the sizes that it has afterwards.
+
+First which heads of each attention stay, and whether they can; then T5's shared position bias;
+then weights, counts and the notes in the config.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,6 @@ from headcount.models import (
     GIVEN,
     KEY,
     Anatomy,
-    HeadWeight,
     OwnConfig,
     Pick,
     Site,
@@ -50,7 +53,7 @@ class Keep:
 
 
 def keeps(anatomy: Anatomy, going: Sequence[Head]) -> list[Keep]:
-    """What stays of every module that loses a head; raises for what cannot go alone."""
+    """What stays of every module that loses a head; raises for heads that only go together."""
     by_module: dict[str, list[Site]] = defaultdict(list)
     for site in anatomy.sites:
         by_module[site.module].append(site)
@@ -60,52 +63,42 @@ def keeps(anatomy: Anatomy, going: Sequence[Head]) -> list[Keep]:
 
 
 def _keep(sites: list[Site], gone: set[Head]) -> Keep:
-    stay = [torch.tensor([head not in gone for head in site.names]) for site in sites]
-    if any(not torch.equal(stay[0], other) for other in stay[1:]):
-        raise UsageError(_shared(sites, stay))
-    return keep_at(tuple(sites), stay[0])
-
-
-def _shared(sites: list[Site], stay: list[Tensor]) -> str:
-    """Why heads of a shared module go together."""
-    everywhere = torch.stack(stay).all(0)
+    """What stays of one module, which may serve several layers."""
+    every = [torch.tensor([head not in gone for head in site.names]) for site in sites]
+    site, stay = sites[0], every[0]
+    everywhere = torch.stack(every).all(0)
     lacking = [
-        str(site.names[place])
-        for site, kept in zip(sites, stay, strict=True)
+        str(one.names[place])
+        for one, kept in zip(sites, every, strict=True)
         for place in (kept & ~everywhere).nonzero().flatten().tolist()
     ]
-    return (
-        f"{sites[0].module} serves {len(sites)} layers with the same weights, so a head goes from "
-        f"all of them or from none; add {', '.join(lacking)}."
-    )
-
-
-def keep_at(sites: tuple[Site, ...], stay: Tensor) -> Keep:
-    """What stays of one module, given which of its query heads do."""
-    site = sites[0]
+    if lacking:
+        raise UsageError(
+            f"{site.module} serves {len(sites)} layers with the same weights, so a head goes from "
+            f"all of them or from none; add {', '.join(lacking)}."
+        )
     if not bool(stay.any()):
         first = torch.arange(site.heads) == 0
-        return Keep(sites, first, torch.arange(site.kv_heads) == 0, dead=True)
+        return Keep(tuple(sites), first, torch.arange(site.kv_heads) == 0, dead=True)
     counts = stay.view(site.kv_heads, -1).sum(1)
     if len(set(counts[counts > 0].tolist())) > 1:
-        raise UsageError(_uneven(site, stay, counts))
-    return Keep(sites, stay, counts > 0)
+        raise UsageError(_uneven(site, gone, counts))
+    return Keep(tuple(sites), stay, counts > 0)
 
 
-def _uneven(site: Site, stay: Tensor, counts: Tensor) -> str:
+def _uneven(site: Site, gone: set[Head], counts: Tensor) -> str:
     """Which groups are uneven, and what would work."""
     size = site.heads // site.kv_heads
     most = int(counts.max())
     broken = [g for g in range(site.kv_heads) if 0 < int(counts[g]) < most]
     groups = [site.names[g * size : (g + 1) * size] for g in broken]
-    there = [head for head, kept in zip(site.names, stay.tolist(), strict=True) if kept]
-    rest = [str(head) for group in groups for head in group if head in set(there)]
-    said = "; ".join(", ".join(map(str, group)) for group in groups)
+    rest = [str(head) for group in groups for head in group if head not in gone]
+    listed = "; ".join(", ".join(map(str, group)) for group in groups)
     return (
         f"Heads of {site.stack}.{site.layer} cannot go alone: {size} query heads share the keys of "
         f"a group, and the groups that stay must be equally large, but would have "
-        f"{', '.join(map(str, counts.tolist()))} heads. Remove the broken group whole ({said}: add "
-        f"{', '.join(rest)}), or as many heads from every group."
+        f"{', '.join(map(str, counts.tolist()))} heads. Remove the broken group whole ({listed}: "
+        f"add {', '.join(rest)}), or as many heads from every group."
     )
 
 
@@ -113,8 +106,7 @@ def _uneven(site: Site, stay: Tensor, counts: Tensor) -> str:
 # Where layers keep different heads, each gets a copy of the first layer's table, to be cut to its
 # own heads, and computes its own bias. Cross-attention shares a bias of zeros in the same way.
 
-_FLAG_SHARED_BIAS = "has_relative_attention_bias"
-_TABLE_SHARED_BIAS = "relative_attention_bias"
+_TABLE, _FLAG = "relative_attention_bias", "has_relative_attention_bias"
 
 
 def part_biases(model: nn.Module, keeps: Sequence[Keep], sites: Sequence[Site]) -> list[Site]:
@@ -123,7 +115,13 @@ def part_biases(model: nn.Module, keeps: Sequence[Keep], sites: Sequence[Site]) 
     for stack in dict.fromkeys(site.stack for site in sites):
         own = [site for site in sites if site.stack == stack and _shares(model, site)]
         if len(own) > 1 and len({_left(site, keeps) for site in own}) > 1:
-            _part(model, own)
+            modules: list[Any] = [model.get_submodule(site.module) for site in own]
+            first = next((module for module in modules if getattr(module, _FLAG)), None)
+            for module in modules:
+                if first is not None and not getattr(module, _FLAG):
+                    setattr(module, _TABLE, deepcopy(getattr(first, _TABLE)))
+                    setattr(module, _FLAG, True)
+                module.register_forward_pre_hook(forget_bias, with_kwargs=True)
             parted += own
     return parted
 
@@ -133,7 +131,7 @@ def _shares(model: nn.Module, site: Site) -> bool:
     module = model.get_submodule(site.module)
     handed = "position_bias" in inspect.signature(module.forward).parameters  # not in UMT5
     own = forget_bias in module._forward_pre_hooks.values()
-    return handed and hasattr(module, _FLAG_SHARED_BIAS) and not own
+    return handed and hasattr(module, _FLAG) and not own
 
 
 def _left(site: Site, keeps: Sequence[Keep]) -> tuple[Any, ...]:
@@ -144,19 +142,7 @@ def _left(site: Site, keeps: Sequence[Keep]) -> tuple[Any, ...]:
     return (False, *[True] * site.heads)
 
 
-def _part(model: nn.Module, sites: Sequence[Site]) -> None:
-    modules: list[Any] = [model.get_submodule(site.module) for site in sites]
-    first = next((module for module in modules if getattr(module, _FLAG_SHARED_BIAS)), None)
-    for module in modules:
-        if first is not None and not getattr(module, _FLAG_SHARED_BIAS):
-            setattr(module, _TABLE_SHARED_BIAS, deepcopy(getattr(first, _TABLE_SHARED_BIAS)))
-            setattr(module, _FLAG_SHARED_BIAS, True)
-        module.register_forward_pre_hook(forget_bias, with_kwargs=True)
-
-
 # --- Cut heads out of a model's weights ---------------------------------------------------------
-
-_TABLE, _FLAG = "relative_attention_bias", "has_relative_attention_bias"
 
 #: What `headcount.models.resize.fit` reads, and what `config.headcount` holds.
 Sizes = dict[str, Any]
@@ -164,50 +150,34 @@ Sizes = dict[str, Any]
 
 def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
     """Remove heads in place, and note sizes and numbers in the model's config."""
-    sizes = _sizes(model, sites)
+    config = core_of(model).config
+    sizes: Sizes | None = getattr(config, KEY, None)
+    if sizes is None or sites[0].numbers is None:  # none yet, or those of another model
+        heads = {f"{site.stack}.{site.layer}": list(site.indices) for site in sites}
+        sizes = {"heads": heads, "shapes": {}, "attributes": {}, "settings": {}, "own_bias": []}
     for site in part_biases(model, keeps, sites):
-        _note_bias(model, site, sizes)
+        path = _within(model, site.module)
+        sizes["own_bias"].append(path)
+        table = getattr(model.get_submodule(site.module), _TABLE, None)
+        if table is not None:  # cross-attention has none
+            sizes["shapes"][f"{path}.{_TABLE}.weight"] = list(table.weight.shape)
+            sizes["attributes"].setdefault(path, {})[_FLAG] = True
     for keep in keeps:
         with torch.no_grad():
             _cut_weights(model, keep, sizes)
         _cut_counts(model, keep, sizes)
         _cut_given(model, keep, sizes)
-        _number(keep, sizes)
-    setattr(core_of(model).config, KEY, sizes)
-
-
-def _note_bias(model: nn.Module, site: Site, sizes: Sizes) -> None:
-    """Write down that a layer computes its own position bias."""
-    path = _within(model, site.module)
-    module = model.get_submodule(site.module)
-    sizes["own_bias"].append(path)
-    table = getattr(module, _TABLE, None)
-    if table is not None:  # cross-attention has none
-        sizes["shapes"][f"{path}.{_TABLE}.weight"] = list(table.weight.shape)
-        sizes["attributes"].setdefault(path, {})[_FLAG] = True
-
-
-def _sizes(model: nn.Module, sites: tuple[Site, ...]) -> Sizes:
-    """What was written down before, if it is this model's; or the start: every head is there."""
-    known: Sizes | None = getattr(core_of(model).config, KEY, None)
-    if known is not None and sites[0].numbers is not None:
-        return known
-    heads = {f"{site.stack}.{site.layer}": list(site.indices) for site in sites}
-    return {"heads": heads, "shapes": {}, "attributes": {}, "settings": {}, "own_bias": []}
-
-
-def _number(keep: Keep, sizes: Sizes) -> None:
-    kept = keep.queries.tolist()
-    for site in keep.sites:
-        left = (
-            [] if keep.dead else [i for i, stays in zip(site.indices, kept, strict=True) if stays]
-        )
-        sizes["heads"][f"{site.stack}.{site.layer}"] = left
+        for site in keep.sites:
+            kept = zip(site.indices, keep.queries.tolist(), strict=True)
+            left = [] if keep.dead else [index for index, stays in kept if stays]
+            sizes["heads"][f"{site.stack}.{site.layer}"] = left
+    setattr(config, KEY, sizes)
 
 
 def _cut_weights(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
     for place in head_weights(model, keep.sites[0]):
-        module, leaf = _owner(model, place)
+        path, _, leaf = place.name.rpartition(".")
+        module = model.get_submodule(path)
         weight: Tensor = getattr(module, leaf)
         kept = place.kept(keep.queries, keep.keys).to(weight.device)
         value = weight.detach().index_select(place.axis, kept).contiguous()
@@ -215,30 +185,34 @@ def _cut_weights(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
         sizes["shapes"][_within(model, place.name)] = list(value.shape)
 
 
-def _owner(model: nn.Module, place: HeadWeight) -> tuple[nn.Module, str]:
-    path, _, leaf = place.name.rpartition(".")
-    return model.get_submodule(path), leaf
-
-
 def _within(model: nn.Module, name: str) -> str:
-    """A name seen from the bare model, so that any task head may stand around it later."""
+    """A name seen from the bare model, so that it fits with any task head."""
     core = core_of(model)
     prefix = next(name for name, module in model.named_modules() if module is core)
     return name.removeprefix(f"{prefix}.") if prefix else name
 
 
 def _cut_counts(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
-    """Set the numbers that modules keep of their heads; each must have been what it says."""
+    """Set the numbers that modules keep of their heads; each must have had the old value."""
     site = keep.sites[0]
-    before = _counts(site.heads, site.kv_heads, site.head_dim)
-    after = _counts(int(keep.queries.sum()), int(keep.keys.sum()), site.head_dim)
+
+    def counts(queries: int, keys: int) -> dict[str, int]:
+        width = queries * site.head_dim
+        return {"q": queries, "k": keys, "group": queries // keys, "width": width}
+
+    before = counts(site.heads, site.kv_heads)
+    after = counts(int(keep.queries.sum()), int(keep.keys.sum()))
     for path, module in model.get_submodule(site.module).named_modules(prefix=site.module):
         for name, meaning in COUNTS.items():
             if vars(module).get(name) == before[meaning]:
                 setattr(module, name, after[meaning])
                 sizes["attributes"].setdefault(_within(model, path), {})[name] = after[meaning]
     if layout_of(model, site).asks_config:
-        _cut_settings(model, site.module, after, sizes)
+        # A module that reads its config for the number of heads gets one of its own.
+        asking: Any = model.get_submodule(site.module)
+        own = {"num_attention_heads": after["q"], "num_key_value_heads": after["k"]}
+        asking.config = OwnConfig(getattr(asking.config, "_base", asking.config), own)
+        sizes["settings"][_within(model, site.module)] = own
 
 
 def _cut_given(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
@@ -255,15 +229,3 @@ def _cut_given(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
     pick.kept = [one for one, stays in zip(pick.kept, keep.queries.tolist(), strict=True) if stays]
     picks = sizes.setdefault("picks", {})
     picks[_within(model, site.module)] = [name, pick.kept, pick.total]
-
-
-def _counts(queries: int, keys: int, dim: int) -> dict[str, int]:
-    return {"q": queries, "k": keys, "group": queries // keys, "width": queries * dim}
-
-
-def _cut_settings(model: nn.Module, path: str, after: dict[str, int], sizes: Sizes) -> None:
-    """Give a module that asks its config for the number of heads one of its own."""
-    module: Any = model.get_submodule(path)
-    own = {"num_attention_heads": after["q"], "num_key_value_heads": after["k"]}
-    module.config = OwnConfig(getattr(module.config, "_base", module.config), own)
-    sizes["settings"][_within(model, path)] = own

@@ -1,17 +1,18 @@
-"""Gates: one learned valve a head, and a model that runs through them.
+"""Gates: one learned valve a head, the price of open ones, and the model without closed ones.
 
-Voita et al. 2019 (eq. 4 and 5): every head's output is multiplied by a gate, one scalar that
-does not depend on the input, drawn anew for every batch.
+Voita et al. 2019 (eq. 4 to 7): every head's output is multiplied by a gate, one scalar that
+does not depend on the input, drawn anew for every batch. Its distribution is the hard concrete of
+Louizos et al. 2018.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -127,11 +128,14 @@ class Gates(nn.Module):
         if not heads:
             raise UsageError("There is no head to put a gate on; name heads of the model.")
         self.heads, self.convention = tuple(heads), convention
-        numbers = _numbers(self.heads, units)
+        # A head in no unit has a gate of its own.
+        leaders = {head: unit[0] for unit in units for head in unit}
+        gate_of: dict[Head, int] = {}
+        numbers = [gate_of.setdefault(leaders.get(head, head), len(gate_of)) for head in heads]
         self.shared = len(set(numbers)) < len(numbers)
         self.register_buffer("unit", torch.tensor(numbers), persistent=False)
         firsts = [self.heads[numbers.index(number)] for number in range(max(numbers) + 1)]
-        self.log_a = nn.Parameter(_first(firsts, start, spread, seed))
+        self.log_a = nn.Parameter(_initial(firsts, start, spread, seed))
 
     def forward(self, noise: Tensor | None = None) -> Tensor:
         """One number a head `[head]`: drawn in training, certain in evaluation.
@@ -166,7 +170,7 @@ class Gates(nn.Module):
         if count is None:
             there = self.open().tolist()
         else:
-            _check_count(count, len(self.heads))
+            check_count(count, len(self.heads))
             best = self._best(count)
             there = [number in best for number in self.unit.tolist()]
         return [head for head, open_ in zip(self.heads, there, strict=True) if open_]
@@ -175,11 +179,6 @@ class Gates(nn.Module):
         """The heads that would go: all gated ones but `kept(count)`."""
         kept = set(self.kept(count))
         return [head for head in self.heads if head not in kept]
-
-    def staying(self, heads: Iterable[Head]) -> list[Head]:
-        """Those of a model's heads that stay: without a gate, or with one that is open."""
-        gone = set(self.closed())
-        return [head for head in heads if head not in gone]
 
     def _each(self, values: Tensor) -> Tensor:
         """A gate's value for each of its heads."""
@@ -196,66 +195,78 @@ class Gates(nn.Module):
         return best
 
 
+class GatedHeads:
+    """Which heads of a model stay, by their gates."""
+
+    subject: Subject
+    gates: Gates
+
+    @property
+    def kept(self) -> list[Head]:
+        """The heads that stay: those without a gate, and those whose gate is open."""
+        gone = set(self.removed)
+        return [head for head in self.subject.heads if head not in gone]
+
+    @property
+    def removed(self) -> list[Head]:
+        """The heads whose gate is closed."""
+        return self.gates.closed()
+
+
 @contextmanager
-def gated(subject: Subject, gates: Gates) -> Iterator[None]:
-    """Run the model through its gates within the block; one draw for each forward of the model."""
-    places = gate_places(subject, gates)
-    ones = torch.ones(len(subject.heads), device=gates.log_a.device)
+def gate_valve(subject: Subject, gates: Gates) -> Iterator[Callable[[Tensor], None]]:
+    """Put gates on a model's heads within the block; gives a function that sets their values."""
+    order = {head: place for place, head in enumerate(subject.heads)}
+    for head in gates.heads:
+        if head not in order:
+            raise UsageError(f"{subject.name} has no head {head}, but there is a gate for it.")
+    device = gates.log_a.device
+    places = torch.tensor([order[head] for head in gates.heads], device=device)
+    ones = torch.ones(len(subject.heads), device=device)
     with valve(subject, ones) as opened:
 
-        def draw(*_: object) -> None:
-            opened.scales = ones.index_copy(0, places, gates())
+        def set_gates(values: Tensor) -> None:
+            opened.scales = ones.index_copy(0, places, values)
 
-        handle = subject.model.register_forward_pre_hook(draw)
+        yield set_gates
+
+
+@contextmanager
+def gated(
+    subject: Subject, gates: Gates, draw: Callable[[], Tensor] | None = None
+) -> Iterator[None]:
+    """Run the model through its gates within the block; one `draw` for each forward of it."""
+    values = gates if draw is None else draw
+    with gate_valve(subject, gates) as set_gates:
+        handle = subject.model.register_forward_pre_hook(lambda *_: set_gates(values()))
         try:
             yield
         finally:
             handle.remove()
 
 
-def gate_places(subject: Subject, gates: Gates) -> Tensor:
-    """Where the gated heads stand among all heads."""
-    order = {head: place for place, head in enumerate(subject.heads)}
-    for head in gates.heads:
-        if head not in order:
-            raise UsageError(f"{subject.name} has no head {head}, but there is a gate for it.")
-    return torch.tensor([order[head] for head in gates.heads], device=gates.log_a.device)
-
-
-def _numbers(heads: Sequence[Head], units: Sequence[Sequence[Head]]) -> list[int]:
-    """The number of each head's gate; a head in no unit has one of its own."""
-    leaders = {head: unit[0] for unit in units for head in unit}
-    numbers: dict[Head, int] = {}
-    return [numbers.setdefault(leaders.get(head, head), len(numbers)) for head in heads]
-
-
-def _first(heads: Sequence[Head], start: float | None, spread: float, seed: int) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    around = torch.rand(len(heads), generator=dice) * 2 - 1
+def _initial(heads: Sequence[Head], start: float | None, spread: float, seed: int) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    around = torch.rand(len(heads), generator=draw) * 2 - 1
     if start is not None:
         return start + around * spread
-    sizes: dict[tuple[str, int], int] = {}
-    for head in heads:
-        sizes[head.stack, head.layer] = sizes.get((head.stack, head.layer), 0) + 1
-    limits = torch.tensor([(3 / sizes[head.stack, head.layer]) ** 0.5 for head in heads])
-    return around * limits
+    sizes = Counter(head[:2] for head in heads)
+    return around * torch.tensor([(3 / sizes[head[:2]]) ** 0.5 for head in heads])
 
 
-def _check_count(count: int, most: int) -> None:
+def check_count(count: int, most: int) -> None:
+    """Refuse a number of heads to keep that there are not."""
     if not 0 <= count <= most:
         raise UsageError(f"{count} heads cannot be kept; give a number from 0 to {most}.")
 
 
-# --- What is minimised when gates learn ---------------------------------------------------------
+# --- The price of open gates --------------------------------------------------------------------
 # Voita et al. 2019 (eq. 7): loss + lambda * sum of P(open). A price that is set by hand gives a
 # number of heads that nobody chose; `Target` sets the price so that the number comes out.
 
 
-class Penalty(Protocol):
-    """Something added to the loss per token; `step` counts optimiser steps from 0."""
-
-    def __call__(self, gates: Gates, step: Tensor | int) -> Tensor:
-        """The price of the gates as they are."""
+#: What is added to the loss per token, from the gates and the optimiser step, counted from 0.
+Penalty = Callable[[Gates, Tensor | int], Tensor]
 
 
 @dataclass
@@ -281,12 +292,8 @@ class Price:
         """Lambda times the expected number of open gates."""
         share = 1.0 if not self.warmup else _ramp(step, self.warmup, gates.log_a.device)
         weight = self.weight(int(step)) if callable(self.weight) else self.weight
-        return weight * share * gates.expected() / self._modules(gates)
-
-    def _modules(self, gates: Gates) -> int:
-        if self.convention != "code":
-            return 1
-        return len({(head.stack, head.layer) for head in gates.heads})
+        modules = len({head[:2] for head in gates.heads}) if self.convention == "code" else 1
+        return weight * share * gates.expected() / modules
 
 
 class Target(nn.Module):
@@ -324,16 +331,14 @@ class Target(nn.Module):
         """Multiplier times the excess share, and its square; moves the multiplier in training."""
         total = len(gates.heads)
         wanted = total + (self.count - total) * _ramp(step, self.steps, gates.log_a.device)
-        excess = (self._there(gates) - wanted) / total
+        there = gates.expected()
+        if self.hard:  # the gradient is that of the expected number either way
+            there = there + (gates.open().sum() - there).detach()
+        excess = (there - wanted) / total
         if gates.training:
             with torch.no_grad():
                 self.multiplier.add_(self.rate * excess)
         return self.multiplier * excess + self.stiffness * excess.square()
-
-    def _there(self, gates: Gates) -> Tensor:
-        """How many heads stay; the gradient is that of the expected number either way."""
-        expected = gates.expected()
-        return expected + (gates.open().sum() - expected).detach() if self.hard else expected
 
 
 def _ramp(step: Tensor | int, steps: int, device: torch.device) -> Tensor:
@@ -357,18 +362,12 @@ def pruned_by(subject: Subject, gates: Gates, keep: int | None = None) -> Subjec
             f"All {len(gone)} gates are closed, so that no head would be left; lower the price of "
             "open gates (--lambda, penalty), or say how many heads to keep."
         )
-    left = _between(gates, gone)
-    whole = _scaled(subject, left) if left else subject
+    away, between = set(gone), {}
+    if gates.convention == "code":  # elsewhere a gate is 0 or 1
+        values = zip(gates.heads, gates.tested().tolist(), strict=True)
+        between = {head: value for head, value in values if head not in away and value != 1}
+    whole = _scaled(subject, between) if between else subject
     return prune(whole, gone) if gone else whole
-
-
-def _between(gates: Gates, gone: list[Head]) -> dict[Head, float]:
-    """The gates of heads that stay and are not wholly open; none but in the convention "code"."""
-    if gates.convention != "code":
-        return {}
-    values = dict(zip(gates.heads, gates.tested().tolist(), strict=True))
-    away = set(gone)
-    return {head: value for head, value in values.items() if head not in away and value != 1}
 
 
 def _scaled(subject: Subject, scales: dict[Head, float]) -> Subject:

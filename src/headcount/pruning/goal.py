@@ -1,15 +1,20 @@
-"""What a pruning is asked for: how many heads go, what may be lost, and where the result is kept.
+"""What a pruning should reach, and where it is written: steps, goals, the output folder.
 
-No model library is loaded here, so that a mistake is told before the long work.
+No model library is loaded here, so that a mistake shows before the long work.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from headcount.errors import UsageError
+from headcount.records import is_leftover
+
+#: What the journal of a pruning is called within its run.
+JOURNAL = "prune"
 
 # --- How many heads are gone after each step ----------------------------------------------------
 
@@ -37,12 +42,12 @@ def removed_counts(
     """
     if not 0 < step <= 100:
         raise UsageError(f"The step is {step:g}; it must be above 0 and at most 100 percent.")
-    spoken = convention == "code" and encoder_decoder
-    rounded = math.ceil if spoken else int
+    translates = convention == "code" and encoder_decoder
+    rounded = math.ceil if translates else int
     steps = range(1, int(100 / step + 1e-9) + 1)
     found = {rounded(round(total * step * number / 100, 6)) for number in steps}
     found |= set() if also is None else {also}
-    most = total if convention != "headcount" and not spoken else total - 1
+    most = total if convention != "headcount" and not translates else total - 1
     most = min(most, total - spared)
     return sorted(count for count in found if 0 < count <= most or count == also)
 
@@ -65,17 +70,15 @@ class Goal:
     def removed(self, total: int) -> int | None:
         """How many of the heads that may go are to go; None where the loss decides."""
         if self.keep is not None:
-            return self._of_keep(total, self.keep)
+            if self.keep >= total:
+                raise UsageError(
+                    f"{self.keep} heads are to be kept, and there are {total} to choose from; keep "
+                    "fewer."
+                )
+            return total - self.keep
         if self.drop_share is not None:
             return int(round(total * self.drop_share, 6))
         return None
-
-    def _of_keep(self, total: int, keep: int) -> int:
-        if keep >= total:
-            raise UsageError(
-                f"{keep} heads are to be kept, and there are {total} to choose from; keep fewer."
-            )
-        return total - keep
 
     def __str__(self) -> str:
         if self.max_loss is not None:
@@ -86,7 +89,7 @@ class Goal:
 
 
 def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None) -> Goal:
-    """The goal, if it makes sense; without any, the curve alone is wanted."""
+    """The goal, if it makes sense; without any, only the curve is wanted."""
     given = [value for value in (max_loss, keep, drop_share) if value is not None]
     if len(given) > 1:
         raise UsageError(
@@ -103,69 +106,61 @@ def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None
     return Goal(max_loss, keep, drop_share)
 
 
-# --- Where a pruning is written: a folder of its own, which nothing is taken from unasked ---------
+# --- Where a pruning is written: a folder of its own, in which nothing is replaced without --force
 
 
-@dataclass(frozen=True)
 class OutputFolder:
     """The parts of an output folder."""
 
-    folder: Path
-
-    @property
-    def run(self) -> Path:
-        """Scores, curve and journal."""
-        return self.folder / "run"
-
-    @property
-    def model(self) -> Path:
-        """The smaller model."""
-        return self.folder / "model"
-
-    @property
-    def picture(self) -> Path:
-        """The curve, drawn."""
-        return self.folder / "curve.svg"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        #: Scores, curve and journal.
+        self.run = folder / "run"
+        #: The smaller model.
+        self.model = folder / "model"
+        #: The curve, drawn.
+        self.picture = folder / "curve.svg"
+        #: Checkpoints of gates and of healing, until the model is saved.
+        self.training = folder / "training"
+        #: What is being written, from the first file of the model to the last record of the run.
+        self.mark = folder / ".unfinished.json"
 
     @property
     def is_under_way(self) -> bool:
         """Whether a pruning was begun there and has not ended."""
-        return (self.run / "prune.jsonl").is_file() or self.training.is_dir()
+        journal = self.run / f"{JOURNAL}.jsonl"
+        return journal.is_file() or self.mark.is_file() or self.training.is_dir()
 
     @property
-    def training(self) -> Path:
-        """Checkpoints of gates and of healing, while they learn; beside the run, not yet one."""
-        return self.folder / "training"
+    def leftovers(self) -> list[Path]:
+        """Drafts of a process that was killed, and a model that it had moved aside."""
+        found = self.folder.glob(".*")
+        return [path for path in found if is_leftover(re.sub(r"\.old$", ".tmp", path.name))]
 
-    def export(self, what: str) -> Path:
-        """The model in another format."""
-        return self.folder / what
+    @property
+    def why_not_replaced(self) -> str:
+        """Why a model that is there stays."""
+        return (
+            f"'{self.folder}' holds a pruned model already; choose another folder, or pass "
+            "--force to replace it."
+        )
 
 
 def output_folder(folder: Path, *, force: bool) -> OutputFolder:
-    """The output folder, if it may be written; a pruning that was broken off is gone on with."""
+    """The output folder, if it may be written; a pruning that was interrupted is gone on with."""
     place = OutputFolder(folder)
     if folder.is_file():
         raise UsageError(f"'{folder}' is a file; choose another name for the output folder.")
     for parent in folder.parents:
         if parent.is_file():
             raise UsageError(f"'{parent}' is a file, so '{folder}' cannot be a folder within it.")
-    if not folder.is_dir() or not any(folder.iterdir()):
+    if force or not folder.is_dir() or {*folder.iterdir()} <= {*place.leftovers}:
         return place
-    if not force:
-        _refuse(place)
-    return place
-
-
-def _refuse(place: OutputFolder) -> None:
-    """Refuse a folder with a model, or with anything that is no pruning."""
-    if place.model.exists():
-        raise UsageError(
-            f"'{place.folder}' holds a pruned model already; choose another folder, or pass "
-            "--force to replace it."
-        )
+    if place.model.exists() and not place.mark.is_file():
+        raise UsageError(place.why_not_replaced)
     if not (place.run / "run.json").is_file() and not place.is_under_way:
         raise UsageError(
-            f"'{place.folder}' is a folder that is not empty; choose another name, or pass "
-            "--force to write into it."
+            f"'{folder}' is a folder that is not empty; choose another name, or pass --force to "
+            "write into it."
         )
+    return place

@@ -1,7 +1,8 @@
-"""Learn which heads to keep: gates that close while the model trains.
+"""Learn which heads to keep, train what is left, or train the same shape from random weights.
 
 Voita et al. 2019 (section 6): hard-concrete gates on the heads, a price on every open one, and
-training that goes on from the converged model.
+training that goes on from the converged model. Distillation is that of Hinton et al. 2015 at
+temperature 1.
 """
 
 from __future__ import annotations
@@ -9,27 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.models import Subject, random_twin
-from headcount.pruning.gates import Gates, Penalty, Price, Target, pruned_by
-from headcount.pruning.order import removable_units
-from headcount.pruning.recipe import Chosen, Options, recipe_of
+from headcount.pruning.gates import (
+    GatedHeads,
+    Gates,
+    Penalty,
+    Price,
+    Target,
+    check_count,
+    pruned_by,
+)
+from headcount.pruning.order import check_stacks, removable_units
+from headcount.pruning.recipe import Chosen, Schedule
 from headcount.pruning.remove import prune
-from headcount.pruning.training import Lesson, Row, Session
-from headcount.records import STACKS, Head, Progress, check_heads, heads_named, parse_heads
+from headcount.pruning.training import Row, Session, TrainingData
+from headcount.records import Head, Progress, check_heads, heads_named, parse_heads
 
-# --- Learn which heads to keep: gates that close while the model trains -------------------------
+# --- Gates that close while the model trains ----------------------------------------------------
 
 #: How far gates begin from `start`: no two cross the line together.
 SPREAD = 0.5
 
 
 @dataclass(frozen=True, repr=False)
-class Learned:
+class Learned(GatedHeads):
     """Gates that have learned, and the model that learned with them."""
 
     #: As trained, all heads still there.
@@ -38,16 +47,6 @@ class Learned:
     #: One row for every few steps: step, loss, price, expected, open, lr.
     log: pd.DataFrame
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def kept(self) -> list[Head]:
-        """The heads that stay: those without a gate, and those whose gate is open."""
-        return self.gates.staying(self.subject.heads)
-
-    @property
-    def removed(self) -> list[Head]:
-        """The heads whose gate is closed."""
-        return self.gates.closed()
 
     def prune(self, keep: int | None = None) -> Subject:
         """The trained model without the closed heads, or with the `keep` most open gated ones."""
@@ -60,7 +59,7 @@ class Learned:
 
 def learn_gates(
     subject: Subject,
-    task: Lesson,
+    task: TrainingData,
     *,
     stacks: str | Iterable[str] | None = None,
     heads: str | Iterable[str | Head] | None = None,
@@ -78,7 +77,7 @@ def learn_gates(
     accelerator: Any = None,
     log: Callable[[Row], None] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Learned:
     """Train gates on heads, and the weights that `train` names, and say which heads stay.
 
@@ -87,30 +86,30 @@ def learn_gates(
     have gates unless `stacks` or `heads` name some; heads that can only go together share one.
     Gates begin open (`start`), or with `start=None` as the authors' do. `train` is "all",
     "gates" (no weight learns), "enc", "dec", names with * or a function of a name. `options` are
-    those of a `Recipe`: steps, lr, batch_size, warmup, decay, clip, weight_decay, seed,
+    the fields of a `Schedule`: steps, lr, batch_size, warmup, decay, clip, weight_decay, seed,
     mixed_precision. A `share` of the loss comes from a `teacher`, where there is one. Under the
     `convention` "code" lambda is the authors' `concrete_coef`, a gate may end between 0 and 1, and
     a head goes where it is exactly 0.
 
-    A copy is trained and the subject left alone, unless `in_place`; on any exit nothing stays
+    A copy is trained and the subject not changed, unless `in_place`; on any exit nothing stays
     attached to either. With `checkpoint`, a folder, training that was killed goes on there and
     ends with the same gates. Train on texts that the result will not be judged on.
     """
-    recipe = recipe_of(options)
+    schedule = Schedule.of(options)
     where: dict[str, Any] = {"stacks": stacks, "heads": heads, "convention": convention}
-    gates = gates_for(subject, **where, start=start, seed=recipe.seed)
-    price = penalty_for(gates, keep, penalty, recipe.steps)
+    gates = gates_for(subject, **where, start=start, seed=schedule.seed)
+    price = penalty_for(gates, keep, penalty, schedule.steps)
     session = Session(
         kind="gates",
         task=task,
-        recipe=recipe,
+        schedule=schedule,
         train=train,
         teacher=teacher,
         share=share,
         smoothing=smoothing,
         gates=gates,
         penalty=price,
-        gate_lr=gate_rate(recipe.steps) if gate_lr is None else gate_lr,
+        gate_lr=gate_rate(schedule.steps) if gate_lr is None else gate_lr,
         in_place=in_place,
         checkpoint=checkpoint,
         accelerator=accelerator,
@@ -118,7 +117,14 @@ def learn_gates(
         progress=progress,
     )
     trained, rows = session(subject)
-    return Learned(trained, gates.cpu().eval(), rows, _notes(gates, price))
+    notes = []
+    left = len(gates.kept())
+    if isinstance(price, Target) and abs(left - price.count) > 1:
+        notes = [
+            f"{left} gates are open where {price.count:g} were asked for; train for more steps, or "
+            "with a higher gate_lr."
+        ]
+    return Learned(trained, gates.cpu().eval(), rows, notes)
 
 
 def gate_rate(steps: int) -> float:
@@ -140,7 +146,15 @@ def gates_for(
     convention: str = "headcount",
 ) -> Gates:
     """Gates for a model's heads, for those of some stacks, or for those that are named."""
-    chosen = _chosen(subject, stacks, heads)
+    if heads is not None and stacks is not None:
+        raise UsageError("Both heads and stacks say where gates go; give one of them.")
+    if heads is not None:
+        named = set(_named(heads, subject.heads))
+        chosen = [head for head in subject.heads if head in named]
+    else:
+        words = stacks.split(",") if isinstance(stacks, str) else stacks
+        wanted = check_stacks(words, subject.anatomy.stacks)
+        chosen = [head for head in subject.heads if head.stack in wanted]
     units = removable_units(subject.anatomy, chosen)
     whole = {head for unit in units for head in unit}
     for head in chosen:
@@ -149,30 +163,13 @@ def gates_for(
                 f"{head} of {subject.name} cannot go alone: it shares keys or weights with heads "
                 "that have no gate; give gates to whole layers."
             )
-    begin = {"start": start, "spread": SPREAD, "seed": seed}
-    return Gates(chosen, **begin, units=units, convention=convention)  # type: ignore[arg-type]
+    return Gates(chosen, start=start, spread=SPREAD, seed=seed, units=units, convention=convention)
 
 
-def _chosen(
-    subject: Subject,
-    stacks: str | Iterable[str] | None,
-    heads: str | Iterable[str | Head] | None,
-) -> list[Head]:
-    known = subject.heads
-    if heads is not None and stacks is not None:
-        raise UsageError("Both heads and stacks say where gates go; give one of them.")
-    if heads is not None:
-        named = heads_named(heads, known) if isinstance(heads, str) else parse_heads(heads)
-        check_heads(named, known)
-        return [head for head in known if head in set(named)]
-    if stacks is None:
-        return known
-    words = stacks.split(",") if isinstance(stacks, str) else list(stacks)
-    for word in words:
-        if word not in STACKS or word not in subject.anatomy.stacks:
-            there = ", ".join(subject.anatomy.stacks)
-            raise UsageError(f"{subject.name} has no stack '{word}'; it has {there}.")
-    return [head for head in known if head.stack in words]
+def _named(heads: str | Iterable[str | Head], known: list[Head]) -> list[Head]:
+    named = heads_named(heads, known) if isinstance(heads, str) else parse_heads(heads)
+    check_heads(named, known)
+    return named
 
 
 def penalty_for(
@@ -185,9 +182,7 @@ def penalty_for(
             "price of each; one of them."
         )
     if keep is not None:
-        if not 0 <= keep <= len(gates.heads):
-            most = len(gates.heads)
-            raise UsageError(f"{keep} heads cannot be kept; give a number from 0 to {most}.")
+        check_count(keep, len(gates.heads))
         return Target(keep, steps=max(1, round(0.6 * steps)), rate=0.2, hard=True)
     if isinstance(penalty, int | float):
         return Price(float(penalty), convention=gates.convention)
@@ -195,21 +190,7 @@ def penalty_for(
     return penalty
 
 
-def _notes(gates: Gates, penalty: Penalty) -> list[str]:
-    """What the reader of a result should know."""
-    if not isinstance(penalty, Target):
-        return []
-    there = len(gates.kept())
-    if abs(there - penalty.count) <= 1:
-        return []
-    return [
-        f"{there} gates are open where {penalty.count:g} were asked for; train for more steps, or "
-        "with a higher gate_lr."
-    ]
-
-
 # --- Heal what is left --------------------------------------------------------------------------
-# Distillation is that of Hinton et al. 2015 at temperature 1.
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,7 +207,7 @@ class Healed:
 
 def heal(
     small: Subject,
-    task: Lesson,
+    task: TrainingData,
     *,
     teacher: Subject | None = None,
     share: float = 0.7,
@@ -237,22 +218,23 @@ def heal(
     accelerator: Any = None,
     log: Callable[[Row], None] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Healed:
     """Train a pruned model on a task, with a `share` of the loss from the unpruned `teacher`.
 
     `task` is what it learns from: never the part that the result is judged on (`task.split`
-    makes two). `options` are those of a `Recipe`: steps, lr, batch_size, warmup, decay, clip,
-    weight_decay, seed, mixed_precision. `train` says which weights learn, as in `learn_gates`.
+    makes two). `options` are the fields of a `Schedule`: steps, lr, batch_size, warmup, decay,
+    clip, weight_decay, seed, mixed_precision. `train` says which weights learn, as in
+    `learn_gates`.
 
-    A copy is trained and `small` left alone, unless `in_place`. With `checkpoint`, a folder,
+    A copy is trained and `small` not changed, unless `in_place`. With `checkpoint`, a folder,
     training that was killed goes on there and ends with the same weights. A layer that lost all
     its heads stays without.
     """
     session = Session(
         kind="heal",
         task=task,
-        recipe=recipe_of(options),
+        schedule=Schedule.of(options),
         train=train,
         teacher=teacher,
         share=share,
@@ -283,9 +265,7 @@ def scratch(subject: Subject, heads: str | Iterable[str | Head], *, seed: int = 
     >>> scratch(Subject(BertModel(config), name="mine"), "enc.0.1-2").name
     'random twin 0 of mine without 2 heads'
     """
-    known = subject.heads
-    kept = heads_named(heads, known) if isinstance(heads, str) else parse_heads(heads)
-    check_heads(kept, known)
-    gone = [head for head in known if head not in set(kept)]
+    kept = set(_named(heads, subject.heads))
+    gone = [head for head in subject.heads if head not in kept]
     twin = random_twin(subject, seed=seed)
     return prune(twin, gone) if gone else twin

@@ -1,4 +1,4 @@
-"""Who goes next: heads in the order of their importance, the least important first, in steps.
+"""The order in which heads go: the least important first, in steps, in units that go together.
 
 Michel et al., NeurIPS 2019, section 4: scores are estimated once, or again before every step
 (`--exact_pruning` of their program).
@@ -16,13 +16,12 @@ from headcount.errors import UsageError
 from headcount.models import Anatomy
 from headcount.records import Head
 
-# --- Units --------------------------------------------------------------------------------------
+#: Heads that go together or stay together; most often one.
+Unit = tuple[Head, ...]
 
 
-def removable_units(
-    anatomy: Anatomy, heads: Iterable[Head] | None = None
-) -> list[tuple[Head, ...]]:
-    """Every head, or these, in units that can be removed alone, in the model's order.
+def removable_units(anatomy: Anatomy, heads: Iterable[Head]) -> list[Unit]:
+    """These heads in units that can be removed by themselves, in the model's order.
 
     One head where each has keys of its own; a group of query heads that share keys; the same
     head of all layers where one module serves them (ALBERT). A unit that is named in part is
@@ -33,14 +32,8 @@ def removable_units(
         size = site.heads // site.kv_heads
         for place, head in enumerate(site.names):
             members[site.module, place // size].append(head)
-    named = None if heads is None else set(heads)
-    return [tuple(unit) for unit in members.values() if named is None or named >= set(unit)]
-
-
-# --- Who may go: the units of some stacks, and what each of them is worth -----------------------
-
-#: Heads that go together or stay together; most often one.
-Unit = tuple[Head, ...]
+    named = set(heads)
+    return [tuple(unit) for unit in members.values() if named >= set(unit)]
 
 
 def candidates(anatomy: Anatomy, stacks: Iterable[str] | None = None) -> list[Unit]:
@@ -78,7 +71,7 @@ def worth_of(units: Iterable[Unit], scores: Mapping[Head, float]) -> list[float]
         lacking = [head for head in unit if not np.isfinite(scores.get(head, np.nan))]
         if lacking:
             raise UsageError(
-                f"{lacking[0]} has no score, so nobody knows when its turn is; rank by another "
+                f"{lacking[0]} has no score, so it has no place in the order; rank by another "
                 "score, or prune only the stacks that have one (--stacks)."
             )
         found.append(float(sum(scores[head] for head in unit)))
@@ -100,8 +93,6 @@ def spared(units: Iterable[Unit], at_least: int, *, convention: str = "headcount
         return at_least * max(layers.values(), default=0)
     return sum(min(at_least, heads) for heads in layers.values())
 
-
-# --- Who goes next ------------------------------------------------------------------------------
 
 #: The importance of the heads that are left, given those that are gone.
 Rank = Callable[[tuple[Head, ...]], Mapping[Head, float]]
@@ -148,10 +139,11 @@ def ordered(
     >>> ordered(units, scores, [1, 2]).steps
     ((Head(stack='enc', layer=0, index=1),), (Head(stack='enc', layer=0, index=0),))
     """
-    estimate = rank if callable(rank) else _always(rank)
+    if at_least < 0:
+        raise UsageError(f"At least {at_least} heads a layer were asked for; give 0 or more.")
     left, gone, steps = list(units), [], []  # type: ignore[var-annotated]
     for count in counts:
-        scores = estimate(tuple(gone))
+        scores = rank(tuple(gone)) if callable(rank) else rank
         going = _next(left, worth_of(left, scores), count - len(gone), at_least)
         if not going:
             continue
@@ -160,10 +152,6 @@ def ordered(
         taken = set(going)
         left = [unit for unit in left if unit not in taken]
     return Order(name, scope, tuple(steps))
-
-
-def _always(scores: Mapping[Head, float]) -> Rank:
-    return lambda gone: scores
 
 
 def _next(left: Sequence[Unit], worth: Sequence[float], room: int, at_least: int) -> list[Unit]:
@@ -186,8 +174,6 @@ def _protected(left: Sequence[Unit], worth: Sequence[float], at_least: int) -> s
 
     Of equals the last is kept: they go in the order of the model, and so in the authors' program.
     """
-    if at_least < 0:
-        raise UsageError(f"At least {at_least} heads a layer were asked for; give 0 or more.")
     held: dict[tuple[str, int], int] = defaultdict(int)
     safe = set()
     for place in np.argsort(worth, kind="stable")[::-1]:

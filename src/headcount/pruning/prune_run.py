@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,19 +13,28 @@ from typing import Any
 
 import pandas as pd
 
-from headcount.errors import RunError
+from headcount.errors import RunError, UsageError
 from headcount.importance import Intervention, Sweep
-from headcount.models import Saved, Subject, core_of
+from headcount.models import Saved, Subject
+from headcount.pruning import learn
 from headcount.pruning.costs import ModelCosts, model_costs
 from headcount.pruning.curve import curve_frame, point_name
 from headcount.pruning.cut import keeps
-from headcount.pruning.goal import Goal, OutputFolder
-from headcount.pruning.learn import heal, learn_gates
+from headcount.pruning.goal import JOURNAL, Goal, OutputFolder
 from headcount.pruning.order import Order
-from headcount.pruning.plan import JOURNAL, Plan, plan_of_heads, prune_plan
-from headcount.pruning.remove import prune, read_heads
-from headcount.records import Head, HeadTable, Progress, Run, provenance
-from headcount.tasks import Outcome, Task
+from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
+from headcount.pruning.remove import longest_input, prune, read_heads
+from headcount.records import (
+    Head,
+    HeadTable,
+    Progress,
+    Run,
+    json_decode,
+    json_encode,
+    provenance,
+    write_bytes,
+)
+from headcount.tasks import Task
 
 # --- Prunings in which weights learn ------------------------------------------------------------
 
@@ -46,8 +55,7 @@ class TrainingOptions:
 
     def options(self) -> dict[str, Any]:
         """What `heal` and `learn_gates` take by name."""
-        shared = ("steps", "lr", "checkpoint", "batch_size", "seed", "progress")
-        return {name: getattr(self, name) for name in shared}
+        return {name: value for name, value in vars(self).items() if name != "task"}
 
 
 def gates_plan(
@@ -60,14 +68,14 @@ def gates_plan(
     stacks: Sequence[str] | None = None,
     train: str = "all",
     convention: str = "headcount",
-) -> tuple[Plan, Subject]:
+) -> tuple[Plan, Subject | None]:
     """Learn gates on one half of a task, and judge the model without the closed heads on the other.
 
     `price` is the paper's lambda; `keep` instead drives it to so many heads. Gives the plan, whose
-    curve has the whole model and the trained one, and the model that is left.
+    curve has the whole model and the trained one, and the model that is left, if any head goes.
     """
     choose, held_out = task.split(0.5, training.seed)
-    learned = learn_gates(
+    learned = learn.learn_gates(
         subject,
         training.task or choose,
         stacks=stacks,
@@ -79,41 +87,41 @@ def gates_plan(
     )
     going, small = tuple(learned.removed), learned.prune()
     order = Order("gates", "all", (going,) if going else ())
-    sweep = _judged(subject, small, held_out, order, training.batch_size)
-    frame, notes = curve_frame(
-        sweep, [order], heads=len(subject.heads), part="held-out", seed=training.seed
+    sweep, frame, notes = _trained_curve(subject, small, held_out, order, training)
+    notes = [*learned.notes, *notes]
+    plan = Plan(
+        going, Goal(keep=keep), (order,), len(order), frame, sweep, None, tuple(notes), choose
     )
-    frame["healed"] = frame["step"] > 0  # its weights have learned
-    told = (*learned.notes, *notes)
-    goal = Goal(keep=keep)
-    return Plan(going, goal, (order,), len(order), frame, sweep, notes=told, choose=choose), small
+    return plan, small if going else None
 
 
 def healed_plan(
     plan: Plan, subject: Subject, small: Subject, training: TrainingOptions
 ) -> tuple[Plan, Subject]:
-    """Train what is left, taught by the whole model, and add what it then scores to the curve."""
-    learn_from = training.task or plan.choose
-    assert learn_from is not None  # or it would learn from what it is judged on
-    healed = heal(small, learn_from, teacher=subject, **training.options()).subject
+    """Train what is left with the whole model as the teacher, and add the result to the curve."""
+    examples = training.task or plan.choose
+    assert examples is not None  # or it would learn from what it is judged on
+    healed = learn.heal(small, examples, teacher=subject, **training.options()).subject
     first = plan.orders[0]
     order = Order(first.name, first.scope, (plan.going,))
-    sweep = _judged(subject, healed, plan.sweep.task, order, training.batch_size)
-    frame, notes = curve_frame(
-        sweep, [order], heads=len(subject.heads), part="held-out", seed=training.seed
-    )
-    point = frame[frame["step"] == 1].assign(step=plan.step, removed="", healed=True)
+    _, frame, notes = _trained_curve(subject, healed, plan.sweep.task, order, training)
+    point = frame[frame["step"] == 1].assign(step=plan.step, removed="")
     curve = pd.concat([plan.curve, point], ignore_index=True)
     return replace(plan, curve=curve, notes=(*plan.notes, *notes)), healed
 
 
-def _judged(subject: Subject, small: Subject, task: Task, order: Order, batch_size: int) -> Sweep:
-    """The whole model and the trained one on the same examples, as a sweep of one point."""
-    whole = task.evaluate(subject, batch_size=batch_size)
-    points: list[tuple[Head, ...]] = [order.gone(1)] if order.steps else []
-    outcomes: list[Outcome] = [task.evaluate(small, batch_size=batch_size) for _ in points]
-    asked = [Intervention(heads, name=point_name(order, 1)) for heads in points]
-    return Sweep(task, tuple(asked), whole, tuple(outcomes), len(task), fast=False)
+def _trained_curve(
+    subject: Subject, small: Subject, task: Task, order: Order, training: TrainingOptions
+) -> tuple[Sweep, pd.DataFrame, list[str]]:
+    """The whole model and the trained one on the same examples, as a curve of one point."""
+    whole = task.evaluate(subject, batch_size=training.batch_size)
+    points = [Intervention(order.gone(1), name=point_name(order, 1))] if order.steps else []
+    outcomes = [task.evaluate(small, batch_size=training.batch_size) for _ in points]
+    sweep = Sweep(task, tuple(points), whole, tuple(outcomes), len(task), fast=False)
+    heads = len(subject.heads)
+    frame, notes = curve_frame(sweep, [order], heads=heads, part="held-out", seed=training.seed)
+    frame["healed"] = frame["step"] > 0  # its weights have learned
+    return sweep, frame, notes
 
 
 # --- A whole pruning into a folder --------------------------------------------------------------
@@ -157,94 +165,115 @@ def prune_run(
     `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
     options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
     trained too. Without a `place` nothing is written; `draw` makes a picture of the curve there and
-    gives notes. What was measured is kept until the model
-    is saved: the same call goes on after a kill.
+    gives notes. What was measured is kept until the last record is written: the same call goes on
+    after a kill, wherever that was.
     """
-    common: dict[str, Any] = {"batch_size": batch_size, "seed": seed}
-    common |= {"progress": progress, "announce": announce}
-    told: list[str] = []
-    with _noting(told), _run_at(place, task, subject, force) as run:
-        plan: Plan | None
+
+    def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
+        checkpoint = None if place is None else place.training / kind
+        watched = None if progress is None else partial(progress, what=kind)
+        return replace(training, checkpoint=checkpoint, progress=watched)
+
+    notes: list[str] = []
+    with _warnings_into(notes), _run_at(place, task, subject, force) as run:
+        common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
+        common |= {"progress": progress, "announce": announce}
+        plan, small = None, None
         if gates is not None:
             assert task is not None  # nothing can be learned without one
-            plan, small = _gated(subject, task, _with_desk(gates, place, "gates", progress), how)
+            plan, small = gates_plan(subject, task, resumed(gates, "gates"), **how)
+        elif heads is None:
+            assert task is not None  # a score needs one
+            plan = prune_plan(subject, task, **how, **common)
+            small = prune(subject, plan.going) if plan.going else None
         else:
-            plan, small = _cut(subject, task, heads, how, heal is not None, run, common)
+            going = tuple(read_heads(heads, subject.heads))
+            keeps(subject.anatomy, going)  # heads that only go together are named before the work
+            if task is not None:
+                plan = plan_of_heads(subject, task, going, halve=heal is not None, **common)
+            small = prune(subject, going)
         if heal is not None and plan is not None and small is not None:
-            training = _with_desk(heal, place, "heal", progress)
-            plan, small = healed_plan(plan, subject, small, training)
+            plan, small = healed_plan(plan, subject, small, resumed(heal, "heal"))
         left = set(subject.heads if small is None else small.heads)
         going = tuple(head for head in subject.heads if head not in left)
-        told += [] if plan is None else plan.notes
-        saved = _saved(small, place, export, force)
-        if run is not None and plan is not None and place is not None:
-            told += [] if draw is None else draw(plan, place.picture)
-            _mark_done(run, place, subject, plan, saved, how)
-    tokens = _usual_length(subject)
+        notes += [] if plan is None else plan.notes
+        saved: dict[str, Saved] = {}
+        if place is not None:
+            with _marked(place, subject, going, force) as may_replace:
+                if small is not None:
+                    saved["model"] = small.save(place.model, force=may_replace)
+                if small is not None and export is not None:
+                    folder = place.folder / export
+                    saved[export] = small.save(folder, force=may_replace, export=export)
+                if run is not None and plan is not None:
+                    notes += [] if draw is None else draw(plan, place.picture)
+                    _record(run, subject, plan, saved, how)
+                    run.drop_journal(JOURNAL)
+                    shutil.rmtree(place.training, ignore_errors=True)
+    tokens = min(128, longest_input(subject) or 128)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
-    return Pruned(going, plan, small, saved, costs, tuple(dict.fromkeys(told)))
+    return Pruned(going, plan, small, saved, costs, tuple(dict.fromkeys(notes)))
 
 
-def _cut(
-    subject: Subject,
-    task: Task | None,
-    heads: str | Sequence[str | Head] | None,
-    how: dict[str, Any],
-    halve: bool,
-    run: Run | None,
-    common: dict[str, Any],
-) -> tuple[Plan | None, Subject | None]:
-    """Heads that were named, or that a score puts first, cut out; the plan where there is one."""
-    if heads is None:
-        assert task is not None  # a score needs one
-        plan = prune_plan(subject, task, run=run, **how, **common)
-        return plan, prune(subject, plan.going) if plan.going else None
-    going = tuple(read_heads(heads, subject.heads))
-    keeps(subject.anatomy, going)  # what cannot go alone is told before the long work
-    if task is None:
-        return None, prune(subject, going)
-    named = plan_of_heads(subject, task, going, halve=halve, run=run, **common)
-    return named, prune(subject, going)
+@contextmanager
+def _run_at(
+    place: OutputFolder | None, task: Task | None, subject: Subject, force: bool
+) -> Iterator[Run | None]:
+    """The run inside the output folder, cleared of drafts; none for a dry run, or without a task.
+
+    With `force` a run of another model gives way; what is known of this model is measured anew.
+    """
+    with Run.open(place.run) if place is not None and task is not None else nullcontext() as run:
+        for path in [] if place is None else place.leftovers:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if run is not None and force:
+            bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
+            try:
+                run.check_subject(bare)
+            except RunError:
+                run.write_table(bare, replace=True)
+                run.drop_journal(JOURNAL)
+        yield run
 
 
-def _gated(
-    subject: Subject, task: Task, training: TrainingOptions, how: dict[str, Any]
-) -> tuple[Plan, Subject | None]:
-    """What gates closed; no smaller model where none did."""
-    plan, small = gates_plan(subject, task, training, **how)
-    return plan, small if plan.going else None
+@contextmanager
+def _marked(
+    place: OutputFolder, subject: Subject, going: Sequence[Head], force: bool
+) -> Iterator[bool]:
+    """Within the block the folder is marked as unfinished; gives whether its model may be replaced.
+
+    A process that is killed between the model and the last record leaves the mark. The same pruning
+    then takes that model for its own; one that was there before, or another pruning, needs `force`.
+    """
+    what = {"weights": subject.weights_hash, "removed": [str(head) for head in going]}
+    mark: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        mark = json_decode(place.mark.read_bytes())
+    before = _folder_id(place.model)
+    own = mark.get("of") == what and mark["before"] != before
+    if before is not None and not (force or own):
+        raise UsageError(place.why_not_replaced)
+    if not own:
+        place.folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(place.mark, json_encode({"of": what, "before": before}).encode())
+    try:
+        yield force or own
+    except BaseException:
+        if _folder_id(place.model) == before and not own:  # nothing has changed
+            place.mark.unlink(missing_ok=True)
+        raise
+    place.mark.unlink()
 
 
-def _with_desk(
-    training: TrainingOptions, place: OutputFolder | None, kind: str, progress: Progress | None
-) -> TrainingOptions:
-    """A training with a place for its checkpoints, and somebody who watches."""
-    watched = None if progress is None else partial(progress, what=kind)
-    desk = None if place is None else place.training / kind
-    return replace(training, checkpoint=desk, progress=watched)
+def _folder_id(folder: Path) -> int | None:
+    """A number that a folder keeps, and one that takes its name later does not have."""
+    return folder.stat().st_ino if folder.exists() else None
 
 
-def _saved(
-    small: Subject | None, place: OutputFolder | None, export: str | None, force: bool
-) -> dict[str, Saved]:
-    """The model in its folder, and in another format where that was asked."""
-    if small is None or place is None:
-        return {}
-    saved = {"model": small.save(place.model, force=force)}
-    if export is not None:
-        saved[export] = small.save(place.export(export), force=force, export=export)
-    return saved
-
-
-def _mark_done(
-    run: Run,
-    place: OutputFolder,
-    subject: Subject,
-    plan: Plan,
-    saved: dict[str, Saved],
-    how: dict[str, Any],
+def _record(
+    run: Run, subject: Subject, plan: Plan, saved: dict[str, Saved], how: dict[str, Any]
 ) -> None:
-    """Write down what was done; only then is the journal no longer needed."""
+    """Write down what was done."""
     about = provenance.collect(
         model=subject.name,
         revision=subject.revision,
@@ -262,45 +291,12 @@ def _mark_done(
     if not run.has_table:
         run.write_table(HeadTable.of(subject.heads, {}, provenance=about))
     run.stage("prune").finish(settings, about, plan.notes)
-    run.drop_journal(JOURNAL)
-    shutil.rmtree(place.training, ignore_errors=True)
-
-
-def _usual_length(subject: Subject) -> int:
-    """The length at which costs are counted: 128 tokens, or what the model takes."""
-    config = core_of(subject.model).config
-    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
-    return min([128, *(most for most in limits if isinstance(most, int))])
 
 
 @contextmanager
-def _run_at(
-    place: OutputFolder | None, task: Task | None, subject: Subject, force: bool
-) -> Iterator[Run | None]:
-    """The run inside the output folder; none for a dry run, or without a task."""
-    if place is None or task is None:
-        yield None
-        return
-    with Run.open(place.run) as run:
-        if force:
-            _make_room(run, subject)
-        yield run
-
-
-def _make_room(run: Run, subject: Subject) -> None:
-    """Clear what a run knows of another model; what it knows of this one is measured anew."""
-    bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
-    try:
-        run.check_subject(bare)
-    except RunError:
-        run.write_table(bare, replace=True)
-        run.drop_journal(JOURNAL)
-
-
-@contextmanager
-def _noting(told: list[str]) -> Iterator[None]:
-    """What the surgery warns of becomes a note."""
+def _warnings_into(notes: list[str]) -> Iterator[None]:
+    """What the removal warns of becomes a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    told += [str(one.message) for one in caught if one.category is UserWarning]
+    notes += [str(one.message) for one in caught if one.category is UserWarning]

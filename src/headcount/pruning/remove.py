@@ -56,8 +56,16 @@ def named_heads(heads: Heads, known: Sequence[Head]) -> list[Head]:
         return [heads]
     if isinstance(heads, Mapping):
         return _of_mapping(heads, known)
-    if isinstance(heads, pd.DataFrame | pd.Series):
-        return parse_heads(_rows(heads))
+    if isinstance(heads, pd.Series):  # of true and false, the heads where it is true
+        if heads.dtype != bool:
+            raise UsageError(
+                f"The column '{heads.name}' holds {heads.dtype} numbers, and says of no head "
+                "whether it goes; compare it with something (column < 0.1), or take the index of "
+                "some rows."
+            )
+        return parse_heads(list(heads.index[heads]))
+    if isinstance(heads, pd.DataFrame):
+        return parse_heads(list(heads.index))
     if not isinstance(heads, Iterable):
         raise UsageError(
             f"{heads!r} names no heads; give names (['enc.0.1']), layers with their heads "
@@ -66,22 +74,16 @@ def named_heads(heads: Heads, known: Sequence[Head]) -> list[Head]:
     return parse_heads(heads)
 
 
-def _rows(rows: pd.DataFrame | pd.Series) -> list[Any]:
-    """The heads of a frame's rows; of a column of true and false those that are true."""
-    if isinstance(rows, pd.DataFrame):
-        return list(rows.index)
-    if rows.dtype != bool:
-        raise UsageError(
-            f"The column '{rows.name}' holds {rows.dtype} numbers, and says of no head whether it "
-            "goes; compare it with something (column < 0.1), or take the index of some rows."
-        )
-    return list(rows.index[rows])
-
-
 def _of_mapping(heads: Mapping[Any, Any], known: Sequence[Head]) -> list[Head]:
     """Layers with their heads, those by stack, or scales by head as a valve takes them."""
     if any("." in str(key) or isinstance(key, tuple) for key in heads):
-        return _of_scales(heads)
+        for name, scale in heads.items():
+            if not isinstance(scale, int | float) or scale != 0:
+                raise UsageError(
+                    f"{name} has the scale {scale!r}; a head is removed where its scale is 0, and "
+                    "any other is for hc.valve."
+                )
+        return parse_heads(heads)
     stacks = list(dict.fromkeys(head.stack for head in known))
     by_stack = heads
     if all(str(key).isdigit() for key in heads):
@@ -96,59 +98,54 @@ def _of_mapping(heads: Mapping[Any, Any], known: Sequence[Head]) -> list[Head]:
 
 def _of_layers(stack: str, layers: Any) -> list[Head]:
     check_stack(stack)
-    if not isinstance(layers, Mapping) or not all(_is_list(one) for one in layers.values()):
+    if not isinstance(layers, Mapping) or not all(
+        isinstance(heads, Iterable) and not isinstance(heads, str) for heads in layers.values()
+    ):
         raise UsageError(f"{layers!r} is no mapping of layers to heads; write it as {{0: [1, 2]}}.")
-    named = [f"{stack}.{layer}.{index}" for layer in layers for index in layers[layer]]
-    return parse_heads(named)
+    return parse_heads([f"{stack}.{layer}.{index}" for layer in layers for index in layers[layer]])
 
 
-def _is_list(indices: Any) -> bool:
-    return isinstance(indices, Iterable) and not isinstance(indices, str)
-
-
-def _of_scales(scales: Mapping[Any, Any]) -> list[Head]:
-    """Heads with the scale 0: what a valve shuts can be removed; one half open cannot."""
-    for name, scale in scales.items():
-        if not isinstance(scale, int | float) or scale != 0:
-            raise UsageError(
-                f"{name} has the scale {scale!r}; a head is removed where its scale is 0, and any "
-                "other is for hc.valve."
-            )
-    return parse_heads(scales)
-
-
-# --- Removed equals shut ------------------------------------------------------------------------
-
-#: How far apart the two may be, of the largest number that comes out.
-ROOM = {torch.float64: 1e-5, torch.float32: 1e-5}
-ROOM_OF_HALVES = 2e-2
+# --- Removed equals switched off ----------------------------------------------------------------
 
 
 def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> None:
-    """Raise unless the cut model gives what the whole one gives with these heads shut."""
-    inputs = _inputs(subject)
-    ways = [False, True] if subject.anatomy.sites[0].route == "interface" else [False]
-    for eager in ways:
-        with _way(subject, eager), valve(subject, dict.fromkeys(going, 0.0)):
-            shut = _run(subject, inputs)
-        with _way(small, eager):
-            removed = _tried(small, inputs)
-        _compare(subject, shut, removed)
+    """Raise unless the cut model gives what the whole one gives with these heads switched off.
 
-
-def _inputs(subject: Subject) -> dict[str, Any]:
-    """A small input; numbers that are no token ids are drawn, for silence would hide much."""
+    Both are run as they attend by themselves, and by the plain formula of attention.
+    """
     core = core_of(subject.model)
     inputs = probe_inputs(core)
-    dice = torch.Generator().manual_seed(0)
-    for name, value in inputs.items():
+    draw = torch.Generator().manual_seed(0)
+    for name, value in inputs.items():  # zeros in place of sound or pixels would hide much
         if value.is_floating_point():
-            inputs[name] = torch.randn(value.shape, generator=dice).to(value)
-    return inputs | quiet_arguments(core)
+            inputs[name] = torch.randn(value.shape, generator=draw).to(value)
+    inputs |= quiet_arguments(core)
+    # How far apart the two may be, of the largest number that comes out.
+    room = 1e-5 if subject.dtype in (torch.float32, torch.float64) else 2e-2
+    for eager in [False, True] if subject.anatomy.sites[0].route == "interface" else [False]:
+        with _attention(subject, eager), valve(subject, dict.fromkeys(going, 0.0)):
+            switched_off = _run(subject, inputs)
+        try:
+            with _attention(small, eager):
+                removed = _run(small, inputs)
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UnsupportedModel(
+                f"{type(small.inner).__name__} (model type '{small.inner.config.model_type}') does "
+                f"not run once heads are cut out ({reason}), so none can be removed. Switch them "
+                "off with hc.valve instead."
+            ) from error
+        largest = switched_off.abs().max().clamp_min(1e-30)
+        apart = float((switched_off - removed).abs().max() / largest)
+        if not apart <= room:
+            raise UnsupportedModel(
+                f"{subject.name} without the heads is not {subject.name} with the heads switched "
+                f"off: their outputs are {apart:.1e} apart, where {room:.0e} is allowed. Switch "
+                "the heads off with hc.valve instead."
+            )
 
 
-def _way(subject: Subject, eager: bool) -> AbstractContextManager[None]:
-    """As the model attends by itself, or by its plain formula."""
+def _attention(subject: Subject, eager: bool) -> AbstractContextManager[None]:
     return switched(core_of(subject.model), lambda _: "eager") if eager else nullcontext()
 
 
@@ -159,40 +156,18 @@ def _run(subject: Subject, inputs: dict[str, Any]) -> Tensor:
     return output.double()
 
 
-def _tried(small: Subject, inputs: dict[str, Any]) -> Tensor:
-    try:
-        return _run(small, inputs)
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnsupportedModel(
-            f"{type(small.inner).__name__} (model type '{small.inner.config.model_type}') does not "
-            f"run once heads are cut out ({reason}), so none can be removed. Shut them with "
-            "hc.valve instead."
-        ) from error
-
-
-def _compare(subject: Subject, shut: Tensor, removed: Tensor) -> None:
-    room = ROOM.get(subject.dtype, ROOM_OF_HALVES)
-    apart = float((shut - removed).abs().max() / shut.abs().max().clamp_min(1e-30))
-    if not apart <= room:
-        raise UnsupportedModel(
-            f"{subject.name} without the heads is not {subject.name} with the heads shut: their "
-            f"outputs are {apart:.1e} apart, where {room:.0e} is allowed. Shut the heads with "
-            "hc.valve instead."
-        )
-
-
 # --- Remove heads for good ----------------------------------------------------------------------
 
 
 def prune(subject: Subject, heads: Heads) -> Subject:
-    """A copy of the subject without these heads; the subject itself is left alone.
+    """A copy of the subject without these heads; the subject itself is not changed.
 
     `heads` are names (`"enc.0.1,enc.3"`, or a list), layers with their heads (`{0: [1, 2]}`, for
     an encoder-decoder `{"enc": {0: [1]}}`), or rows of a table's frame.
     Rows of the query, key and value projections and columns of the output projection are cut.
     A layer that loses all heads keeps its residual and its bias. The heads that are left keep
-    their names. Before it is returned, the copy is run beside the subject with these heads shut.
+    their names. Before it is returned, the copy is compared with the subject with these heads
+    switched off.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
@@ -204,18 +179,17 @@ def prune(subject: Subject, heads: Heads) -> Subject:
     """
     _check_subject(subject)
     going = read_heads(heads, subject.heads)
-    _refuse_adapter(subject)
-    _warn_of_older_tool(subject)
     kept = keeps(subject.anatomy, going)
     model = deepcopy(subject.model)
     cut(model, kept, subject.anatomy.sites)
+    note = f"{len(going)} of {len(subject.heads)} heads of {subject.name} were removed."
     small = Subject(
         model,
         subject.tokenizer,
         name=f"{subject.name} without {len(going)} head{'' if len(going) == 1 else 's'}",
         source=subject.source,
         revision=subject.revision,
-        notes=[*subject.notes, _note(subject, going)],
+        notes=[*subject.notes, note],
     )
     check_removed(subject, small, going)
     return small
@@ -236,22 +210,17 @@ def read_heads(heads: Heads, known: Sequence[Head]) -> list[Head]:
 
 
 def _check_subject(subject: object) -> None:
+    """Refuse what cannot be pruned, and warn of heads that an older tool believes to be gone."""
     if not isinstance(subject, Subject):
         raise UsageError(
             f"prune takes a Subject, not {type(subject).__name__}; make one with hc.load(name) or "
             "hc.Subject(model, tokenizer), or cut the model itself with hc.prune_heads."
         )
-
-
-def _refuse_adapter(subject: Subject) -> None:
     if subject.model is not subject.inner:
         raise UsageError(
             f"{subject.name} is wrapped in an adapter ({type(subject.model).__name__}), and heads "
             "are removed from plain layers only; merge first: model = model.merge_and_unload()."
         )
-
-
-def _warn_of_older_tool(subject: Subject) -> None:
     listed = getattr(subject.inner.config, "pruned_heads", None)
     if listed:
         warnings.warn(
@@ -259,10 +228,6 @@ def _warn_of_older_tool(subject: Subject) -> None:
             "ignores: these heads are there and count as any other.",
             stacklevel=3,
         )
-
-
-def _note(subject: Subject, going: Sequence[Head]) -> str:
-    return f"{len(going)} of {len(subject.heads)} heads of {subject.name} were removed."
 
 
 # --- `model.prune_heads` of transformers 4, which transformers 5 took away ----------------------
@@ -275,7 +240,7 @@ def prune_heads(model: Any, heads: ByLayer | Mapping[str, ByLayer]) -> Any:
 
     `heads` is ``{layer: [heads]}``, for an encoder-decoder ``{"enc": {layer: [heads]}}``. Numbers
     are those that heads were born with, also when some were removed before. `hc.prune` leaves
-    the model alone and gives a copy.
+    the model as it is and gives a copy.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
@@ -299,7 +264,7 @@ def prune_heads(model: Any, heads: ByLayer | Mapping[str, ByLayer]) -> Any:
 # --- Inputs of a given length and batch for any model -------------------------------------------
 
 
-def trial_inputs(subject: Subject, tokens: int, batch: int, seed: int = 0) -> dict[str, Any]:
+def trial_inputs(subject: Subject, tokens: int, batch: int) -> dict[str, Any]:
     """Full rows of random tokens, source and target alike; pictures and sound have their own size.
 
     >>> from headcount.models.load import load
@@ -307,31 +272,29 @@ def trial_inputs(subject: Subject, tokens: int, batch: int, seed: int = 0) -> di
     >>> {name: tuple(value.shape) for name, value in inputs.items() if name.endswith("ids")}
     {'input_ids': (2, 7), 'decoder_input_ids': (2, 7)}
     """
-    _check(subject, tokens, batch)
-    core, dice = core_of(subject.model), torch.Generator().manual_seed(seed)
+    if tokens < 1 or batch < 1:
+        raise UsageError(f"{batch} rows of {tokens} tokens cannot be run; both are 1 or more.")
+    most = longest_input(subject)
+    if most is not None and tokens > most:
+        raise UsageError(
+            f"{subject.name} takes {most} tokens at most, and {tokens} were asked for; give "
+            "shorter lengths."
+        )
+    draw = torch.Generator().manual_seed(0)
     inputs: dict[str, Any] = {}
-    for name, value in probe_inputs(core).items():
-        wide = value.expand(batch, *value.shape[1:])
-        inputs[name] = _drawn(value, tokens, batch, dice) if name.endswith("ids") else wide.clone()
+    for name, value in probe_inputs(core_of(subject.model)).items():
+        if name.endswith("ids"):  # drawn from those that the probe found to be ordinary
+            places = torch.randint(value.shape[1], (batch, tokens), generator=draw)
+            inputs[name] = value[0, places.to(value.device)]
+        else:
+            inputs[name] = value.expand(batch, *value.shape[1:]).clone()
     if "use_cache" in inspect.signature(subject.model.forward).parameters:
         inputs["use_cache"] = False
     return inputs
 
 
-def _drawn(ids: Tensor, tokens: int, batch: int, dice: torch.Generator) -> Tensor:
-    """Ids drawn from those that the probe found to be ordinary."""
-    places = torch.randint(ids.shape[1], (batch, tokens), generator=dice)
-    return ids[0, places.to(ids.device)]
-
-
-def _check(subject: Subject, tokens: int, batch: int) -> None:
-    if tokens < 1 or batch < 1:
-        raise UsageError(f"{batch} rows of {tokens} tokens cannot be run; both are 1 or more.")
+def longest_input(subject: Subject) -> int | None:
+    """How many tokens the model takes, where its config says so."""
     config = core_of(subject.model).config
-    for name in ("max_position_embeddings", "n_positions"):
-        most = getattr(config, name, None)
-        if isinstance(most, int) and tokens > most:
-            raise UsageError(
-                f"{subject.name} takes {most} tokens at most, and {tokens} were asked for; give "
-                "shorter lengths."
-            )
+    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+    return min((limit for limit in limits if isinstance(limit, int)), default=None)

@@ -1,4 +1,8 @@
-"""One measured pair of speeds: the gain, what operations allow at most, and what ate the rest."""
+"""How much faster a pruned model is: gains, what operations allow at most, and what ate the rest.
+
+Michel et al. 2019, table 4, with real removal: not masks, which save nothing. Both models are timed
+in turns, and gains are medians with intervals.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from headcount.stats import median_interval
 class Leak:
     """Why a forward is not as much faster as it has fewer operations; shares of the whole's time.
 
-    `limit` is the time that should be saved if time went with operations alone, `saved` what was.
+    `limit` is the time that should be saved if time went with operations only, `saved` what was.
     `elsewhere` is what the limit takes for granted: part of the time multiplies no matrices, and
     matrices run at different rates. `slower` says for each part how much more it takes than its
     own operations would: smaller matrices keep a machine less busy.
@@ -129,7 +133,7 @@ def _leak(
 
 @dataclass(frozen=True)
 class SpeedReport:
-    """Two models side by side (Michel et al. 2019, table 4); `print` shows it as a table."""
+    """Two models compared (Michel et al. 2019, table 4); `print` shows it as a table."""
 
     whole: str
     small: str
@@ -144,15 +148,9 @@ class SpeedReport:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain words and numbers."""
-        return {
-            "whole": self.whole,
-            "small": self.small,
-            "heads": list(self.heads),
-            "costs": [cost.to_json() for cost in self.costs],
-            "speeds": [speed.to_json() for speed in self.speeds],
-            "about": self.about,
-            "notes": list(self.notes),
-        }
+        lists = {"heads": list(self.heads), "notes": list(self.notes)}
+        lists |= {"costs": [cost.to_json() for cost in self.costs]}
+        return {**vars(self), **lists, "speeds": [speed.to_json() for speed in self.speeds]}
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -168,11 +166,16 @@ class SpeedReport:
             f"{'limit':>20} {'reached':>8}"
         )
         for speed in self.speeds:
-            yield _row(speed)
-        told = [speed for speed in self.speeds if speed.leak is not None]
-        if told:
+            one, other = speed.throughput
+            gain = f"{_percent(speed.gain)} [{_percent(speed.low)}, {_percent(speed.high)}]"
+            yield (
+                f"{speed.batch:5} {speed.length:6} {one:10.1f} {other:10.1f}   {gain:24}"
+                f"{_percent(speed.limit):>6} {speed.reached:8.2f}"
+            )
+        timed = [speed for speed in self.speeds if speed.leak is not None]
+        if timed:
             yield ""
-            yield from _where(max(told, key=lambda speed: speed.batch * speed.length))
+            yield from _where(max(timed, key=lambda speed: speed.batch * speed.length))
         for note in self.notes:
             yield ""
             yield note
@@ -185,22 +188,12 @@ class SpeedReport:
             ("parameters", one.parameters, other.parameters),
             ("of attention", one.attention_parameters, other.attention_parameters),
             (f"MFLOPs, {one.tokens} tokens", one.flops / 1e6, other.flops / 1e6),
+            ("cache, bytes a token", one.kv_bytes, other.kv_bytes),
+            ("and a source token", one.source_kv_bytes, other.source_kv_bytes),
         ]
-        if one.kv_bytes:
-            rows.append(("cache, bytes a token", one.kv_bytes, other.kv_bytes))
-        if one.source_kv_bytes:
-            rows.append(("and a source token", one.source_kv_bytes, other.source_kv_bytes))
         for name, before, after in rows:
-            yield f"{name:24}{before:16,.0f}{after:16,.0f}  {_percent(after / before - 1)}"
-
-
-def _row(speed: Speed) -> str:
-    one, other = speed.throughput
-    gain = f"{_percent(speed.gain)} [{_percent(speed.low)}, {_percent(speed.high)}]"
-    return (
-        f"{speed.batch:5} {speed.length:6} {one:10.1f} {other:10.1f}   {gain:24}"
-        f"{_percent(speed.limit):>6} {speed.reached:8.2f}"
-    )
+            if before:  # an encoder has no cache
+                yield f"{name:24}{before:16,.0f}{after:16,.0f}  {_percent(after / before - 1)}"
 
 
 def _where(speed: Speed) -> Iterator[str]:
@@ -253,19 +246,7 @@ def interleaved(ways: Mapping[str, Work], rounds: int, warm_up: int = 2) -> dict
     return seconds
 
 
-def waited(work: Work, device: torch.device) -> Work:
-    """The work with the device waited for: a GPU's queue is not its work."""
-    if device.type != "cuda":
-        return work
-
-    def done() -> None:
-        work()
-        torch.cuda.synchronize(device)
-
-    return done
-
-
-# --- What a timing may be asked for -------------------------------------------------------------
+# --- What can be timed --------------------------------------------------------------------------
 
 Way = Literal["plain", "graph", "compile"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -274,25 +255,17 @@ WAYS: tuple[Way, ...] = get_args(Way)
 LEAST = 6
 
 
-def check_pairs(pairs: int) -> None:
-    """Refuse fewer pairs than an interval of the median needs.
+def check_timing(pairs: int, way: str, share: float = 0.5) -> None:
+    """Refuse what cannot be timed: too few pairs, an unknown way, a share of no head or of all.
 
-    >>> check_pairs(5)
+    >>> check_timing(5, "plain")
     Traceback (most recent call last):
     headcount.errors.UsageError: 5 pairs give no interval; take 6 or more.
     """
     if pairs < LEAST:
         raise UsageError(f"{pairs} pairs give no interval; take {LEAST} or more.")
-
-
-def check_way_name(way: str) -> None:
-    """Refuse a way of running that does not exist."""
     if way not in WAYS:
         raise UsageError(f"There is no way '{way}' to run a forward; choose {', '.join(WAYS)}.")
-
-
-def check_share(share: float) -> None:
-    """Refuse a share of heads that leaves none, or takes none."""
     if not 0 < share < 1:
         raise UsageError(f"The share of heads is {share:g}; give a number between 0 and 1.")
 
@@ -300,40 +273,25 @@ def check_share(share: float) -> None:
 # --- A forward made ready for the clock ---------------------------------------------------------
 
 
-def check_way(way: str, device: torch.device) -> None:
-    """Refuse a way that does not exist, or that the device does not know."""
-    check_way_name(way)
-    if way == "graph" and device.type != "cuda":
-        raise UsageError(
-            f"A forward is recorded as a CUDA graph, and the model lies on {device}; use --device "
-            "cuda, or the way plain or compile."
-        )
-
-
 def ready(subject: Subject, inputs: dict[str, Any], way: Way, repeats: int = 1) -> Work:
     """A function without arguments that runs the forward, so many times over, to its end."""
-    once = {"plain": _plain, "graph": _graph, "compile": _compiled}[way](subject, inputs)
+    once = _graph(subject, inputs) if way == "graph" else _forward(subject, inputs, way)
 
     def work() -> None:
         for _ in range(repeats):
             once()
+        if subject.device.type == "cuda":  # a GPU's queue is not its work
+            torch.cuda.synchronize(subject.device)
 
-    return waited(work, subject.device)
-
-
-def _plain(subject: Subject, inputs: dict[str, Any]) -> Work:
-    def forward() -> object:
-        with torch.inference_mode():
-            return subject.model(**inputs)
-
-    return forward
+    return work
 
 
-def _compiled(subject: Subject, inputs: dict[str, Any]) -> Work:
-    model = torch.compile(subject.model, dynamic=False)
+def _forward(subject: Subject, inputs: dict[str, Any], way: Way) -> Work:
+    compiled = way == "compile"
+    model = torch.compile(subject.model, dynamic=False) if compiled else subject.model
 
     def forward() -> object:
-        with torch.no_grad():
+        with torch.no_grad() if compiled else torch.inference_mode():
             return model(**inputs)
 
     return forward
@@ -353,8 +311,7 @@ def _graph(subject: Subject, inputs: dict[str, Any]) -> Work:
     return graph.replay
 
 
-# --- Measured latency and throughput of a pruned model beside the whole one ---------------------
-# Michel et al. 2019, table 4, with real removal: not masks, which save nothing.
+# --- Measured latency and throughput of a pruned and a whole model ------------------------------
 
 BATCHES, LENGTHS, PAIRS = (1, 4, 16, 64), (32, 128, 512), 15
 #: Forwards that take less than this are repeated: a clock has its own grain.
@@ -378,8 +335,19 @@ def latency(
     parts of a forward too, always plainly. Lengths that the model does not take are left out,
     with a note.
     """
-    _check(whole, small, pairs)
-    check_way(way, whole.device)
+    check_timing(pairs, way)
+    if way == "graph" and whole.device.type != "cuda":
+        raise UsageError(
+            f"A forward is recorded as a CUDA graph, and the model is on {whole.device}; use "
+            "--device cuda, or the way plain or compile."
+        )
+    for what in ("device", "dtype", "kind"):
+        one, other = getattr(whole, what), getattr(small, what)
+        if one != other:
+            raise UsageError(
+                f"{whole.name} and {small.name} differ in {what} ({one} and {other}), so their "
+                "speeds cannot be compared; load both alike."
+            )
     wanted, notes = _lengths(whole, lengths)
     cells = [(batch, length) for length in wanted for batch in batches]
     speeds = []
@@ -407,25 +375,19 @@ def _measured(
     whole: Subject, small: Subject, batch: int, length: int, pairs: int, way: Way, parts: bool
 ) -> Speed:
     inputs = trial_inputs(whole, length, batch)
-    repeats = _repeats(ready(whole, inputs, "plain"))
-    ways = {
-        "whole": ready(whole, inputs, way, repeats),
-        "small": ready(small, inputs, way, repeats),
-    }
-    seconds = interleaved(ways, pairs)
-    one, other = ([taken / repeats for taken in seconds[name]] for name in ("whole", "small"))
+    once = ready(whole, inputs, "plain")
+    once()
+    start = time.perf_counter()
+    once()
+    taken = max(time.perf_counter() - start, 1e-6)
+    repeats = min(50, max(1, math.ceil(SECONDS / taken)))
+    subjects = {"whole": whole, "small": small}
+    works = {name: ready(one, inputs, way, repeats) for name, one in subjects.items()}
+    seconds = interleaved(works, pairs)
+    one, other = ([taken / repeats for taken in seconds[name]] for name in subjects)
     costs = model_costs(whole, length, batch), model_costs(small, length, batch)
     timed = part_times([whole, small], inputs) if parts else None
     return speed_of((one, other), costs, timed)
-
-
-def _repeats(work: Callable[[], object]) -> int:
-    """How often a short forward is run for one sample."""
-    work()
-    start = time.perf_counter()
-    work()
-    taken = time.perf_counter() - start
-    return min(50, max(1, math.ceil(SECONDS / max(taken, 1e-6))))
 
 
 def _lengths(subject: Subject, lengths: Sequence[int]) -> tuple[list[int], tuple[str, ...]]:
@@ -440,22 +402,6 @@ def _lengths(subject: Subject, lengths: Sequence[int]) -> tuple[list[int], tuple
     if not taken:
         raise UsageError(notes[0] if notes else "There is no length to measure; give one or more.")
     return taken, tuple(notes)
-
-
-def _check(whole: Subject, small: Subject, pairs: int) -> None:
-    check_pairs(pairs)
-    for what, one, other in _shared(whole, small):
-        if one != other:
-            raise UsageError(
-                f"{whole.name} and {small.name} differ in {what} ({one} and {other}), so their "
-                "speeds cannot be compared; load both alike."
-            )
-
-
-def _shared(whole: Subject, small: Subject) -> Iterator[tuple[str, Any, Any]]:
-    yield "device", whole.device, small.device
-    yield "dtype", whole.dtype, small.dtype
-    yield "kind", whole.kind, small.kind
 
 
 def _about(subject: Subject, pairs: int, way: Way) -> dict[str, Any]:
@@ -482,7 +428,7 @@ def even_heads(subject: Subject, share: float = 0.5) -> list[Head]:
     >>> [str(head) for head in even_heads(Subject(BertModel(config)))]
     ['enc.0.2', 'enc.0.3']
     """
-    check_share(share)
+    check_timing(LEAST, "plain", share)
     going = []
     for site in subject.anatomy.sites:
         groups = round(site.kv_heads * share)

@@ -6,6 +6,7 @@ Voita et al. 2019: figure 8 (functions of retained encoder heads at each sparsit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pandas as pd
@@ -40,7 +41,12 @@ def survivors(
     rows = []
     for name, heads in sets.items():
         left = _heads(heads)
-        known = _functions(_roles_of(roles, name), wanted)
+        found = roles if isinstance(roles, pd.DataFrame) else roles.get(name)
+        if found is None:
+            raise UsageError(
+                f"There is no roles frame for the set {name}; give one for each, or one."
+            )
+        known = _functions(found, wanted)
         for stack in dict.fromkeys(head.stack for head in left):
             here = [head for head in left if head.stack == stack]
             for function in wanted:
@@ -56,7 +62,7 @@ def left_by_stack(sets: HeadSets, every: Iterable[Head]) -> pd.DataFrame:
     >>> left_by_stack({"a": "enc.0.1,cross.0.0"}, every)["share"].tolist()
     [0.5, 1.0]
     """
-    return _counted(sets, list(every), lambda head: (head.stack,), ["stack"])
+    return _counted(sets, {head: (head.stack,) for head in every}, ["stack"])
 
 
 def left_by_layer(sets: HeadSets, every: Iterable[Head], pool: int = 1) -> pd.DataFrame:
@@ -70,59 +76,42 @@ def left_by_layer(sets: HeadSets, every: Iterable[Head], pool: int = 1) -> pd.Da
     """
     if pool < 1:
         raise UsageError(f"pool is {pool}; it must be 1 or more layers.")
-
-    def place(head: Head) -> tuple[object, ...]:
-        return head.stack, head.layer // pool * pool
-
-    return _counted(sets, list(every), place, ["stack", "layer"])
+    places = {head: (head.stack, head.layer // pool * pool) for head in every}
+    return _counted(sets, places, ["stack", "layer"])
 
 
-def _counted(sets: HeadSets, every: list[Head], place: object, names: list[str]) -> pd.DataFrame:
+def _counted(
+    sets: HeadSets, places: Mapping[Head, tuple[object, ...]], names: list[str]
+) -> pd.DataFrame:
     """Heads left and heads there at each place."""
-    assert callable(place)
-    there: dict[tuple[object, ...], int] = {}
-    for head in every:
-        there[place(head)] = there.get(place(head), 0) + 1
     rows = []
     for name, heads in sets.items():
         left = _heads(heads)
-        _check(left, every, name)
-        for spot, whole in there.items():
-            count = sum(place(head) == spot for head in left)
-            rows.append((str(name), *spot, count, whole, count / whole))
+        strange = [head for head in left if head not in places]
+        if strange:
+            raise UsageError(f"The set {name} has the head {strange[0]}, which the model has not.")
+        counts = Counter(places[head] for head in left)
+        for place, whole in Counter(places.values()).items():
+            rows.append((str(name), *place, counts[place], whole, counts[place] / whole))
     return pd.DataFrame(rows, columns=["set", *names, "heads", "there", "share"])
 
 
 def _heads(heads: str | Iterable[str | Head]) -> list[Head]:
     found = parse_heads(heads)
-    if len(set(found)) < len(found):
-        twice = next(head for head in found if found.count(head) > 1)
-        raise UsageError(f"{twice} is named twice in a set of heads; name each once.")
-    return found
-
-
-def _check(left: list[Head], every: list[Head], name: object) -> None:
-    known = set(every)
-    strange = [str(head) for head in left if head not in known]
-    if strange:
-        raise UsageError(f"The set {name} has the head {strange[0]}, which the model has not.")
-
-
-def _roles_of(roles: pd.DataFrame | Mapping[object, pd.DataFrame], name: object) -> pd.DataFrame:
-    found = roles if isinstance(roles, pd.DataFrame) else roles.get(name)
-    if found is None:
-        raise UsageError(f"There is no roles frame for the set {name}; give one for each, or one.")
-    lacking = {"stack", "layer", "head", "role"} - set(found.columns)
-    if lacking:
-        raise UsageError(f"The roles frame has no column '{sorted(lacking)[0]}'; give a run's own.")
+    twice = [head for head, times in Counter(found).items() if times > 1]
+    if twice:
+        raise UsageError(f"{twice[0]} is named twice in a set of heads; name each once.")
     return found
 
 
 def _functions(roles: pd.DataFrame, wanted: list[str]) -> dict[Head, set[str]]:
     """The functions of each head that has any of those wanted."""
+    names = ["stack", "layer", "head", "role"]
+    lacking = sorted({*names} - {*roles.columns})
+    if lacking:
+        raise UsageError(f"The roles frame has no column '{lacking[0]}'; give a run's own.")
     known: dict[Head, set[str]] = {}
-    columns = [roles[name] for name in ("stack", "layer", "head", "role")]
-    for stack, layer, index, role in zip(*columns, strict=True):
+    for stack, layer, index, role in zip(*(roles[name] for name in names), strict=True):
         if role in wanted and role != "other":
             known.setdefault(Head(str(stack), int(layer), int(index)), set()).add(str(role))
     return known

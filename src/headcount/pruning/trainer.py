@@ -8,7 +8,7 @@ trains, the gates are a part of the model: so they are saved in its checkpoints,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,18 +17,17 @@ from torch import Tensor
 
 from headcount.errors import UsageError
 from headcount.models import Subject
-from headcount.pruning.gates import Gates, Penalty, Target, gate_places, pruned_by
+from headcount.pruning.gates import GatedHeads, Gates, Penalty, Target, gated, pruned_by
 from headcount.pruning.learn import gate_rate, gates_for, penalty_for
 from headcount.pruning.training import gate_schedule, number_of
 from headcount.records import Head
-from headcount.wiring import valve
 
 #: What the gates are called in the model while it trains, and in checkpoints.
 _PART = "headcount_gates"
 
 
-class Gating:
-    """The gates of a Trainer; after `trainer.train()` they say which heads stay."""
+class Gating(GatedHeads):
+    """The gates of a Trainer; after `trainer.train()` they show which heads stay."""
 
     def __init__(
         self, trainer: Any, gates: Gates, penalty: Penalty, gate_lr: float, steps: int
@@ -38,45 +37,29 @@ class Gating:
         self.subject = Subject(trainer.model)
         self._drawn = (-1, 0)
 
-    @property
-    def kept(self) -> list[Head]:
-        """The heads that stay: those without a gate, and those whose gate is open."""
-        return self.gates.staying(self.subject.heads)
-
-    @property
-    def removed(self) -> list[Head]:
-        """The heads whose gate is closed."""
-        return self.gates.closed()
-
     def prune(self, keep: int | None = None) -> Subject:
         """The trained model without the closed heads, or with the `keep` most open gated ones."""
         tokenizer = getattr(self.trainer, "processing_class", None)
         return pruned_by(Subject(self.trainer.model, tokenizer), self.gates, keep)
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         """Within the block the model runs through its gates and holds them as a part."""
         model = self.subject.model
-        with ExitStack() as stack:
-            model.add_module(_PART, self.gates)
-            stack.callback(model._modules.pop, _PART, None)
-            stack.callback(self.gates.eval)
+        model.add_module(_PART, self.gates)
+        try:
             self.gates.to(self.subject.device)
-            ones = torch.ones(len(self.subject.heads), device=self.subject.device)
-            places = gate_places(self.subject, self.gates)
-            opened = stack.enter_context(valve(self.subject, ones))
-
-            def draw(*_: object) -> None:
-                opened.scales = ones.index_copy(0, places, self._gates())
-
-            stack.callback(model.register_forward_pre_hook(draw).remove)
-            yield
+            with gated(self.subject, self.gates, self._draw):
+                yield
+        finally:
+            self.gates.eval()
+            model._modules.pop(_PART, None)
 
     def price(self) -> Tensor:
         """What the gates cost at this step."""
         return self.penalty(self.gates, self.trainer.state.global_step)
 
-    def _gates(self) -> Tensor:
+    def _draw(self) -> Tensor:
         """One draw a batch, the same in all processes; in evaluation 0 or 1, as in the paper."""
         if not self.gates.training:
             return self.gates()
@@ -94,8 +77,8 @@ class _Gated:
     gating: Gating
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """Train through the gates; nothing stays on the model, whatever happens."""
-        with self.gating.at_work():
+        """Train through the gates; nothing stays on the model, also after an error."""
+        with self.gating.active():
             return super().train(*args, **kwargs)  # type: ignore[misc]
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -117,7 +100,7 @@ class _Gated:
         return optimizer
 
     def create_scheduler(self, *args: Any, **kwargs: Any) -> Any:
-        """The Trainer's own schedule; gates keep their rate, and come to rest at the end."""
+        """The Trainer's own schedule; gates keep their rate, and slow down at the end."""
         schedule = super().create_scheduler(*args, **kwargs)  # type: ignore[misc]
         if hasattr(schedule, "lr_lambdas"):
             schedule.lr_lambdas[-1] = partial(gate_schedule, steps=self.gating.steps)
@@ -126,9 +109,10 @@ class _Gated:
     def _price_share(self, items: Any) -> float:
         """Where the Trainer will not divide by the batches of a step, this does."""
         trainer: Any = self
-        said = getattr(trainer, "loss_is_scaled_for_ga", None)
-        counted = trainer.model_accepts_loss_kwargs and items is not None
-        scaled = said if said is not None else counted or trainer.compute_loss_func is not None
+        scaled = getattr(trainer, "loss_is_scaled_for_ga", None)
+        if scaled is None:
+            counted = trainer.model_accepts_loss_kwargs and items is not None
+            scaled = counted or trainer.compute_loss_func is not None
         return 1 / trainer.current_gradient_accumulation_steps if scaled else 1.0
 
 
@@ -146,7 +130,7 @@ def add_gates(
     """Put gates on the heads of a Trainer's model; `trainer.train()` then learns which stay.
 
     Arguments are those of `learn_gates`. The model is the Trainer's own and is trained in place,
-    as ever. Evaluation, also in the middle of training, is with closed heads shut.
+    as ever. In evaluation, also in the middle of training, closed heads are switched off.
     """
     _check(trainer)
     where: dict[str, Any] = {"stacks": stacks, "heads": heads, "convention": convention}

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from headcount.records.columns import NA, STEPS, Column, heat_steps
     from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
     from headcount.records.files import (
+        is_leftover,
         json_decode,
         json_encode,
         reason,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from headcount.records.progress import Progress
     from headcount.records.provenance import hash_strings, version
     from headcount.records.rendering import view_html, visible_token
-    from headcount.records.run import FRAMES, Run, Stage
+    from headcount.records.run import FRAMES, Run, Stage, open_run
     from headcount.records.table import HeadTable
 
 open_door(__name__)

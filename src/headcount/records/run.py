@@ -19,6 +19,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -384,6 +385,11 @@ class Run:
         change(record)
         record.update(schema=SCHEMA, headcount=version(), updated=now())
         write_bytes(self.path / RECORD, json_encode(record, indent=2).encode() + b"\n")
+
+
+def open_run(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:
+    """A run to write in, opened and closed here where a path is given; an open one stays open."""
+    return nullcontext(run) if run is None or isinstance(run, Run) else Run.open(run)
 
 
 @dataclass(frozen=True)

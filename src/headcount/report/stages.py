@@ -20,7 +20,7 @@ import pandas as pd
 
 from headcount import importance, tasks
 from headcount.models import Subject
-from headcount.pruning import Goal, Order, OrderOptions, Orders, curve_frame, curve_sweep
+from headcount.pruning import Goal, OrderOptions, Orders, measure_curve
 from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
 from headcount.report.chosen_sentences import exhibits_of
 from headcount.report.parts.numbers import metric_title
@@ -445,61 +445,34 @@ def curve_stage(context: StoryContext) -> StoryStage:
     settings = {**context.about_task(task), "by": names, "step": _STEP}
 
     def work(progress: Progress) -> list[str]:
+        choose, held_out = task.split(0.5, context.seed or 0)
+        how = OrderOptions(step=_STEP, randoms=1, batch_size=context.batch_size)
         with context.journal(_NAME, "curve", settings) as journal:
-            frame, notes = _Curve(context, task, names, journal, progress).measured()
-            context.run.write_frame(_NAME, frame)
-        return notes
+            orders = Orders(context.subject, choose, how, journal=journal).of(names, Goal())
+            judged = [(held_out, orders)]
+            own = own_metric(context)
+            if own is not None:  # the first order once more, by what people judge the task by
+                own = replace(own, examples=held_out.examples)
+                judged.append((context.afforded(own, 70, _SPOKEN, most=_MOST), orders[:1]))
+            frames, notes = [], []
+            for judge, along in judged:
+                _, frame, more = measure_curve(
+                    context.subject,
+                    judge,
+                    along,
+                    part="held-out",
+                    name=f"curve {judge.metric.name}",
+                    batch_size=context.batch_size,
+                    journal=journal,
+                    progress=progress,
+                )
+                frames.append(frame)
+                notes += more
+            context.run.write_frame(_NAME, pd.concat(frames, ignore_index=True))
+        return list(dict.fromkeys(notes))
 
     spoken = 0 if own_metric(context) is None else 70 * min(40, len(task) / 2)
     return StoryStage(_NAME, _TITLE, settings, work, task, 11 * len(task) + spoken)
-
-
-class _Curve:
-    """The points of the curve, one journal for all of them."""
-
-    def __init__(
-        self,
-        context: StoryContext,
-        task: Task,
-        names: list[str],
-        journal: Journal,
-        progress: Progress,
-    ) -> None:
-        self.context, self.names, self.journal, self.progress = context, names, journal, progress
-        self.choose, self.held_out = task.split(0.5, context.seed or 0)
-
-    def measured(self) -> tuple[pd.DataFrame, list[str]]:
-        """The curve by the loss, then by the task's own metric along the first order."""
-        how = OrderOptions(step=_STEP, randoms=1, batch_size=self.context.batch_size)
-        orders = Orders(self.context.subject, self.choose, how, journal=self.journal)
-        made = orders.of(self.names, Goal())
-        frames, notes = [], []
-        for task, along in self._judged(made):
-            frame, told = self._one(task, along)
-            frames.append(frame)
-            notes += told
-        return pd.concat(frames, ignore_index=True), list(dict.fromkeys(notes))
-
-    def _judged(self, orders: list[Order]) -> list[tuple[Task, list[Order]]]:
-        judged: list[tuple[Task, list[Order]]] = [(self.held_out, orders)]
-        spoken = own_metric(self.context)
-        if spoken is not None:
-            spoken = replace(spoken, examples=self.held_out.examples)
-            judged.append((self.context.afforded(spoken, 70, _SPOKEN, most=_MOST), orders[:1]))
-        return judged
-
-    def _one(self, task: Task, orders: list[Order]) -> tuple[pd.DataFrame, list[str]]:
-        found = curve_sweep(
-            self.context.subject,
-            task,
-            orders,
-            name=f"curve {task.metric.name}",
-            batch_size=self.context.batch_size,
-            journal=self.journal,
-            progress=self.progress,
-        )
-        frame, notes = curve_frame(found, orders, heads=len(self.context.heads), part="held-out")
-        return frame, [*found.notes, *notes]
 
 
 # --- All stages ---------------------------------------------------------------------------------
