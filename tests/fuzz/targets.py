@@ -26,7 +26,7 @@ from transformers import AutoModel
 import headcount as hc
 from headcount import tasks
 from headcount.cli.inputs import read_task_file
-from headcount.probing import load_probe
+from headcount.probing import Probe
 from headcount.probing.vectors import read_vectors
 from headcount.records import Journal, read_exhibits
 from headcount.survey import frequencies_of
@@ -421,7 +421,7 @@ def _probe(folder: Path) -> None:
 
 
 def _read_probe(folder: Path) -> Any:
-    return load_probe(folder / "probe", _probed())
+    return Probe.load(folder / "probe", _probed())
 
 
 def _models() -> list[Target]:

@@ -99,7 +99,7 @@ def test_training_as_the_authors(kind: str, convention: str) -> None:
 
 @pytest.mark.parametrize("shifted", [True, False])
 def test_scores_of_distances(shifted: bool) -> None:
-    from headcount.probing.data import batch_of
+    from headcount.probing.scorers import batch_of
 
     one, table = SENTENCES[2], vectors()
     scorer = DistanceScores(table, seed=3, shifted=shifted, hidden=8)

@@ -10,9 +10,8 @@ import torch
 from probe_examples import HEADS, example, vectors
 
 from headcount.errors import InputError, UsageError
-from headcount.probing.data import batch_of
 from headcount.probing.parse import best_tree, explain_arc, predicted_tree, reliance
-from headcount.probing.scorers import fresh
+from headcount.probing.scorers import batch_of, fresh
 from headcount.records.heads import Head
 from headcount.text.parsers import plain_sentence
 

@@ -7,8 +7,16 @@ import torch
 from probe_examples import HEADS, example, vectors
 
 from headcount.errors import UsageError
-from headcount.probing.data import batch_of, example_batches, shuffled
-from headcount.probing.scorers import AttentionScores, allowed, distances, fresh, loss_of
+from headcount.probing.scorers import (
+    AttentionScores,
+    allowed,
+    batch_of,
+    distances,
+    example_batches,
+    fresh,
+    loss_of,
+    shuffled,
+)
 
 KINDS = [("attention", False), ("words", False), ("words", True), ("distances", True)]
 

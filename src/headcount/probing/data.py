@@ -1,4 +1,4 @@
-"""What a probe learns from: its settings, a treebank as examples, and padded batches of them.
+"""What a probe learns from: its settings, and a treebank as examples.
 
 Clark et al. 2019, section 5: the maps between words of every head of the stack that reads a
 sentence, with what stands for ROOT in front.
@@ -6,9 +6,7 @@ sentence, with what stands for ROOT in front.
 
 from __future__ import annotations
 
-import random
 import tempfile
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
@@ -17,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject, enough_memory, refuse_nan
@@ -375,79 +372,3 @@ class _Gathering:
             torch.tensor(rows, dtype=torch.long),
             None if self.room is None else self.room.block(len(self._spots), size, size),
         )
-
-
-# --- Padded batches of examples -----------------------------------------------------------------
-
-#: So many batches are drawn together and sorted by length: little padding, and still at random.
-_POOL = 32
-
-
-@dataclass(frozen=True)
-class ProbeBatch:
-    """Padded examples; n is the most words that one of them has."""
-
-    #: Gold heads ``[batch, n]``, `UNKNOWN` on padding.
-    heads: Tensor
-    #: Bool ``[batch, n]``.
-    scored: Tensor
-    #: Rows of the table of vectors ``[batch, n]``, 0 on padding.
-    words: Tensor
-    #: Numbers of words ``[batch]``.
-    sizes: Tensor
-    #: ``[batch, head, 2 + n, 2 + n]`` in float32, 0 on padding.
-    maps: Tensor | None
-
-    @property
-    def candidates(self) -> Tensor:
-        """Bool ``[batch, 1 + n]``: ROOT and the words that are there."""
-        places = torch.arange(self.heads.shape[1] + 1, device=self.sizes.device)
-        return places <= self.sizes[:, None]
-
-
-def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu") -> ProbeBatch:
-    """Pad examples to one size and put them on a device."""
-    most = max(len(example) for example in examples)
-
-    def padded(name: str, fill: float) -> Tensor:
-        rows = [getattr(one, name) for one in examples]
-        return torch.stack([pad(row, (0, most - len(row)), value=fill) for row in rows]).to(device)
-
-    maps, first = None, examples[0].maps
-    if first is not None:
-        width = most + first.shape[-1] - len(examples[0])
-        maps = torch.zeros(len(examples), len(first), width, width, dtype=first.dtype)
-        for row, example in zip(maps, examples, strict=True):
-            assert example.maps is not None
-            size = example.maps.shape[-1]
-            row[:, :size, :size] = example.maps
-        maps = maps.to(device).float()
-    return ProbeBatch(
-        heads=padded("heads", UNKNOWN),
-        scored=padded("scored", False),
-        words=padded("words", 0),
-        sizes=torch.tensor([len(one) for one in examples], device=device),
-        maps=maps,
-    )
-
-
-def example_batches(
-    examples: Sequence[ProbeExample], size: int
-) -> Iterator[Sequence[ProbeExample]]:
-    """Examples as they come, so many at a time."""
-    return (examples[begin : begin + size] for begin in range(0, len(examples), size))
-
-
-def shuffled(
-    examples: Sequence[ProbeExample], size: int, seed: int
-) -> Iterator[Sequence[ProbeExample]]:
-    """Examples in random order, those of like length together."""
-    draw = random.Random(seed)
-    order = draw.sample(list(examples), len(examples))
-    groups = [
-        group
-        for pool in example_batches(order, size * _POOL)
-        for group in example_batches(sorted(pool, key=len), size)
-    ]
-    draw.shuffle(groups)
-    return iter(groups)

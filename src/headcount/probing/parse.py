@@ -20,18 +20,8 @@ from safetensors.torch import load_file, save
 from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.models import Subject, random_twin
 from headcount.models import load as load_model
-from headcount.probing.data import (
-    KINDS,
-    UNKNOWN,
-    WITH_MAPS,
-    ProbeExample,
-    Settings,
-    batch_of,
-    example_batches,
-    gather,
-    probed_heads,
-)
-from headcount.probing.scorers import Scorer, allowed, fresh
+from headcount.probing.data import KINDS, WITH_MAPS, ProbeExample, Settings, gather, probed_heads
+from headcount.probing.scorers import Scorer, allowed, batch_of, example_batches, fresh
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors
 from headcount.records import (
     Column,
@@ -486,7 +476,7 @@ def _sums(scorer: Scorer, examples: Sequence[ProbeExample]) -> list[np.ndarray]:
     there = batch.candidates[:, None, None].double()
     mean = (parts * there).sum(-1) / there.sum(-1)
     gold = batch.heads.clamp(min=0)[:, None, :, None].expand(-1, parts.shape[1], -1, 1)
-    known = (batch.heads != UNKNOWN)[:, None]
+    known = batch.known[:, None]
     margins = ((parts.gather(-1, gold)[..., 0] - mean) * known).sum(-1)
     return list(torch.stack([margins, known.sum(-1).expand_as(margins)], dim=-1).cpu().numpy())
 

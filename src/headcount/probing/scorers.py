@@ -1,4 +1,4 @@
-"""The probes of Clark et al. 2019, section 5, and their training.
+"""Padded batches, the probes of Clark et al. 2019, section 5, that score them, and their training.
 
 Equation 1 weighs each head and direction, equation 2 lets words decide the weights; the baseline
 knows distances and words only. All are trained by cross-entropy over the candidates of a word.
@@ -6,8 +6,10 @@ knows distances and words only. All are trained by cross-entropy over the candid
 
 from __future__ import annotations
 
+import random
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,19 +17,89 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
 from headcount.errors import UsageError
-from headcount.probing.data import (
-    END,
-    EXTRA,
-    START,
-    UNKNOWN,
-    ProbeBatch,
-    ProbeExample,
-    Settings,
-    batch_of,
-    example_batches,
-    shuffled,
-)
+from headcount.probing.data import END, EXTRA, START, UNKNOWN, ProbeExample, Settings
 from headcount.records import Progress
+
+# --- Padded batches of examples -----------------------------------------------------------------
+
+#: So many batches are drawn together and sorted by length: little padding, and still at random.
+_POOL = 32
+
+
+@dataclass(frozen=True)
+class ProbeBatch:
+    """Padded examples; n is the most words that one of them has."""
+
+    #: Gold heads ``[batch, n]``, `UNKNOWN` on padding.
+    heads: Tensor
+    #: Bool ``[batch, n]``.
+    scored: Tensor
+    #: Rows of the table of vectors ``[batch, n]``, 0 on padding.
+    words: Tensor
+    #: Numbers of words ``[batch]``.
+    sizes: Tensor
+    #: ``[batch, head, 2 + n, 2 + n]`` in float32, 0 on padding.
+    maps: Tensor | None
+
+    @property
+    def known(self) -> Tensor:
+        """Bool ``[batch, n]``: words that have a gold head."""
+        return self.heads != UNKNOWN
+
+    @property
+    def candidates(self) -> Tensor:
+        """Bool ``[batch, 1 + n]``: ROOT and the words that are there."""
+        places = torch.arange(self.heads.shape[1] + 1, device=self.sizes.device)
+        return places <= self.sizes[:, None]
+
+
+def batch_of(examples: Sequence[ProbeExample], device: torch.device | str = "cpu") -> ProbeBatch:
+    """Pad examples to one size and put them on a device."""
+    most = max(len(example) for example in examples)
+
+    def padded(name: str, fill: float) -> Tensor:
+        rows = [getattr(one, name) for one in examples]
+        return torch.stack([pad(row, (0, most - len(row)), value=fill) for row in rows]).to(device)
+
+    maps, first = None, examples[0].maps
+    if first is not None:
+        width = most + first.shape[-1] - len(examples[0])
+        maps = torch.zeros(len(examples), len(first), width, width, dtype=first.dtype)
+        for row, example in zip(maps, examples, strict=True):
+            assert example.maps is not None
+            size = example.maps.shape[-1]
+            row[:, :size, :size] = example.maps
+        maps = maps.to(device).float()
+    return ProbeBatch(
+        heads=padded("heads", UNKNOWN),
+        scored=padded("scored", False),
+        words=padded("words", 0),
+        sizes=torch.tensor([len(one) for one in examples], device=device),
+        maps=maps,
+    )
+
+
+def example_batches(
+    examples: Sequence[ProbeExample], size: int
+) -> Iterator[Sequence[ProbeExample]]:
+    """Examples as they come, so many at a time."""
+    return (examples[begin : begin + size] for begin in range(0, len(examples), size))
+
+
+def shuffled(
+    examples: Sequence[ProbeExample], size: int, seed: int
+) -> Iterator[Sequence[ProbeExample]]:
+    """Examples in random order, those of like length together."""
+    draw = random.Random(seed)
+    order = draw.sample(list(examples), len(examples))
+    groups = [
+        group
+        for pool in example_batches(order, size * _POOL)
+        for group in example_batches(sorted(pool, key=len), size)
+    ]
+    draw.shuffle(groups)
+    return iter(groups)
+
 
 # --- What all probes have in common -------------------------------------------------------------
 
