@@ -209,7 +209,6 @@ class Gathered:
     """Examples in the order of the corpus, and what was left out."""
 
     name: str
-    hash: str
     examples: list[ProbeExample]
     #: Sentences too long for the model.
     cut: int = 0
@@ -296,7 +295,7 @@ def gather(
             f"{corpus.name} has no trees: no word has a HEAD; give a treebank (.conllu)."
         )
     bare = len(whole) - len(kept)
-    return Gathered(corpus.name, corpus.hash, kept, len(work.cut), bare, room)
+    return Gathered(corpus.name, kept, len(work.cut), bare, room)
 
 
 class _Gathering:
@@ -349,20 +348,14 @@ class _Gathering:
 
     def _example(self, index: int, sentence: Sentence, ids: Tensor, pieces: Tensor) -> ProbeExample:
         words = sentence.words or ()
-        gold = [word.head for word in words]
-        known = [head is not None and 0 <= head <= len(words) for head in gold]
-        heads = torch.tensor(
-            [head if there else UNKNOWN for head, there in zip(gold, known, strict=True)],
-            dtype=torch.long,
-        )
+        gold = [UNKNOWN if word.head is None else word.head for word in words]
+        within = [head if 0 <= head <= len(words) else UNKNOWN for head in gold]
+        heads = torch.tensor(within, dtype=torch.long)
         marks = [(word.deprel or "").split(":")[0] == "punct" for word in words]
         rows = [0] * len(words)
         if self.vectors is not None:
-            own = pieces[EXTRA:]
-            rows = [
-                self.vectors.row(word.form, ids[own[place]].tolist())
-                for place, word in enumerate(words)
-            ]
+            pairs = zip(words, pieces[EXTRA:], strict=False)  # shorter sentences are padded
+            rows = [self.vectors.row(word.form, ids[own].tolist()) for word, own in pairs]
         size = EXTRA + len(words)
         return ProbeExample(
             index,

@@ -129,15 +129,10 @@ class Parse:
     def frame(self) -> pd.DataFrame:
         """A row a word: form, head, the head's form, and how likely the probe finds it."""
         names = (ROOT, *self.forms)
-        return pd.DataFrame(
-            {
-                "word": range(1, len(self.forms) + 1),
-                "form": self.forms,
-                "head": self.heads,
-                "head_form": [names[head] for head in self.heads],
-                "chance": [row[head] for row, head in zip(self.chances, self.heads, strict=True)],
-            }
-        )
+        words = range(1, len(self.forms) + 1)
+        frame = pd.DataFrame({"word": words, "form": self.forms, "head": self.heads})
+        chances = [row[head] for row, head in zip(self.chances, self.heads, strict=True)]
+        return frame.assign(head_form=[names[head] for head in self.heads], chance=chances)
 
 
 @torch.no_grad()
@@ -164,13 +159,8 @@ def explain_arc(
         raise UsageError("ROOT has no head; name a word, e.g. --explain the cat.")
     batch = batch_of([example], next(scorer.parameters()).device)
     parts = scorer.contributions(batch)[0, :, word].double().cpu().numpy()
-    frame = pd.DataFrame(
-        {
-            "head": [str(one) for one in heads],
-            "part": parts[:, candidate],
-            "margin": parts[:, candidate] - parts.mean(1),
-        }
-    )
+    part = parts[:, candidate]
+    frame = pd.DataFrame({"head": [*map(str, heads)], "part": part, "margin": part - parts.mean(1)})
     order = frame["margin"].abs().sort_values(ascending=False, kind="stable").index
     return frame.loc[order].reset_index(drop=True)
 
@@ -437,7 +427,6 @@ def reliance(
     examples: Sequence[ProbeExample],
     probed: Sequence[Head],
     heads: Sequence[Head],
-    **about: Any,
 ) -> HeadTable:
     """The column `probe_weight` of a table of `heads`, with intervals over sentences.
 
@@ -462,10 +451,8 @@ def reliance(
         notes[name] = "; ".join(
             f"{stack}: a probe reads {probed[0].stack} only" for stack in others
         )
-    return HeadTable.of(
-        list(heads), {name: values}, [PROBE_WEIGHT], low={name: low}, high={name: high},
-        notes=notes, **about,
-    )  # fmt: skip
+    ends = {"low": {name: low}, "high": {name: high}}
+    return HeadTable.of(list(heads), {name: values}, [PROBE_WEIGHT], notes=notes, **ends)
 
 
 @torch.no_grad()
@@ -483,10 +470,8 @@ def _sums(scorer: Scorer, examples: Sequence[ProbeExample]) -> list[np.ndarray]:
 
 # --- Several probes and seeds -------------------------------------------------------------------
 
-Hits = Mapping[tuple[str, int], NDArray[np.int64]]
 
-
-def probe_summary(hits: Hits) -> pd.DataFrame:
+def probe_summary(hits: Mapping[tuple[str, int], NDArray[np.int64]]) -> pd.DataFrame:
     """A row a probe, the expected best last.
 
     `low` and `high`: the bootstrap over sentences of the mean over seeds; `seed_low` and

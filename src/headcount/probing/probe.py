@@ -86,9 +86,19 @@ def probe(
     >>> found.kind, found.results["probe"].tolist(), found.table.names
     ('attention', ['attention'], ['probe_weight'])
     """
-    _check_call(subject, seeds)
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"probe takes a Subject, not {subject!r}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer)."
+        )
+    if seeds < 1:
+        raise UsageError(f"The number of seeds is {seeds}; it must be 1 or more.")
     kind = kind or ("attention" if words is None else "words")
-    kinds = _kinds(kind, baselines)
+    wanted = (kind, *(KINDS if baselines is True else baselines or ()))
+    for one in wanted:
+        if one not in KINDS:
+            raise UsageError(f"There is no probe '{one}'; choose {', '.join(KINDS)}.")
+    kinds = [one for one in KINDS if one in wanted]  # the expected best last
     if any(one in WITH_WORDS for one in kinds):
         words = words or OWN
     given = {"rows": word_rows, "rate": rate, "epochs": epochs, "batch": train_batch}
@@ -245,15 +255,6 @@ class _Work:
         )
 
 
-def _kinds(kind: str, baselines: bool | Sequence[str]) -> list[str]:
-    """What to train, the expected best last."""
-    more = KINDS if baselines is True else baselines or ()
-    for one in (kind, *more):
-        if one not in KINDS:
-            raise UsageError(f"There is no probe '{one}'; choose {', '.join(KINDS)}.")
-    return [one for one in KINDS if one in (kind, *more)]
-
-
 def _corpora(treebank: Any, test: Any, limit: int | None) -> tuple[Corpus, Corpus]:
     """What to train on, and what to test on: given, or kept back."""
     corpus = read_corpus(treebank, limit=limit)
@@ -266,32 +267,17 @@ def _corpora(treebank: Any, test: Any, limit: int | None) -> tuple[Corpus, Corpu
         )
     items = list(corpus)
     every = min(_HELD_OUT, len(items))
-    parts = (
-        [item for number, item in enumerate(items) if number % every != every - 1],
-        items[every - 1 :: every],
-    )
-    train, held_out = (read_corpus(part) for part in parts)
+    kept = [item for number, item in enumerate(items) if number % every != every - 1]
+    train, held_out = read_corpus(kept), read_corpus(items[every - 1 :: every])
     train.name, held_out.name = corpus.name, f"every fifth sentence of {corpus.name}"
     return train, held_out
-
-
-def _check_call(subject: Any, seeds: int) -> None:
-    """Refuse slips for which Python's own error would be a riddle."""
-    if not isinstance(subject, Subject):
-        raise UsageError(
-            f"probe takes a Subject, not {subject!r}; make one with hc.load(name) or "
-            "hc.Subject(model, tokenizer)."
-        )
-    if seeds < 1:
-        raise UsageError(f"The number of seeds is {seeds}; it must be 1 or more.")
 
 
 def _write(run: Run, found: Probe, replace: bool) -> None:
     """Add the column and the frame to the run; the probe itself goes into a folder of it."""
     table = found.table
     if table is None:
-        heads = found.subject.heads
-        table = HeadTable.of(heads, {}, provenance=found.provenance)
+        table = HeadTable.of(found.subject.heads, {}, provenance=found.provenance)
     old = run.read_table() if run.has_table and not replace else None
     results = found.results
     before = None if old is None else old.details.pop("probes", None)

@@ -366,15 +366,8 @@ class Adam:
     0.9
     """
 
-    def __init__(
-        self,
-        weights: Iterable[Tensor],
-        rate: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-    ) -> None:
-        self.weights = list(weights)
-        self.rate, self.betas, self.epsilon = rate, betas, epsilon
+    def __init__(self, weights: Iterable[Tensor], rate: float) -> None:
+        self.weights, self.rate = list(weights), rate
         self._means = [torch.zeros_like(weight) for weight in self.weights]
         self._squares = [torch.zeros_like(weight) for weight in self.weights]
         self._updates = 0
@@ -383,14 +376,14 @@ class Adam:
     def update(self, share: float = 1.0) -> None:
         """One step along the gradients, which are cleared; `share` makes it smaller."""
         self._updates += 1
-        first, second = self.betas
+        first, second, epsilon = 0.9, 0.999, 1e-8
         unbias = (1 - second**self._updates) ** 0.5 / (1 - first**self._updates)
         for weight, mean, square in zip(self.weights, self._means, self._squares, strict=True):
             if weight.grad is None:
                 continue
             mean.mul_(first).add_(weight.grad, alpha=1 - first)
             square.mul_(second).addcmul_(weight.grad, weight.grad, value=1 - second)
-            weight.sub_(share * self.rate * unbias * mean / (square.sqrt() + self.epsilon))
+            weight.sub_(share * self.rate * unbias * mean / (square.sqrt() + epsilon))
             weight.grad = None
 
 

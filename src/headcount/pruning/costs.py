@@ -235,14 +235,21 @@ def _one(subject: Subject, parts: Parts, inputs: dict[str, Any]) -> dict[str, fl
     """The seconds of a single forward."""
     mark, apart = _clock(subject.device)
     taken: list[tuple[str, Mark, Mark]] = []
+
+    def watch(module: nn.Module, name: str) -> None:
+        began: list[Mark] = []
+        enter = module.register_forward_pre_hook(lambda *_: began.append(mark()))
+        leave = module.register_forward_hook(lambda *_: taken.append((name, began.pop(), mark())))
+        stack.callback(enter.remove)
+        stack.callback(leave.remove)
+
     with ExitStack() as stack:
         stack.enter_context(eval_mode(subject.model))
         stack.enter_context(torch.inference_mode())
         for module in parts.attention:
-            _watch(stack, module, "attention", mark, taken)
+            watch(module, "attention")
         for module, part in parts.matrices.items():
-            name = f"inner {part}" if module in parts.inner else part
-            _watch(stack, module, name, mark, taken)
+            watch(module, f"inner {part}" if module in parts.inner else part)
         start = mark()
         subject.model(**inputs)
         end = mark()
@@ -258,20 +265,6 @@ def _one(subject: Subject, parts: Parts, inputs: dict[str, Any]) -> dict[str, fl
     found["maps"] = max(0.0, sums["attention"] - inner)
     found["rest"] = max(0.0, apart(start, end) - sum(found.values()))
     return found
-
-
-def _watch(
-    stack: ExitStack,
-    module: nn.Module,
-    name: str,
-    mark: Callable[[], Mark],
-    taken: list[tuple[str, Mark, Mark]],
-) -> None:
-    started: list[Mark] = []
-    enter = module.register_forward_pre_hook(lambda *_: started.append(mark()))
-    leave = module.register_forward_hook(lambda *_: taken.append((name, started.pop(), mark())))
-    stack.callback(enter.remove)
-    stack.callback(leave.remove)
 
 
 def _clock(device: torch.device) -> tuple[Callable[[], Mark], Apart]:

@@ -221,8 +221,7 @@ def _cut_given(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
     if name is None:
         return
     module = model.get_submodule(site.module)
-    hooks = module._forward_pre_hooks.values()
-    pick = next((hook for hook in hooks if isinstance(hook, Pick)), None)
+    pick = next((h for h in module._forward_pre_hooks.values() if isinstance(h, Pick)), None)
     if pick is None:
         pick = Pick(name, list(range(site.heads)), site.heads)
         module.register_forward_pre_hook(pick, with_kwargs=True)

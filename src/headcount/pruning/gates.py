@@ -171,7 +171,11 @@ class Gates(nn.Module):
             there = self.open().tolist()
         else:
             check_count(count, len(self.heads))
-            best = self._best(count)
+            sizes, best = torch.bincount(self.unit).tolist(), set()
+            for number in self.log_a.detach().argsort(descending=True, stable=True).tolist():
+                if sizes[number] <= count:
+                    best.add(number)
+                    count -= sizes[number]
             there = [number in best for number in self.unit.tolist()]
         return [head for head, open_ in zip(self.heads, there, strict=True) if open_]
 
@@ -183,16 +187,6 @@ class Gates(nn.Module):
     def _each(self, values: Tensor) -> Tensor:
         """A gate's value for each of its heads."""
         return values[self.unit] if self.shared else values
-
-    def _best(self, count: int) -> set[int]:
-        """The most open gates whose heads are `count` or fewer in all."""
-        sizes = torch.bincount(self.unit).tolist()
-        best: set[int] = set()
-        for number in self.log_a.detach().argsort(descending=True, stable=True).tolist():
-            if sizes[number] <= count:
-                best.add(number)
-                count -= sizes[number]
-        return best
 
 
 class GatedHeads:

@@ -96,8 +96,7 @@ def learn_gates(
     ends with the same gates. Train on texts that the result will not be judged on.
     """
     schedule = Schedule.of(options)
-    where: dict[str, Any] = {"stacks": stacks, "heads": heads, "convention": convention}
-    gates = gates_for(subject, **where, start=start, seed=schedule.seed)
+    gates = gates_for(subject, stacks, heads, start, schedule.seed, convention)
     price = penalty_for(gates, keep, penalty, schedule.steps)
     session = Session(
         kind="gates",
@@ -138,7 +137,6 @@ def gate_rate(steps: int) -> float:
 
 def gates_for(
     subject: Subject,
-    *,
     stacks: str | Iterable[str] | None = None,
     heads: str | Iterable[str | Head] | None = None,
     start: float | None = 3.0,

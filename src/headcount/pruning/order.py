@@ -149,8 +149,7 @@ def ordered(
             continue
         steps.append(tuple(head for unit in going for head in unit))
         gone.extend(steps[-1])
-        taken = set(going)
-        left = [unit for unit in left if unit not in taken]
+        left = [unit for unit in left if unit not in going]
     return Order(name, scope, tuple(steps))
 
 

@@ -405,10 +405,9 @@ def _lengths(subject: Subject, lengths: Sequence[int]) -> tuple[list[int], tuple
 
 
 def _about(subject: Subject, pairs: int, way: Way) -> dict[str, Any]:
-    device = subject.device
-    on_gpu = device.type == "cuda"
+    on_gpu = subject.device.type == "cuda"
     return {
-        "device": torch.cuda.get_device_name(device) if on_gpu else "CPU",
+        "device": torch.cuda.get_device_name(subject.device) if on_gpu else "CPU",
         "dtype": str(subject.dtype).removeprefix("torch."),
         "threads": "" if on_gpu else f"threads: {torch.get_num_threads()}",
         "way": {"plain": "as it is", "graph": "CUDA graphs", "compile": "compiled"}[way],

@@ -133,8 +133,8 @@ def add_gates(
     as ever. In evaluation, also in the middle of training, closed heads are switched off.
     """
     _check(trainer)
-    where: dict[str, Any] = {"stacks": stacks, "heads": heads, "convention": convention}
-    gates = gates_for(Subject(trainer.model), **where, start=start, seed=trainer.args.seed)
+    subject, seed = Subject(trainer.model), trainer.args.seed
+    gates = gates_for(subject, stacks, heads, start, seed, convention)
     steps = _steps(trainer)
     rate = gate_rate(steps) if gate_lr is None else gate_lr
     price = penalty_for(gates, keep, penalty, steps)
