@@ -34,7 +34,9 @@ def test_bodies(page: TestClient, rng: Random) -> None:
     assert reply.status_code < 500
 
 
-@pytest.mark.parametrize("body", [b"9" * 5_000, b"[" * 200_000, b'{"text": 1' + b"0" * 5_000 + b"}"])
+@pytest.mark.parametrize(
+    "body", [b"9" * 5_000, b"[" * 200_000, b'{"text": 1' + b"0" * 5_000 + b"}"]
+)
 def test_odd_bodies(page: TestClient, body: bytes) -> None:
     assert 400 <= page.post(f"/{TOKEN}/look", content=body).status_code < 500
 

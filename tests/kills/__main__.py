@@ -66,7 +66,9 @@ def trials(bench: Bench, modes: list[str], each: int | None) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="", help="commands whose name begins so; several with ; between")
+    parser.add_argument(
+        "--only", default="", help="commands whose name begins so; several with ; between"
+    )
     parser.add_argument("--modes", default=",".join(MODES[1:]))
     parser.add_argument("--each", type=int, help="so many operations; by default all")
     parser.add_argument("--json", type=Path)

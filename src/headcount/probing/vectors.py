@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
