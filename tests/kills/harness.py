@@ -171,7 +171,13 @@ def _parsed(file: Path) -> Any:
         with np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name].tolist() for name in arrays.files}
     if file.suffix == ".json":
-        return json.loads(file.read_text(encoding="utf8"))
+        found = json.loads(file.read_text(encoding="utf8"))
+        if file.name == "run.json" and "origins" in found:
+            # A column's origin is the table's where it has none of its own: the same said twice.
+            names = [column["name"] for column in found["columns"]]
+            own = found["origins"]
+            found["origins"] = {name: own.get(name, found["provenance"]) for name in names}
+        return found
     return file.read_bytes().hex()
 
 
