@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from headcount.models.subject import Subject
-from headcount.text import Sentence, Word, encode, with_specials, word_maps, word_maps_with_specials
-from headcount.text.batch import Side, bare_side
+from headcount.text import Sentence, Word, encode, word_maps
 from headcount.text.sentence import spaced
 from headcount.text.words import Rows, Words
 
@@ -26,16 +25,12 @@ def sentence(item: dict[str, Any]) -> Sentence:
     )
 
 
-def side(item: dict[str, Any]) -> Side:
-    """A side whose words are the reference's own lists."""
-    count = len(item["tokens"])
-    pieces = torch.zeros(1, len(item["words"]), count, dtype=torch.bool)
-    for word, tokens in enumerate(item["words_to_tokens"][1:-1]):
+def words_of(item: dict[str, Any]) -> Words:
+    """The reference's own lists: [CLS] and [SEP] are words of one piece."""
+    pieces = torch.zeros(1, len(item["words"]) + 2, len(item["tokens"]), dtype=torch.bool)
+    for word, tokens in enumerate(item["words_to_tokens"]):
         pieces[0, word, tokens] = True
-    bare = bare_side(torch.zeros(1, count, dtype=torch.long), torch.ones(1, count) > 0)
-    bare.special[0, [0, -1]] = True
-    words = Words(pieces, pieces.any(-1), [sentence(item)])
-    return Side(**{**bare.__dict__, "words": words})
+    return Words(pieces, pieces.any(-1), [sentence(item)])
 
 
 @pytest.mark.parametrize("rows", ["first", "mean", "max"])
@@ -44,13 +39,13 @@ def test_maps_between_words(number: int, rows: Rows) -> None:
     item = ITEMS[number]
     with np.load(HERE / "clark_words.npz") as found:
         maps, theirs = torch.from_numpy(found[f"{item['id']}/maps"]), found[f"{item['id']}/{rows}"]
-    one = side(item)
-    assert one.words is not None
+    words = words_of(item)
+    plain = Words(words.pieces[:, 1:-1], words.there[:, 1:-1], words.sentences)
     for layer in range(len(maps)):
-        ours = word_maps_with_specials(maps[layer : layer + 1], one, one, rows=rows)
+        ours = word_maps(maps[layer : layer + 1], words, words, rows=rows)
         np.testing.assert_allclose(ours[0], theirs[layer], atol=1e-6)
-        plain = word_maps(maps[layer : layer + 1], one.words, one.words, rows=rows)
-        np.testing.assert_allclose(plain[0], theirs[layer][:, 1:-1, 1:-1], atol=1e-6)
+        ours = word_maps(maps[layer : layer + 1], plain, plain, rows=rows)
+        np.testing.assert_allclose(ours[0], theirs[layer][:, 1:-1, 1:-1], atol=1e-6)
 
 
 @pytest.mark.real
@@ -61,9 +56,10 @@ def test_the_tokens_of_each_word_from_the_texts(minilm: Subject, size: int) -> N
     )
     seen = 0
     for batch in encoded:
-        words = with_specials(batch.sides["source"])
+        words = batch.sides["source"].words
+        assert words is not None
         for row, index in enumerate(batch.index):
-            theirs = ITEMS[index]["words_to_tokens"]
+            theirs = ITEMS[index]["words_to_tokens"][1:-1]
             ours = [word.nonzero()[:, 0].tolist() for word in words.pieces[row]]
             assert ours[: len(theirs)] == theirs
             assert not any(ours[len(theirs) :])

@@ -22,7 +22,7 @@ from headcount.text.spans import (
     untouched,
     windows,
 )
-from headcount.text.tokenize import Scribe
+from headcount.text.tokenize import RowTokenizer
 
 
 def test_nothing_to_say() -> None:
@@ -69,7 +69,7 @@ ODD = [
 
 
 def rows(kind: str, texts: list[str], **how: object) -> list[TokenRow]:
-    scribe = Scribe(BUILDERS[kind](), EncodeReport(), places=True)
+    scribe = RowTokenizer(BUILDERS[kind](), EncodeReport(), places=True)
     return scribe.rows(texts, **how)  # type: ignore[arg-type]
 
 
@@ -91,8 +91,8 @@ def test_a_silent_tokenizer_is_refused_where_places_are_asked_for() -> None:
         "found; use the model's fast tokenizer (use_fast=True)."
     )
     with pytest.raises(InputError, match="does not tell"):
-        Scribe(python_wordpiece(), EncodeReport(), places=True)
-    (row,) = Scribe(python_wordpiece(), EncodeReport()).rows(["Rain"])
+        RowTokenizer(python_wordpiece(), EncodeReport(), places=True)
+    (row,) = RowTokenizer(python_wordpiece(), EncodeReport()).rows(["Rain"])
     assert row.places is None
 
 
@@ -101,7 +101,7 @@ def test_a_silent_tokenizer_is_refused_where_places_are_asked_for() -> None:
 )
 def test_every_letter_stands_in_a_token(kind: str, target: bool) -> None:
     texts = [*ENGLISH, *GERMAN, *ODD]
-    plain = Scribe(BUILDERS[kind](), EncodeReport()).rows(texts, target=target)
+    plain = RowTokenizer(BUILDERS[kind](), EncodeReport()).rows(texts, target=target)
     for text, row, bare in zip(texts, rows(kind, texts, target=target), plain, strict=True):
         assert list(row.ids) == list(bare.ids), "places change no token"
         letters = {place for place, letter in enumerate(text) if not letter.isspace()}
@@ -132,7 +132,7 @@ def test_the_letters_of_a_lookalike_share_its_place() -> None:
 def test_words_that_a_user_added_have_their_place() -> None:
     tokenizer = marian.__wrapped__()
     tokenizer.add_tokens(["walnutcake"])
-    (row,) = Scribe(tokenizer, EncodeReport(), places=True).rows(["old walnutcake here"])
+    (row,) = RowTokenizer(tokenizer, EncodeReport(), places=True).rows(["old walnutcake here"])
     assert row.places is not None
     assert (4, 14) in row.places
     assert covered(row) >= {*range(3), *range(4, 14), *range(15, 19)}
@@ -144,7 +144,7 @@ def test_a_tokenizer_that_changes_the_text_leaves_places_unknown(
     tokenizer = marian.__wrapped__()
     own = tokenizer._tokenize
     monkeypatch.setattr(tokenizer, "_tokenize", lambda text: own(text.lower()))
-    (row,) = Scribe(tokenizer, EncodeReport(), places=True).rows(["Rain FELL"])
+    (row,) = RowTokenizer(tokenizer, EncodeReport(), places=True).rows(["Rain FELL"])
     assert row.places == [None] * len(row.ids)
 
 
@@ -329,7 +329,7 @@ def set_up() -> object:
 
 def test_settings_of_the_backend_come_back(set_up: object) -> None:
     before = state(set_up)
-    rows = Scribe(set_up, EncodeReport()).rows(ENGLISH)  # type: ignore[arg-type]
+    rows = RowTokenizer(set_up, EncodeReport()).rows(ENGLISH)  # type: ignore[arg-type]
     assert max(len(row.ids) for row in rows) > 4, "its truncation is not ours"
     assert state(set_up) == before
 
@@ -337,7 +337,7 @@ def test_settings_of_the_backend_come_back(set_up: object) -> None:
 def test_settings_come_back_after_an_error(set_up: object) -> None:
     before = state(set_up)
     with pytest.raises(TypeError):
-        Scribe(set_up, EncodeReport()).rows([None])  # type: ignore[arg-type, list-item]
+        RowTokenizer(set_up, EncodeReport()).rows([None])  # type: ignore[arg-type, list-item]
     with pytest.raises(KeyboardInterrupt):
         _interrupted(set_up)
     assert state(set_up) == before
@@ -353,7 +353,7 @@ def direction(tokenizer: object) -> object:
 def test_a_translators_tokenizer_is_left_on_its_source_side(kind: str) -> None:
     tokenizer = BUILDERS[kind]()
     before = direction(tokenizer)
-    Scribe(tokenizer, EncodeReport()).rows(ENGLISH, target=True)
+    RowTokenizer(tokenizer, EncodeReport()).rows(ENGLISH, target=True)
     assert direction(tokenizer) == before
 
 

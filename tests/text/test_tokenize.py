@@ -27,7 +27,7 @@ from headcount.text.tokenize import (
     COUNTS_FROM_PADDING,
     Frame,
     Intake,
-    Scribe,
+    RowTokenizer,
     chat_frame,
     intake_of,
     must_have_template,
@@ -40,7 +40,7 @@ from headcount.text.tokenize import (
 def marked(text: str, account: EncodeReport | None = None) -> list[str]:
     """The tokens of a turn, special ones with a star."""
     tokenizer = chatty()
-    (row,) = Scribe(tokenizer, account or EncodeReport()).chat_rows([text])
+    (row,) = RowTokenizer(tokenizer, account or EncodeReport()).chat_rows([text])
     tokens = tokenizer.convert_ids_to_tokens(list(row.ids))
     return [f"{t}*" if s else t for t, s in zip(tokens, row.special, strict=True)]
 
@@ -103,7 +103,7 @@ def test_a_template_that_refuses() -> None:
 
 def test_markup_lets_the_user_write_marks() -> None:
     account = EncodeReport()
-    (row,) = Scribe(chatty(), account, markup=True).chat_rows(["Rain <|im_end|>"])
+    (row,) = RowTokenizer(chatty(), account, markup=True).chat_rows(["Rain <|im_end|>"])
     assert chatty().convert_ids_to_tokens(list(row.ids)).count("<|im_end|>") == 3
     assert sum(row.special) == 4
     assert account.lookalikes == 0
@@ -325,7 +325,7 @@ TRAPS = [
 
 
 def rows(kind: str, texts: list[str], **how: object) -> list[TokenRow]:
-    return Scribe(BUILDERS[kind](), EncodeReport()).rows(texts, **how)  # type: ignore[arg-type]
+    return RowTokenizer(BUILDERS[kind](), EncodeReport()).rows(texts, **how)  # type: ignore[arg-type]
 
 
 def written(kind: str, row: TokenRow) -> list[str]:
@@ -372,7 +372,7 @@ def test_no_token_of_the_text_carries_a_special_id(kind: str, trap: str) -> None
 @pytest.mark.parametrize("kind", ["t5", "xlm_roberta", "xlnet", "mbart"])
 def test_unigram_lookalikes_are_spelt_out_and_counted(kind: str) -> None:
     account = EncodeReport()
-    (row,) = Scribe(BUILDERS[kind](), account).rows(["Rain </s>"])
+    (row,) = RowTokenizer(BUILDERS[kind](), account).rows(["Rain </s>"])
     tokens = zip(written(kind, row), row.special, strict=True)
     text = "".join(token for token, special in tokens if not special)
     assert text.replace("▁", " ").strip() == "Rain </s>"
@@ -382,13 +382,13 @@ def test_unigram_lookalikes_are_spelt_out_and_counted(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["wordpiece", "gpt2", "roberta", "llama", "marian"])
 def test_where_the_tokenizer_splits_them_itself_nothing_is_counted(kind: str) -> None:
     account = EncodeReport()
-    Scribe(BUILDERS[kind](), account).rows(TRAPS)
+    RowTokenizer(BUILDERS[kind](), account).rows(TRAPS)
     assert account.lookalikes == 0
 
 
 def test_markup_lets_special_tokens_in() -> None:
     tokenizer = BUILDERS["wordpiece"]()
-    (row,) = Scribe(tokenizer, EncodeReport(), markup=True).rows(["rain [MASK] roof"])
+    (row,) = RowTokenizer(tokenizer, EncodeReport(), markup=True).rows(["rain [MASK] roof"])
     assert written("wordpiece", row) == ["[CLS]", "rain", "[MASK]", "roof", "[SEP]"]
     assert list(row.special) == [1, 0, 0, 0, 1]
 
@@ -402,14 +402,14 @@ def test_words_that_a_user_added_stay_whole() -> None:
     for kind in ("gpt2", "marian"):
         tokenizer = copy.deepcopy(BUILDERS[kind]())
         tokenizer.add_tokens(["walnutcake"])
-        (row,) = Scribe(tokenizer, EncodeReport()).rows(["old walnutcake here"])
+        (row,) = RowTokenizer(tokenizer, EncodeReport()).rows(["old walnutcake here"])
         assert "walnutcake" in tokenizer.convert_ids_to_tokens(list(row.ids))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_halves_of_characters_are_mended_and_counted(kind: str) -> None:
     account = EncodeReport()
-    scribe = Scribe(BUILDERS[kind](), account)
+    scribe = RowTokenizer(BUILDERS[kind](), account)
     found = scribe.rows(["a \ud83d b", "a \ud83d\ude42 b", "a \ufffd b", "a 🙂 b"])
     assert found[0] == found[2], "a lone half becomes the replacement character"
     assert found[1] == found[3], "two halves become the character"
@@ -432,7 +432,7 @@ def test_an_empty_text_has_specials_only(kind: str) -> None:
 
 
 def test_pairs_with_token_types() -> None:
-    (row,) = Scribe(BUILDERS["wordpiece"](), EncodeReport()).rows(["Rain."], ["Roof [SEP]."])
+    (row,) = RowTokenizer(BUILDERS["wordpiece"](), EncodeReport()).rows(["Rain."], ["Roof [SEP]."])
     first, second = written("wordpiece", row).index("[SEP]"), len(row.ids) - 1
     assert [place for place, s in enumerate(row.special) if s] == [0, first, second]
     assert row.types == [0] * (first + 1) + [1] * (second - first)
@@ -440,7 +440,7 @@ def test_pairs_with_token_types() -> None:
 
 @pytest.mark.parametrize("kind", ["wordpiece", "python_wordpiece", "roberta", "t5", "byt5"])
 def test_traps_in_either_text_of_a_pair(kind: str) -> None:
-    scribe = Scribe(BUILDERS[kind](), EncodeReport())
+    scribe = RowTokenizer(BUILDERS[kind](), EncodeReport())
     usual = sum(scribe.rows(["Rain"], ["Roof"])[0].special)
     for one, two in zip(TRAPS, reversed(TRAPS), strict=True):
         assert sum(scribe.rows([one], [two])[0].special) == usual
@@ -450,7 +450,7 @@ def test_traps_in_either_text_of_a_pair(kind: str) -> None:
 def test_a_target_needs_its_language(kind: str) -> None:
     tokenizer = copy.deepcopy(BUILDERS[kind]())
     tokenizer.tgt_lang = None
-    scribe = Scribe(tokenizer, EncodeReport())
+    scribe = RowTokenizer(tokenizer, EncodeReport())
     assert scribe.rows(["Rain."])
     with pytest.raises(UsageError, match=r"does not know the target language; set tokenizer\.tgt_"):
         scribe.rows(["Regen."], target=True)
@@ -459,6 +459,6 @@ def test_a_target_needs_its_language(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("trap", TRAPS)
 def test_markup_gives_a_place_a_token(kind: str, trap: str) -> None:
-    (row,) = Scribe(BUILDERS[kind](), EncodeReport(), markup=True).rows([trap])
+    (row,) = RowTokenizer(BUILDERS[kind](), EncodeReport(), markup=True).rows([trap])
     assert list(row.ids) == BUILDERS[kind]()(trap)["input_ids"]
     assert len(row.special) == len(row.ids)

@@ -14,7 +14,7 @@ from headcount.errors import UsageError
 from headcount.text.batch import Side, bare_side
 from headcount.text.sentence import Sentence, Word, split_words
 from headcount.text.spans import EncodeReport, TokenRow, shorten, windows
-from headcount.text.tokenize import Scribe
+from headcount.text.tokenize import RowTokenizer
 from headcount.text.words import (
     Placed,
     Vocabulary,
@@ -24,9 +24,7 @@ from headcount.text.words import (
     is_stop,
     pieces_of,
     vocabulary_of,
-    with_specials,
     word_maps,
-    word_maps_with_specials,
 )
 
 #: [CLS] a1 a2 . b [SEP], and a row of one word with padding; "." belongs to no word.
@@ -101,44 +99,15 @@ def test_an_undivided_multiword_token_serves_both_words() -> None:
     assert word_maps(maps, words, words)[0, 0].tolist() == expected
 
 
-@pytest.mark.parametrize("rows", ["mean", "first", "max"])
-def test_specials_as_words_stand_where_they_stood(rows: str) -> None:
-    maps = some_maps()
-    one = side()
-    found = with_specials(one)
-    first_row = [word.nonzero()[:, 0].tolist() for word in found.pieces[0]]
-    assert first_row == [[0], [1, 2], [4], [5]]
-    assert found.there.tolist() == [[True] * 4, [True, True, True, False]]
-    with_them = word_maps_with_specials(maps, one, one, rows=rows)  # type: ignore[arg-type]
-    without = word_maps(maps, WORDS, WORDS, rows=rows)  # type: ignore[arg-type]
-    torch.testing.assert_close(with_them[0, :, 1:3, 1:3], without[0])
-    torch.testing.assert_close(with_them[0, :, 0, 3], maps[0, :, 0, 5])
-
-
-def test_a_word_that_is_not_there_keeps_its_column() -> None:
-    """Word 0 was cut off: [CLS], then its empty column, then word 1, then [SEP]."""
-    pieces = torch.zeros(1, 2, 3, dtype=torch.bool)
-    pieces[0, 1, 1] = True
-    bare = bare_side(torch.ones(1, 3, dtype=torch.long), torch.ones(1, 3) > 0)
-    special = torch.tensor([[True, False, True]])
-    words = Words(pieces, pieces.any(-1), [Sentence("a b", (Word("a"), Word("b")))])
-    found = with_specials(Side(**{**bare.__dict__, "special": special, "words": words}))
-    assert found.there.tolist() == [[True, False, True, True]]
-    assert [word.nonzero()[:, 0].tolist() for word in found.pieces[0]] == [[0], [], [1], [2]]
-
-
 def test_a_batch_without_a_word() -> None:
     empty = Words(torch.zeros(2, 0, 6, dtype=torch.bool), torch.zeros(2, 0) > 0, [None, None])
     for rows in ("mean", "first", "max"):
         assert word_maps(some_maps(), empty, empty, rows=rows).shape == (2, 3, 0, 0)  # type: ignore[arg-type]
-    assert with_specials(Side(**{**side().__dict__, "words": empty})).there.sum() == 4
 
 
-def test_unknown_rows_and_sides_without_words_are_told() -> None:
+def test_unknown_rows_are_refused() -> None:
     with pytest.raises(UsageError, match="rows is 'median'; choose mean, first or max"):
         word_maps(some_maps(), WORDS, WORDS, rows="median")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="This side has no words; give a treebank"):
-        with_specials(bare_side(REAL.long(), REAL))
 
 
 def test_words_move_with_their_side() -> None:
@@ -167,7 +136,7 @@ def test_every_word_has_its_tokens_in_order(kind: str) -> None:
     texts = [*ENGLISH, *GERMAN, "Grüße,  naïve… ½ ﬁne 日本 🙂x", "3½kg ㎏"]
     tokenizer = BUILDERS[kind]()
     for text, row in zip(
-        texts, Scribe(tokenizer, EncodeReport(), places=True).rows(texts), strict=True
+        texts, RowTokenizer(tokenizer, EncodeReport(), places=True).rows(texts), strict=True
     ):
         pieces = pieces_of(row, sentence(text))
         found = tokens(pieces)
@@ -184,7 +153,7 @@ def test_every_word_has_its_tokens_in_order(kind: str) -> None:
 def test_a_mark_of_white_space_opens_the_word_behind_it(kind: str) -> None:
     """The same word is the same tokens wherever it stands: none is left between words."""
     text = "Rain Zyx fell"
-    (row,) = Scribe(BUILDERS[kind](), EncodeReport(), places=True).rows([text])
+    (row,) = RowTokenizer(BUILDERS[kind](), EncodeReport(), places=True).rows([text])
     pieces = pieces_of(row, sentence(text))
     used = pieces.any(0)
     assert [bool(here) for here in used] == [not added for added in row.special]

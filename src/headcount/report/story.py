@@ -12,7 +12,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-from headcount.bundle import sample
 from headcount.errors import UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
@@ -22,7 +21,7 @@ from headcount.report.parts.numbers import Fineness, read_source
 from headcount.report.stages import STAGES, StoryContext, StoryStage, seconds_a_text
 from headcount.survey import read_corpora
 from headcount.tasks import Task, natural_task, own_output
-from headcount.text import Corpus, read_corpus
+from headcount.text import Corpus, read_corpus, read_sample
 
 State = Literal["running", "done", "kept", "left out"]
 
@@ -172,11 +171,8 @@ def _read_texts(
 def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, Corpus]:
     """The bundled sample as this model reads it: a translator takes its translations."""
     translation = "text_de" if "cross" in subject.anatomy.stacks else None
-    trees = read_corpus(
-        sample.path("sample.conllu"), limit=limit, seed=seed, translation=translation
-    )
-    coref = read_corpus(sample.path("coref.jsonl"), limit=limit, seed=seed)
-    trees.name, coref.name = "sample.conllu", "coref.jsonl"  # wherever headcount is installed
+    trees = read_sample(limit=limit, seed=seed, translation=translation)
+    coref = read_sample("coref.jsonl", limit=limit, seed=seed)
     return {"texts": trees, "treebank": trees, "coref": coref}
 
 

@@ -17,7 +17,6 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.stats.agreement import (
-        Agreement,
         Kind,
         agreement_matrix,
         correlate_weighted,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         bare_side,
         is_ready,
         ready_batch,
-        token_positions,
     )
     from headcount.text.coreference import PASSAGE
     from headcount.text.corpus import Corpus, read_corpus, read_sample, side_by_side
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from headcount.text.sentence import (
         Argument,
         Item,
-        Multiword,
         Pair,
         Predicate,
         Sentence,
@@ -34,15 +32,11 @@ if TYPE_CHECKING:
     )
     from headcount.text.spans import EncodeReport, special_ids
     from headcount.text.tables import Table, read_rows
-    from headcount.text.tokenize import Intake, Scribe, intake_of, position_limit, shift_of
+    from headcount.text.tokenize import Intake, RowTokenizer, intake_of
     from headcount.text.words import (
         Rows,
         Words,
-        is_punctuation,
-        is_stop,
-        with_specials,
         word_maps,
-        word_maps_with_specials,
     )
 
 open_door(__name__)

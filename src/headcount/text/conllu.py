@@ -11,14 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from conllu import parser
 from conllu.exceptions import ParseException
-from conllu.parser import (
-    DEFAULT_FIELD_PARSERS,
-    parse_comment_line,
-    parse_dict_value,
-    parse_line,
-    parse_nullable_value,
-)
 
 from headcount.errors import Fault, sound
 from headcount.text.lines import Line, TextFile, whole_number
@@ -35,7 +29,7 @@ from headcount.text.sentence import (
 _FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 # Enhanced dependencies are slow to read and nothing here looks at them.
 _PARSERS: dict[str, Callable[[list[str], int], Any]] = {
-    **DEFAULT_FIELD_PARSERS,
+    **parser.DEFAULT_FIELD_PARSERS,
     "deps": lambda cells, column: None,
 }
 # The parser takes two spaces for a tab, which would tear a form that holds them.
@@ -101,7 +95,7 @@ def _conllu_token(line: str, where: str) -> Token:
         )
     why: object = "it has no ID."
     try:
-        token: Token = parse_line(_SPACES.sub(" ", line), _FIELDS, _PARSERS)
+        token: Token = parser.parse_line(_SPACES.sub(" ", line), _FIELDS, _PARSERS)
         if token["id"] is not None:
             return token
     except ParseException as error:
@@ -136,11 +130,11 @@ def _conll_token(line: str, where: str) -> Token:
         "form": form,
         "lemma": lemma,
         "upos": coarse if coarse in _UNIVERSAL else None,
-        "xpos": parse_nullable_value(tag) or coarse,
+        "xpos": parser.parse_nullable_value(tag) or coarse,
         "feats": None,
         "head": whole_number(head),
         "deprel": relation,
-        "misc": parse_dict_value(misc),
+        "misc": parser.parse_dict_value(misc),
     }
 
 
@@ -194,7 +188,12 @@ def _blocks(file: TextFile) -> Iterator[list[Line]]:
 
 def _comments(block: Sequence[Line]) -> dict[str, str]:
     """The comments of a sentence that have a name and a value."""
-    pairs = [pair for _, line in block if line.startswith("#") for pair in parse_comment_line(line)]
+    pairs = [
+        pair
+        for _, line in block
+        if line.startswith("#")
+        for pair in parser.parse_comment_line(line)
+    ]
     # A bare "newdoc" has no value, but it says something.
     return {key: value or "" for key, value in pairs if value is not None or key == "newdoc"}
 
@@ -248,12 +247,12 @@ def _surface(tokens: Sequence[Token], count: int, where: str) -> Iterator[tuple[
 def _word(token: Token, start: int, end: int) -> Word:
     return Word(
         form=token["form"],
-        lemma=parse_nullable_value(token["lemma"]),
-        upos=parse_nullable_value(token["upos"]),
-        xpos=parse_nullable_value(token["xpos"]),
+        lemma=parser.parse_nullable_value(token["lemma"]),
+        upos=parser.parse_nullable_value(token["upos"]),
+        xpos=parser.parse_nullable_value(token["xpos"]),
         feats=token["feats"] or {},
         head=token["head"],
-        deprel=parse_nullable_value(token["deprel"]),
+        deprel=parser.parse_nullable_value(token["deprel"]),
         misc=token["misc"] or {},
         start=start,
         end=end,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from headcount.errors import Fault, InputError, UsageError, sound
-from headcount.text.lines import Line, TextFile, need, record, whole_number
+from headcount.text.lines import Line, TextFile, cells_of, need, record, whole_number
 from headcount.text.sentence import (
     Clusters,
     Sentence,
@@ -25,7 +25,6 @@ from headcount.text.sentence import (
     spaced,
     split_words,
 )
-from headcount.text.tables import cells_of
 
 # --- Documents cut into passages ----------------------------------------------------------------
 

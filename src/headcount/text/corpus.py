@@ -18,15 +18,8 @@ from typing import Any
 
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
+from headcount.text import coreference
 from headcount.text.conllu import read_conll, read_conllu
-from headcount.text.coreference import (
-    COREF_KEYS,
-    GAP_HEADER,
-    PASSAGE,
-    entity_passages,
-    read_coref,
-    read_gap,
-)
 from headcount.text.lines import TextFile, format_of, json_value, text_file
 from headcount.text.parsers import Parser, load_parser, parsed, parser_name
 from headcount.text.predicates import PREDICATE_KEYS, read_predicates
@@ -292,10 +285,13 @@ def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
         commas = format == "csv"
         header = commas if how.header is None else how.header
         return lambda skipped: read_pairs(file, skipped, how.columns, header=header, commas=commas)
+    most = how.passage or coreference.PASSAGE
     readers: dict[str, Callable[..., Iterator[Sentence]]] = {
-        "gap": read_gap,
+        "gap": coreference.read_gap,
         "predicates": read_predicates,
-        "coref": partial(read_coref, passage=how.passage or PASSAGE, trees=how.trees),
+        "coref": partial(
+            coreference.read_coref, passage=how.passage or coreference.PASSAGE, trees=how.trees
+        ),
         "conllu": read_conllu,
         "conll": read_conll,
     }
@@ -303,8 +299,7 @@ def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
     def read(skipped: Counter[str]) -> Iterator[Item]:
         found = readers[format](file, skipped, strict=how.strict)
         if is_treebank and how.passage is not None:
-            most = how.passage or PASSAGE
-            return entity_passages(found, skipped, passage=most, strict=how.strict)
+            return coreference.entity_passages(found, skipped, passage=most, strict=how.strict)
         if how.translation is not None:
             return _translated(found, how.translation, file.name)
         return found
@@ -346,18 +341,19 @@ def _detected(file: TextFile, format: str) -> str:
         return format
     first = next((line for _, line in file.filled(Counter())), "")
     if format == "tsv":
-        return "gap" if set(GAP_HEADER) <= set(first.split("\t")) else format
+        return "gap" if set(coreference.GAP_HEADER) <= set(first.split("\t")) else format
     try:
         found = json_value(first or "{}", "")
     except Fault:
         found = {}
     keys = list(found) if isinstance(found, dict) else []
-    for kind, needed in (("coref", COREF_KEYS), ("predicates", PREDICATE_KEYS)):
+    kinds = {"coref": coreference.COREF_KEYS, "predicates": PREDICATE_KEYS}
+    for kind, needed in kinds.items():
         if set(needed) <= set(keys):
             return kind
     raise InputError(
         f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
-        f"have {' and '.join(COREF_KEYS)} (coreference) or {' and '.join(PREDICATE_KEYS)} "
+        f"have {' and '.join(kinds['coref'])} (coreference) or {' and '.join(kinds['predicates'])} "
         "(predicates); say which they should be with --format (format=)."
     )
 

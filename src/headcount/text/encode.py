@@ -13,7 +13,7 @@ from headcount.text.batch import Batch, EncodedExample, Fit, Padder
 from headcount.text.corpus import Corpus, read_corpus
 from headcount.text.sentence import Item, Pair, Sentence, joined, sentences_of, texts_of
 from headcount.text.spans import EncodeReport, TokenRow, gives_places, must_give_places
-from headcount.text.tokenize import Intake, Scribe, must_have_template
+from headcount.text.tokenize import Intake, RowTokenizer, must_have_template
 from headcount.text.words import Placed, count_words
 
 if TYPE_CHECKING:
@@ -211,10 +211,10 @@ class Encoded:
     def _examples(self, report: EncodeReport) -> Iterator[EncodedExample]:
         """Fitted rows in the order in which they are batched."""
         markup, places = self.plan.markup, self.plan.words
-        scribe = Scribe(self.tokenizer, report, markup=markup, places=places)
+        tokenize = RowTokenizer(self.tokenizer, report, markup=markup, places=places)
         for pool in _groups(enumerate(self.corpus), min(self.plan.batch_size * _POOL, _MOST)):
             report.sentences += len(pool)
-            rows = self._rows([item for _, item in pool], scribe)
+            rows = self._rows([item for _, item in pool], tokenize)
             fitted = [
                 example
                 for (index, item), (row, labels) in zip(pool, rows, strict=True)
@@ -240,18 +240,20 @@ class Encoded:
         count_words(example.label_words, labelled, report)
         return found
 
-    def _rows(self, items: list[Item], scribe: Scribe) -> list[tuple[TokenRow, TokenRow | None]]:
+    def _rows(
+        self, items: list[Item], tokenize: RowTokenizer
+    ) -> list[tuple[TokenRow, TokenRow | None]]:
         """Each item's input row, and its labels where there are any."""
         firsts = [item.source if isinstance(item, Pair) else item.text for item in items]
         seconds = [item.target for item in items if isinstance(item, Pair)]
         if self.plan.chat:
-            rows = scribe.chat_rows(firsts)
+            rows = tokenize.chat_rows(firsts)
         else:
             in_one = seconds if self.plan.kind == "encoder" and seconds else None
-            rows = scribe.rows(firsts, in_one)
+            rows = tokenize.rows(firsts, in_one)
         if not self.plan.decoded:
             return [(row, None) for row in rows]
-        return list(zip(rows, scribe.rows(seconds, target=True), strict=True))
+        return list(zip(rows, tokenize.rows(seconds, target=True), strict=True))
 
 
 def _annotations(item: Item, decoded: bool) -> tuple[Sentence | None, Sentence | None]:

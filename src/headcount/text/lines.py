@@ -7,6 +7,7 @@ hold a JSON object.
 from __future__ import annotations
 
 import bz2
+import csv
 import difflib
 import gzip
 import io
@@ -46,8 +47,9 @@ _LONGEST = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
-#: A line's number from 1, and its text.
+#: A line's number from 1, and its text or its cells.
 Line = tuple[int, str]
+Cells = tuple[int, list[str]]
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,35 @@ def _nearest(path: Path) -> str:
 
 
 # --- What a line holds --------------------------------------------------------------------------
+
+
+def cells_of(file: TextFile, skipped: Counter[str], *, commas: bool = False) -> Iterator[Cells]:
+    """The cells of every row that is not blank; between commas one may hold line ends.
+
+    >>> import io
+    >>> list(cells_of(TextFile("x.tsv", lambda: io.BytesIO(b'a\\tb "c"')), Counter()))
+    [(1, ['a', 'b "c"'])]
+    """
+    for number, cells in _comma_cells(file) if commas else _tab_cells(file):
+        if any(cell.strip() for cell in cells):
+            yield number, cells
+        else:
+            skipped["blank lines"] += 1
+
+
+def _tab_cells(file: TextFile) -> Iterator[Cells]:
+    return ((number, line.split("\t")) for number, line in file.lines())
+
+
+def _comma_cells(file: TextFile) -> Iterator[Cells]:
+    reader = csv.reader((line + "\n" for _, line in file.lines()), strict=True)
+    last = 0
+    try:
+        for cells in reader:
+            number, last = last + 1, reader.line_num
+            yield number, cells
+    except csv.Error as error:
+        raise InputError(f"{file.name}, line {last + 1} is not proper CSV: {error}.") from error
 
 
 def whole_number(text: str) -> int | None:

@@ -7,7 +7,6 @@ quote.
 
 from __future__ import annotations
 
-import csv
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,11 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError
-from headcount.text.lines import TextFile, json_value, suffix_of, text_file
+from headcount.text.lines import Cells, TextFile, cells_of, json_value, suffix_of, text_file
 from headcount.text.sentence import Pair
-
-#: A row's line in the file, and its cells.
-Cells = tuple[int, list[str]]
 
 # --- Tables with named columns ------------------------------------------------------------------
 
@@ -161,38 +157,6 @@ def read_pairs(
                 f"{file.name}, line {number} has no {side}; fill it in or drop the line."
             )
         yield Pair(source, target, number)
-
-
-# --- The cells of every line --------------------------------------------------------------------
-
-
-def cells_of(file: TextFile, skipped: Counter[str], *, commas: bool = False) -> Iterator[Cells]:
-    """The cells of every row that is not blank; between commas one may hold line ends.
-
-    >>> import io
-    >>> list(cells_of(TextFile("x.tsv", lambda: io.BytesIO(b'a\\tb "c"')), Counter()))
-    [(1, ['a', 'b "c"'])]
-    """
-    for number, cells in _comma_cells(file) if commas else _tab_cells(file):
-        if any(cell.strip() for cell in cells):
-            yield number, cells
-        else:
-            skipped["blank lines"] += 1
-
-
-def _tab_cells(file: TextFile) -> Iterator[Cells]:
-    return ((number, line.split("\t")) for number, line in file.lines())
-
-
-def _comma_cells(file: TextFile) -> Iterator[Cells]:
-    reader = csv.reader((line + "\n" for _, line in file.lines()), strict=True)
-    last = 0
-    try:
-        for cells in reader:
-            number, last = last + 1, reader.line_num
-            yield number, cells
-    except csv.Error as error:
-        raise InputError(f"{file.name}, line {last + 1} is not proper CSV: {error}.") from error
 
 
 def _even(

@@ -266,7 +266,7 @@ def chat_frame(tokenizer: PreTrainedTokenizerBase) -> Frame:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Scribe:
+class RowTokenizer:
     """Writes texts as `TokenRow`s with one tokenizer, and keeps the account.
 
     With `markup` a special token written in a text, such as ``[MASK]``, is taken as such;

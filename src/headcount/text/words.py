@@ -23,8 +23,6 @@ from headcount.text.spans import EncodeReport, TokenRow
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from headcount.text.batch import Side
-
 
 # --- Words instead of pieces --------------------------------------------------------------------
 
@@ -86,34 +84,6 @@ def word_maps(maps: Tensor, queries: Words, keys: Words, *, rows: Rows = "mean")
     return found / total.masked_fill(total == 0, 1)
 
 
-def word_maps_with_specials(
-    maps: Tensor, queries: Side, keys: Side, *, rows: Rows = "mean"
-) -> Tensor:
-    """Attention between words in Clark et al.'s layout: special tokens are words of one piece.
-
-    The columns are those of `with_specials`, so [CLS] comes first and [SEP] last.
-    """
-    return word_maps(maps, with_specials(queries), with_specials(keys), rows=rows)
-
-
-def with_specials(side: Side) -> Words:
-    """A side's words and special tokens together, in the order of the text, padding behind.
-
-    Every word of the sentence keeps a column, in order, whether it is there or not.
-    """
-    if side.words is None:
-        raise UsageError("This side has no words; give a treebank, or parse the text first.")
-    special = side.special & side.real
-    width = special.shape[1]
-    own = torch.eye(width, dtype=torch.bool, device=special.device) & special[:, None]
-    pieces = torch.cat([side.words.pieces, own], dim=1)
-    order = torch.argsort(_sort_keys(side.words, special), dim=1, stable=True)
-    pieces = torch.gather(pieces, 1, order[..., None].expand_as(pieces))
-    most = int((_word_counts(side.words) + special.sum(1)).max())
-    pieces = pieces[:, :most]
-    return Words(pieces, pieces.any(-1), side.words.sentences)
-
-
 def _columns(maps: Tensor, queries: Words, keys: Words) -> Tensor:
     """Weights summed over each key word's pieces, ``[batch, head, query token, key word]``."""
     batch, heads, tokens, others = maps.shape
@@ -156,22 +126,6 @@ def _largest(columns: Tensor, pieces: Tensor) -> Tensor:
     for number in range(1, int(pieces.sum(-1).max()) if pieces.numel() else 0):
         found = torch.maximum(found, _piece_rows(columns, pieces, number))
     return found
-
-
-def _word_counts(words: Words) -> Tensor:
-    counts = [len(sentence.words or ()) if sentence else 0 for sentence in words.sentences]
-    return torch.tensor(counts, device=words.there.device)
-
-
-def _sort_keys(words: Words, special: Tensor) -> Tensor:
-    """Where each word and each special token stands; a word that is not there follows the last."""
-    end = 2 * special.shape[1]
-    first = 2 * words.pieces.int().argmax(-1) + 1
-    first = first.masked_fill(~words.there, 1)
-    first = first.cummax(1).values if first.shape[1] else first
-    beyond = torch.arange(first.shape[1], device=first.device) >= _word_counts(words)[:, None]
-    tokens = 2 * torch.arange(special.shape[1], device=special.device).expand_as(special)
-    return torch.cat([first.masked_fill(beyond, end), tokens.masked_fill(~special, end)], dim=1)
 
 
 # --- Which tokens belong to which word ----------------------------------------------------------

@@ -28,7 +28,7 @@ from headcount.records import Column, HeadTable
 from headcount.stats import DRAWS, Floats
 from headcount.survey.roles.role import MEASURES, TRIALS
 from headcount.tasks import forward
-from headcount.text import Batch, EncodeReport, Scribe, intake_of
+from headcount.text import Batch, EncodeReport, RowTokenizer, intake_of
 from headcount.wiring import Needs, Sighting, tap
 
 # --- What every head got on every example of a trial --------------------------------------------
@@ -326,7 +326,7 @@ def wrapping_of(subject: Subject, *, target: bool = False) -> Wrapping:
     """How the subject's tokenizer wraps a text; nothing where there is no tokenizer."""
     if subject.tokenizer is None:
         return Wrapping()
-    row = Scribe(subject.tokenizer, EncodeReport()).rows(["a"], target=target)[0]
+    row = RowTokenizer(subject.tokenizer, EncodeReport()).rows(["a"], target=target)[0]
     before = len(list(takewhile(bool, row.special)))
     after = len(list(takewhile(bool, reversed(row.special)))) if before < len(row.ids) else 0
     return Wrapping(tuple(row.ids[:before]), tuple(row.ids[len(row.ids) - after :]))
@@ -373,7 +373,7 @@ def stream_of(subject: Subject, texts: Sequence[str]) -> Stream:
     """Texts joined by a space, as the tokenizer writes them, without special tokens."""
     assert subject.tokenizer is not None  # trials on text are unfit without one
     spaced = [texts[0], *(f" {text}" for text in texts[1:])] if texts else []
-    rows = Scribe(subject.tokenizer, EncodeReport()).rows(spaced) if spaced else []
+    rows = RowTokenizer(subject.tokenizer, EncodeReport()).rows(spaced) if spaced else []
     return Stream(
         [
             number
