@@ -36,6 +36,8 @@ from kills.commands import ALWAYS, COMMANDS, make_inputs
 MODES = ("count", "kill", "torn", "full", "read-only")
 SHIM = "HEADCOUNT_SHIM"
 _SECONDS = 120
+#: Keys of JSON files that hold times; two runs within one second may have them equal.
+_CLOCK = ("created", "seconds", "time")
 
 
 def build_shim(folder: Path) -> Path:
@@ -251,7 +253,8 @@ class Bench:
         """Where a folder differs from what is wanted; an open lock is let go by the kernel."""
         found = contents(folder, self.names)
         found = {name: value for name, value in found.items() if Path(name).name != ".lock"}
-        return set(differences(self.wanted, found)) - self.volatile
+        apart = set(differences(self.wanted, found)) - self.volatile
+        return {place for place in apart if place.rpartition("/")[2] not in _CLOCK}
 
 
 def _last(said: str) -> str:
