@@ -18,7 +18,7 @@ from benchmarks.interleave import interleaved, ratio
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.survey.catalogue import chosen_tallies
+from headcount.survey.survey import chosen_tallies
 from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 

@@ -9,7 +9,7 @@ import torch
 
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
-from headcount.survey.catalogue import COLUMNS, chosen_tallies, no_author_code
+from headcount.survey.survey import COLUMNS, chosen_tallies, no_author_code
 from headcount.survey.tally import Tally, tabulate
 from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap

@@ -39,7 +39,7 @@ TREES = sample.path("sample.conllu")
 
 def programme(subject: Subject, *texts: str) -> SurveyPlan:
     corpora = read_corpora([*texts] or None, treebank=TREES, limit=12)
-    found = plan_survey(subject, corpora, PassOptions(("enc",)), SurveyOptions(reads=READS))
+    found = plan_survey(subject, corpora, SurveyOptions(PassOptions(("enc",)), reads=READS))
     return SurveyPlan(found.passes)
 
 
@@ -57,7 +57,7 @@ def test_the_columns_come_from_the_text() -> None:
     subject = encoder()
     two = programme(subject, "Rain fell.", "It stopped.").run(subject)
     corpora = read_corpora(["Rain fell.", "It stopped."])
-    alone = plan_survey(subject, corpora, PassOptions(("enc",)), SurveyOptions()).run(subject)
+    alone = plan_survey(subject, corpora, SurveyOptions(PassOptions(("enc",)))).run(subject)
     np.testing.assert_array_equal(two.frame[alone.names], alone.frame)
 
 
@@ -131,7 +131,7 @@ def test_without_twins_nothing_is_added() -> None:
 def test_twins_are_surveyed_as_the_model_is() -> None:
     subject = encoder()
     corpora = read_corpora(None, treebank=sample.path("sample.conllu"), limit=10)
-    whole = plan_survey(subject, corpora, PassOptions(("enc",)), SurveyOptions(reads=READS))
+    whole = plan_survey(subject, corpora, SurveyOptions(PassOptions(("enc",)), reads=READS))
     programme = SurveyPlan(whole.passes)
     one, two, again = (
         twin_tables(subject, programme, "random-init", [seed])[0] for seed in (0, 1, 0)

@@ -820,34 +820,34 @@ TREES_PLANNING, CLUSTERS_PLANNING = sample.path("sample.conllu"), sample.path("c
 
 
 def kinds(
-    subject: Subject, wishes: SurveyOptions, **given: object
+    subject: Subject, convention: str = "headcount", **given: object
 ) -> list[tuple[str, set[str], list[str]]]:
     """Each pass: its name, its tallies, its stacks."""
     corpora = read_corpora(given.pop("corpus", None), limit=8, **given)  # type: ignore[arg-type]
-    found = plan_survey(subject, corpora, PassOptions(subject.anatomy.stacks), wishes)
+    options = SurveyOptions(PassOptions(subject.anatomy.stacks), convention, reads=READS)
+    found = plan_survey(subject, corpora, options)
     return [
-        (one.name, {type(tally).__name__ for tally in one.tallies}, list(one.manner.stacks))
+        (one.name, {type(tally).__name__ for tally in one.tallies}, list(one.inputs.stacks))
         for one in found.passes
     ]
 
 
 def test_without_roles_there_is_one_pass_and_no_trial() -> None:
     corpora = read_corpora(TREES_PLANNING, limit=4)
-    found = plan_survey(encoder(), corpora, PassOptions(("enc",)), SurveyOptions())
+    found = plan_survey(encoder(), corpora, SurveyOptions(PassOptions(("enc",))))
     assert len(found.passes) == 1
     assert found.trials == ()
     assert not {"Relations", "Rarity"} & {type(one).__name__ for one in found.passes[0].tallies}
 
 
 def test_one_corpus_is_gone_through_once() -> None:
-    (only,) = kinds(encoder(), SurveyOptions(reads=READS), treebank=TREES_PLANNING)
+    (only,) = kinds(encoder(), treebank=TREES_PLANNING)
     assert {"Relations", "Rarity", "Offsets", "Confidence"} <= only[1]
 
 
 def test_each_other_corpus_has_its_own_pass() -> None:
     text, trees, mentions = kinds(
         encoder(),
-        SurveyOptions(reads=READS),
         corpus=["Rain fell."] * 3,
         treebank=TREES_PLANNING,
         coref=CLUSTERS_PLANNING,
@@ -859,19 +859,17 @@ def test_each_other_corpus_has_its_own_pass() -> None:
 
 
 def test_without_targets_only_a_translators_encoder_is_looked_at() -> None:
-    (only,) = kinds(translator(), SurveyOptions(reads=READS), treebank=TREES_PLANNING)
+    (only,) = kinds(translator(), treebank=TREES_PLANNING)
     assert only[2] == ["enc"]
 
 
 def test_the_authors_published_no_program_for_rare_tokens_and_mentions() -> None:
-    (only,) = kinds(
-        encoder(), SurveyOptions(convention="code", reads=READS), treebank=TREES_PLANNING
-    )
+    (only,) = kinds(encoder(), "code", treebank=TREES_PLANNING)
     assert "Rarity" not in only[1]
 
 
 def test_a_decoder_has_trials() -> None:
     corpora = read_corpora(None, treebank=TREES_PLANNING, limit=8)
     subject = writer()
-    found = plan_survey(subject, corpora, PassOptions(("dec",)), SurveyOptions(reads=READS))
+    found = plan_survey(subject, corpora, SurveyOptions(PassOptions(("dec",)), reads=READS))
     assert {"repeats", "sink"} <= {trial.name for trial in found.trials}

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.survey.catalogue import COLUMNS, chosen_tallies
     from headcount.survey.families import (
         draw_nearest,
         families,
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from headcount.survey.pattern_network import PATTERN, PATTERN_COLUMNS
     from headcount.survey.patterns import layer_shares
     from headcount.survey.similarity import Families
-    from headcount.survey.survey import read_corpora, survey
+    from headcount.survey.survey import COLUMNS, chosen_tallies, read_corpora, survey
     from headcount.survey.tallies.divergence import SMOOTHING, Divergence
     from headcount.survey.tallies.features import FeatureTally
     from headcount.survey.tallies.links import Links

@@ -39,7 +39,7 @@ def families(
     """Which heads of each stack are alike: Jensen-Shannon divergences of their attention.
 
     Clark et al. 2019, section 6. `found.js` is the mean over tokens and `found.js_sum` the sum;
-    `found.near("enc.5.3")` tells the nearest heads, `found.silhouette` whether heads of a layer lie
+    `found.near("enc.5.3")` gives the nearest heads, `found.silhouette` whether heads of a layer lie
     together. One batch's maps of all layers are in memory at a time, whatever the corpus.
 
     >>> from headcount.models.load import load
@@ -47,14 +47,14 @@ def families(
     """
     if not isinstance(subject, Subject):
         raise UsageError(f"families takes a Subject, not {subject!r}; make one with hc.load(name).")
-    manner = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long)
+    inputs = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long)
     source = (
         Ready(corpus, subject.anatomy.stacks)
         if is_ready(corpus)
         else read_corpus(corpus, limit=limit, seed=seed)
     )
     tally = Divergence(convention)
-    report = run_pass(subject, source, [tally], manner, progress)
+    report = run_pass(subject, source, [tally], inputs, progress)
     about = provenance.collect(
         model=subject.name,
         weights=subject.weights_hash,
@@ -62,7 +62,7 @@ def families(
         data=source.hash,
         counts=vars(report) | {"tokens": dict(report.tokens)},
         convention=convention,
-        settings=manner.to_dict(),
+        settings=inputs.to_dict(),
         seed=seed,
     )
     return families_of_tally(subject, tally, seed=seed or 0, about=about)
@@ -90,18 +90,18 @@ def family_sentences(found: Families) -> list[str]:
 def _sentence(found: Families, number: int, stack: str) -> str:
     rows = [place for place, head in enumerate(found.heads) if head.stack == stack]
     clusters = len(np.unique(found.cluster[rows]))
-    said = (
+    groups = (
         f"{clusters} clusters"
         if clusters > 1
         else "no clear clusters (mean silhouette below 0.25 however they are cut)"
     )
-    told = f"{stack}: {len(rows)} heads in {said}; stress of the map {found.stress[number]:.2f}."
+    words = f"{stack}: {len(rows)} heads in {groups}; stress of the map {found.stress[number]:.2f}."
     value, p = found.silhouette[number], found.silhouette_p[number]
     if np.isnan(value):
-        return told
+        return words
     low, high = found.silhouette_shuffled[number]
     return (
-        f"{told} Heads of a layer: silhouette {value:+.3f}, shuffled {low:+.3f} to {high:+.3f}, "
+        f"{words} Heads of a layer: silhouette {value:+.3f}, shuffled {low:+.3f} to {high:+.3f}, "
         f"p {'=' if p > 0.0005 else '<'} {max(p, 0.0005):.2g}."
     )
 

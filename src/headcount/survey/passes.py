@@ -1,12 +1,12 @@
-"""The control: the same programme on random twins, put beside what was measured.
+"""What a survey does with a model: passes over corpora, trials, and the same on random twins.
 
-A twin's best head of a stack answers for chance: it was chosen with the benefit of hindsight, so
-a head that only does as well has learnt nothing that can be told apart.
+A twin's best head of a stack stands for chance: it was chosen with the benefit of hindsight, so a
+head that only does as well has learnt nothing that can be told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +26,7 @@ from headcount.survey.tally import Tally, tabulate
 from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
 from headcount.survey.trials.repeats import Copying, Repeats
-from headcount.survey.trials.trial import Findings, Trial, trial_table
+from headcount.survey.trials.trial import Trial, trial_table
 from headcount.text import (
     Batch,
     Corpus,
@@ -69,19 +69,21 @@ def run_pass(
     subject: Subject,
     source: Corpus | Ready,
     tallies: Sequence[Tally],
-    manner: PassOptions,
+    inputs: PassOptions,
     progress: Progress | None = None,
 ) -> EncodeReport:
-    """Run a corpus under the eyes of the tallies; what was read, cut and skipped is told."""
-    batches = batches_of(subject, source, manner)
+    """Run a corpus and update the tallies; the report says what was read, truncated and skipped."""
+    batches = batches_of(subject, source, inputs)
     done = 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-    with (
-        tap(subject, needs, stacks=manner.stacks) as watch,
-        enough_memory(subject, _SMALLER),
-    ):
-        for batch in _segmented(batches, manner.segments):
-            watch(batch, receive=_shown_to(tallies))
+
+    def receive(sighting: Sighting) -> None:
+        for tally in tallies:
+            tally.update(sighting)
+
+    with tap(subject, needs, stacks=inputs.stacks) as watch, enough_memory(subject, _SMALLER):
+        for batch in batches:
+            watch(batch if inputs.segments else _one_segment(batch), receive=receive)
             if not done:  # broken weights show at once, not after an hour
                 check_numbers(subject, tallies)
             done += batch.window.count(0)
@@ -95,19 +97,19 @@ def run_pass(
     return batches.report
 
 
-def batches_of(subject: Subject, source: Corpus | Ready, manner: PassOptions) -> Encoded | Ready:
+def batches_of(subject: Subject, source: Corpus | Ready, inputs: PassOptions) -> Encoded | Ready:
     """The batches of a corpus for this model."""
     if isinstance(source, Ready):
         return source
     return encode(
         source,
         subject.tokenizer,
-        stacks=manner.stacks,
+        stacks=inputs.stacks,
         intake=intake_of(subject.model, subject.tokenizer),
-        batch_size=manner.batch_size,
-        max_length=manner.max_length,
-        long=manner.long,
-        chat=manner.chat,
+        batch_size=inputs.batch_size,
+        max_length=inputs.max_length,
+        long=inputs.long,
+        chat=inputs.chat,
     )
 
 
@@ -119,22 +121,12 @@ def check_numbers(subject: Subject, tallies: Sequence[Tally]) -> None:
                 refuse_nan(subject, f"{reading.site.stack}.{reading.site.layer}")
 
 
-def _shown_to(tallies: Sequence[Tally]) -> Callable[[Sighting], None]:
-    def show(sighting: Sighting) -> None:
-        for tally in tallies:
-            tally.update(sighting)
-
-    return show
-
-
-def _segmented(batches: Iterable[Batch], segments: bool) -> Iterator[Batch]:
-    """Batches as they are, or with all tokens in segment 0."""
-    for batch in batches:
-        if segments or "token_type_ids" not in batch.inputs:
-            yield batch
-            continue
-        zeros = torch.zeros_like(batch.inputs["token_type_ids"])
-        yield replace(batch, inputs=batch.inputs | {"token_type_ids": zeros})
+def _one_segment(batch: Batch) -> Batch:
+    """The batch with all tokens in segment 0."""
+    if "token_type_ids" not in batch.inputs:
+        return batch
+    zeros = torch.zeros_like(batch.inputs["token_type_ids"])
+    return replace(batch, inputs=batch.inputs | {"token_type_ids": zeros})
 
 
 # --- Which trials make sense for a model, and all of them run in one call -----------------------
@@ -146,8 +138,8 @@ _MOST = 2_500
 def trials_for(subject: Subject, corpus: Any = None, *, seed: int = 0) -> list[Trial]:
     """The trials that mean something for a subject, on a corpus or on the bundled sample.
 
-    Decoders are asked on random tokens said twice, on natural text and on needles in haystacks;
-    encoder-decoders on random tokens and on the corpus' pairs; encoders on random tokens.
+    Decoders read repeated random tokens, natural text and needles in haystacks; encoder-decoders
+    random tokens and the corpus' pairs; encoders random tokens.
     """
     texts, pairs = _texts(corpus)
     repeats = Repeats(seed=seed)
@@ -170,7 +162,7 @@ def run_trials(
     lenient: bool | None = None,
     progress: Progress | None = None,
 ) -> HeadTable:
-    """Run trials on a model: a column a question, ready to be joined to a survey's table.
+    """Run trials on a model; their columns are ready to be joined to a survey's table.
 
     `corpus` is what a survey takes (sentences, pairs, a path); without one the bundled English
     sample is read, and no pairs. `trials` are those of `trials_for`, or your own choice:
@@ -185,23 +177,29 @@ def run_trials(
         if progress is not None:
             progress(place, len(chosen), trial.name)
         try:
-            found.append(_run(subject, trial))
+            why = trial.unfit(subject)
+            if why is not None:
+                raise UsageError(
+                    f"The trial '{trial.name}' means nothing for {subject.name}: {why}; leave it "
+                    "out."
+                )
+            found.append(trial(subject))
         except (InputError, UsageError) as error:
             if not (trials is None if lenient is None else lenient):
                 raise
             left_out[trial.name] = str(error)
     table = trial_table(subject, found)
-    table.provenance = _provenance(subject, chosen, left_out, seed)
+    about = subject.describe()
+    table.provenance = provenance.collect(
+        model=subject.name,
+        revision=subject.revision,
+        weights=about["weights_hash"],
+        subject=about,
+        seed=seed,
+        trials={trial.name: _settings(trial) for trial in chosen},
+        remarks=[f"the trial '{name}' was left out: {why}" for name, why in left_out.items()],
+    )
     return table
-
-
-def _run(subject: Subject, trial: Trial) -> Findings:
-    why = trial.unfit(subject)
-    if why is not None:
-        raise UsageError(
-            f"The trial '{trial.name}' means nothing for {subject.name}: {why}; leave it out."
-        )
-    return trial(subject)
 
 
 def _texts(corpus: Any) -> tuple[list[str], list[tuple[str, str]]]:
@@ -214,35 +212,14 @@ def _texts(corpus: Any) -> tuple[list[str], list[tuple[str, str]]]:
     return [texts_of(item)[0] for item in items], pairs
 
 
-def _provenance(
-    subject: Subject, trials: Sequence[Trial], left_out: dict[str, str], seed: int
-) -> dict[str, Any]:
-    """Where the numbers come from; the texts themselves are not kept, only their hash."""
-    about = subject.describe()
-    return provenance.collect(
-        model=subject.name,
-        revision=subject.revision,
-        weights=about["weights_hash"],
-        subject=about,
-        seed=seed,
-        trials={trial.name: _settings(trial) for trial in trials},
-        remarks=[f"the trial '{name}' was left out: {why}" for name, why in left_out.items()],
-    )
-
-
 def _settings(trial: Trial) -> dict[str, Any]:
-    """A trial's sizes, and the hash of its texts."""
+    """A trial's sizes, and the hash of its texts, which are not kept themselves."""
     kept = {
         name: value for name, value in vars(trial).items() if name not in ("columns", "repeats")
     }
-    for name in ("texts", "pairs"):
-        if name in kept:
-            lines = [
-                part
-                for text in kept.pop(name)
-                for part in ((text,) if isinstance(text, str) else text)
-            ]
-            kept["data"] = provenance.hash_strings(lines)
+    for texts in [kept.pop(name) for name in ("texts", "pairs") if name in kept]:
+        parts = [(text,) if isinstance(text, str) else text for text in texts]
+        kept["data"] = provenance.hash_strings([line for part in parts for line in part])
     if "aligner" in kept:
         kept["aligner"] = vars(kept["aligner"])
     return kept
@@ -258,11 +235,11 @@ StageProgress = Callable[[str, str], AbstractContextManager[Progress]]
 class Pass:
     """A corpus and the tallies that look at it."""
 
-    #: What is told while it goes on: "Surveying".
+    #: What is shown while it runs: "Surveying".
     name: str
     source: Corpus | Ready
     tallies: tuple[Tally, ...]
-    manner: PassOptions
+    inputs: PassOptions
     #: The columns that it fills, in the order of the table.
     columns: tuple[Column, ...] = ()
     #: Column to the reason why no tally fills it.
@@ -277,11 +254,11 @@ class Pass:
 
     def run(self, subject: Subject, progress: Progress | None = None) -> HeadTable:
         """Go through the corpus and tabulate."""
-        report = run_pass(subject, self.source, self.tallies, self.manner, progress)
+        report = run_pass(subject, self.source, self.tallies, self.inputs, progress)
         table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
         for tally in self.tallies:
             table.details.update(tally.details())
-        _note_left_out(table, self.manner.stacks)
+        _note_left_out(table, self.inputs.stacks)
         table.provenance = self._provenance(subject, report)
         return table
 
@@ -313,45 +290,41 @@ class SurveyPlan:
     def run(
         self, subject: Subject, telling: StageProgress | None = None, of: str = ""
     ) -> HeadTable:
-        """Do all of it; `of` is put behind the name of each stage that is told."""
+        """Do all of it; `of` is put behind the name of each stage that is shown."""
         table = HeadTable.of(subject.heads, {})
-        telling = telling or _silently
+        telling = telling or (lambda name, unit: nullcontext(lambda *done: None))
         for one in self.passes:
             with telling(one.name + of, one.unit) as progress:
                 table = _joined(table, one.run(subject, progress))
-        return _joined(table, self._tried(subject, telling, of)) if self.trials else table
+        if self.trials:
+            with telling("Trials" + of, "trials") as progress:
+                found = run_trials(
+                    subject,
+                    trials=self.trials,
+                    lenient=True,
+                    progress=lambda done, total, _: progress(done, total),
+                )
+            table = _joined(table, found)
+        return table
 
     def again(self) -> SurveyPlan:
         """The same with fresh tallies, to be run on another model; copy before the first run."""
         passes = [replace(one, tallies=deepcopy(one.tallies)) for one in self.passes]
         return replace(self, passes=tuple(passes))
 
-    def _tried(self, subject: Subject, telling: StageProgress, of: str) -> HeadTable:
-        with telling("Trials" + of, "trials") as progress:
-            return run_trials(
-                subject,
-                trials=self.trials,
-                lenient=True,
-                progress=lambda done, total, _: progress(done, total),
-            )
-
 
 def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
-    """Both; what an earlier stage measured stays, and each corpus of its own is told."""
+    """Both; what an earlier stage measured stays, and the provenance names each corpus."""
     new = more.without(name for name in more.names if name in table.names)
-    about = {"corpora": {**table.provenance.get("corpora", {}), **_corpus(more)}}
-    if "trials" in more.provenance:
-        about["trials"] = {name: more.provenance[name] for name in ("trials", "remarks")}
+    about, corpora = more.provenance, dict(table.provenance.get("corpora", {}))
+    if "data" in about:
+        kept = ("data", "unit", "counts", "remarks")
+        corpora[about["corpus"]] = {name: about[name] for name in kept}
     joined = table.join(new)
-    joined.provenance = {**joined.provenance, **about}
+    joined.provenance = {**joined.provenance, "corpora": corpora}
+    if "trials" in about:
+        joined.provenance["trials"] = {name: about[name] for name in ("trials", "remarks")}
     return joined
-
-
-def _corpus(table: HeadTable) -> dict[str, Any]:
-    about = table.provenance
-    if "data" not in about:
-        return {}
-    return {about["corpus"]: {name: about[name] for name in ("data", "unit", "counts", "remarks")}}
 
 
 def _note_left_out(table: HeadTable, stacks: Collection[str]) -> None:
@@ -359,10 +332,6 @@ def _note_left_out(table: HeadTable, stacks: Collection[str]) -> None:
     left_out = [f"{stack}: not surveyed" for stack in table.stacks if stack not in stacks]
     for name in table.names if left_out else ():
         table.notes[name] = "; ".join([*filter(None, [table.notes.get(name)]), *left_out])
-
-
-def _silently(_: str, __: str) -> AbstractContextManager[Progress]:
-    return nullcontext(lambda done, total: None)
 
 
 # --- The control --------------------------------------------------------------------------------
@@ -418,7 +387,7 @@ def _summary(twin: HeadTable, number: int) -> pd.DataFrame:
 def _with_control(relations: pd.DataFrame, twins: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """`control`: the accuracy of the twin's best head of the stack, averaged over twins.
 
-    Chosen on one half and told on both, as ours; over all sentences, the best with hindsight.
+    Chosen on one half and shown on both, as ours; over all sentences, the best with hindsight.
     """
     key = ["stack", "relation", "direction", "split"]
     best = [

@@ -1,25 +1,22 @@
-"""The survey: what every head of a model looks at, over a corpus, in one table."""
+"""The survey: what every head of a model looks at, over a corpus, in one table.
+
+The corpora are read, options become a plan (which tallies look at which corpus, which trials are
+run), the plan is run on the model and on its random twins, and roles judge the table.
+"""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import InputError, UsageError
+from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject
 from headcount.records import STACKS, Column, HeadTable, Progress
-from headcount.survey.catalogue import (
-    COLUMNS,
-    argument_tallies,
-    chosen_tallies,
-    mention_tallies,
-    no_author_code,
-    tree_tallies,
-)
 from headcount.survey.passes import (
     Pass,
     PassOptions,
@@ -34,13 +31,25 @@ from headcount.survey.passes import (
 from headcount.survey.pattern_network import PATTERN
 from headcount.survey.patterns import Judge, Patterns, with_pattern
 from headcount.survey.roles.catalogue import all_roles, judged
-from headcount.survey.roles.role import Role, verdict_frame
-from headcount.survey.tallies.offsets import OffsetMass
+from headcount.survey.roles.role import TRIALS, Role, verdict_frame
+from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
+from headcount.survey.tallies.counts import RelationTest
+from headcount.survey.tallies.features import FeatureTally
+from headcount.survey.tallies.links import ArgumentTally, Links
+from headcount.survey.tallies.offsets import OffsetMass, Offsets
 from headcount.survey.tallies.rarity import Frequencies, Rarity, corpus_frequencies, frequencies_of
-from headcount.survey.tallies.surface import SeparatorRow
+from headcount.survey.tallies.relations import Relations
+from headcount.survey.tallies.rest_by_relation import RestByRelation
+from headcount.survey.tallies.surface import (
+    Confidence,
+    Entropy,
+    Neighbours,
+    SeparatorRow,
+    Specials,
+)
 from headcount.survey.tally import Tally
 from headcount.survey.trials.noop import NoOpTrial
-from headcount.survey.trials.trial import TRIALS, Trial
+from headcount.survey.trials.trial import Trial
 from headcount.text import (
     PASSAGE,
     Corpus,
@@ -103,12 +112,12 @@ def read_corpora(
     return Corpora(given, trees, clusters, predicates)
 
 
-def ready_corpora(corpus: Any, stacks: Sequence[str], manner: PassOptions, **texts: Any) -> Corpora:
+def ready_corpora(corpus: Any, stacks: Sequence[str], inputs: PassOptions, **texts: Any) -> Corpora:
     """Ready inputs, for which the settings of texts mean nothing.
 
     All stacks of the model say which side an input is, whichever of them are looked at.
     """
-    settings = {name: getattr(manner, name) for name in ("max_length", "long", "chat")}
+    settings = {name: getattr(inputs, name) for name in ("max_length", "long", "chat")}
     for name, value in {**texts, **settings}.items():
         if value not in (None, False, "window"):
             raise UsageError(
@@ -133,7 +142,7 @@ def _coreference(coref: Any, trees: Corpus | None, read: Callable[..., Corpus]) 
     found = None
     if trees is not None and not trees.paired:
         found = read(coref, trees=trees, passage=passage)
-    if found is None or not _any(found, _tree):  # of other documents: then none of it is told
+    if found is None or not _any(found, _tree):  # of other documents: then none of it counts
         found = read(coref, passage=passage)
     return _having(found, _cluster, _NO_CLUSTER)
 
@@ -177,7 +186,57 @@ _NO_PREDICATE = (
 )
 
 
-# --- What was asked for becomes a programme -----------------------------------------------------
+# --- The columns that every survey has ----------------------------------------------------------
+
+#: Columns every survey has, in the order of the table.
+COLUMNS: tuple[Column, ...] = (
+    *Confidence.columns,
+    *Entropy.columns,
+    *Neighbours.columns,
+    *Specials.columns,
+    *Offsets.columns,
+)
+
+#: Columns whose authors published no program: nothing to reproduce under `code`.
+_TEXT_ONLY = {column.name for column in (*Confidence.columns, *Offsets.columns)}
+
+
+def no_author_code(convention: str) -> dict[str, str]:
+    """Columns that do not exist under a convention, with the reason."""
+    if convention != "code":
+        return {}
+    why = "the authors published no program for it; use the convention headcount or paper"
+    return {name: why for name in (c.name for c in COLUMNS) if name in _TEXT_ONLY}
+
+
+def chosen_tallies(columns: Sequence[str] | None, convention: str) -> list[Tally]:
+    """The tallies that fill the columns asked for, or all of them."""
+    check_convention(convention)
+    for name in columns or ():
+        _check_column(name, convention)
+    every: list[Tally] = [
+        Confidence(),
+        Entropy(convention),
+        Neighbours(convention),
+        Specials(convention),
+        Offsets(),
+    ]
+    named = [column.name for column in COLUMNS] if columns is None else columns
+    wanted = set(named) - set(no_author_code(convention))
+    return [tally for tally in every if wanted & {column.name for column in tally.columns}]
+
+
+def _check_column(name: str, convention: str) -> None:
+    known = [column.name for column in COLUMNS]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+        raise UsageError(f"There is no column '{name}'; {hint}")
+    if name in _TEXT_ONLY:
+        check_convention(convention, f"Column '{name}' does")
+
+
+# --- Options become a plan ----------------------------------------------------------------------
 
 #: As many texts are enough for gradients.
 _GRADIENTS = 64
@@ -185,8 +244,9 @@ _GRADIENTS = 64
 
 @dataclass(frozen=True)
 class SurveyOptions:
-    """What a survey was asked for besides its corpora."""
+    """What a survey measures, and how texts are given to the model."""
 
+    inputs: PassOptions
     convention: str = "headcount"
     columns: Sequence[str] | None = None
     tallies: Sequence[Tally] = ()
@@ -197,40 +257,47 @@ class SurveyOptions:
     relations: Sequence[str] | None = None
     #: None: those of the text itself.
     frequencies: Frequencies | None = None
-    #: What the provenance keeps: seed and limit.
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    limit: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """What the provenance keeps."""
+        settings = {**self.inputs.to_dict(), "limit": self.limit}
+        return {"convention": self.convention, "seed": self.seed, "settings": settings}
+
+    def for_annotated(self, subject: Subject, corpus: Corpus | Ready) -> SurveyOptions:
+        """The options for an annotated corpus: without targets only an encoder can be run."""
+        if "cross" not in subject.anatomy.stacks or not isinstance(corpus, Corpus) or corpus.paired:
+            return self
+        stacks = tuple(stack for stack in self.inputs.stacks if stack == "enc")
+        return replace(self, inputs=replace(self.inputs, stacks=stacks))
 
 
-def plan_survey(
-    subject: Subject, corpora: Corpora, manner: PassOptions, options: SurveyOptions
-) -> SurveyPlan:
+def plan_survey(subject: Subject, corpora: Corpora, options: SurveyOptions) -> SurveyPlan:
     """The text with the tallies of every survey, then each annotated corpus, then the trials."""
-    passes = [_text_pass(subject, corpora, manner, options)]
+    passes = [_text_pass(subject, corpora, options)]
     if not options.reads:
         return SurveyPlan(tuple(passes))
     for name, corpus, tallies in (
-        ("Following relations", corpora.treebank, tree_tallies),
-        ("Following mentions", corpora.coref, mention_tallies),
-        ("Following arguments", corpora.arguments, argument_tallies),
+        ("Following relations", corpora.treebank, _tree_tallies(options)),
+        ("Following mentions", corpora.coref, _mention_tallies(options)),
+        ("Following arguments", corpora.arguments, [ArgumentTally(options.convention)]),
     ):
         if corpus is not None:
-            chosen = tallies(options.convention, options.word_rows, options.relations)
-            passes = _with(passes, name, corpus, chosen, _for(subject, corpus, manner), options)
+            _add_pass(passes, name, corpus, tallies, options.for_annotated(subject, corpus))
     return SurveyPlan(tuple(passes), tuple(_trials(subject, corpora.text, options)))
 
 
-def _text_pass(
-    subject: Subject, corpora: Corpora, manner: PassOptions, options: SurveyOptions
-) -> Pass:
+def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pass:
     """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
-    own = {column.name for tally in options.tallies for column in tally.columns}
-    columns = options.columns
-    ours = None if columns is None else [name for name in columns if name not in own]
     if options.reads and corpora.text_is_annotated:
-        manner = _for(subject, corpora.text, manner)
+        options = options.for_annotated(subject, corpora.text)
+    given = {column.name for tally in options.tallies for column in tally.columns}
+    columns = options.columns
+    ours = None if columns is None else [name for name in columns if name not in given]
     tallies = [*chosen_tallies(ours, options.convention), *options.tallies]
     tallies += [OffsetMass()] if options.offset_mass else []
-    more = _for_roles(subject, corpora.text, manner, options)
+    more = _for_roles(subject, corpora.text, options)
     described = [column for column in COLUMNS if columns is None or column.name in columns]
     described += [column for tally in (*options.tallies, *more) for column in tally.columns]
     missing = no_author_code(options.convention) if columns is None else {}
@@ -238,78 +305,74 @@ def _text_pass(
         "Surveying",
         corpora.text,
         (*tallies, *more),
-        manner,
+        options.inputs,
         tuple(described),
         missing,
-        _facts(manner, options),
+        options.facts(),
     )
 
 
-def _for_roles(
-    subject: Subject, text: Corpus | Ready, manner: PassOptions, options: SurveyOptions
-) -> list[Tally]:
+def _for_roles(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> list[Tally]:
     """What roles read of plain text besides the columns of every survey."""
     resting: list[Tally] = [SeparatorRow()] if "separator" in options.reads else []
     unread = options.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
     if unread or options.convention == "code" or isinstance(text, Ready):
         return resting  # of rare tokens there is no program of the authors
-    known = options.frequencies or corpus_frequencies(batches_of(subject, text, manner))
+    known = options.frequencies or corpus_frequencies(batches_of(subject, text, options.inputs))
     return [*resting, Rarity(known)]
 
 
-def _trials(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> list[Trial]:
-    """Those that fit the model, on the text; ready inputs are no text to make trials of."""
-    if isinstance(text, Ready):
+def _tree_tallies(options: SurveyOptions) -> list[Tally]:
+    """Relations, what kinds of words are looked at, and where a head rests without a relation."""
+    test = RelationTest(relations=options.relations)
+    return [
+        Relations(options.convention, rows=options.word_rows, test=test),
+        FeatureTally(options.convention),
+        Links(options.convention),
+        RestByRelation(),
+    ]
+
+
+def _mention_tallies(options: SurveyOptions) -> list[Tally]:
+    """Antecedents, and pronouns between two names; the authors published no program for them."""
+    if options.convention == "code":
         return []
-    seed = options.facts.get("seed") or 0
-    asked = trials_for(subject, text, seed=seed) if TRIALS in options.reads else []
-    return [*asked, *_gradients(subject, text, options)]
+    rows = options.word_rows or "mean"
+    return [CoreferenceTally(options.convention, rows=rows), PronounChoice(rows=rows)]
 
 
-def _gradients(subject: Subject, text: Corpus, options: SurveyOptions) -> list[Trial]:
-    """How much the loss notices a head that rests; on a few texts, since it runs backwards."""
-    told = options.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
-    if "separator" not in options.reads or not told:
-        return []
-    texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
-    trial = NoOpTrial(
-        texts if text.paired else [one for (one,) in texts], convention=options.convention
-    )
-    return [trial] if trial.unfit(subject) is None else []
-
-
-def _with(
-    passes: Sequence[Pass],
-    name: str,
-    corpus: Corpus,
-    tallies: Sequence[Tally],
-    manner: PassOptions,
-    options: SurveyOptions,
-) -> list[Pass]:
-    """The passes with more tallies: on a pass over the same corpus, or on one more."""
+def _add_pass(
+    passes: list[Pass], name: str, corpus: Corpus, tallies: Sequence[Tally], options: SurveyOptions
+) -> None:
+    """Put more tallies on the pass over the same corpus, or on one more."""
     columns: list[Column] = [column for tally in tallies for column in tally.columns]
     for place, one in enumerate(passes):
         if one.source is corpus:
-            wider = replace(one, tallies=(*one.tallies, *tallies), columns=(*one.columns, *columns))
-            return [*passes[:place], wider, *passes[place + 1 :]]
-    facts = _facts(manner, options)
-    return [*passes, Pass(name, corpus, tuple(tallies), manner, tuple(columns), facts=facts)]
+            passes[place] = replace(
+                one, tallies=(*one.tallies, *tallies), columns=(*one.columns, *columns)
+            )
+            return
+    passes.append(
+        Pass(name, corpus, tuple(tallies), options.inputs, tuple(columns), facts=options.facts())
+    )
 
 
-def _for(subject: Subject, corpus: Corpus | Ready, manner: PassOptions) -> PassOptions:
-    """The manner for an annotated corpus: without targets only an encoder can be looked at."""
-    if "cross" not in subject.anatomy.stacks or not isinstance(corpus, Corpus) or corpus.paired:
-        return manner
-    return replace(manner, stacks=tuple(stack for stack in manner.stacks if stack == "enc"))
+def _trials(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> list[Trial]:
+    """Those that fit the model, on the text; ready inputs are no text to make trials of.
 
-
-def _facts(manner: PassOptions, options: SurveyOptions) -> dict[str, Any]:
-    settings = {**manner.to_dict(), "limit": options.facts.get("limit")}
-    return {
-        "convention": options.convention,
-        "seed": options.facts.get("seed"),
-        "settings": settings,
-    }
+    How much the loss notices a head that rests is measured on a few texts: it runs backwards.
+    """
+    if isinstance(text, Ready):
+        return []
+    found = trials_for(subject, text, seed=options.seed or 0) if TRIALS in options.reads else []
+    fits = options.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
+    if "separator" in options.reads and fits:
+        texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
+        trial = NoOpTrial(
+            texts if text.paired else [one for (one,) in texts], convention=options.convention
+        )
+        found += [trial] if trial.unfit(subject) is None else []
+    return found
 
 
 # --- The survey ---------------------------------------------------------------------------------
@@ -353,11 +416,11 @@ def survey(
     your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
     of a pair the segment 0, as Clark's extraction did; `offset_mass` adds the whole distribution
     of mass by offset to `table.details`. `patterns` adds the shares of Kovaleva et al.'s five
-    patterns, told by the bundled network (True, "network") or by the "rule", and the column
+    patterns, as seen by the bundled network (True, "network") or by the "rule", and the column
     `pattern`. Nothing of the model is changed.
 
     A `treebank`, `coref` (coreference) or `arguments` (predicates with theirs) is a corpus with
-    words, read beside the text, or in its place where there is none; `parser` makes a treebank of
+    words, read next to the text, or in its place where there is none; `parser` makes a treebank of
     the text. Then, or with `roles=True` or a list of roles, heads are judged:
     `table.details["roles"]` has a row for each verdict, `table.details["relations"]` one for each
     head, relation and direction.
@@ -370,32 +433,46 @@ def survey(
     """
     _check_call(subject, columns, tallies)
     check_control(control, control_seeds)
-    columns, patterned = _asked(columns, patterns, convention)
-    manner = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
-    annotated = {"treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser}
-    corpora = _corpora(subject, corpus, manner, limit=limit, seed=seed, **annotated)
-    given = control is not None or any(one is not None for one in annotated.values())
+    columns, patterned = _patterns(columns, patterns, convention)
+    inputs = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
+    texts = {
+        "treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser,
+    }  # fmt: skip
+    given = control is not None or any(one is not None for one in texts.values())
+    texts |= {"limit": limit, "seed": seed}
+    if is_ready(corpus):
+        corpora = ready_corpora(corpus, subject.anatomy.stacks, inputs, **texts)
+    else:
+        corpora = read_corpora(corpus, **texts)
     judging = _roles(roles, given)
-    reads = frozenset(name for role in judging for name in role.reads)
     options = SurveyOptions(
-        convention, columns, [*patterned, *tallies], offset_mass, reads, word_rows, relations,
-        frequencies_of(frequencies), {"seed": seed, "limit": limit},
-    )  # fmt: skip
-    programme = plan_survey(subject, corpora, manner, options)
-    unused = programme.again()
-    table = programme.run(subject, telling or _bar_of(progress))
+        inputs,
+        convention,
+        columns,
+        [*patterned, *tallies],
+        offset_mass,
+        reads=frozenset(name for role in judging for name in role.reads),
+        word_rows=word_rows,
+        relations=relations,
+        frequencies=frequencies_of(frequencies),
+        seed=seed,
+        limit=limit,
+    )
+    plan = plan_survey(subject, corpora, options)
+    unused = plan.again()
+    table = plan.run(subject, telling or _bar_of(progress))
     if patterned:
         table = with_pattern(table)
     if judging:
         twins = twin_tables(subject, unused, control, control_seeds, telling) if control else []
         add_control(table, twins)
         found = judged(table, judging, twins)
-        table.details["roles"] = verdict_frame(v for v in found if v.head.stack in manner.stacks)
+        table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
     return table
 
 
 def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
-    """Tell the slips that Python would tell as something else."""
+    """Name the slips that Python would report as something else."""
     if not isinstance(subject, Subject):
         raise UsageError(
             f"survey takes a Subject, not {subject!r}; make one with hc.load(name) or "
@@ -407,10 +484,10 @@ def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
         raise UsageError(f"tallies is {tallies!r}; give a list of tallies, e.g. [MyTally()].")
 
 
-def _asked(
+def _patterns(
     columns: Sequence[str] | None, patterns: bool | Judge, convention: str
 ) -> tuple[list[str] | None, list[Tally]]:
-    """The columns without the word for the most frequent pattern, and who tells patterns."""
+    """The columns without the most frequent pattern, and the tally of patterns."""
     known = {PATTERN.name, *(column.name for column in Patterns.columns)}
     wanted = bool(patterns) or not known.isdisjoint(columns or ())
     by: Judge = "network" if isinstance(patterns, bool) else patterns
@@ -429,13 +506,6 @@ def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ..
     if not stacks:
         raise UsageError(f"No stack was asked for; {subject.name} has {', '.join(there)}.")
     return tuple(stack for stack in STACKS if stack in stacks)
-
-
-def _corpora(subject: Subject, corpus: Any, manner: PassOptions, **texts: Any) -> Corpora:
-    """Texts, read; or ready inputs, where a model reads no text."""
-    if is_ready(corpus):
-        return ready_corpora(corpus, subject.anatomy.stacks, manner, **texts)
-    return read_corpora(corpus, **texts)
 
 
 def _roles(roles: Sequence[Role] | bool | None, implied: bool) -> list[Role]:

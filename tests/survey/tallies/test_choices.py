@@ -10,8 +10,8 @@ import pytest
 from trees import sight
 
 from headcount import stats
-from headcount.survey.tallies.choices import ChoiceTest
 from headcount.survey.tallies.coreference import CoreferenceTally
+from headcount.survey.tallies.counts import ChoiceTest
 from headcount.text.sentence import Sentence, Span, Word, spaced
 
 

@@ -8,7 +8,12 @@ import pytest
 
 from headcount import stats
 from headcount.records.heads import Head
-from headcount.survey.tallies.counts import RelationCounts, RelationTest, Unit, in_selection
+from headcount.survey.tallies.counts import (
+    RelationCounts,
+    RelationTest,
+    Unit,
+    in_selection,
+)
 from headcount.survey.tallies.relations import COLUMNS, relation_frame
 
 QUICK = RelationTest(interval="student", support=20)

@@ -301,19 +301,8 @@ class Coreference:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """One verdict for each head and kind of mention that holds, the clearest first."""
-        found = []
-        for name, against in zip(_COREFERENT, (self.against, self.against_names), strict=True):
-            if name in table.details:
-                frame, words = table.details[name], _COREFERENT[name]
-                found += row_verdicts(
-                    self._holding(frame, against),
-                    self.name,
-                    lambda row, words=words: words(row["kind"]),
-                    lambda row, words=words, frame=frame: (
-                        f"{words(row['kind'])} {value_text(row)}{_rules(frame, row)}"
-                    ),
-                )
-        return found
+        found = self._judge(table, "coreference", self.against)
+        return found + self._judge(table, "pronoun_choice", self.against_names)
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """What the twin's best head gets on the same mentions, chosen and judged the same way."""
@@ -325,6 +314,17 @@ class Coreference:
                 if len(rows):
                     return _first(rows["accuracy"])
         return math.nan
+
+    def _judge(self, table: HeadTable, name: str, against: tuple[str, ...]) -> list[Verdict]:
+        if name not in table.details:
+            return []
+        frame, words = table.details[name], _COREFERENT[name]
+        return row_verdicts(
+            self._holding(frame, against),
+            self.name,
+            lambda row: words(row["kind"]),
+            lambda row: f"{words(row['kind'])} {value_text(row)}{_rules(frame, row)}",
+        )
 
     def _holding(self, frame: pd.DataFrame, against: tuple[str, ...]) -> pd.DataFrame:
         """The rows that beat every rule on both halves, and by no chance; the hardest rule's."""
@@ -381,18 +381,16 @@ class Alignment:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that align, by when they do it."""
-        found = []
-        for when, column in WHEN.items():
-            rows = passing_rows(
-                table, column, least=self.least, level=self.level, margin=self.margin
-            )
-            found += row_verdicts(
-                rows,
-                self.name,
-                lambda row, when=when: when,
-                lambda row, when=when: plain_words(f"the source of a token {when}", row),
-            )
+        found = [verdict for when in WHEN for verdict in self._judge(table, when)]
         return sorted(found, key=lambda verdict: -verdict.value)
+
+    def _judge(self, table: HeadTable, when: str) -> list[Verdict]:
+        return row_verdicts(
+            passing_rows(table, WHEN[when], least=self.least, level=self.level, margin=self.margin),
+            self.name,
+            lambda row: when,
+            lambda row: plain_words(f"the source of a token {when}", row),
+        )
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """The value of the twin's best head."""

@@ -158,7 +158,9 @@ def _rest_verdict(table: HeadTable, head: Head, column: str) -> Verdict:
         head,
         role,
         place,
-        *(float(row[name]) for name in ("value", "low", "high")),
+        float(row["value"]),
+        float(row["low"]),
+        float(row["high"]),
         n=int(table.provenance.get("counts", {}).get("rows", 0)),
         evidence=words + _loss_change(table, head, column),
     )

@@ -230,9 +230,13 @@ def row_verdicts(
             head_of(row),
             role,
             label(row),
-            *(float(row[name]) for name in ("value", "low", "high")),
+            value=float(row["value"]),
+            low=float(row["low"]),
+            high=float(row["high"]),
             n=int(row["n"]),
-            **{name: float(row[name]) for name in ("baseline", "p", "p_adjusted")},
+            baseline=float(row["baseline"]),
+            p=float(row["p"]),
+            p_adjusted=float(row["p_adjusted"]),
             evidence=evidence(row),
         )
         for _, row in rows.iterrows()

@@ -24,6 +24,7 @@ from headcount import stats
 from headcount.errors import StatsError
 from headcount.models import Site
 from headcount.records import STACKS, Head
+from headcount.text import Words
 from headcount.wiring import Needs
 
 # --- Hits by sentence and relation, for every head and every fixed offset -----------------------
@@ -53,6 +54,16 @@ class Unit(NamedTuple):
         3
         """
         return cls(number, int.from_bytes(blake2b(text.encode(), digest_size=7).digest()))
+
+
+def resample_units(words: Words, index: Sequence[int]) -> list[Unit]:
+    """What is drawn together in a resample: the document of a passage, else the text."""
+    units = []
+    for sentence, number in zip(words.sentences, index, strict=True):
+        document = None if sentence is None else sentence.comments.get("doc")
+        text = "" if sentence is None else sentence.text
+        units.append(Unit.of(number, text) if document is None else Unit.of(0, f"doc {document}"))
+    return units
 
 
 @dataclass(frozen=True)
@@ -332,7 +343,8 @@ def figures_by_split(
             continue
         arcs, hits = counts.arcs[rows], counts.hits[rows]
         low, high = interval_over_texts(arcs, hits, test, test.interval)
-        baseline, p = np.nan, np.nan
+        baseline: Any = np.nan
+        p: Any = np.nan
         if offset is not None:
             baseline = counts.offsets[rows, offset].sum() / arcs.sum()
             if split == "report" and enough:
@@ -410,3 +422,56 @@ def correct_tests(frame: pd.DataFrame, tested: pd.Index, texts: str, level: floa
     p = frame.loc[tested, "p"].to_numpy(dtype=float)
     frame.loc[tested, "p_adjusted"] = stats.holm(p)
     frame.loc[tested, "p_bh"] = stats.benjamini_hochberg(p)
+
+
+# --- Counts of choices become a frame -----------------------------------------------------------
+
+
+def choice_frame(
+    counts: Sequence[RelationCounts],
+    test: ChoiceTest,
+    direction: str,
+    kinds: Sequence[str],
+    baselines: Sequence[str],
+) -> pd.DataFrame:
+    """A row for each head, kind, baseline and split that has choices."""
+    blocks = []
+    for one in counts:
+        heads = dict(zip(("stack", "layer", "head"), zip(*one.heads, strict=True), strict=True))
+        for kind in kinds:
+            found = one.of(kind, direction)
+            for figures in _choice_figures(found, one.units, baselines, test):
+                blocks.append(pd.DataFrame({**heads, "kind": kind, **figures}))
+    frame = pd.concat(blocks, ignore_index=True).assign(p_adjusted=np.nan, p_bh=np.nan, note="")
+    for _, group in frame[frame["p"].notna()].groupby("against", sort=False):
+        correct_tests(frame, group.index, "texts", test.level)
+    return frame
+
+
+def _choice_figures(
+    found: Counts, units: Sequence[Unit], baselines: Sequence[str], test: ChoiceTest
+) -> Iterator[dict[str, Any]]:
+    """The figures of one kind on each split, once for each baseline."""
+    chosen = in_selection(units, test.seed)[found.unit]
+    best = found.hits[chosen].sum(axis=0).argmax() if chosen.any() else None
+    for split, rows in zip(SPLITS, (chosen, ~chosen, np.ones_like(chosen)), strict=True):
+        if not rows.any():
+            continue
+        n, hits = found.arcs[rows], found.hits[rows]
+        low, high = interval_over_texts(n, hits, test)
+        selected = np.arange(hits.shape[1]) == best if split != "all" else False
+        tested = split == "report" and int(found.arcs.sum()) >= test.support
+        for place, name in enumerate(baselines):
+            theirs = found.offsets[rows, place]
+            yield {
+                "split": split,
+                "n": int(n.sum()),
+                "texts": int(rows.sum()),
+                "accuracy": hits.sum(axis=0) / n.sum(),
+                "low": low,
+                "high": high,
+                "selected": selected,
+                "against": name,
+                "baseline": theirs.sum() / n.sum(),
+                "p": p_of_counts(hits, theirs) if tested else np.nan,
+            }

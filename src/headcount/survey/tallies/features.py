@@ -19,7 +19,7 @@ from torch import Tensor
 from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
-from headcount.survey.tallies.choices import resample_units
+from headcount.survey.tallies.counts import resample_units
 from headcount.survey.tallies.pairs import Compared, MeansTally, chosen_texts
 from headcount.survey.tally import FEATURES, BatchCache, Feature
 from headcount.text import Side, Words

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headcount.errors import UsageError, check_convention
 from headcount.records import Column
-from headcount.survey.tallies.choices import resample_units
+from headcount.survey.tallies.counts import resample_units
 from headcount.survey.tallies.pairs import (
     MeansTally,
     Pairs,

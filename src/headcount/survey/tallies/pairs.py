@@ -228,8 +228,9 @@ class _Groups:
             for source, target in pairs
         ]
         numbers = torch.tensor(flat, dtype=torch.long, device=device).reshape(-1, 4)
+        row, source, target, group = numbers.unbind(1)
         cells = torch.tensor([cell for _, cell, _ in groups], dtype=torch.long, device=device)
-        return cls(*numbers.unbind(1), cells)
+        return cls(row, source, target, group, cells)
 
     def largest(self, maps: Tensor) -> Tensor:
         """The largest weight of each group, ``[group, head]``."""

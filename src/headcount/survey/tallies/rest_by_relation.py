@@ -17,8 +17,7 @@ from torch import Tensor
 
 from headcount.models import Site
 from headcount.records import Column
-from headcount.survey.tallies.choices import resample_units
-from headcount.survey.tallies.counts import universal
+from headcount.survey.tallies.counts import resample_units, universal
 from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
 from headcount.survey.tallies.relations import arcs_of
 from headcount.survey.tally import BatchCache, Reading
