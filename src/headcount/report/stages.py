@@ -20,7 +20,6 @@ import pandas as pd
 
 from headcount import importance, tasks
 from headcount.models import Subject
-from headcount.pruning import Goal, OrderOptions, Orders, measure_curve
 from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
 from headcount.report.chosen_sentences import exhibits_of
 from headcount.report.parts.numbers import metric_title
@@ -445,6 +444,8 @@ def curve_stage(context: StoryContext) -> StoryStage:
     settings = {**context.about_task(task), "by": names, "step": _STEP}
 
     def work(progress: Progress) -> list[str]:
+        from headcount.pruning import Goal, OrderOptions, Orders, measure_curve
+
         choose, held_out = task.split(0.5, context.seed or 0)
         how = OrderOptions(step=_STEP, randoms=1, batch_size=context.batch_size)
         with context.journal(_NAME, "curve", settings) as journal:

@@ -98,7 +98,7 @@ def read_source(given: HeadTable | Run | str | Path, *, exhibits: bool = True) -
     if isinstance(given, HeadTable):
         details = {name: frame for name, frame in given.details.items() if name in _FRAMES}
         return Source(given, frames=details)
-    run = open_run(given)
+    run = run_at(given)
     if run is None:
         return Source(HeadTable.load(str(given)))
     if not run.has_table:
@@ -113,7 +113,7 @@ def read_source(given: HeadTable | Run | str | Path, *, exhibits: bool = True) -
     )
 
 
-def open_run(given: Run | str | Path) -> Run | None:
+def run_at(given: Run | str | Path) -> Run | None:
     """The run; None for a heads.parquet on its own. A folder that `prune` wrote holds its run."""
     if isinstance(given, Run):
         return given

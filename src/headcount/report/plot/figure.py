@@ -19,7 +19,7 @@ import pandas as pd
 from headcount.errors import HeadcountError, RunError, UsageError
 from headcount.records import HeadTable, Run, write_bytes
 from headcount.report.parts.look import LOOKS
-from headcount.report.parts.numbers import open_run
+from headcount.report.parts.numbers import run_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -289,7 +289,7 @@ def table_of(given: Given) -> HeadTable:
     """The head table."""
     if isinstance(given, HeadTable):
         return given
-    run = open_run(given)
+    run = run_at(given)
     if run is None:
         return HeadTable.load(str(given))
     if not run.has_table:
@@ -304,7 +304,7 @@ def frame_of(given: Given | pd.DataFrame, name: str) -> pd.DataFrame:
     if isinstance(given, HeadTable):
         found = given.details.get(name)
     else:
-        run = open_run(given)
+        run = run_at(given)
         found = run.read_frame(name) if run is not None and name in run.frames else None
     if found is None:
         raise RunError(f"{_where(given)} has no {name}.parquet; {maker(name)} makes it.")
@@ -315,7 +315,7 @@ def pairs_of(given: Given | Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray
     """The arrays of `pairs.npz`."""
     if isinstance(given, Mapping):
         return given
-    run = None if isinstance(given, HeadTable) else open_run(given)
+    run = None if isinstance(given, HeadTable) else run_at(given)
     if run is None or not (run.path / "pairs.npz").exists():
         raise RunError(f"{_where(given)} has no pairs.npz; {maker('pairs')} makes it.")
     return run.read_arrays("pairs")
