@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import UsageError
-from headcount.importance.ablation import cost_frame
+from headcount.importance import ablation_costs
 from headcount.importance.sweep.interventions import Intervention, Mode
 from headcount.importance.sweep.sweep import sweep
 from headcount.models.subject import Subject
@@ -50,15 +50,22 @@ def sensitivity(
         for count in curves[group]
     ]
     found = sweep(subject, task, interventions, seed=seed, **options)
-    frame = cost_frame(found, seed=seed)
+    costs = ablation_costs(found, seed=seed)
     where = [(group, len(groups[group])) for group in groups for _ in curves[group]]
-    frame.insert(0, "stack", [group[0] for group, _ in where])
-    frame.insert(1, "layer", pd.Series([group[1] for group, _ in where], dtype="Int64"))
-    frame.insert(2, "removed", frame.pop("heads"))
-    frame.insert(3, "heads", [count for _, count in where])
-    frame.insert(4, "share", frame["removed"] / frame["heads"])
+    frame = pd.DataFrame(
+        {
+            "stack": [group[0] for group, _ in where],
+            "layer": pd.Series([group[1] for group, _ in where], dtype="Int64"),
+            "removed": [len(one.heads) for one in found.interventions],
+            "heads": [count for _, count in where],
+        }
+    )
+    frame["share"] = frame["removed"] / frame["heads"]
+    frame["value"] = [outcome.value for outcome in found.outcomes]
+    figures = {"cost": costs.value, "low": costs.low, "high": costs.high}
+    frame = frame.assign(**figures, p=costs.p, p_adjusted=costs.p_adjusted)
     frame.attrs["baseline"] = found.baseline.value
-    return frame.drop(columns=["set", "p_bh"])
+    return frame
 
 
 def first_to_fall(curves: pd.DataFrame, tolerance: float) -> pd.DataFrame:

@@ -12,9 +12,9 @@ from small_tasks import KINDS, TEXTS
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
-from headcount.importance.ablation import ablation, ablation_costs, best_single_heads, set_costs
+from headcount.importance.ablation import ablation, ablation_costs, best_single_heads
 from headcount.importance.examples import Interrupted
-from headcount.importance.sweep.interventions import others, single_heads
+from headcount.importance.sweep.interventions import others, sets, single_heads
 from headcount.importance.sweep.sweep import sweep
 from headcount.models.subject import Subject
 from headcount.records.journal import Journal
@@ -120,12 +120,10 @@ def test_a_head_chosen_by_chance_is_not_judged_by_the_same_chance() -> None:
 
 
 def test_any_sets_of_heads(subject: Subject, task: Any) -> None:
-    frame = set_costs(subject, task, {"ends": "enc.0.0,enc.1.3", "none": []}, metric="task")
-    assert frame["set"].tolist() == ["ends", "none"]
-    assert frame["heads"].tolist() == [2, 0]
-    assert frame["cost"][1] == 0
+    found = sweep(subject, task, sets({"ends": "enc.0.0,enc.1.3", "none": []}), metric="task")
+    assert ablation_costs(found).value[1] == 0
     with valve(subject, {"enc.0.0": 0.0, "enc.1.3": 0.0}):
-        assert frame["value"][0] == task.evaluate(subject).value
+        assert found.outcome("ends").value == task.evaluate(subject).value
 
 
 def test_the_table_is_saved_with_where_it_comes_from(

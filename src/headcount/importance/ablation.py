@@ -7,7 +7,7 @@ Michel et al., NeurIPS 2019, sections 3.2 and 3.3 (one head, all but one); Koval
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -19,7 +19,6 @@ from headcount.importance.sweep.interventions import (
     Intervention,
     Mode,
     others,
-    sets,
     single_heads,
     whole_layers,
 )
@@ -105,16 +104,11 @@ def best_single_heads(found: Sweep, heads: Sequence[Head], *, seed: int = 0) -> 
     """
     parts = [_judged(_cheapest(found, heads), found, CHOSEN[0], seed)]
     if len(found.baseline) > 1:
-        choosing, judging = _halves(found, seed)
+        count = len(found.baseline)
+        first = sorted(random.Random(seed).sample(range(count), count // 2))
+        choosing, judging = found.part(first), found.part(sorted({*range(count)} - {*first}))
         parts.append(_judged(_cheapest(choosing, heads), judging, CHOSEN[1], seed))
     return pd.concat(parts, ignore_index=True)
-
-
-def _halves(found: Sweep, seed: int) -> tuple[Sweep, Sweep]:
-    count = len(found.baseline)
-    first = sorted(random.Random(seed).sample(range(count), count // 2))
-    rest = [number for number in range(count) if number not in set(first)]
-    return found.part(first), found.part(rest)
 
 
 def _cheapest(found: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
@@ -129,25 +123,10 @@ def _cheapest(found: Sweep, heads: Sequence[Head]) -> dict[Head, int]:
 
 def _judged(best: dict[Head, int], judging: Sweep, chosen: str, seed: int) -> pd.DataFrame:
     costs = ablation_costs(judging.some(list(best.values())), seed=seed)
-    rows = [_row(head, chosen, judging, costs, place) for place, head in enumerate(best)]
-    return pd.DataFrame(rows)
-
-
-def _row(
-    head: Head, chosen: str, judging: Sweep, costs: AblationCosts, place: int
-) -> dict[str, Any]:
-    return {
-        "stack": head.stack,
-        "layer": head.layer,
-        "head": head.index,
-        "chosen_on": chosen,
-        "n": len(judging.baseline),
-        "cost": float(costs.value[place]),
-        "low": float(costs.low[place]),
-        "high": float(costs.high[place]),
-        "p": float(costs.p[place]),
-        "p_adjusted": float(costs.p_adjusted[place]),
-    }
+    frame = pd.DataFrame(list(best), columns=["stack", "layer", "head"])
+    figures = {"cost": costs.value, "low": costs.low, "high": costs.high}
+    figures |= {"p": costs.p, "p_adjusted": costs.p_adjusted}
+    return frame.assign(chosen_on=chosen, n=len(judging.baseline), **figures)
 
 
 # --- Ablation importance: how much worse a task goes without a head -----------------------------
@@ -237,7 +216,13 @@ def _table(subject: Subject, found: Sweep, settings: dict[str, Any], seed: int) 
     """Costs as columns of all heads."""
     costs = ablation_costs(found, seed=seed)
     name = _BY_UNIT[settings["unit"]][0]
-    rows = _rows(found.interventions, subject.heads, settings["unit"])
+    rows = list(range(len(subject.heads)))  # the intervention in each head's row
+    if settings["unit"] == "layer":
+        layer = {head: row for row, one in enumerate(found.interventions) for head in one.heads}
+        rows = [layer[head] for head in subject.heads]
+    details = {}
+    if settings["unit"] == "others":
+        details["best_single_heads"] = best_single_heads(found, subject.heads, seed=seed)
     values = {name: costs.value, f"{name}_p": costs.p}
     values |= {f"{name}_p_adjusted": costs.p_adjusted, f"{name}_p_bh": costs.p_bh}
     spread = {key: np.asarray(value)[rows] for key, value in values.items()}
@@ -252,22 +237,8 @@ def _table(subject: Subject, found: Sweep, settings: dict[str, Any], seed: int) 
         provenance=origin(
             subject, found.task, seed=seed, settings=settings | told, remarks=found.notes
         ),
-        details=_details(found, subject.heads, settings["unit"], seed),
+        details=details,
     )
-
-
-def _rows(interventions: Sequence[Intervention], heads: list[Head], unit: str) -> list[int]:
-    """The intervention that stands in each head's row."""
-    if unit != "layer":
-        return list(range(len(heads)))
-    of_head = {head: row for row, one in enumerate(interventions) for head in one.heads}
-    return [of_head[head] for head in heads]
-
-
-def _details(found: Sweep, heads: list[Head], unit: str, seed: int) -> dict[str, Any]:
-    if unit != "others":
-        return {}
-    return {"best_single_heads": best_single_heads(found, heads, seed=seed)}
 
 
 def _columns(unit: str, found: Sweep) -> list[Column]:
@@ -289,42 +260,3 @@ def _columns(unit: str, found: Sweep) -> list[Column]:
         for kind, how in corrected.items()
     ]
     return [cost, *tests]
-
-
-# --- Any sets of heads ablated, a row each ------------------------------------------------------
-
-
-def set_costs(
-    subject: Subject,
-    task: Task,
-    named: Mapping[str, str | Iterable[str | Head]],
-    *,
-    mode: Mode = "zero",
-    seed: int = 0,
-    **options: Any,
-) -> pd.DataFrame:
-    """What every set costs when its heads are ablated together, tested and corrected over sets.
-
-    `options` are those of `sweeps.sweep`: metric, batch_size, journal and so on. The frame has
-    set, heads (how many), value (of the metric), cost, low, high, p, p_adjusted and p_bh.
-    """
-    found = sweep(subject, task, sets(named, mode), seed=seed, **options)
-    return cost_frame(found, seed=seed)
-
-
-def cost_frame(found: Sweep, *, seed: int = 0) -> pd.DataFrame:
-    """One row for each intervention of a sweep."""
-    costs = ablation_costs(found, seed=seed)
-    return pd.DataFrame(
-        {
-            "set": [one.name for one in found.interventions],
-            "heads": [len(one.heads) for one in found.interventions],
-            "value": [outcome.value for outcome in found.outcomes],
-            "cost": costs.value,
-            "low": costs.low,
-            "high": costs.high,
-            "p": costs.p,
-            "p_adjusted": costs.p_adjusted,
-            "p_bh": costs.p_bh,
-        }
-    )

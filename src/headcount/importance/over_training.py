@@ -88,15 +88,6 @@ def settling(
     return pd.DataFrame(rows, columns=columns)
 
 
-def settling_in_words(frame: pd.DataFrame) -> list[str]:
-    """One sentence a checkpoint, of all heads; `frame` is what `settling` gives."""
-    return [
-        f"Step {row.step:,}: agreement with the end {row.value:.2f} [{row.low:.2f}, {row.high:.2f}]"
-        f", {row.kept:.0%} of the top heads in place."
-        for row in frame[frame["stack"] == "all"].itertuples()
-    ]
-
-
 def _frame(scores: Mapping[int, Mapping[Head, float]]) -> pd.DataFrame:
     """Long: a row a step and head."""
     _check(scores)

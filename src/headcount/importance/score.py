@@ -107,7 +107,18 @@ def texts_of_task(task: Task) -> list[Item]:
             for example in task.examples
             for text in (example.text, example.second)
         ]
-    return [_item(example, task) for example in task.examples]
+    if all(isinstance(example, Pair | Sentence) for example in task.examples):
+        return list(task.examples)
+    for example in task.examples:
+        if not isinstance(example, Labelled):
+            raise UsageError(
+                f"A {task.kind} task has examples of the type {type(example).__name__} and no "
+                "texts to look at; survey the model on texts and pass that table."
+            )
+    return [
+        Sentence(one.text) if one.second is None else Pair(one.text, one.second)
+        for one in task.examples
+    ]
 
 
 def stacks_read(task: Task, subject: Subject) -> tuple[str, ...]:
@@ -115,19 +126,6 @@ def stacks_read(task: Task, subject: Subject) -> tuple[str, ...]:
     if subject.kind == "enc-dec" and task.kind != "translation":
         return ("enc",)
     return subject.anatomy.stacks
-
-
-def _item(example: object, task: Task) -> Item:
-    if isinstance(example, Pair | Sentence):
-        return example
-    if isinstance(example, Labelled):
-        if example.second is None:
-            return Sentence(example.text)
-        return Pair(example.text, example.second)
-    raise UsageError(
-        f"A {task.kind} task has examples of the type {type(example).__name__} and no texts to "
-        "look at; survey the model on texts and pass that table."
-    )
 
 
 # --- The score ----------------------------------------------------------------------------------
@@ -212,9 +210,6 @@ def check_score_names(names: Sequence[str], table: HeadTable | None) -> None:
             )
 
 
-# --- the measures -------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _How:
     """What all measures share."""
@@ -225,65 +220,6 @@ class _How:
     journal: Journal | None
     progress: Progress | None
     announce: Callable[[str], None] | None
-
-    def watching(self, name: str) -> Progress | None:
-        """Progress of one score."""
-        return None if self.progress is None else partial(self.progress, name)
-
-
-def _by_gradient(subject: Subject, task: Task, how: _How, options: Mapping[str, Any]) -> HeadTable:
-    return gradient(
-        subject,
-        task,
-        convention=how.convention,
-        batch_size=how.batch_size,
-        journal=how.journal,
-        progress=how.watching("gradient"),
-        **options,
-    )
-
-
-def _by_ablation(subject: Subject, task: Task, how: _How, options: Mapping[str, Any]) -> HeadTable:
-    return ablation(
-        subject,
-        task,
-        batch_size=how.batch_size,
-        seed=how.seed or 0,
-        journal=how.journal,
-        progress=how.watching("ablation"),
-        announce=how.announce,
-        **options,
-    )
-
-
-def _by_relevance(subject: Subject, task: Task, how: _How, options: Mapping[str, Any]) -> HeadTable:
-    return relevance(
-        subject,
-        task,
-        convention=how.convention,
-        batch_size=how.batch_size,
-        journal=how.journal,
-        progress=how.watching("relevance"),
-        **options,
-    )
-
-
-_MEASURES = {"gradient": _by_gradient, "ablation": _by_ablation, "relevance": _by_relevance}
-
-
-def _by_survey(name: str, subject: Subject, task: Task, how: _How) -> HeadTable:
-    """A column of the survey, on the texts of the task."""
-    corpus = read_corpus(texts_of_task(task))
-    corpus.name = task.name
-    return survey(
-        subject,
-        corpus,
-        columns=[name],
-        stacks=stacks_read(task, subject),
-        convention=how.convention,
-        batch_size=how.batch_size,
-        progress=how.watching(name),
-    )
 
 
 # --- the work -----------------------------------------------------------------------------------
@@ -333,7 +269,7 @@ class _Work:
     def measure(self, name: str, how: _How, options: Mapping[str, Any]) -> None:
         """One score: measured, or found in the table."""
         stage = None if self.run is None else self.run.stage(f"score-{name}")
-        if name not in _MEASURES and self.table is not None and name in self.table.names:
+        if name not in SCORES and self.table is not None and name in self.table.names:
             return
         try:
             found = self._measured(name, how, options)
@@ -342,16 +278,30 @@ class _Work:
                 self.keep(stop.table)
             if self.table is None:
                 raise
-            raise Interrupted(self.table, self._where()) from None
+            where = "" if self.run is None else f"{self.run.path}/, and the same call goes on."
+            told = where and f"Interrupted; what was measured is in {where}"
+            raise Interrupted(self.table, told) from None
         self.keep(found)
         if stage is not None:
             about = found.provenance
             stage.finish({"convention": how.convention, **about["settings"]}, about)
 
     def _measured(self, name: str, how: _How, options: Mapping[str, Any]) -> HeadTable:
-        if name in _MEASURES:
-            return _MEASURES[name](self.subject, self.task, how, options)
-        return _by_survey(name, self.subject, self.task, how)
+        """A score, or a column of the survey on the texts of the task."""
+        subject, task = self.subject, self.task
+        progress = None if how.progress is None else partial(how.progress, name)
+        shared: dict[str, Any] = {"batch_size": how.batch_size, "progress": progress}
+        if name == "ablation":
+            shared |= {"journal": how.journal, "seed": how.seed or 0, "announce": how.announce}
+            return ablation(subject, task, **shared, **options)
+        shared["convention"] = how.convention
+        if name in SCORES:
+            measure: Callable[..., HeadTable] = gradient if name == "gradient" else relevance
+            return measure(subject, task, journal=how.journal, **shared, **options)
+        corpus = read_corpus(texts_of_task(task))
+        corpus.name = task.name
+        stacks = stacks_read(task, subject)
+        return survey(subject, corpus, columns=[name], stacks=stacks, **shared)
 
     def keep(self, found: HeadTable) -> None:
         """Put columns into the table, and into the run."""
@@ -359,29 +309,18 @@ class _Work:
         if self.run is not None:
             self.run.write_table(self.table)
 
-    @property
-    def kept(self) -> HeadTable:
-        """The table, of which something has been kept."""
-        assert self.table is not None
-        return self.table
-
     def finish(
         self, names: Sequence[str], columns: Sequence[str] | None, journal: Journal | None
     ) -> HeadTable:
         """Compare the scores, and let go of the journal where nothing of it is still needed."""
+        assert self.table is not None  # one score or more was measured, or found in it
         if self.run is not None and journal is not None:
-            frame = None if columns is None else compared(self.kept, columns)
+            frame = None if columns is None else compared(self.table, columns)
             if frame is not None:
                 self.run.write_frame("agreement", frame)
             if all(unit.split()[0] in names for unit in journal.done):
                 self.run.drop_journal()
-        return self.kept
-
-    def _where(self) -> str:
-        """What to tell of work that was broken off."""
-        if self.run is None:
-            return ""
-        return f"Interrupted; what was measured is in {self.run.path}/, and the same call goes on."
+        return self.table
 
 
 def vocabulary_hash(subject: Subject) -> str | None:
