@@ -89,7 +89,7 @@ def test_some_stacks_alone() -> None:
 
 
 def test_a_head_without_a_score_is_told() -> None:
-    with pytest.raises(UsageError, match=r"enc\.0\.1 has no score, so nobody knows"):
+    with pytest.raises(UsageError, match=r"enc\.0\.1 has no score, so it has no place"):
         worth_of(UNITS, {HEADS[0]: 1.0, HEADS[1]: float("nan")})
     with pytest.raises(UsageError, match="At least -1 heads a layer"):
         ordered(UNITS, dict.fromkeys(HEADS, 1.0), [1], at_least=-1)

@@ -33,7 +33,7 @@ from headcount.probing.parse import (
 )
 from headcount.probing.scorers import Scorer, fresh, train
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
-from headcount.records import HeadTable, Run, open_run, provenance
+from headcount.records import HeadTable, Run, provenance, writable_run
 from headcount.survey import StageProgress
 from headcount.text import Corpus, Rows, read_corpus
 
@@ -107,7 +107,7 @@ def probe(
         subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
         batch_size, initial or {}, telling or (lambda *_: nullcontext(lambda *_: None)), kind,
     )  # fmt: skip
-    with open_run(run) as kept:
+    with writable_run(run) as kept:
         if kept is not None and not replace:  # a run of another model is refused before the work
             about = {"weights": subject.weights_hash}
             kept.check_subject(HeadTable.of(subject.heads, {}, provenance=about))

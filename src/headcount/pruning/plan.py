@@ -37,7 +37,7 @@ from headcount.pruning.order import (
     spared,
 )
 from headcount.pruning.remove import prune
-from headcount.records import Head, HeadTable, Journal, Progress, Run, open_run
+from headcount.records import Head, HeadTable, Journal, Progress, Run, writable_run
 from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.tasks import Task
 
@@ -365,7 +365,7 @@ def prune_plan(
         prune(subject, units[0])  # a model that cannot be cut at all is refused before the work
     choose, held_out = task.split(0.5, seed) if judge is None else (task, judge)
     with (
-        open_run(run) as kept,
+        writable_run(run) as kept,
         _journal(subject, [choose, held_out], how, names, goal, kept) as log,
     ):
         maker = Orders(subject, choose, how, table, kept, log, progress, announce)

@@ -387,7 +387,7 @@ class Run:
         write_bytes(self.path / RECORD, json_encode(record, indent=2).encode() + b"\n")
 
 
-def open_run(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:
+def writable_run(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:
     """A run to write in, opened and closed here where a path is given; an open one stays open."""
     return nullcontext(run) if run is None or isinstance(run, Run) else Run.open(run)
 
