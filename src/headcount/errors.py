@@ -9,7 +9,7 @@
     ├── ModelError            exit 1   a model that cannot be loaded or used
     │   └── UnsupportedModel  exit 1   a model whose heads cannot be reached soundly
     ├── RunError              exit 1   a run directory, its schema or its journal
-    └── StatsError            exit 1   a test that cannot answer the question it was asked
+    └── StatsError            exit 1   a statistical test that the data do not allow
 
 A message is one sentence or two: the thing, the value, what is allowed, the next step. It is one
 line of bounded length in which control characters are spelled out, whatever a file or a library
@@ -81,7 +81,7 @@ class RunError(HeadcountError):
 
 
 class StatsError(HeadcountError):
-    """A statistical test that cannot answer the question it was asked."""
+    """A statistical test that the data do not allow."""
 
 
 # --- Conventions --------------------------------------------------------------------------------

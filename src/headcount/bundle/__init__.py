@@ -1,4 +1,4 @@
-"""bundle"""
+"""What comes with headcount: a translator with packed weights, and a sample of texts."""
 
 from typing import TYPE_CHECKING
 

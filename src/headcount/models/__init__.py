@@ -1,4 +1,4 @@
-"""models"""
+"""Models: found, loaded and saved; where their heads are; contexts that change them for a while."""
 
 from typing import TYPE_CHECKING
 

@@ -59,7 +59,7 @@ def finding_heads(core: PreTrainedModel) -> Iterator[None]:
         raise UnsupportedModel(
             f"{type(core).__name__} could not be run on a small input to find its heads "
             f"({type(error).__name__}: {reason}); "
-            "pass the part of the model that takes token ids or pixels alone."
+            "pass the part of the model that takes only token ids or pixels."
         ) from error
 
 
@@ -101,7 +101,7 @@ def _features(core: PreTrainedModel) -> Tensor:
 # Only for families outside the attention interface. The maps of all layers live until the end
 # of the forward: these families gather them in one tuple, and give no way to take them earlier.
 
-#: The output field of each stack of an encoder-decoder; other models have `attentions` alone.
+#: The output field of each stack of an encoder-decoder; other models have `attentions`.
 FIELDS = {"enc": "encoder_attentions", "dec": "decoder_attentions", "cross": "cross_attentions"}
 
 _INSTALLED = "_output_capturing_hooks_installed"
@@ -131,8 +131,8 @@ class OwnMaps:
 def own_maps(model: nn.Module, inputs: Mapping[str, Any]) -> OwnMaps:
     """Run the model on its eager path and keep its maps; the model is as before afterwards.
 
-    Falcon, asked for its maps under `sdpa`, adds a true/false mask to its scores and answers
-    without a word: so every config says `eager` for the call.
+    Falcon, asked for its maps under `sdpa`, adds a true/false mask to its scores without
+    an error: so every config says `eager` for the call.
     """
     with switched(model, lambda _: "eager"), _hooks_as_before(model):
         return OwnMaps(model, model(**inputs, output_attentions=True, return_dict=True))

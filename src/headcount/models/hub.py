@@ -1,4 +1,4 @@
-"""Ask the model hub about a name once, quickly, before anything is downloaded."""
+"""Look a name up on the model hub, once, quickly, before anything is downloaded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Listing:
 def options_for(
     found: FoundModel, trusted: bool, revision: str | None = None
 ) -> tuple[dict[str, Any], Listing]:
-    """What every ``from_pretrained`` is told, and which files there are."""
+    """The arguments of every ``from_pretrained``, and which files there are."""
     options: dict[str, Any] = {"trust_remote_code": trusted}
     if found.gguf:
         options["gguf_file"] = found.gguf
@@ -54,7 +54,7 @@ def look_up(name: str, revision: str | None) -> Listing:
         raise ModelError(
             _nowhere(name, "the hub has none of that name that you may read")
         ) from None
-    except Exception:  # no route, no name service, a proxy's page, the library told to be offline
+    except Exception:  # no route, no name service, a proxy's page, the library set to be offline
         return _downloaded_before(name, revision)
     names = (file.rfilename for file in info.siblings or ())
     return Listing(frozenset(file for file in names if "/" not in file), info.sha)

@@ -47,7 +47,7 @@ from headcount.models.options import LoadOptions
 from headcount.models.resize import fit
 from headcount.models.subject import Subject
 
-# --- Which class a checkpoint asks for ----------------------------------------------------------
+# --- Which class a checkpoint names -------------------------------------------------------------
 
 #: The order in which classes that a checkpoint's own code offers are taken.
 _OFFERED = (

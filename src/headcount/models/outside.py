@@ -246,8 +246,8 @@ def _refuse_parts(core: nn.Module) -> None:
         if part is not core and isinstance(part, PreTrainedModel) and kind in (OUTSIDE | REFUSED):
             raise UnsupportedModel(
                 f"{type(core).__name__} holds a {type(part).__name__} (model type '{kind}'), which "
-                "does not speak transformers' attention interface, beside parts that may; "
-                "pass one of the two parts alone."
+                "does not speak transformers' attention interface, next to parts that may; "
+                "pass one of the two parts."
             )
 
 

@@ -1,7 +1,7 @@
 """Where an attention module keeps its queries, keys, values and output: one row a way of writing.
 
 Rows are tried in order, by the names of the modules; what a row promises is checked against the
-sizes, and every removal against the shut valve, so that a row may serve many families.
+sizes, and every removal against a valve at 0, so that a row may serve many families.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ROWS: tuple[AttentionLayout, ...] = (
     _apart("query", "key", "value", "..output.dense"),  # BERT, RoBERTa, Electra
     _apart("self.query", "self.key", "self.value", "output.dense"),  # RoFormer, Luke, RemBERT
     _apart("query", "key", "value", "dense"),  # ALBERT
-    _apart("q_proj", "k_proj", "v_proj", "o_proj"),  # Llama and kin, ViT
+    _apart("q_proj", "k_proj", "v_proj", "o_proj"),  # Llama and its relatives, ViT
     _apart("q_proj", "k_proj", "v_proj", "dense"),  # Phi
     _apart("q_proj", "k_proj", "v_proj", "out_proj"),  # BART, Marian, M2M100, OPT, Whisper, GPT-J
     _apart("q", "k", "v", "o"),  # T5, MPNet
@@ -86,9 +86,8 @@ class Trait:
     of: str = "q"
 
 
-#: Weights beside the projections that have entries for each head, as many for one as for another.
-#: Norms over one head's dimensions,
-#: which all heads share, have none and stay as they are.
+#: Weights besides the projections that have entries for each head, as many for one as for another.
+#: Norms over one head's dimensions, which all heads share, have none and stay as they are.
 PER_HEAD: tuple[Trait, ...] = (
     Trait("sinks", 0),  # gpt-oss
     Trait("relative_attention_bias.weight", 1),  # T5
@@ -160,7 +159,7 @@ def layout_of(model: nn.Module, site: Site) -> AttentionLayout:
     if kind in FOREIGN:
         raise UnsupportedModel(
             f"No head can be removed from {type(core).__name__}: a '{kind}' model {FOREIGN[kind]}. "
-            "Shut the heads with hc.valve instead."
+            "Switch the heads off with hc.valve instead."
         )
     for row in ROWS:
         paths = [path for path, _ in row.parts] + [row.output]
@@ -169,7 +168,7 @@ def layout_of(model: nn.Module, site: Site) -> AttentionLayout:
     raise UnsupportedModel(
         f"No head can be removed from {type(core).__name__} (model type '{kind}'): the projections "
         f"of {site.module} bear no known names, such as q_proj, k_proj, v_proj and o_proj. "
-        "Shut the heads with hc.valve instead."
+        "Switch the heads off with hc.valve instead."
     )
 
 
@@ -303,7 +302,7 @@ def _refuse_joint_norm(site: Site, path: str, weight: Tensor, count: int) -> Non
     if count > 1 and len(weight) == count * site.head_dim:
         raise UnsupportedModel(
             f"{_name(site, path)} norms all {count} heads of a layer together, so that removing "
-            "one changes the others. Shut the heads with hc.valve instead."
+            "one changes the others. Switch the heads off with hc.valve instead."
         )
 
 

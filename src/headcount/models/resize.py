@@ -1,6 +1,6 @@
 """Give a model that was built whole the sizes that it has after heads were removed.
 
-This file needs torch alone, and nothing of headcount: a saved model carries a copy of it, so
+This file needs torch only, and nothing of headcount: a saved model carries a copy of it, so
 that other programs can load that model.
 """
 
@@ -89,7 +89,7 @@ def _resize(core: nn.Module, name: str, shape: list[int]) -> None:
 
 
 def put(module: nn.Module, leaf: str, value: Tensor) -> None:
-    """Make a tensor a module's weight, and tell the module its new sizes."""
+    """Make a tensor a module's weight, and note its new sizes in the module."""
     old = getattr(module, leaf)
     setattr(module, leaf, nn.Parameter(value, requires_grad=old.requires_grad))
     names: tuple[str, str] | None = None

@@ -49,7 +49,7 @@ class Site:
         return [Head(self.stack, self.layer, index) for index in self.indices]
 
 
-# --- Whether attention looks back only, told from its maps --------------------------------------
+# --- Whether attention is causal, by its maps ---------------------------------------------------
 
 
 def is_causal(maps: Tensor) -> bool:
@@ -57,7 +57,7 @@ def is_causal(maps: Tensor) -> bool:
 
     >>> is_causal(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     True
-    >>> is_causal(torch.tensor([[1.0]]))    # one token tells nothing
+    >>> is_causal(torch.tensor([[1.0]]))    # one token shows nothing
     False
     """
     later = torch.ones(maps.shape[-2:], dtype=torch.bool, device=maps.device).triu(1)
@@ -71,7 +71,7 @@ def layer_numbers(modules: Sequence[str]) -> list[int]:
     """A layer number for each attention module of a stack, given in the order they run.
 
     The number in the names that differs from module to module, so that a model in which only
-    some layers attend keeps its own numbers; the order where names do not tell.
+    some layers attend keeps its own numbers; the order where names do not show it.
 
     >>> layer_numbers(["layers.1.attn", "layers.3.attn"])
     [1, 3]

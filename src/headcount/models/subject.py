@@ -37,7 +37,7 @@ class Subject:
     model: Any
     #: ``None`` where no text is read.
     tokenizer: PreTrainedTokenizerBase | None = None
-    #: What the user calls it; the class of the model when nothing was said.
+    #: What the user calls it; the class of the model by default.
     name: str = ""
     #: The folder, file, package or hub id it came from, as the user gave it.
     source: str = "in hand"

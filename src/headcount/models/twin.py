@@ -1,4 +1,4 @@
-"""A random twin: the same architecture with weights as before training, to tell chance from skill.
+"""A random twin: the same architecture with weights as before training, to compare with chance.
 
 Clark et al. 2019, section 5, compare with BERT whose weights are random but for its embeddings.
 """

@@ -110,7 +110,7 @@ _NAME_HEAD_SETS = re.compile(rf"(enc|dec|cross)(?:\.{_SPAN}(?:\.{_SPAN})?)?")
 
 
 def check_head_set(names: str) -> list[str]:
-    """The words of a set of heads, each of a known shape; no model is needed to tell.
+    """The words of a set of heads, each of a known shape; no model is needed.
 
     >>> check_head_set("enc.3, cross.0.1-2,")
     ['enc.3', 'cross.0.1-2']

@@ -27,7 +27,7 @@ from headcount.records.provenance import version
 
 LOCK_FILE = ".lock"
 
-#: File systems that know no locks answer with one of these; then nobody is kept out.
+#: File systems without locks raise one of these; then nobody is kept out.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 

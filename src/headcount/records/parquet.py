@@ -102,7 +102,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:
-    """Tell values from bounds, and put everything back in its place.
+    """Separate values from bounds, and put everything back in its place.
 
     What is known of columns that another tool dropped is left out.
     """

@@ -99,7 +99,7 @@ class TableText:
             yield Text(_printable(footnote), style="dim")
 
     def fitting(self, width: int) -> list[str]:
-        """The columns that fit into so many characters beside the heads' names; one at least."""
+        """The columns that fit into so many characters next to the heads' names; one at least."""
         room = width - self._label_width
         shown: list[str] = []
         for name in self.candidates:
@@ -275,7 +275,7 @@ def _cells(table: HeadTable, name: str) -> Iterator[str]:
 _SHARE, _MOST = 0.8, 6
 #: Pixels of a line of text, and of the room between the two columns of tokens.
 _STEP, _ROOM, _LABEL = 18, 150, 110
-#: More tokens than this make lines a tangle: then the heat map stands alone.
+#: More tokens than this make lines a tangle: then there is only the heat map.
 _TANGLE = 60
 
 _MAP_STYLE = (

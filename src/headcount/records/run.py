@@ -213,7 +213,7 @@ class Run:
             self._change(lambda record: record["notes"].append(text))
 
     def stage(self, name: str) -> Stage:
-        """A step of the work, to ask whether it is done and to mark it done."""
+        """A step of the work: whether it is done, and to mark it done."""
         return Stage(self, _checked(name, "stage"))
 
     @property

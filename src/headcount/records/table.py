@@ -234,7 +234,7 @@ class HeadTable:
         }
         self._check_known(self.notes, "notes")
         self._check_known(self.origins, "origins")
-        #: Finer tables by name, such as the histogram of offsets; saved beside this one.
+        #: Finer tables by name, such as the histogram of offsets; saved next to this one.
         self.details: dict[str, pd.DataFrame] = dict(details or {})
 
     @classmethod
@@ -460,7 +460,7 @@ class HeadTable:
         return ordered
 
     def _check_known(self, names: Iterable[str], what: str) -> None:
-        """Everything said about columns must be about columns that are there."""
+        """What is given about columns must be about columns that are there."""
         for name in names:
             if name not in self.frame:
                 raise UsageError(

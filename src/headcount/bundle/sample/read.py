@@ -113,16 +113,16 @@ def _mentions(rows: list[list[str]]) -> Iterator[tuple[str, Span]]:
     opened: list[tuple[str, int]] = []
     for place, row in enumerate(rows):
         entity = re.search(r"Entity=([^|]+)", row[9])
-        for starts, alone, _ends in _BRACKET.findall(entity[1] if entity else ""):
+        for starts, one_word, _ends in _BRACKET.findall(entity[1] if entity else ""):
             if starts:
                 opened.append((starts, place))
-            if alone or not starts:
+            if one_word or not starts:
                 name, first = opened.pop()
                 yield name, (first, place)
 
 
 # --- The files that follow from ``sample.conllu`` -----------------------------------------------
-# They are kept beside it so that anything that takes a path can have one. After a change to
+# They are kept next to it so that anything that takes a path can have one. After a change to
 # ``sample.conllu``, write them anew with ``python -m headcount.bundle.sample.read``.
 
 

@@ -29,7 +29,7 @@ ROOM = 1e-4
 
 
 class _First(nn.Module):
-    """A model that gives its first output alone, and keeps no cache."""
+    """A model that gives its first output only, and keeps no cache."""
 
     def __init__(self, model: Any, names: list[str]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     inputs = _inputs(subject, batch=2, longer=0)
     wrapped = _First(subject.inner, list(inputs)).eval()
     file = folder / ONNX
-    silent = no_logs("torch.onnx")  # it tells of packages that nobody asked for
+    silent = no_logs("torch.onnx")  # it logs about packages that are not needed
     with quiet(), silent, eval_mode(subject.model), switched(subject.model, lambda _: "eager"):
         torch.onnx.export(
             wrapped,

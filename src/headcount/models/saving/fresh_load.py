@@ -1,7 +1,7 @@
-"""Run as a program of its own: load saved models as a stranger does, and compare what they say.
+"""Run as a program of its own: load saved models as other programs do, and compare outputs.
 
 Takes a file of jobs, prints one line of JSON: for each job how far apart the outputs are, first
-through transformers alone, then through `headcount.load`.
+through transformers only, then through `headcount.load`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _apart(model: Any, job: dict[str, Any]) -> float:
     return float((got.double() - wanted.double()).abs().max() / largest)
 
 
-def _as_a_stranger(job: dict[str, Any]) -> float:
+def _by_transformers(job: dict[str, Any]) -> float:
     import torch
     import transformers
 
@@ -34,7 +34,7 @@ def _as_a_stranger(job: dict[str, Any]) -> float:
     return _apart(model.to(job["device"]), job)
 
 
-def _as_ourselves(job: dict[str, Any]) -> float:
+def _by_headcount(job: dict[str, Any]) -> float:
     from headcount.models.load import load
 
     subject = load(job["folder"], device=job["device"], dtype=job["dtype"])
@@ -45,15 +45,15 @@ def _as_ourselves(job: dict[str, Any]) -> float:
 
 
 def run_jobs() -> None:
-    """Do all jobs; a failure is told in words, for the caller to read."""
+    """Do all jobs; a failure is a message for the caller."""
     jobs = json.loads(Path(sys.argv[1]).read_text(encoding="utf8"))
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for job in jobs:
         try:
-            told.append({"plain": _as_a_stranger(job), "own": _as_ourselves(job)})
+            results.append({"plain": _by_transformers(job), "own": _by_headcount(job)})
         except Exception as error:
-            told.append({"error": f"{type(error).__name__}: {error}"})
-    print(json.dumps(told))
+            results.append({"error": f"{type(error).__name__}: {error}"})
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

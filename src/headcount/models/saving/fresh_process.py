@@ -1,4 +1,4 @@
-"""Prove that a saved model loads: another process loads it and says the same on a small input."""
+"""Prove that a saved model loads: another process loads it and compares outputs on an input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LoadCheck:
         return auto or self.route.architecture
 
     def described(self, tensors: Path) -> dict[str, Any]:
-        """What the other process is told; inputs and output go into a file."""
+        """The job of the other process; inputs and output go into a file."""
         arguments = quiet_arguments(self.subject.model)
         inputs = small_inputs(self.subject)
         output = model_output(self.subject, inputs | arguments)
@@ -90,30 +90,25 @@ def check_fresh(jobs: Sequence[LoadCheck]) -> list[float]:
         described = [
             job.described(Path(scratch, f"{number}.safetensors")) for number, job in enumerate(jobs)
         ]
-        told = _ask(described, Path(scratch))
-    return [_read(job, one) for job, one in zip(jobs, told, strict=True)]
-
-
-def _ask(described: list[dict[str, Any]], scratch: Path) -> list[dict[str, Any]]:
-    """Start the program; code that models bring is kept in a folder that goes away."""
-    jobs = scratch / "jobs.json"
-    jobs.write_text(json.dumps(described), encoding="utf8")
-    alone = os.environ | {"HF_MODULES_CACHE": str(scratch / "modules"), "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-P", str(_PROGRAM), str(jobs)]
-    done = subprocess.run(command, capture_output=True, text=True, env=alone)
+        jobs_file = Path(scratch, "jobs.json")
+        jobs_file.write_text(json.dumps(described), encoding="utf8")
+        # Code that models bring is kept in a folder that goes away.
+        own = {"HF_MODULES_CACHE": str(Path(scratch, "modules")), "HF_HUB_OFFLINE": "1"}
+        command = [sys.executable, "-P", str(_PROGRAM), str(jobs_file)]
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | own)
     if done.returncode != 0 or not done.stdout.strip():
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ModelError(f"The program that loads a saved model again failed: {last}")
-    told: list[dict[str, Any]] = json.loads(done.stdout.strip().splitlines()[-1])
-    return told
+    results = json.loads(done.stdout.strip().splitlines()[-1])
+    return [_checked(job, result) for job, result in zip(jobs, results, strict=True)]
 
 
-def _read(job: LoadCheck, told: dict[str, Any]) -> float:
-    if "error" in told:
-        raise ModelError(f"The saved model could not be loaded again: {told['error']}")
-    apart = max(told["plain"], told["own"])
+def _checked(job: LoadCheck, result: dict[str, Any]) -> float:
+    if "error" in result:
+        raise ModelError(f"The saved model could not be loaded again: {result['error']}")
+    apart = max(result["plain"], result["own"])
     if not apart <= room_of(job.subject.dtype):
         raise ModelError(
-            f"The saved model says something else when it is loaded again ({apart:.1e} apart)."
+            f"The saved model gives other outputs when it is loaded again ({apart:.1e} apart)."
         )
-    return apart
+    return float(apart)

@@ -31,7 +31,7 @@ from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_
 from headcount.models.subject import Subject
 from headcount.records import reason, sync_folder
 
-# --- Files beside a model that other programs read ----------------------------------------------
+# --- Files next to a model that other programs read ---------------------------------------------
 
 #: Of sentence-transformers, then of models of images and sound.
 FILES = (
@@ -45,17 +45,17 @@ FOLDERS = ("1_Pooling", "2_Normalize", "2_Dense", "3_Normalize")
 
 
 def copy_companions(subject: Subject, folder: Path) -> None:
-    """Copy what lies beside the model that a subject came from, where that is a folder."""
-    beside = _home(subject)
-    if beside is None:
+    """Copy what lies next to the model that a subject came from, where that is a folder."""
+    source = _home(subject)
+    if source is None:
         return
     for name in FILES:
-        if (beside / name).is_file() and not (folder / name).exists():
-            shutil.copy(beside / name, folder / name)
+        if (source / name).is_file() and not (folder / name).exists():
+            shutil.copy(source / name, folder / name)
     for name in FOLDERS:
-        if (beside / name).is_dir():
-            shutil.copytree(beside / name, folder / name, dirs_exist_ok=True)
-        elif (beside / "modules.json").is_file() and name in (beside / "modules.json").read_text():
+        if (source / name).is_dir():
+            shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
+        elif (source / "modules.json").is_file() and name in (source / "modules.json").read_text():
             (folder / name).mkdir(exist_ok=True)  # a module without settings has an empty folder
 
 
@@ -71,7 +71,7 @@ def _home(subject: Subject) -> Path | None:
 
 # --- The file of code that a saved model brings where no config can say its sizes ---------------
 # It holds a copy of `headcount.models.resize` and a class that uses it, and needs
-# transformers alone.
+# only transformers.
 
 _CLASS = '''
 class Pruned{name}(transformers.{name}):
@@ -178,7 +178,7 @@ def _filled(subject: Subject) -> Subject:
     apart = apart_of(subject, filled)
     if not apart <= room_of(subject.dtype):
         raise ModelError(
-            f"{subject.name} with zeros in the place of removed heads says something else "
+            f"{subject.name} with zeros in the place of removed heads gives other outputs "
             f"({apart:.1e} apart), so it was not saved; save it without export."
         )
     return filled
@@ -221,7 +221,7 @@ def _refuse_adapter(subject: Subject) -> None:
 
 @contextmanager
 def draft_of(place: Path) -> Iterator[Path]:
-    """A folder beside the one to be written, gone afterwards whatever happens."""
+    """A folder next to the one to be written, gone afterwards whatever happens."""
     draft = place.parent / f".{place.name}.{secrets.token_hex(4)}.tmp"
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
