@@ -1,4 +1,4 @@
-"""`headcount bench`: how fast a pruned model is beside the whole one, and what was promised."""
+"""`headcount bench`: how fast a pruned model is against the whole one, and what was promised."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bench_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Time a pruned model beside the whole one: costs, latency, and where the rest went.
+    """Time a pruned model against the whole one: costs, latency, and where the rest went.
 
     [dim]headcount bench minilm small/model[/dim]
     [dim]headcount bench minilm --share 0.5 --batches 16,64 --lengths 128[/dim]
@@ -135,7 +135,7 @@ def bench_lines(rows: list[Row]) -> str:
     """The rows as lines of text."""
     lines = [
         "Ratios of times measured side by side: median of the rounds, and the middle half of them.",
-        "An aim is the most it may cost beside the plain work; 'at least', how often faster.",
+        "An aim is the most it may cost against the plain work; 'at least', how often faster.",
         "",
     ]
     for row in rows:
@@ -152,7 +152,7 @@ def _missed(row: Row) -> bool:
 
 
 def _found() -> Path | None:
-    """The results here, or beside the package where it is run from its repository."""
+    """The results here, or next to the package where it is run from its repository."""
     for root in (Path.cwd(), Path(__file__).parents[3]):
         if (root / "benchmarks" / "results").is_dir():
             return root / "benchmarks" / "results"

@@ -51,7 +51,7 @@ class CorpusArguments:
     format: str | None = option(
         None,
         "KIND",
-        "What the input is, if its name does not tell: txt, tsv, csv, conllu, conll or jsonl.",
+        "What the input is, if its name does not say: txt, tsv, csv, conllu, conll or jsonl.",
         choices=("txt", "tsv", "csv", "conllu", "conll", "jsonl"),
     )
     max_length: int | None = option(

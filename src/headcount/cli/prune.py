@@ -245,8 +245,8 @@ def prune_command(
             how |= {name: getattr(asked, name) for name in (*ranking, "normalize")}
             how |= {"table": table}
     common = {"batch_size": work.batch_size, "seed": work.seed or 0}
-    lessons = None if training is None else training.build()
-    done = _pruned(subject, examples, place, asked, {"task": lessons, **common}, how | common)
+    learned = None if training is None else training.build()
+    done = _pruned(subject, examples, place, asked, {"task": learned, **common}, how | common)
     print_pruning(done, subject, place, json=json)
 
 

@@ -383,7 +383,7 @@ def _check_run(run: hc.Run, subject: hc.Subject, stacks: list[str] | None) -> No
 
 
 def _write(stage: Stage, table: hc.HeadTable, replace: bool) -> list[str]:
-    """Put the table into the run: beside the columns of this model that are there, or anew.
+    """Put the table into the run: next to the columns of this model that are there, or anew.
 
     Returns notes on columns that came from other texts.
     """
