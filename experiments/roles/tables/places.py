@@ -46,7 +46,7 @@ def rare(surveys: Surveys) -> str:
          percent(one["chance"]), percent(one["twin"]), "yes" if one["verdict"] else "no"]
         for name, one in findings(surveys)["a rare-word head in the first layer"].items()
     ]  # fmt: skip
-    head = ["survey", "head", "two rarest", "the rarest", "blind pick", "twin's best", "a role"]
+    head = ["survey", "head", "two rarest", "the rarest", "chance", "twin's best", "a role"]
     return table(head, rows)
 
 

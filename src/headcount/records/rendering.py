@@ -319,7 +319,7 @@ def _heat_map(
         for query, row in zip(queries, weights, strict=True)
     )
     return (
-        f"<table><caption>Head <b>{escape(head)}</b>: rows ask, columns answer</caption>"
+        f"<table><caption>Head <b>{escape(head)}</b>: query rows, key columns</caption>"
         f"<thead><tr><th></th>{headings}</tr></thead><tbody>{rows}</tbody></table>"
     )
 

@@ -56,7 +56,7 @@ def positions_of(
 
 
 def slow_rows(texts: list[tuple[int, ...]], offset: int, causal: bool) -> list[tuple[int, float]]:
-    """For each token of each text: whether it has a token at the offset, and a blind pick's hit."""
+    """For each token of each text: whether it has a token at the offset, and chance."""
     rows = []
     for text in texts:
         allowed = [i for i, token in enumerate(text) if token != SEPARATOR]

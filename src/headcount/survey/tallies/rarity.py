@@ -354,7 +354,7 @@ class Rarity(SumsTally):
         return [self._read(site, column.name) for site in self.sums for column in self.columns]
 
     def details(self) -> dict[str, pd.DataFrame]:
-        """`rarity`: for each head and target its share, its interval, two blind picks and p."""
+        """`rarity`: for each head and target its share, its interval, two chance picks and p."""
         frames = [
             self._frame(site, column.name)
             for site in self.sums
