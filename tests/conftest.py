@@ -16,8 +16,8 @@ from browsers import axe_script, chromium  # one browser for the report's page a
 
 __all__ = ["axe_script", "chromium"]
 
-# Commands broken off and many rounds of work take minutes: `make kills` and `make soak` run them, or
-# HEADCOUNT_LONG=1 with the others.
+# Commands broken off and many rounds of work take minutes: `make kills` and `make soak` run them,
+# or HEADCOUNT_LONG=1 with the others.
 collect_ignore = [] if os.environ.get("HEADCOUNT_LONG") else ["kills", "soak"]
 
 # The same examples in every run: a change turns a test red, luck does not. Look for more examples
