@@ -5,6 +5,7 @@ a function of their sum, e.g. `ratio`. Heads are further axes, tested together:
 ``[sentence, head, statistic]``.
 
 >>> import numpy as np
+>>> from headcount.stats import bootstrap_interval, ratio
 >>> hits_and_arcs = np.array([[3, 4], [2, 5], [4, 4], [1, 3], [2, 2], [3, 6]])
 >>> result = bootstrap_interval(hits_and_arcs, ratio)
 >>> [round(float(number), 2) for number in result]
