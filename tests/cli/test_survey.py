@@ -430,7 +430,7 @@ BAD: dict[str, tuple[str, int, str]] = {
     "unknown format": (
         "{bert} --text s.txt --format xml",
         2,
-        "--format is 'xml'; choose txt, tsv, csv, conllu, conll or jsonl.",
+        "--format is 'xml'; choose txt, tsv, csv, conllu, conll, jsonl, parquet or arrow.",
     ),
     "longer than the model": (
         "{bert} --text s.txt --max-length 999",

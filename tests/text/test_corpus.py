@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
 import lzma
+import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from headcount.bundle import sample
-from headcount.errors import InputError, UsageError
+from headcount.errors import Fault, InputError, UsageError
 from headcount.text.corpus import Corpus, read_corpus, read_in_hand, side_by_side
 from headcount.text.sentence import (
     Multiword,
@@ -93,7 +100,8 @@ def test_nothing_skipped_is_said_plainly(tmp_path: Path) -> None:
 
 def test_tsv_and_its_columns(tmp_path: Path) -> None:
     path = written(tmp_path, "1\tRain.\tRegen.\n", "c.tsv")
-    assert texts(read_corpus(path)) == [("1", "Rain.")]
+    assert texts(read_corpus(path)) == [("Rain.", "Regen.")], "a number is no text"
+    assert texts(read_corpus(path, columns=(0, 1))) == [("1", "Rain.")]
     corpus = read_corpus(path, columns=(1, 2))
     assert texts(corpus) == [("Rain.", "Regen.")]
     assert corpus.skipped == {"columns not read": 1}
@@ -389,16 +397,16 @@ def test_json_lines_are_told_by_their_keys(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "keys"),
-    [('{"text": "Go"}', "text"), ("[1]", "no keys"), ("{", "no keys"), ("", "no keys")],
+    [('{"label": 1}', "label"), ("[1]", "no keys"), ("{", "no keys"), ("", "no keys")],
 )
 def test_other_json_lines_are_refused(text: str, keys: str, tmp_path: Path) -> None:
     path = written_readers(tmp_path, "a.jsonl", text)
     with pytest.raises(InputError) as caught:
         read_corpus(path)
     assert str(caught.value) == (
-        f"{path} has a first line with {keys}; JSON lines of a corpus have sents and clusters "
-        "(coreference) or tokens and preds (predicates); say which they should be with --format "
-        "(format=)."
+        f"{path} has a first line with {keys}; JSON lines of a corpus have text, sents and "
+        "clusters (coreference) or tokens and preds (predicates); say which they should be with "
+        "--format (format=)."
     )
 
 
@@ -449,3 +457,199 @@ def test_pairs_between_commas_have_a_header(tmp_path: Path) -> None:
     assert len(read_corpus(tabs)) == 2
     assert list(read_corpus(tabs, header=True)) == [Pair("Rain.", "Regen.")]
     assert list(read_corpus(tabs, columns=("de", "en"))) == [Pair("Regen.", "Rain.")]
+
+
+# --- Tables, folders, patterns and datasets ------------------------------------------------------
+
+REVIEWS = [("A fine film.", 1), ("Dull, and long.", 0), ("I left early.", 0)]
+
+
+def reviews(folder: Path, name: str) -> Path:
+    """The same three reviews with labels, in any of the formats and packings."""
+    path, kind = folder / name, name.split(".")[1]
+    if kind in ("parquet", "arrow"):
+        table = pa.table({"label": [y for _, y in REVIEWS], "text": [x for x, _ in REVIEWS]})
+        sink = pa.BufferOutputStream()
+        if kind == "parquet":
+            parquet.write_table(table, sink)
+        else:
+            with pa.ipc.new_stream(sink, table.schema) as stream:
+                stream.write_table(table)
+        raw = sink.getvalue().to_pybytes()
+    elif kind == "jsonl":
+        raw = "".join(json.dumps({"label": y, "text": x}) + "\n" for x, y in REVIEWS).encode()
+    elif kind == "txt":
+        raw = "".join(f"{x}\n" for x, _ in REVIEWS).encode()
+    else:
+        rows = [["label", "text"], *([str(y), x] for x, y in REVIEWS)]
+        room = io.StringIO()
+        csv.writer(room, delimiter="," if kind == "csv" else "\t", lineterminator="\n").writerows(
+            rows
+        )
+        raw = room.getvalue().encode()
+    packing = path.suffix
+    if packing == ".zst":
+        with pa.CompressedOutputStream(pa.OSFile(str(path), "wb"), "zstd") as file:
+            file.write(raw)
+    else:
+        opener = {".gz": gzip.open, ".xz": lzma.open}.get(packing, open)
+        with opener(path, "wb") as file:
+            file.write(raw)
+    return path
+
+
+@pytest.mark.parametrize("packing", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("kind", ["txt", "jsonl", "csv", "tsv", "parquet", "arrow"])
+def test_labels_are_never_half_of_a_pair(kind: str, packing: str, tmp_path: Path) -> None:
+    path = reviews(tmp_path, f"reviews.{kind}{packing}")
+    corpus = read_corpus(path)
+    assert not corpus.paired
+    assert [item.text for item in corpus] == [text for text, _ in REVIEWS]
+    assert corpus.skipped["header lines"] == (kind in ("csv", "tsv"))
+    if kind != "txt":
+        assert corpus.skipped["columns not read"] == 1
+        assert [item.text for item in read_corpus(path, column="text", limit=1)] == ["A fine film."]
+        with pytest.raises(InputError, match=r"has no column 'txt' .closest: text.; it has label"):
+            read_corpus(path, column="txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.csv", "A fine film.,1\nDull.,0\n", ["A fine film.", "Dull."]),  # no header
+        ("a.tsv", "1\tA fine film.\n0\tDull.\n", ["A fine film.", "Dull."]),
+        ("a.csv", "what,stars\n" + "Good film.,pos\nBad one.,neg\n" * 4, None),
+        ("a.tsv", "Only one column.\nAnd no tab.\n", ["Only one column.", "And no tab."]),
+        ("a.csv", "text,label\n,1\nGood.,0\n", ["Good."]),
+        ("a.jsonl", '{"review": "Good.", "stars": 4}\n{"stars": 1}\nx\n', ["Good."]),
+    ],
+)
+def test_the_text_of_a_table_is_found(
+    name: str, text: str, found: list[str] | None, tmp_path: Path
+) -> None:
+    corpus = read_corpus(written_readers(tmp_path, name, text))
+    assert not corpus.paired
+    assert [item.text for item in corpus] == (found or ["Good film.", "Bad one."] * 4)
+
+
+def test_what_was_left_out_of_a_table_is_counted(tmp_path: Path) -> None:
+    text = '{"review": "Good.", "stars": 4}\n{"stars": 1}\nx\n[2]\n'
+    path = written_readers(tmp_path, "a.jsonl", text)
+    assert dict(read_corpus(path).skipped) == {
+        "columns not read": 1,
+        "rows without text": 1,
+        "lines that are not JSON": 1,
+        "lines that are no JSON object": 1,
+    }
+    with pytest.raises(Fault, match="line 3 is not JSON"):
+        read_corpus(path, strict=True)
+
+
+def test_a_table_that_does_not_say_its_text_is_refused(tmp_path: Path) -> None:
+    three = written_readers(tmp_path, "a.csv", "x,y,z\nRain fell.,It did.,So what.\n")
+    with pytest.raises(InputError) as caught:
+        read_corpus(three)
+    assert str(caught.value) == (
+        f"{three} has 3 columns that could be the text among x, y, z; name the one to read with "
+        "--column (column=), or two of a pair with columns=."
+    )
+    assert [item.text for item in read_corpus(three, column=2)] == ["So what."]
+    numbers = written_readers(tmp_path, "b.csv", "x,y\n1,2\n")
+    with pytest.raises(InputError, match="has no column of text among x, y; name the one"):
+        read_corpus(numbers)
+
+
+def test_folders_and_patterns_stand_for_their_files(tmp_path: Path) -> None:
+    reviews(tmp_path, "b.jsonl.zst")
+    reviews(tmp_path, "a.csv.gz")
+    (tmp_path / "deeper").mkdir()
+    reviews(tmp_path / "deeper", "c.parquet")
+    (tmp_path / "README.md").write_text("no corpus")
+    corpus = read_corpus(tmp_path)
+    assert (len(corpus), corpus.name) == (9, f"{tmp_path} (3 files)")
+    assert corpus.hash == read_corpus([text for text, _ in REVIEWS] * 3).hash
+    assert len(read_corpus(f"{tmp_path}/*.gz")) == 3
+    assert len(read_corpus(str(tmp_path / "**" / "*.parquet"), column="text")) == 3
+    with pytest.raises(InputError, match=r"No file is called .*x\*; check the pattern"):
+        read_corpus(f"{tmp_path}/x*")
+    (tmp_path / "b.jsonl.zst").write_bytes(b"no such packing")
+    with pytest.raises(InputError, match=r"b\.jsonl\.zst cannot be read: ZSTD decompress failed"):
+        read_corpus(tmp_path)
+
+
+def test_a_damaged_binary_table_is_named(tmp_path: Path) -> None:
+    for name in ("a.parquet", "a.arrow"):
+        path = written_readers(tmp_path, name, "this is no table")
+        with pytest.raises(InputError, match=rf"{name} cannot be read as {name[2:]}: .*fetch it"):
+            read_corpus(path)
+
+
+def test_a_saved_dataset_folder_is_one_table(tmp_path: Path) -> None:
+    """As `Dataset.save_to_disk` writes it: Arrow streams beside two files that describe them."""
+    (tmp_path / "train").mkdir()
+    for number in range(2):
+        reviews(tmp_path / "train", "x.arrow").rename(
+            tmp_path / "train" / f"data-{number:05}-of-00002.arrow"
+        )
+    for name in ("dataset_info.json", "state.json"):
+        (tmp_path / "train" / name).write_text("{}")
+    assert len(read_corpus(tmp_path / "train")) == 6
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    with pytest.raises(InputError, match=r"is a dataset with the splits train; give one .*/train"):
+        read_corpus(tmp_path)
+
+
+class Dataset:
+    """What `read_corpus` uses of a dataset of Hugging Face's `datasets`."""
+
+    split = "train"
+
+    def __init__(self, rows: list[dict[str, object]]) -> None:
+        self.rows = rows
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.rows[0])
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        return iter(self.rows)
+
+    def select_columns(self, names: list[str]) -> Dataset:
+        return Dataset([{name: row[name] for name in names} for row in self.rows])
+
+
+def test_dataset_objects_are_tables() -> None:
+    dataset = Dataset([{"idx": n, "sentence": text} for n, (text, _) in enumerate(REVIEWS)])
+    corpus = read_corpus(dataset)
+    assert (len(corpus), corpus.name) == (3, "dataset train, column sentence")
+    with pytest.raises(InputError, match="has the splits train; pass one of them"):
+        read_corpus({"train": dataset})
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl.zst", "a.csv.gz", "a.parquet"])
+def test_a_large_file_takes_little_memory(name: str, tmp_path: Path) -> None:
+    """Read twice, whole, of 12 MB no more than 2 are ever held."""
+    row = "A sentence that is neither long nor short, and stands here often. " * 16
+    count = 12_000_000 // len(row)
+    path, kind = tmp_path / name, name.split(".")[1]
+    if kind == "parquet":
+        table = pa.table({"text": [f"{number} {row}" for number in range(count)]})
+        parquet.write_table(table, path, row_group_size=512)
+        del table
+    else:
+        line = {"jsonl": json.dumps({"text": row}), "csv": f'"{row}",1', "txt": row}[kind] + "\n"
+        sink: Any = pa.OSFile(str(path), "wb")
+        if path.suffix == ".zst":
+            sink = pa.CompressedOutputStream(sink, "zstd")
+        with gzip.open(path, "wb") if path.suffix == ".gz" else sink as file:
+            for _ in range(0, count, 100):
+                file.write(line.encode() * 100)
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        corpus = read_corpus(path)
+        assert sum(1 for _ in corpus) == len(corpus) >= count
+        held = tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes() - before
+    finally:
+        tracemalloc.stop()
+    assert held < 2_000_000, f"{held:,} bytes were held at once"

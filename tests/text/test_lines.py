@@ -177,15 +177,15 @@ def test_an_unknown_suffix_lists_the_known_ones() -> None:
         format_of("a.json.gz")
     assert str(caught.value) == (
         "a.json.gz has the suffix '.json', which says nothing of its format; known are .txt, "
-        ".tsv, .csv, .conllu, .conll, .jsonl, each also packed as .gz, .xz, .bz2, or say which it "
-        "is with --format (format=)."
+        ".tsv, .csv, .conllu, .conll, .jsonl, .ndjson, .parquet, .arrow, each also packed as .gz, "
+        ".xz, .bz2, .zst, or say which it is with --format (format=)."
     )
 
 
 def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(
         InputError,
-        match="'xml' is not a corpus format; choose one of conll, conllu, coref, csv, gap, jsonl, "
-        "predicates, tsv, txt",
+        match="'xml' is not a corpus format; choose one of arrow, conll, conllu, coref, csv, gap, "
+        "jsonl, parquet, predicates, tsv, txt",
     ):
         format_of("a.csv", "xml")

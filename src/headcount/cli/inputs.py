@@ -36,8 +36,21 @@ class CorpusArguments:
     text: str | None = option(
         None,
         "FILE",
-        "Sentences: .txt (one a line), .conllu, .tsv (pairs), also .gz, .xz and .bz2; - for "
-        "standard input; `sample` for the bundled sentences.",
+        "Sentences: .txt (one a line), .conllu, .csv, .tsv, .jsonl, .parquet, also .gz, .xz, .bz2 "
+        "and .zst; a folder, or a pattern in quotes; - for standard input; `sample` for the "
+        "bundled sentences.",
+    )
+    column: str | None = option(
+        None,
+        "NAME",
+        "The column of a table that is the text, by name or number from 0; else the one that is "
+        "called or looks like text.",
+    )
+    header: str | None = option(
+        None,
+        "yes|no",
+        "Whether the first line of cells names its columns; by default that is seen.",
+        choices=("yes", "no"),
     )
     pairs: str | None = option(
         None,
@@ -51,8 +64,9 @@ class CorpusArguments:
     format: str | None = option(
         None,
         "KIND",
-        "What the input is, if its name does not say: txt, tsv, csv, conllu, conll or jsonl.",
-        choices=("txt", "tsv", "csv", "conllu", "conll", "jsonl"),
+        "What the input is, if its name does not say: txt, tsv, csv, conllu, conll, jsonl, parquet "
+        "or arrow.",
+        choices=("txt", "tsv", "csv", "conllu", "conll", "jsonl", "parquet", "arrow"),
     )
     max_length: int | None = option(
         None, "N", "Longest input in tokens; by default what the model takes.", least=1
@@ -83,11 +97,19 @@ class CorpusArguments:
             return sample_corpus("sample.conllu", work)
         from headcount.text import read_corpus
 
+        if self.pairs is not None and self.column is not None:
+            raise UsageError("--column names the column of a --text, and --pairs has two; drop it.")
         format = self.format
         if self.pairs is not None and format is None:
             format = "csv" if ".csv" in Path(self.pairs).suffixes else "tsv"
         return read_corpus(
-            str(self.pairs or self.text), format=format, limit=work.limit, seed=work.seed
+            str(self.pairs or self.text),
+            format=format,
+            column=self.column,
+            columns=None if self.pairs is None else (0, 1),
+            header=None if self.header is None else self.header == "yes",
+            limit=work.limit,
+            seed=work.seed,
         )
 
 

@@ -1,18 +1,19 @@
 """A corpus: sentences or pairs from a list, a file or standard input, counted and hashed.
 
-Its file may be plain text, pairs, a treebank, coreference, predicates or GAP (see `read_corpus`);
-a parser may find the words of plain text.
+Its file may be plain text, a table, a treebank, coreference, predicates or GAP (see `read_corpus`);
+a folder or a pattern stands for many files; a parser may find the words of plain text.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,27 @@ from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
 from headcount.text import coreference
 from headcount.text.conllu import read_conll, read_conllu
-from headcount.text.lines import TextFile, format_of, json_value, text_file
+from headcount.text.lines import (
+    BINARY,
+    FORMATS,
+    PACKINGS,
+    TextFile,
+    format_of,
+    json_value,
+    text_file,
+)
 from headcount.text.parsers import Parser, load_parser, parsed, parser_name
 from headcount.text.predicates import PREDICATE_KEYS, read_predicates
 from headcount.text.sentence import Form, Item, Pair, Sentence, place_forms, sentences_of, texts_of
-from headcount.text.tables import Columns, read_pairs
+from headcount.text.tables import (
+    Columns,
+    Records,
+    arrow_records,
+    cell_records,
+    dataset_records,
+    object_records,
+    read_pairs,
+)
 
 #: One pass over a corpus; what it leaves out goes into the counter, by reason.
 Reader = Callable[[Counter[str]], Iterator[Item]]
@@ -113,7 +130,8 @@ def read_corpus(
     source: Corpus | str | Path | Iterable[Any],
     *,
     format: str | None = None,
-    columns: Columns = (0, 1),
+    column: str | int | None = None,
+    columns: Columns | None = None,
     header: bool | None = None,
     passage: int | None = None,
     translation: str | None = None,
@@ -126,11 +144,17 @@ def read_corpus(
 ) -> Corpus:
     """Read a corpus from texts in hand, a path, or ``-`` for standard input.
 
-    Texts in hand are strings, `Sentence`s, pairs of them, or `Pair`s. A path's suffix says what
-    it is, maybe packed with .gz, .xz or .bz2; `format` overrules it:
+    Texts in hand are strings, `Sentence`s, pairs of them, `Pair`s, or a dataset of Hugging Face's
+    `datasets`. A path's suffix says what it is, maybe packed with .gz, .xz, .bz2 or .zst; `format`
+    overrules it. A folder or a pattern (``data/*.jsonl.gz``) stands for all its files, in the order
+    of their names; a folder that `datasets` saved is one table. All but annotated corpora is read
+    as a stream.
 
-    - .txt: a sentence a line; .tsv, .csv: pairs, of which `columns` are source and target, by
-      number or name (`header`: the first line names them, as it does in a .csv);
+    - .txt: a sentence a line;
+    - .csv, .tsv, .jsonl, .parquet, .arrow: sentences of one `column`, or pairs of two `columns`,
+      source and target, by name or number from 0. Where neither is given, the columns that are
+      called or look like text are read, and never a column of numbers or labels. `header` says
+      whether the first line of cells names them; else that is seen.
     - .conllu, .conll: a treebank; with `translation`, the name of a comment, pairs; with
       `passage`, a number of words, passages with the coreference of ``Entity=``;
     - .jsonl: coreference (``sents``, ``clusters``), cut into passages, to which `trees` gives
@@ -148,7 +172,7 @@ def read_corpus(
         _check_limit(limit)
     if not isinstance(source, Corpus):
         known = None if trees is None else read_corpus(trees)
-        how = ReadOptions(columns, header, passage, translation, known, strict)
+        how = ReadOptions(column, columns, header, passage, translation, known, strict)
         reader, name = _reader_of(source, format, how)
         # Without a parser, so that no more is parsed than is kept.
         source = Corpus(
@@ -182,9 +206,14 @@ def _reader_of(
     source: str | Path | Iterable[Any], format: str | None, how: ReadOptions
 ) -> tuple[Reader, str]:
     if isinstance(source, str | Path):
-        # The file first: a missing file with an odd suffix is above all missing.
-        file = text_file(source)
-        return _file_reader(file, format_of(source, format), how), file.name
+        return _path_reader(source, format, how)
+    if hasattr(source, "column_names") and not isinstance(source, Mapping):
+        return _table_reader(dataset_records(source), how)
+    if isinstance(source, Mapping) and all(hasattr(one, "column_names") for one in source.values()):
+        raise InputError(
+            f"This dataset has the splits {', '.join(map(str, source))}; pass one of them, e.g. "
+            f"dataset['{next(iter(source))}']."
+        )
     if isinstance(source, bytes | dict) or not isinstance(source, Iterable):
         raise InputError(
             f"A {type(source).__name__} is not a corpus; pass a list of texts, a list of pairs, "
@@ -259,9 +288,11 @@ def _check_ids(source: Sentence, target: Sentence) -> None:
 class ReadOptions:
     """How a file is to be read, where its format leaves a choice."""
 
-    #: Source and target of a pair file, by number or name.
-    columns: Columns = (0, 1)
-    #: Whether a pair file's first line names its columns; None: in .csv and for named columns.
+    #: The text of a table, by number or name.
+    column: str | int | None = None
+    #: Source and target of a table of pairs, by number or name.
+    columns: Columns | None = None
+    #: Whether the first line of cells names its columns; None: where it looks like that.
     header: bool | None = None
     #: Words of a passage: documents with coreference instead of sentences.
     passage: int | None = None
@@ -271,6 +302,66 @@ class ReadOptions:
     trees: Iterable[Any] | None = None
     #: Whether a faulty sentence is refused instead of skipped.
     strict: bool = False
+
+
+def _path_reader(source: str | Path, format: str | None, how: ReadOptions) -> tuple[Reader, str]:
+    """The reader of a file, or of all files that a folder or a pattern stands for."""
+    if str(source) == "-":
+        return _file_reader(text_file(source), format_of(source, format), how), "standard input"
+    paths, path = _files(source), Path(source)
+    if not paths:  # the file first: a missing file with an odd suffix is above all missing
+        file = text_file(source)
+        format = format_of(source, format)
+        if format in BINARY:
+            return _table_reader(arrow_records(path, format), how)
+        return _file_reader(file, format, how), _named(file.name, how)
+    readers = [_path_reader(each, format, how)[0] for each in paths]
+    name = f"{source} ({len(paths)} files)" if len(paths) > 1 else str(paths[0])
+    return lambda skipped: chain.from_iterable(one(skipped) for one in readers), _named(name, how)
+
+
+def _named(name: str, how: ReadOptions) -> str:
+    return name if how.column is None else f"{name}, column {how.column}"
+
+
+def _files(source: str | Path) -> list[Path]:
+    """The files of a folder or a pattern, in order; none where it is a file, or nothing."""
+    path = Path(source)
+    if path.is_dir():
+        if (path / "dataset_dict.json").is_file():
+            splits = sorted(one.name for one in path.iterdir() if one.is_dir())
+            raise InputError(
+                f"{path} is a dataset with the splits {', '.join(splits)}; give one of them, e.g. "
+                f"{path / splits[0] if splits else path}."
+            )
+        saved = (path / "dataset_info.json").is_file()
+        found = sorted(path.glob("*.arrow") if saved else path.rglob("*"))
+    elif not path.exists() and any(sign in str(source) for sign in "*?["):
+        found = [Path(one) for one in sorted(glob.glob(str(source), recursive=True))]  # noqa: PTH207
+        if not found:
+            raise InputError(f"No file is called {source}; check the pattern, and quote it.")
+    else:
+        return []
+    files = [one for one in found if one.is_file() and not one.name.startswith(".")]
+    return [one for one in files if _is_known(one)]
+
+
+def _is_known(path: Path) -> bool:
+    inner = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
+    return inner.suffix.lower() in FORMATS
+
+
+def _table_reader(records: Records, how: ReadOptions) -> tuple[Reader, str]:
+    """Sentences or pairs of a table, and what it is called: with the column that is read."""
+    if how.columns is not None:
+        places = [records.find(column) for column in how.columns]
+    else:
+        one = None if how.column is None else records.find(how.column)
+        places = records.text_places() if one is None else [one]
+    name = records.name
+    if len(places) == 1 and len(records.columns) > 1:
+        name = f"{name}, column {records.columns[places[0]]}"
+    return lambda skipped: records.items(places, skipped), name
 
 
 def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
@@ -283,8 +374,15 @@ def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
         return lambda skipped: (Sentence(text, line=n) for n, text in file.filled(skipped))
     if format in ("tsv", "csv"):
         commas = format == "csv"
-        header = commas if how.header is None else how.header
-        return lambda skipped: read_pairs(file, skipped, how.columns, header=header, commas=commas)
+        if how.columns is not None:
+            header = commas if how.header is None else how.header
+            columns = how.columns
+            return lambda skipped: read_pairs(file, skipped, columns, header=header, commas=commas)
+        named = isinstance(how.column, str) and not how.column.isdecimal()
+        cells = cell_records(file, header=how.header, commas=commas, named=named)
+        return _table_reader(cells, how)[0]
+    if format == "jsonl":
+        return _table_reader(object_records(file, how.strict), how)[0]
     most = how.passage or coreference.PASSAGE
     readers: dict[str, Callable[..., Iterator[Sentence]]] = {
         "gap": coreference.read_gap,
@@ -351,10 +449,13 @@ def _detected(file: TextFile, format: str) -> str:
     for kind, needed in kinds.items():
         if set(needed) <= set(keys):
             return kind
+    if any(isinstance(value, str) for value in (found.values() if keys else ())):
+        return format
     raise InputError(
         f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
-        f"have {' and '.join(kinds['coref'])} (coreference) or {' and '.join(kinds['predicates'])} "
-        "(predicates); say which they should be with --format (format=)."
+        f"have text, {' and '.join(kinds['coref'])} (coreference) or "
+        f"{' and '.join(kinds['predicates'])} (predicates); say which they should be with --format "
+        "(format=)."
     )
 
 

@@ -1,7 +1,7 @@
 """A text file as numbered lines: found, unpacked, decoded, or refused in one sentence.
 
-A corpus or a table may be packed with gzip, xz or bzip2, or come from standard input; a line may
-hold a JSON object.
+A corpus or a table may be packed with gzip, xz, bzip2 or Zstandard, or come from standard input; a
+line may hold a JSON object.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import gzip
 import io
 import json
 import lzma
+import shutil
 import sys
+import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -31,17 +33,33 @@ FORMATS = {
     ".conllu": "conllu",
     ".conll": "conll",
     ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
 }
+#: Those that are no lines of text.
+BINARY = ("parquet", "arrow")
 #: What a suffix does not tell: kinds of JSON lines, and GAP's table.
 FURTHER = ("coref", "predicates", "gap")
 #: What a table of examples can be.
 TABLES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")
+
+
+def _open_zstd(path: Path, mode: str) -> IO[bytes]:
+    import pyarrow as pa
+
+    # io.BufferedReader asks of its stream no more than Arrow's have.
+    return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+
+
 #: How a file can be packed, by a second suffix.
 PACKINGS: dict[str, Callable[..., IO[bytes]]] = {
     ".gz": cast("Callable[..., IO[bytes]]", gzip.open),
     ".xz": cast("Callable[..., IO[bytes]]", lzma.open),
     ".bz2": cast("Callable[..., IO[bytes]]", bz2.open),
+    ".zst": _open_zstd,
 }
+_UNPACKING = (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile)
 #: Bytes of a line: a document of a coreference corpus has some hundred thousand.
 _LONGEST = 16 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -72,11 +90,8 @@ class TextFile:
                 for number, raw in enumerate(rows, start=1):
                     yield number, self._decode(raw, number, offset)
                     offset += len(raw)
-        except (lzma.LZMAError, zlib.error, EOFError, gzip.BadGzipFile) as error:
-            raise InputError(
-                f"{self.name} cannot be unpacked ({error}): it is damaged, cut off, or not what "
-                "its suffix says; fetch it again or unpack it by hand."
-            ) from error
+        except _UNPACKING as error:
+            raise _cannot_unpack(self.name, error) from error
         except OSError as error:
             raise InputError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
@@ -117,11 +132,66 @@ class TextFile:
         return text.removesuffix("\n").removesuffix("\r")
 
 
+def _cannot_unpack(name: str, error: Exception) -> InputError:
+    return InputError(
+        f"{name} cannot be unpacked ({error}): it is damaged, cut off, or not what its suffix "
+        "says; fetch it again or unpack it by hand."
+    )
+
+
+#: Bytes of standard input, or of an unpacked file, that stay in memory; the rest goes to the disk.
+_IN_MEMORY = 8 << 20
+
+
+def _kept(stream: IO[bytes]) -> IO[bytes]:
+    """What a stream holds, to be read again: in memory while it is small."""
+    room = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
+    shutil.copyfileobj(stream, room)
+    return cast("IO[bytes]", room)
+
+
+class _Again(io.RawIOBase):
+    """A reader of kept bytes that leaves them there when it is closed."""
+
+    def __init__(self, kept: IO[bytes]) -> None:
+        self._kept, self._at = kept, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._kept.seek(self._at)
+        data = self._kept.read(len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def unpacked(path: Path) -> tuple[Path, object]:
+    """A file that can be read from any place: itself, or what a packed one holds.
+
+    The second object keeps that one there; without it, it goes.
+    """
+    opener = PACKINGS.get(path.suffix.lower())
+    if opener is None:
+        return path, None
+    room = tempfile.NamedTemporaryFile(suffix=path.stem)  # noqa: SIM115
+    try:
+        with opener(path, "rb") as stream:
+            shutil.copyfileobj(stream, room)
+    except _UNPACKING as error:
+        raise _cannot_unpack(str(path), error) from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    room.flush()
+    return Path(room.name), room
+
+
 def text_file(source: str | Path) -> TextFile:
     """The file at a path, or standard input for ``-``."""
     if str(source) == "-":
-        content = sys.stdin.buffer.read()
-        return TextFile("standard input", lambda: io.BytesIO(content))
+        content = _kept(sys.stdin.buffer)
+        return TextFile("standard input", lambda: io.BufferedReader(_Again(content)))
     path = Path(source)
     if path.is_dir():
         readable = [e.name for e in path.iterdir() if not FORMATS.keys().isdisjoint(_lower(e))]

@@ -1,23 +1,31 @@
-"""Rows of a file: tab-separated, comma-separated, or a JSON object a line.
+"""Rows: tab-separated, comma-separated, a JSON object a line, Parquet, Arrow, or a dataset.
 
-One reader serves tables of examples with named columns (`read_rows`), pair corpora of any length
-(`read_pairs`) and GAP's table. Between tabs quotes are ordinary characters; between commas they
-quote.
+One reader serves tables of examples with named columns (`read_rows`), corpora of any length
+(`Records`, `read_pairs`) and GAP's table. Between tabs quotes are ordinary characters; between
+commas they quote.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import InputError
-from headcount.text.lines import Cells, TextFile, cells_of, json_value, suffix_of, text_file
-from headcount.text.sentence import Pair
+from headcount.errors import Fault, InputError
+from headcount.text.lines import (
+    Cells,
+    TextFile,
+    cells_of,
+    json_value,
+    suffix_of,
+    text_file,
+    unpacked,
+)
+from headcount.text.sentence import Item, Pair, Sentence
 
 # --- Tables with named columns ------------------------------------------------------------------
 
@@ -157,6 +165,223 @@ def read_pairs(
                 f"{file.name}, line {number} has no {side}; fill it in or drop the line."
             )
         yield Pair(source, target, number)
+
+
+# --- Tables of any length as a corpus: which column is the text ---------------------------------
+
+#: What people call a column of texts, and two columns of pairs, in lower case.
+TEXT_NAMES = (
+    *("text", "sentence", "sentences", "content", "document", "review", "review_text", "body"),
+    *("article", "abstract", "comment", "message", "tweet", "utterance", "passage", "paragraph"),
+)
+PAIR_NAMES = (
+    ("source", "target"),
+    ("src", "tgt"),
+    ("sentence1", "sentence2"),
+    ("text1", "text2"),
+    ("text_a", "text_b"),
+    ("premise", "hypothesis"),
+    ("question1", "question2"),
+)
+_OTHER_NAMES = ("label", "labels", "id", "idx", "score", "rating")
+_HEADINGS = {*TEXT_NAMES, *_OTHER_NAMES, *(name for pair in PAIR_NAMES for name in pair)}
+#: So many rows are looked at to tell texts from labels, and are read at once from a binary file.
+_LOOK, _CHUNK = 100, 256
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows of any number that can be gone through again and again, a few in memory at a time."""
+
+    name: str
+    #: The names of the columns; numbers from 0 where none are written down.
+    columns: tuple[str, ...]
+    #: Each row with its number from 1, and the cells of some columns, by their places.
+    rows: Callable[[Counter[str], Sequence[int]], Iterator[tuple[int, Sequence[Any]]]]
+    #: Lines that were taken for a header.
+    header: int = 0
+    #: Whether two columns of text without known names are a pair, though there be more.
+    pairs_first: bool = False
+
+    def items(self, places: Sequence[int], skipped: Counter[str]) -> Iterator[Item]:
+        """Sentences from one column, pairs from two; a row that lacks a text is counted."""
+        skipped["columns not read"] += len(self.columns) - len(places)
+        skipped["header lines"] += self.header
+        for number, cells in self.rows(skipped, places):
+            texts = [cell for cell in cells if isinstance(cell, str) and cell.strip()]
+            if len(texts) < len(places):
+                skipped["rows without text"] += 1
+            elif len(texts) == 1:
+                yield Sentence(texts[0], line=number)
+            else:
+                yield Pair(texts[0], texts[1], number)
+
+    def find(self, column: str | int) -> int:
+        """The place of a column, by its name or its number from 0."""
+        if str(column) in self.columns:
+            return self.columns.index(str(column))
+        if str(column).isdecimal() and int(column) < len(self.columns):
+            return int(column)
+        raise _no_column(str(column), self.columns, self.name)
+
+    def text_places(self) -> list[int]:
+        """One column of text, or two of a pair: known by name, or the only ones that hold text.
+
+        A column of numbers or of labels is never half of a pair.
+        """
+        named = {name.strip().lower(): place for place, name in enumerate(self.columns)}
+        for pair in PAIR_NAMES:
+            if set(pair) <= set(named):
+                return [named[name] for name in pair]
+        for name in TEXT_NAMES:
+            if name in named:
+                return [named[name]]
+        everything = range(len(self.columns))
+        seen = [cells for _, cells in islice(self.rows(Counter(), everything), _LOOK)]
+        texts = [place for place in everything if _holds_text([row[place] for row in seen])]
+        if len(texts) == 1:
+            return texts
+        if len(texts) == 2 or (self.pairs_first and texts[:2] == [0, 1]):
+            return texts[:2]
+        has = "no column of text" if not texts else f"{len(texts)} columns that could be the text"
+        raise InputError(
+            f"{self.name} has {has} among {', '.join(self.columns[:12]) or 'none'}; name the one "
+            "to read with --column (column=), or two of a pair with columns=."
+        )
+
+
+def _holds_text(cells: Sequence[Any]) -> bool:
+    """Whether cells are texts and not numbers, labels or something that is no string."""
+    texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    if not texts or len(texts) < len([cell for cell in cells if cell is not None]) / 2:
+        return False
+    if all(_is_number(text) for text in texts):
+        return False
+    repeated = len(texts) >= 6 and len(set(texts)) <= len(texts) / 3
+    return not (repeated and all(len(text.split()) == 1 for text in texts))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_header(cells: Sequence[str], commas: bool) -> bool:
+    """Whether a first row names columns: by known names; between commas, also by short words."""
+    names = [cell.strip() for cell in cells]
+    if any(name.lower() in _HEADINGS for name in names):
+        return not any(_is_number(name) for name in names)
+    short = all(name and len(name) <= 40 and len(name.split()) <= 3 for name in names)
+    words = not any(_is_number(name) or name[-1:] in ".!?" for name in names)
+    return commas and short and words and len(set(names)) == len(names)
+
+
+def cell_records(file: TextFile, *, header: bool | None, commas: bool, named: bool) -> Records:
+    """A file of cells; its first line is a header if that is said, needed, or can be seen."""
+    _, first = next(_even(file, Counter(), commas), (1, []))
+    if header is None:
+        header = named or _is_header(first, commas)
+
+    def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+        found = islice(_even(file, skipped, commas), 1 if header else 0, None)
+        return ((number, [cells[place] for place in places]) for number, cells in found)
+
+    columns = first if header else [str(number) for number in range(len(first))]
+    return Records(file.name, tuple(columns), rows, int(header), pairs_first=not commas)
+
+
+def object_records(file: TextFile, strict: bool = False) -> Records:
+    """JSON objects, a line each; the first has all columns, a line that is none is counted."""
+    first = next((line for _, line in file.filled(Counter())), "{}")
+    found = json_value(first, f"{file.name}, line 1")
+    columns = tuple(found) if isinstance(found, dict) else ()
+
+    def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+        wanted = [columns[place] for place in places]
+        for number, line in file.filled(skipped):
+            where = f"{file.name}, line {number}"
+            try:
+                row = json_value(line, where)
+                if not isinstance(row, dict):
+                    raise Fault(f"{where} is no JSON object.", "lines that are no JSON object")
+            except Fault as fault:
+                if strict:
+                    raise
+                skipped[fault.reason] += 1
+                continue
+            yield number, [row.get(name) for name in wanted]
+
+    return Records(file.name, columns, rows)
+
+
+def arrow_records(path: Path, format: str) -> Records:
+    """The rows of a Parquet file or an Arrow stream, some record batches in memory at a time."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    plain, kept = unpacked(path)
+
+    def batches(places: Sequence[int]) -> Iterator[Any]:
+        _ = kept  # an unpacked copy lives as long as somebody may read it
+        if format == "parquet":
+            with parquet.ParquetFile(plain) as file:
+                names = [file.schema_arrow.names[place] for place in places]
+                for batch in file.iter_batches(batch_size=_CHUNK, columns=names):
+                    yield batch.select(names)
+        else:
+            with pa.memory_map(str(plain)) as file, pa.ipc.open_stream(file) as stream:
+                for batch in stream:
+                    for start in range(0, len(batch), _CHUNK):
+                        part = batch.slice(start, _CHUNK)
+                        yield part.select([part.schema.names[place] for place in places])
+
+    def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+        number = 0
+        try:
+            for batch in batches(places):
+                columns = [column.to_pylist() for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    yield number, cells
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, format, error) from error
+
+    try:
+        if format == "parquet":
+            names = parquet.read_schema(plain).names
+        else:
+            with pa.memory_map(str(plain)) as file, pa.ipc.open_stream(file) as stream:
+                names = stream.schema.names
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, format, error) from error
+    return Records(str(path), tuple(names), rows)
+
+
+def _unreadable(path: Path, format: str, error: Exception) -> InputError:
+    return InputError(
+        f"{path} cannot be read as {format}: {str(error).splitlines()[0] if str(error) else error}"
+        "; it is damaged, cut off, or not what its suffix says: fetch it again."
+    )
+
+
+def dataset_records(dataset: Any) -> Records:
+    """The rows of a `datasets` object, of which only columns and iteration are used."""
+    names = dataset.column_names or list(next(iter(dataset), {}))
+
+    def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
+        wanted = [names[place] for place in places]
+        # Other columns may be images: they are not even decoded.
+        some = dataset.select_columns(wanted) if hasattr(dataset, "select_columns") else dataset
+        for number, row in enumerate(some, start=1):
+            yield number, [row.get(name) for name in wanted]
+
+    split = getattr(dataset, "split", None)
+    about = getattr(getattr(dataset, "info", None), "dataset_name", None)
+    name = " ".join(str(part) for part in (about or "dataset", split) if part is not None)
+    return Records(name, tuple(names), rows)
 
 
 def _even(
