@@ -32,7 +32,8 @@ def test_plain_text_is_surveyed_as_ever() -> None:
 def test_a_treebank_brings_relations_and_roles() -> None:
     table = hc.survey(encoder(), treebank=TREES, frequencies={"the": 9}, **FAST)
     assert {"relations", "roles", "rarity", "trials"} <= set(table.details)
-    assert tuple(table.details["roles"].columns) == COLUMNS
+    assert tuple(table.details["roles"].columns) == (*COLUMNS, "rests")
+    assert {"role", "roles"} <= set(table.names)
     assert {"rare", "rare_two"} <= set(table.names)
     assert table.provenance["corpus"] == str(TREES)
     assert table.provenance["counts"]["sentences"] == 24
@@ -67,7 +68,7 @@ def test_a_twin_stands_beside_every_verdict() -> None:
     assert 0 < found[0].control < 1
     assert table.details["relations"]["control"].dropna().between(0, 1).all()
     assert table.details["relations"]["control"].notna().mean() > 0.9
-    assert set(table.details["control"]["column"]) == set(table.names)
+    assert set(table.details["control"]["column"]) == set(table.names) - {"role", "roles"}
 
 
 def test_several_twins_are_averaged() -> None:

@@ -6,7 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
-    from headcount.pruning.curve import measure_curve
+    from headcount.pruning.curve import measure_curve, removal_table
     from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, points_in_words
     from headcount.pruning.prune_run import Pruned, TrainingOptions, prune_run

@@ -15,6 +15,7 @@ from headcount.errors import StatsError
 from headcount.importance import Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
+from headcount.records import Column, Head, HeadTable, parse_heads
 from headcount.tasks import Comparison, Task, compare_outcomes
 
 
@@ -79,6 +80,42 @@ def curve_frame(
             row |= zip(columns, delta, strict=True)
             rows.append(row | {"n": len(outcome), "part": part, "healed": False})
     return pd.DataFrame(rows), notes
+
+
+#: What a pruning run and a story add to the head table.
+REMOVAL = Column(
+    "removal_step",
+    meaning="The step of the pruning curve at which the head goes.",
+    paper="Michel et al. 2019, section 4",
+    range=(1, None),
+    more="goes later",
+    group="Whether it can go",
+    format=".0f",
+)
+
+
+def removal_table(curve: pd.DataFrame, heads: Sequence[Head]) -> HeadTable:
+    """The step of the first order at which each head goes; NA where it stays to the end.
+
+    An order of one stack alone, or at random, says nothing of the others and is passed over.
+
+    >>> heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
+    >>> curve = pd.DataFrame({"order": "gradient", "scope": "all", "step": [0, 1],
+    ...                       "removed": ["", "enc.0.1"]})
+    >>> removal_table(curve, heads).frame["removal_step"].tolist()
+    [nan, 1.0]
+    """
+    whole = curve[(curve["scope"] == "all") & (curve["order"] != "random")]
+    names = list(dict.fromkeys(whole["order"]))
+    rows = whole[whole["order"].isin(names[:1])]
+    steps = {
+        head: float(step)
+        for step, removed in zip(rows["step"], rows["removed"], strict=True)
+        for head in parse_heads(str(removed))
+    }
+    note = f"by {names[0]}; NA: left at the last step" if names else "no order of all heads"
+    values = {"removal_step": [steps.get(head, np.nan) for head in heads]}
+    return HeadTable.of(heads, values, [REMOVAL], notes={"removal_step": note})
 
 
 def _compared(found: Sweep, seed: int) -> tuple[Comparison, list[str]]:

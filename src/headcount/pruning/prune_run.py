@@ -18,7 +18,7 @@ from headcount.importance import Intervention, Sweep
 from headcount.models import Saved, Subject
 from headcount.pruning import learn
 from headcount.pruning.costs import ModelCosts, model_costs
-from headcount.pruning.curve import curve_frame, point_name
+from headcount.pruning.curve import curve_frame, point_name, removal_table
 from headcount.pruning.cut import keeps
 from headcount.pruning.goal import JOURNAL, Goal, OutputFolder
 from headcount.pruning.order import Order
@@ -288,8 +288,9 @@ def _record(
         "routes": {what: one.route for what, one in saved.items()},
     }
     run.write_frame("curve", plan.curve)
-    if not run.has_table:
-        run.write_table(HeadTable.of(subject.heads, {}, provenance=about))
+    table = run.read_table() if run.has_table else HeadTable.of(subject.heads, {}, provenance=about)
+    gone = removal_table(plan.curve, subject.heads)
+    run.write_table(table.join(gone, replace=True))
     run.stage("prune").finish(settings, about, plan.notes)
 
 

@@ -444,7 +444,7 @@ def curve_stage(context: StoryContext) -> StoryStage:
     settings = {**context.about_task(task), "by": names, "step": _STEP}
 
     def work(progress: Progress) -> list[str]:
-        from headcount.pruning import Goal, OrderOptions, Orders, measure_curve
+        from headcount.pruning import Goal, OrderOptions, Orders, measure_curve, removal_table
 
         choose, held_out = task.split(0.5, context.seed or 0)
         how = OrderOptions(step=_STEP, randoms=1, batch_size=context.batch_size)
@@ -469,7 +469,9 @@ def curve_stage(context: StoryContext) -> StoryStage:
                 )
                 frames.append(frame)
                 notes += more
-            context.run.write_frame(_NAME, pd.concat(frames, ignore_index=True))
+            curve = pd.concat(frames, ignore_index=True)
+            context.run.write_frame(_NAME, curve)
+            context.keep(removal_table(curve, context.heads))
         return list(dict.fromkeys(notes))
 
     spoken = 0 if own_metric(context) is None else 70 * min(40, len(task) / 2)

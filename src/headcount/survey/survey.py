@@ -31,7 +31,7 @@ from headcount.survey.passes import (
 from headcount.survey.pattern_network import PATTERN
 from headcount.survey.patterns import Judge, Patterns, with_pattern
 from headcount.survey.roles.catalogue import all_roles, judged
-from headcount.survey.roles.role import TRIALS, Role, verdict_frame
+from headcount.survey.roles.role import TRIALS, Role, verdict_frame, with_roles
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
 from headcount.survey.tallies.counts import RelationTest
 from headcount.survey.tallies.features import FeatureTally
@@ -468,6 +468,7 @@ def survey(
         add_control(table, twins)
         found = judged(table, judging, twins)
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
+        table = with_roles(table)
     return table
 
 

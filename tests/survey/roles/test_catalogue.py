@@ -54,8 +54,8 @@ def test_a_role_whose_figures_are_missing_is_silent() -> None:
 
 def test_verdicts_stand_in_the_order_of_the_list() -> None:
     ours = table(a=[0.9, 0.9], b=[0.9, 0.1])
-    found = judged(ours, [High("a"), High("b", name="broad"), High("b", name="rare")])
-    assert [verdict.role for verdict in found] == ["rare", "broad", "other", "other"]
+    found = judged(ours, [High("a"), High("b", name="sink"), High("b", name="rare")])
+    assert [verdict.role for verdict in found] == ["rare", "sink", "other", "other"]
 
 
 def test_the_control_is_the_mean_of_the_twins() -> None:

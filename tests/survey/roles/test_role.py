@@ -25,6 +25,7 @@ from headcount.survey.roles.role import (
     best_of,
     verdict_frame,
     verdicts_of,
+    with_roles,
 )
 
 VERDICT = Verdict(
@@ -46,7 +47,7 @@ def test_the_twin_is_told_only_where_one_was_asked() -> None:
 def test_verdicts_go_to_a_frame_and_back() -> None:
     verdicts = [VERDICT, replace(VERDICT, head=Head("cross", 0, 0), role="rare", control=0.3)]
     frame = verdict_frame(verdicts)
-    assert tuple(frame.columns) == COLUMNS
+    assert tuple(frame.columns) == (*COLUMNS, "rests")
     again = verdicts_of(frame)
     assert again[1] == verdicts[1]
     assert math.isnan(again[0].control)
@@ -55,7 +56,7 @@ def test_verdicts_go_to_a_frame_and_back() -> None:
 
 def test_no_verdicts_are_a_frame_with_columns() -> None:
     frame = verdict_frame([])
-    assert tuple(frame.columns) == COLUMNS
+    assert tuple(frame.columns) == (*COLUMNS, "rests")
     assert verdicts_of(frame) == []
     assert frame["value"].dtype == "float64"
 
@@ -185,3 +186,20 @@ def test_the_twin_s_best_head_of_the_same_stack(name: str) -> None:
 def test_a_role_says_what_it_reads(name: str) -> None:
     role: Role = ROLES[name][0]
     assert {*role.reads} == {ROLES[name][1], TRIALS}
+
+
+def test_what_a_head_does_stands_before_where_it_rests() -> None:
+    head, other = Head("enc", 0, 0), Head("enc", 0, 1)
+    found = [Verdict(head, role, "", 0.9) for role in ("sink", "syntactic", "positional")]
+    table = HeadTable.of([head, other], {}, details={"roles": verdict_frame(found)})
+    frame = with_roles(table).frame
+    assert frame["role"].iloc[0] == "positional"
+    assert frame["roles"].iloc[0] == "positional, syntactic, sink"
+    assert frame["role"].isna().iloc[1]
+    assert verdict_frame(found)["rests"].tolist() == [True, False, False]
+
+
+def test_every_role_says_whether_it_rests() -> None:
+    assert {name for name, kind in KINDS.items() if kind.rests} == {
+        "separator", "punctuation", "sink", "source-end",
+    }  # fmt: skip

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headcount.errors import UsageError
-from headcount.records import Head, HeadTable
+from headcount.records import Column, Head, HeadTable
 
 # --- The closed list of roles -------------------------------------------------------------------
 # A picture or a page needs one colour and one sign for each of these, and for no more.
@@ -30,6 +30,10 @@ class Kind:
     name: str
     meaning: str
     paper: str = ""
+    #: Whether it says no more than where a head's attention rests (a sink, a separator, the end of
+    #: the source), rather than what the head does. Whether a head that rests matters less is a
+    #: question of its own (`headcount.importance.by_role`).
+    rests: bool = False
 
 
 #: Every role of the toolkit, in the order in which people read them.
@@ -42,16 +46,15 @@ KINDS: dict[str, Kind] = {
         Kind("coreference", "points to an antecedent", "Clark et al. 2019, section 4.3"),
         Kind("argument", "links predicate and argument", "Kovaleva et al. 2019, section 4.2"),
         Kind("feature", "looks at one kind of word", "Kovaleva et al. 2019, section 4.4"),
-        Kind("separator", "rests on separators", "Clark et al. 2019, section 3.2"),
-        Kind("punctuation", "looks at punctuation", "Clark et al. 2019, section 3.2"),
-        Kind("broad", "spreads over the whole text", "Clark et al. 2019, section 3.3"),
-        Kind("sink", "rests on the first token", "Xiao et al. 2024"),
+        Kind("separator", "rests on separators", "Clark et al. 2019, section 3.2", rests=True),
+        Kind("punctuation", "rests on punctuation", "Clark et al. 2019, section 3.2", rests=True),
+        Kind("sink", "rests on the first token", "Xiao et al. 2024", rests=True),
         Kind("previous", "looks at the token before", "Elhage et al. 2021"),
         Kind("duplicate", "looks at the same token earlier", "Wang et al. 2023"),
         Kind("induction", "looks at what followed last time", "Olsson et al. 2022"),
         Kind("retrieval", "copies from far back", "Wu et al. 2024"),
         Kind("alignment", "points to the word's translation", "Garg et al. 2019"),
-        Kind("source-end", "rests on the end of the source", "Voita et al. 2019"),
+        Kind("source-end", "rests on the end of the source", "Voita et al. 2019", rests=True),
         Kind("other", "told by its label"),
     )
 }
@@ -113,6 +116,11 @@ class Verdict:
         kind_of(self.role)
 
     @property
+    def rests(self) -> bool:
+        """Whether the head is seen to rest there, rather than to do something."""
+        return KINDS[self.role].rests
+
+    @property
     def in_words(self) -> str:
         """The evidence, and the random twin where one was asked."""
         twin = "" if math.isnan(self.control) else f", random twin {self.control:.2f}"
@@ -160,6 +168,8 @@ def best_of(table: HeadTable, column: str, stack: str) -> float:
 
 #: The frame's columns: the head in three, then the verdict's own fields.
 COLUMNS = ("stack", "layer", "head", *(field.name for field in fields(Verdict)[1:]))
+#: Told of each verdict besides: it follows from the role.
+_RESTS = "rests"
 
 
 def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
@@ -174,13 +184,46 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     value              0.5
     Name: 0, dtype: object
     """
-    names = COLUMNS[3:]
+    names = (*COLUMNS[3:], _RESTS)
     rows = [(*verdict.head, *(getattr(verdict, name) for name in names)) for verdict in verdicts]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, _RESTS])
     if not rows:
         words = {"stack", "role", "label", "evidence"}
-        return frame.astype({name: "str" if name in words else "float64" for name in COLUMNS})
+        types = {name: "str" if name in words else "float64" for name in COLUMNS}
+        return frame.astype({**types, _RESTS: "bool"})
     return frame
+
+
+#: What a head does, or else where it rests; and all of its roles.
+ROLE_COLUMNS = (
+    Column(
+        "role",
+        meaning="What the head does: the first of its roles that says so, else where it rests.",
+        group="What it does",
+    ),
+    Column("roles", meaning="All roles of the head, what it does first.", group="What it does"),
+)
+
+
+def with_roles(table: HeadTable) -> HeadTable:
+    """The table with the columns `role` and `roles`, from the verdicts in its details.
+
+    >>> heads = [Head("enc", 0, 0), Head("enc", 0, 1)]
+    >>> found = [Verdict(heads[1], "sink", "", 0.9), Verdict(heads[1], "rare", "", 0.5)]
+    >>> table = HeadTable.of(heads, {}, details={"roles": verdict_frame(found)})
+    >>> with_roles(table).frame["roles"].tolist()
+    [<NA>, 'rare, sink']
+    """
+    order = sorted(KINDS, key=lambda role: KINDS[role].rests)
+    found: dict[Head, set[str]] = {}
+    for verdict in verdicts_of(table.details["roles"]):
+        found.setdefault(verdict.head, set()).add(verdict.role)
+    own = [[role for role in order if role in found.get(head, ())] for head in table.heads]
+    values = {
+        "role": pd.array([roles[0] if roles else None for roles in own], dtype="string"),
+        "roles": pd.array([", ".join(roles) or None for roles in own], dtype="string"),
+    }
+    return table.join(HeadTable.of(table.heads, values, ROLE_COLUMNS), replace=True)
 
 
 def verdicts_of(frame: pd.DataFrame) -> list[Verdict]:
