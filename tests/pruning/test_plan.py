@@ -25,14 +25,14 @@ from headcount.pruning.curve import point_name
 from headcount.pruning.order import Order
 from headcount.pruning.plan import (
     plan_of_heads,
-    point_of,
-    points_in_words,
     prune_plan,
     search,
 )
+from headcount.pruning.tolerance import can_go, point_of, points_in_words, share_bound
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.run import Run
+from headcount.stats import ratio
 from headcount.stats.paired import paired_share_interval
 from headcount.tasks.classification import ACCURACY
 from headcount.tasks.comparison import Metric
@@ -85,6 +85,17 @@ def test_accuracy_is_not_sure_of_few_examples() -> None:
     assert search(made(ACCURACY, many, [many] * 3), ORDER, 0.5).step == 3
 
 
+def test_few_examples_that_do_not_change_at_all_say_little() -> None:
+    metric = Metric("bleu", ("hits", "examples"), lambda sums: 100 * ratio(sums))
+    for n, sure in ((20, False), (400, True)):
+        whole = np.linspace(0.2, 0.4, n)
+        last = whole.copy()
+        last[0] -= 0.2  # shows how far an example changes where it does
+        answer = search(made(metric, whole, [whole, whole, last]), ORDER, 0.5)
+        assert (answer.step == 3) is sure
+        assert answer.bounds[0] == pytest.approx(20 * share_bound(n), rel=0.01)
+
+
 def test_the_chance_of_too_much_loss_is_what_it_says() -> None:
     dice = np.random.default_rng(5)
     wrong = 0
@@ -129,7 +140,7 @@ def test_each_point_is_the_model_with_these_heads_switched_off() -> None:
     assert list(plan.curve.columns) == [
         *("order", "scope", "step", "heads_left", "removed", "metric", "more"),
         *("value", "low", "high", "delta", "delta_low", "delta_high", "p", "p_adjusted"),
-        *("n", "part", "healed"),
+        *("n", "part", "healed", "bound"),
     ]
     assert list(dict.fromkeys(plan.curve["order"])) == ["gradient", "random 0", "random 1"]
     choose, held_out = task.split(0.5, 0)
@@ -209,12 +220,16 @@ def test_the_largest_sure_removal_follows_from_the_curve() -> None:
     subject = classifier()
     plan = prune_plan(subject, CLASSES, max_loss=50, step=25)
     assert plan.found is not None
-    assert plan.step == 3
+    gone = 8 - plan.curve["heads_left"]
+    assert gone[plan.curve["order"] == "gradient"].tolist() == [0, 1, 2, 4, 6]  # one head first
+    assert plan.step == 4
     assert len(plan.going) == 6
+    decided = can_go(plan.curve, 50)[0]
+    assert (decided.step, decided.heads, decided.bound) == (4, 6, plan.found.bounds[3])
     none = prune_plan(subject, CLASSES, max_loss=0, step=25)
     assert none.found is not None
     passed = none.found.bounds <= 0
-    assert none.step == (3 if passed.all() else int(np.argmin(passed)))
+    assert none.step == (4 if passed.all() else int(np.argmin(passed)))
 
 
 def test_heads_that_were_chosen_already() -> None:
@@ -252,7 +267,7 @@ def test_what_cannot_be_is_told(given: dict[str, Any], message: str) -> None:
 
 def test_steps_that_are_too_large_are_told_before_the_work() -> None:
     with pytest.raises(UsageError, match=r"A step of 100% of \d+ heads is more than may go"):
-        prune_plan(classifier(), CLASSES, max_loss=1, step=100)
+        prune_plan(classifier(), CLASSES, step=100)
 
 
 def test_one_example_cannot_be_halved() -> None:

@@ -56,7 +56,11 @@ def test_the_curve_is_judged_on_examples_that_did_not_choose(translated: StoryCo
     assert set(curve["n"]) == {2}
     assert list(curve["metric"].unique()) == ["loss", "bleu"]
     assert set(curve.loc[curve["metric"] == "bleu", "order"]) == {"gradient"}
-    assert curve.groupby(["order", "metric"])["step"].max().max() <= 9
+    assert curve.groupby(["order", "metric"])["step"].max().max() <= 14
+    assert curve["order"].nunique() == 6  # the gradient's, and five random ones for a band
+    record = translated.run.stages["can-go"]
+    assert record["settings"]["tolerance"] is None
+    assert [note.startswith("No head can go for sure within") for note in record["notes"]]
 
 
 def test_few_heads_are_tried_by_the_own_metric(translated: StoryContext) -> None:

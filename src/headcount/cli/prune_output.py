@@ -25,7 +25,7 @@ def print_pruning(
     if plan is not None:
         _print_curve(plan)
     if plan is not None and plan.found is not None:
-        _print_verdict(plan, plan.found)
+        _print_verdict(plan)
     if done.going:
         _print_going(done.going, subject, would=not done.saved)
         _print_costs(*done.costs)
@@ -38,23 +38,11 @@ def print_pruning(
         output().print(f"Wrote {place.folder}/ (headcount ls {place.run} lists what run/ holds).")
 
 
-def _print_verdict(plan: pruning.Plan, found: pruning.SearchResult) -> None:
+def _print_verdict(plan: pruning.Plan) -> None:
     """The answer to the engineer's question, in a sentence."""
-    assert plan.goal.max_loss is not None
-    metric = plan.sweep.baseline.name
-    limit = pruning.points_in_words(plan.goal.max_loss, metric)
-    if plan.going:
-        most = found.bounds[plan.step - 1]
-        output().print(
-            f"{len(plan.going)} heads can go: with 95% confidence no more than {limit} is lost "
-            f"(at most {most:.3g})."
-        )
-        return
-    first = found.bounds[0] if len(found.bounds) else float("nan")
-    output().print(
-        f"No head can go for sure within {limit}: the first step may lose {first:.3g}. "
-        "Take smaller steps (--step), more examples, or allow more."
-    )
+    output().print(pruning.can_go(plan.curve, plan.goal.max_loss)[0].sentence)
+    if not plan.going:
+        output().print("Give more examples (--judge), or allow more (--max-loss).")
 
 
 def _print_curve(plan: pruning.Plan) -> None:

@@ -73,6 +73,13 @@ class PageArguments:
         "How exact maps in the page are: fine, coarse (smaller) or none.",
         choices=("fine", "coarse", "none"),
     )
+    tolerance: str | None = _page(
+        None,
+        "LOSS",
+        "The loss that may be when heads go: points (0.5), percent (1%) or by metric "
+        "(bleu=0.5,loss=1%); by default 1 point of accuracy, F1 and correlations, 0.5 BLEU or "
+        "chrF, 1% of losses.",
+    )
     compare: Path | None = _page(
         None, "RUN", "A second run of the same architecture, to set next to the first."
     )
@@ -100,6 +107,7 @@ def report_command(
     """
     exhibits, there = not page.no_exhibits, _run_named(what)
     drawing: dict[str, Any] = {"exhibits": exhibits, "maps": page.maps, "compare": page.compare}
+    drawing["tolerance"] = page.tolerance
     if there is not None:
         _check_drawing(there, vars(asked) | vars(task) | {"limit": work.limit, "seed": work.seed})
         written = hc.report(there, page.out, **drawing)
@@ -119,7 +127,7 @@ def report_command(
                 **drawing,
                 **vars(load),
             )
-    found = summarise(written, exhibits=exhibits and page.maps != "none")
+    found = summarise(written, exhibits=exhibits and page.maps != "none", tolerance=page.tolerance)
     if json:
         print_json(found)
     else:
@@ -164,15 +172,19 @@ def _open(page: Report) -> None:
 # --- What is printed ----------------------------------------------------------------------------
 
 
-def summarise(page: Report, exhibits: bool) -> dict[str, Any]:
+def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dict[str, Any]:
     """The page, the run, and what the page is about."""
-    from headcount.report import read_source
+    from headcount.pruning import can_go
+    from headcount.report import read_source, run_tolerance
 
     source = read_source(str(page.run), exhibits=exhibits)
     frame: Any = source.frame("roles")
     columns = ["stack", "layer", "head", "role"]
     # A head with two verdicts of one role counts once.
     roles = [] if frame is None else frame[columns].drop_duplicates().to_numpy().tolist()
+    curve: Any = source.frame("curve")
+    allowed = tolerance or run_tolerance(source.record)
+    going = [] if curve is None else can_go(curve, allowed)
     return {
         "report": str(page.path),
         "bytes": page.bytes,
@@ -182,6 +194,7 @@ def summarise(page: Report, exhibits: bool) -> dict[str, Any]:
         "columns": source.table.names,
         "with_role": len({tuple(head) for *head, _ in roles}),
         "roles": dict(Counter(role for *_, role in roles).most_common()),
+        "can_go": [one.to_dict() for one in going],
         "exhibits": len(source.exhibits),
         "own_text": any(one.own_text for one in source.exhibits),
         "stages": [one.to_dict() for one in page.stages],
@@ -195,6 +208,8 @@ def _print_summary(found: dict[str, Any]) -> None:
         counts = ", ".join(f"{n} {role}" for role, n in found["roles"].items())
         several = sum(found["roles"].values()) > found["with_role"]
         output().print(f"{some} {counts}{' (some have several)' if several else ''}.")
+    for one in found["can_go"]:
+        output().print(one["sentence"])
     output().print(f"Wrote {found['report']} ({found['bytes'] / 1e6:.2f} MB) from {found['run']}/.")
     if found["own_text"]:
         output().print(

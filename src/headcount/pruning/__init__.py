@@ -8,10 +8,18 @@ if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
     from headcount.pruning.curve import measure_curve, removal_table
     from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
-    from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, points_in_words
+    from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult
     from headcount.pruning.prune_run import Pruned, TrainingOptions, prune_run
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import check_timing, even_heads, latency
     from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
+    from headcount.pruning.tolerance import (
+        CanGo,
+        Tolerance,
+        can_go,
+        examples_needed,
+        points_in_words,
+        read_tolerance,
+    )
 
 open_door(__name__)

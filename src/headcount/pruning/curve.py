@@ -6,15 +6,19 @@ Michel et al., NeurIPS 2019, figure 3. Heads are switched off, not removed: that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri, stdtrit
 
 from headcount.errors import StatsError
 from headcount.importance import Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
+from headcount.pruning.tolerance import LEVEL, share_bound
+from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.records import Column, Head, HeadTable, parse_heads
 from headcount.tasks import Comparison, Task, compare_outcomes
 
@@ -54,18 +58,21 @@ def curve_frame(
     """A row for every point, the whole model as step 0 of every order; and what to note.
 
     `heads` is how many the whole model has. `delta` is the metric minus the whole model's, on the
-    same examples; where they are too few for a test its interval and p are NA.
+    same examples; where they are too few for a test its interval and p are NA. `bound` is the most
+    that is lost, as `loss_bounds` has it.
     """
     against, notes = _compared(found, seed)
+    bounds = loss_bounds(found, seed=seed)
     places = {one.name: place for place, one in enumerate(found.interventions)}
     rows = []
     for order in orders:
         for step in range(len(order) + 1):
             delta: Sequence[Any] = (0.0, 0.0, 0.0, np.nan, np.nan)
-            outcome = found.baseline
+            outcome, bound = found.baseline, 0.0
             if step:
                 place = places[point_name(order, step)]
                 outcome, delta = found.outcomes[place], against.one(place)[:5]
+                bound = float(bounds[place])
             row = {
                 "order": order.name,
                 "scope": order.scope,
@@ -78,7 +85,8 @@ def curve_frame(
             row |= zip(("value", "low", "high"), outcome.interval(seed=seed), strict=True)
             columns = ("delta", "delta_low", "delta_high", "p", "p_adjusted")
             row |= zip(columns, delta, strict=True)
-            rows.append(row | {"n": len(outcome), "part": part, "healed": False})
+            row |= {"n": len(outcome), "part": part, "healed": False, "bound": bound}
+            rows.append(row)
     return pd.DataFrame(rows), notes
 
 
@@ -129,3 +137,39 @@ def _compared(found: Sweep, seed: int) -> tuple[Comparison, list[str]]:
         return compare_outcomes(found.outcomes, found.baseline, seed=seed), []
     except StatsError as error:
         return untested, [f"The curve is not tested. {error}"]
+
+
+# --- The most that is lost ----------------------------------------------------------------------
+
+
+def loss_bounds(found: Sweep, *, draws: int = DRAWS, seed: int = 0) -> Floats:
+    """The one-sided upper 95% confidence bound of what each intervention costs, uncorrected.
+
+    In the metric's own unit; higher is worse. For accuracy from the adjusted Wald interval of
+    Bonett & Price 2012, which counts one answer more as won and one as lost; else from the paired
+    bootstrap, widened by Student's t for few examples, and by the same two examples as far as
+    examples did not change at all: few that are unchanged say little.
+    """
+    if not found.outcomes:
+        return np.empty(0)
+    scores = np.stack([outcome.scores for outcome in found.outcomes], axis=1)
+    whole, n = found.baseline.scores, len(found.baseline)
+    if found.baseline.metric.test == "mcnemar":
+        return -np.asarray(paired_share_interval(scores, whole, confidence=2 * LEVEL - 1).low)
+    costs = np.asarray(found.costs(), dtype=np.float64)
+    high = np.full(len(costs), np.nan)
+    with suppress(StatsError):  # too few examples for any test: no bound
+        compared = found.losses(confidence=2 * LEVEL - 1, correction="none", draws=draws, seed=seed)
+        high = np.asarray(compared.high)
+    wider = stdtrit(max(n - 1, 1), LEVEL) / ndtri(LEVEL)
+    bounds = costs + np.hypot((high - costs) * wider, _unseen(scores, whole) * share_bound(n))
+    # A metric that is undefined without these heads is as bad as it can be.
+    return np.nan_to_num(bounds, nan=np.inf)
+
+
+def _unseen(scores: Floats, whole: Floats) -> Floats:
+    """What an unchanged example might have changed: the share of these, times a usual change."""
+    change = np.abs(np.nan_to_num(scores - whole[:, None]))
+    changed = np.count_nonzero(change, axis=0)
+    each = change.sum(axis=0) / np.maximum(changed, 1)
+    return (1 - changed / len(whole)) * np.where(changed, each, each.max(initial=0.0))

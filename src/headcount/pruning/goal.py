@@ -19,6 +19,10 @@ JOURNAL = "prune"
 # --- How many heads are gone after each step ----------------------------------------------------
 
 
+#: Where a curve begins that has to find out whether a single head can go.
+_FIRST = (1, 2, 4, 7, 10)
+
+
 def removed_counts(
     total: int,
     step: float = 10.0,
@@ -27,16 +31,19 @@ def removed_counts(
     encoder_decoder: bool = False,
     spared: int = 0,
     also: int | None = None,
+    fine: bool = False,
 ) -> list[int]:
     """How many of `total` heads are gone after each step of so many percent, rounded down.
 
     By default the last head stays. The convention "paper" goes on to no heads at all. "code" is
     the authors' programs: the one for BERT ends at no heads too, the one for translation rounds
     up and stops before. `spared` heads may never go: steps end at the first that would need them.
-    `also` is one more number that must be among them.
+    `also` is one more number that must be among them; `fine` adds a few before the first step.
 
     >>> removed_counts(72, 25), removed_counts(72, 25, also=30)
     ([18, 36, 54], [18, 30, 36, 54])
+    >>> removed_counts(72, 25, fine=True)
+    [1, 2, 4, 7, 10, 18, 36, 54]
     >>> removed_counts(96, 10, convention="code", encoder_decoder=True)[:3]
     [10, 20, 29]
     """
@@ -46,6 +53,7 @@ def removed_counts(
     rounded = math.ceil if translates else int
     steps = range(1, int(100 / step + 1e-9) + 1)
     found = {rounded(round(total * step * number / 100, 6)) for number in steps}
+    found |= {count for count in _FIRST if fine and count < min(found)}
     found |= set() if also is None else {also}
     most = total if convention != "headcount" and not translates else total - 1
     most = min(most, total - spared)

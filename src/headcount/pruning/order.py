@@ -114,6 +114,18 @@ class Order:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def thinned(self) -> Order:
+        """The same order in every other step, the first among them.
+
+        >>> order = Order("gradient", "all", tuple((Head("enc", 0, n),) for n in range(5)))
+        >>> [len(step) for step in order.thinned().steps]
+        [1, 2, 2]
+        """
+        ends = range(1, len(self) + 1, 2)
+        parts = [self.steps[max(0, end - 2) : end] for end in ends]
+        merged = (tuple(head for step in part for head in step) for part in parts)
+        return Order(self.name, self.scope, tuple(merged))
+
     def gone(self, step: int) -> tuple[Head, ...]:
         """All heads that are gone after a step; after step 0 none."""
         return tuple(head for heads in self.steps[:step] for head in heads)

@@ -25,7 +25,7 @@ from headcount.importance import (
     vocabulary_hash,
 )
 from headcount.models import Subject
-from headcount.pruning.curve import measure_curve, point_name
+from headcount.pruning.curve import loss_bounds, measure_curve, point_name
 from headcount.pruning.goal import JOURNAL, Goal, read_goal, removed_counts
 from headcount.pruning.order import (
     Order,
@@ -37,8 +37,9 @@ from headcount.pruning.order import (
     spared,
 )
 from headcount.pruning.remove import prune
+from headcount.pruning.tolerance import last_within, point_of
 from headcount.records import Head, HeadTable, Journal, Progress, Run, writable_run
-from headcount.stats import DRAWS, Floats, paired_share_interval
+from headcount.stats import DRAWS, Floats
 from headcount.tasks import Task
 
 if TYPE_CHECKING:
@@ -55,11 +56,15 @@ class OrderOptions:
     """How heads are ordered; `prune_plan` says what each means."""
 
     step: float = 10.0
+    #: Also after the first few heads: 1, 2, 4, 7, 10.
+    fine: bool = False
     exact: bool = False
     at_least: int = 0
     stacks: tuple[str, ...] | None = None
     by_stack: bool = False
     randoms: int = 3
+    #: Random orders in other steps, in percent; fewer are enough for a band.
+    random_step: float | None = None
     convention: str = "headcount"
     batch_size: int = 16
     seed: int = 0
@@ -98,7 +103,7 @@ class Orders:
 
     def _of(self, name: str, units: list[Unit], goal: Goal, scope: str) -> list[Order]:
         how = self.how
-        counts = self._counts(units, goal)
+        counts = self._counts(units, goal, random=name == RANDOM)
         make = partial(ordered, units, counts=counts, at_least=how.at_least, scope=scope)
         if name == RANDOM:
             seeds = range(how.seed, how.seed + max(1, how.randoms))
@@ -111,11 +116,13 @@ class Orders:
         last_step(made[0], goal, units, how.at_least)
         return made
 
-    def _counts(self, units: list[Unit], goal: Goal) -> list[int]:
+    def _counts(self, units: list[Unit], goal: Goal, *, random: bool = False) -> list[int]:
         total, how = sum(map(len, units)), self.how
+        coarse = random and how.random_step is not None
         return removed_counts(
             total,
-            how.step,
+            how.random_step if random and how.random_step is not None else how.step,
+            fine=how.fine and not coarse,
             convention=how.convention,
             encoder_decoder=self.subject.kind == "enc-dec",
             spared=spared(units, how.at_least, convention=how.convention),
@@ -192,32 +199,6 @@ def last_step(order: Order, goal: Goal, units: Sequence[Unit], at_least: int) ->
 
 # --- How far an order can go within a loss ------------------------------------------------------
 
-#: Metrics that are shares or correlations: a point is a hundredth.
-_OF_ONE = ("accuracy", "f1", "matthews", "pearson", "spearman")
-_UNITS = {"loss": "nats", "perplexity": "perplexity", "bleu": "BLEU", "chrf": "chrF"}
-
-
-def point_of(metric: str) -> float:
-    """One point of a metric, as the metric counts.
-
-    A hundredth for accuracy, F1 and correlations; 1 of 100 for BLEU and chrF; a nat for losses.
-
-    >>> point_of("accuracy"), point_of("bleu")
-    (0.01, 1.0)
-    """
-    return 0.01 if metric in _OF_ONE else 1.0
-
-
-def points_in_words(points: float, metric: str) -> str:
-    """So many points, in words that nobody takes for a percentage.
-
-    >>> points_in_words(0.5, "accuracy"), points_in_words(0.5, "bleu")
-    ('0.5 points of accuracy (0.005)', '0.5 BLEU')
-    """
-    if metric in _OF_ONE:
-        return f"{points:g} points of {metric} ({points / 100:g})"
-    return f"{points:g} {_UNITS.get(metric, f'of {metric}')}"
-
 
 class SearchResult(NamedTuple):
     """How far a search came."""
@@ -245,25 +226,8 @@ def search(
         return SearchResult(0, np.empty(0), limit)
     names = [one.name for one in found.interventions]
     steps = [names.index(point_name(order, step)) for step in range(1, len(order) + 1)]
-    bounds = _loss_bounds(found.some(steps), draws, seed)
-    passed = bounds <= limit
-    return SearchResult(len(passed) if passed.all() else int(np.argmin(passed)), bounds, limit)
-
-
-def _loss_bounds(found: Sweep, draws: int, seed: int) -> Floats:
-    """The one-sided upper 95% confidence bound of what each intervention costs, uncorrected.
-
-    From the paired bootstrap; for accuracy, where the bootstrap is too sure of few examples, from
-    the adjusted Wald interval of Bonett & Price 2012.
-    """
-    both_sides = 0.9
-    if found.baseline.metric.test == "mcnemar":
-        right = np.stack([outcome.scores for outcome in found.outcomes], axis=1)
-        interval = paired_share_interval(right, found.baseline.scores, confidence=both_sides)
-        return -np.asarray(interval.low)
-    compared = found.losses(confidence=both_sides, correction="none", draws=draws, seed=seed)
-    # A metric that is undefined without these heads is as bad as it can be.
-    return np.nan_to_num(np.asarray(compared.high), nan=np.inf)
+    bounds = loss_bounds(found.some(steps), draws=draws, seed=seed)
+    return SearchResult(last_within(bounds, limit), bounds, limit)
 
 
 # --- The plan of a pruning ----------------------------------------------------------------------
@@ -323,12 +287,12 @@ def prune_plan(
     `by` is any score of `hc.score`, or "random"; of several the first decides, and the others
     are measured for comparison ("random" as often as `randoms` says). `max_loss` (in points, see
     `point_of`), `keep` or `drop_share` says how far to go; with none of them nothing goes.
-    `step` is in percent of the heads of `stacks`. With `exact` scores are estimated again before
-    every step, on the model without the heads that are gone. `by_stack` adds curves that take
-    from one stack only. `normalize` ("layer" or "none") is of the gradient score: over the norm
-    of its layer, as `--normalize_pruning_by_layer` of the authors' program. `judge` is a task to
-    judge by, in place of the second half. With a `run` directory every finished unit is on the disk
-    at once, and the same call goes on after a kill.
+    `step` is in percent of the heads of `stacks`; with `max_loss` the first step is a single head.
+    With `exact` scores are estimated again before every step, on the model without the heads that
+    are gone. `by_stack` adds curves that take from one stack only. `normalize` ("layer" or "none")
+    is of the gradient score: over the norm of its layer, as `--normalize_pruning_by_layer` of the
+    authors' program. `judge` is a task to judge by, in place of the second half. With a `run`
+    directory every finished unit is on the disk at once, and the same call goes on after a kill.
 
     `hc.prune(subject, plan.going)` then removes the heads.
 
@@ -342,6 +306,7 @@ def prune_plan(
     goal = read_goal(max_loss, keep, drop_share)
     how = OrderOptions(
         step=step,
+        fine=max_loss is not None and convention == "headcount",
         exact=exact,
         at_least=at_least,
         stacks=None if stacks is None else tuple(stacks),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.errors import RunError, UsageError
+from headcount.pruning import read_tolerance
 from headcount.records import HeadTable, Run, write_bytes
 from headcount.report.parts import look, numbers, scoreboard, verdicts, wording
 from headcount.report.parts.numbers import Fineness, Source, read_source
@@ -37,7 +38,10 @@ _TITLES = {
 
 
 def page_data(
-    source: Source, other: Source | None = None, maps: Fineness = "fine"
+    source: Source,
+    other: Source | None = None,
+    maps: Fineness = "fine",
+    tolerance: str | None = None,
 ) -> dict[str, Any]:
     """The parts of the page, each None or empty where the run does not hold it."""
     data: dict[str, Any] = {
@@ -61,7 +65,7 @@ def page_data(
         "missing": wording.missing_part(source),
         "ramps": look.ramps(),
     }
-    data |= {"costly": wording.costly(data), "go": scoreboard.could_go(data["curve"])}
+    data |= {"costly": wording.costly(data), "go": scoreboard.could_go(source, tolerance)}
     return data | {
         "headline": wording.headline(data),
         "facts": wording.fact_part(data),
@@ -161,9 +165,14 @@ _LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export )", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
-def page_html(source: Source, other: Source | None = None, maps: Fineness = "fine") -> str:
+def page_html(
+    source: Source,
+    other: Source | None = None,
+    maps: Fineness = "fine",
+    tolerance: str | None = None,
+) -> str:
     """The page as text. The template is filled once, so data is never searched for holes."""
-    data = page_data(source, other, maps)
+    data = page_data(source, other, maps, tolerance)
     code, looks = script(two=data["compare"] is not None), style()
     words, lists = split_numbers(data)
     parts = {
@@ -279,12 +288,14 @@ def report(
     exhibits: bool = True,
     maps: Fineness = "fine",
     compare: Run | HeadTable | str | Path | None = None,
+    tolerance: str | float | None = None,
 ) -> Report:
     """Write a run directory, or a table, as one HTML file that needs nothing else.
 
     What the run does not hold is shown as not measured. Without `exhibits` no text of the corpus
     is in the page; `maps` is "fine", "coarse" (smaller) or "none"; `compare` is a second run of
-    the same architecture. The file is there whole, or not at all.
+    the same architecture. `tolerance` is the loss that may be when heads go ("0.5", "1%",
+    "bleu=0.5,loss=1%"), by default that of the run. The file is there whole, or not at all.
 
     >>> import tempfile
     >>> from headcount.records.heads import Head
@@ -295,9 +306,10 @@ def report(
     report.html
     """
     place = check_page(path, maps)
+    allowed = None if tolerance is None else str(read_tolerance(tolerance))
     source = read_source(run_or_table, exhibits=exhibits and maps != "none")
     other = None if compare is None else read_source(compare, exhibits=False)
-    write_bytes(place, page_html(source, other, maps).encode("utf-8"))
+    write_bytes(place, page_html(source, other, maps, allowed).encode("utf-8"))
     if isinstance(run_or_table, HeadTable):
         return Report(place)
     return Report(place, run_or_table.path if isinstance(run_or_table, Run) else Path(run_or_table))

@@ -20,6 +20,7 @@ import pandas as pd
 
 from headcount import importance, tasks
 from headcount.models import Subject
+from headcount.pruning import can_go, read_tolerance
 from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
 from headcount.report.chosen_sentences import exhibits_of
 from headcount.report.parts.numbers import metric_title
@@ -66,6 +67,8 @@ class StoryContext:
     task: Task | None = None
     why_no_task: str = ""
     thorough: bool = False
+    #: The loss that may be when heads go; see `pruning.read_tolerance`.
+    tolerance: str | None = None
     limit: int | None = None
     seed: int | None = None
     batch_size: int = 16
@@ -425,36 +428,46 @@ def _own_metric_table(
 # --- How far heads can go -----------------------------------------------------------------------
 
 _NAME, _TITLE = "curve", "How far heads can go"
-#: A tenth of all heads a step: at most 10 points with the whole model.
-_STEP = 10.0
-#: Multiplications for the loss, and for output that the model generates.
-_BUDGET, _SPOKEN = 1e12, 4.5e11
+#: In percent of all heads: a tenth a step after the first few heads; fewer in random orders.
+_STEP, _RANDOM_STEP, _RANDOMS = 10.0, 20.0, 5
+#: Multiplications for the loss, and for what people judge the task by.
+_BUDGET, _OWN = 3e12, 1e12
 #: More examples than this make a quick curve no clearer.
-_MOST = 200
+_MOST = 1000
 
 
 def curve_stage(context: StoryContext) -> StoryStage:
     """Heads are ordered on one half of the examples; the other half judges what is left."""
     if context.task is None:
         return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
-    task = context.afforded(importance.sweep_task(context.task), 11, _BUDGET, most=_MOST)
+    task = context.afforded(importance.sweep_task(context.task), 18, _BUDGET, most=_MOST)
     if len(task) < 4:
         return StoryStage(_NAME, _TITLE, why_not=f"{task.name} has {len(task)} examples, too few.")
     names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
-    settings = {**context.about_task(task), "by": names, "step": _STEP}
+    choose, held_out = task.split(0.5, context.seed or 0)
+    own = own_metric(context)
+    forwards = 18.0 * len(task)
+    if own is not None:  # the first order once more, by what people judge the task by
+        each = 8 * (7.0 if own.generates else 1.0)
+        own = context.afforded(replace(own, examples=held_out.examples), each, _OWN, most=_MOST)
+        forwards += each * len(own)
+    settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
+    settings |= {} if own is None else {"own": own.hash}
 
     def work(progress: Progress) -> list[str]:
         from headcount.pruning import Goal, OrderOptions, Orders, measure_curve, removal_table
 
-        choose, held_out = task.split(0.5, context.seed or 0)
-        how = OrderOptions(step=_STEP, randoms=1, batch_size=context.batch_size)
+        how = OrderOptions(
+            step=_STEP,
+            fine=True,
+            randoms=_RANDOMS,
+            random_step=_RANDOM_STEP,
+            batch_size=context.batch_size,
+        )
         with context.journal(_NAME, "curve", settings) as journal:
             orders = Orders(context.subject, choose, how, journal=journal).of(names, Goal())
             judged = [(held_out, orders)]
-            own = own_metric(context)
-            if own is not None:  # the first order once more, by what people judge the task by
-                own = replace(own, examples=held_out.examples)
-                judged.append((context.afforded(own, 70, _SPOKEN, most=_MOST), orders[:1]))
+            judged += [] if own is None else [(own, [orders[0].thinned()])]
             frames, notes = [], []
             for judge, along in judged:
                 _, frame, more = measure_curve(
@@ -474,8 +487,23 @@ def curve_stage(context: StoryContext) -> StoryStage:
             context.keep(removal_table(curve, context.heads))
         return list(dict.fromkeys(notes))
 
-    spoken = 0 if own_metric(context) is None else 70 * min(40, len(task) / 2)
-    return StoryStage(_NAME, _TITLE, settings, work, task, 11 * len(task) + spoken)
+    return StoryStage(_NAME, _TITLE, settings, work, task, forwards)
+
+
+def can_go_stage(context: StoryContext) -> StoryStage:
+    """How many heads can go within the tolerance, by the rule of `pruning.can_go`."""
+    title, allowed = "How many can go", read_tolerance(context.tolerance)
+    if context.task is None:
+        return StoryStage("can-go", title, why_not=context.why_no_task)
+
+    def work(progress: Progress) -> list[str]:
+        if _NAME not in context.run.frames:
+            return []
+        return [one.sentence for one in can_go(context.run.read_frame(_NAME), allowed)]
+
+    measured = context.run.stages.get(_NAME, {}).get("finished")
+    settings = {"tolerance": str(allowed) or None, "curve": measured}
+    return StoryStage("can-go", title, settings, work)
 
 
 # --- All stages ---------------------------------------------------------------------------------
@@ -492,4 +520,5 @@ STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
     own_metric_stage,
     agreement_stage,
     curve_stage,
+    can_go_stage,
 )

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from headcount.errors import UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
+from headcount.pruning import read_tolerance
 from headcount.records import HeadTable, Progress, Run, provenance
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
@@ -56,6 +57,7 @@ def story(
     seed: int | None = None,
     batch_size: int = 16,
     thorough: bool = False,
+    tolerance: str | float | None = None,
     replace: bool = False,
     exhibits: bool = True,
     maps: Fineness = "fine",
@@ -81,7 +83,10 @@ def story(
 
     `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it, and `replace`
     clears it. A quick story takes as many examples as the size of the model allows; `thorough`
-    takes all, and `limit` so many: the first, or with a `seed` a random sample. `exhibits`, `maps`
+    takes all, and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the
+    loss that may be when heads go: points ("0.5"), percent ("1%"), or by metric
+    ("bleu=0.5,loss=1%"); by default one point of accuracy, F1 and correlations, half a point of
+    BLEU and chrF, and 1% of losses. `exhibits`, `maps`
     and `compare` are those of `hc.report`. `progress` is called with what is done, the total (0
     where nobody knows) and the `StageStatus` of a stage that runs or ends; `announce` with the
     model and how long it will take.
@@ -89,6 +94,7 @@ def story(
     The report's `stages` say what was done, kept from before, or left out and why.
     """
     check_page(page, maps)
+    allowed = str(read_tolerance(tolerance)) or None
     other = None if compare is None else read_source(compare, exhibits=False).table
     show = progress or (lambda done, total, stage: None)
     corpora = _read_texts(text, treebank, limit, seed, show)
@@ -114,6 +120,7 @@ def story(
             task=task,
             why_no_task=why,
             thorough=thorough,
+            tolerance=allowed,
             limit=limit,
             seed=seed,
             batch_size=batch_size,

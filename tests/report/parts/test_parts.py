@@ -17,7 +17,7 @@ from headcount.report.parts.numbers import (
     read_source,
     unpack_column,
 )
-from headcount.report.parts.scoreboard import compare_part, could_go, curve_part
+from headcount.report.parts.scoreboard import compare_part, could_go, curve_part, run_tolerance
 from headcount.report.parts.verdicts import pair_part, relation_part, role_part
 
 
@@ -80,39 +80,73 @@ def curve_of(**changes: object) -> Source:
     return Source(made_table(), frames={"curve": frame})
 
 
-def test_the_last_point_before_quality_falls_is_found() -> None:
-    found = curve_part(curve_of())
-    assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
-    assert [order["id"] for order in found or []] == ["ablation", "random 0"]
+def gone(source: Source, tolerance: str | None = None) -> dict[str, object]:
+    found = could_go(source, tolerance) or {}
+    return {name: found[name] for name in ("order", "step", "gone", "metric", "n")}
+
+
+def test_the_bound_of_the_loss_decides_what_can_go() -> None:
+    # The interval of the two steps that lose nothing reaches to a loss of 1 BLEU.
+    assert gone(curve_of())["gone"] == 0
+    found = could_go(curve_of(), "1")
+    assert found is not None
+    assert (found["order"], found["step"], found["gone"], found["n"]) == (0, 2, 24, 50)
+    assert (found["tolerance"], found["bound"], found["visible"]) == (1, 1, 1)
+    assert found["sentence"] == (
+        "24 heads can go within 1 BLEU: at most 1 BLEU is lost (95% sure, n = 50; a loss below "
+        "1 BLEU could not have been seen)."
+    )
+    assert gone(curve_of(), "20%")["gone"] == 36  # of 30 BLEU
+
+
+def test_a_bound_that_was_measured_counts_before_the_interval() -> None:
+    frame = made_curve(ENCODER)
+    bounds = frame["step"].map({0: 0.0, 1: 0.1, 2: 0.2, 3: 0.3, 4: 0.6, 5: 0.2})
+    source = Source(made_table(), frames={"curve": frame.assign(bound=bounds)})
+    assert gone(source)["step"] == 3  # the fourth fails, and ends it
+    assert [point["bound"] for point in (curve_part(source) or [])[0]["points"]][:2] == [0, 0.1]
 
 
 def test_a_loss_falls_upwards() -> None:
     frame = made_curve(ENCODER)
     turned = frame.assign(delta=-frame["delta"], more="worse", metric="loss")
-    found = curve_part(Source(made_table(), frames={"curve": turned}))
-    assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
+    turned = turned.assign(delta_low=turned["delta"] - 1, delta_high=turned["delta"] + 1)
+    assert gone(Source(made_table(), frames={"curve": turned}), "1")["step"] == 2
 
 
 def test_the_strictest_metric_of_an_order_decides() -> None:
     bleu = made_curve(ENCODER, ["ablation"])
-    loss = bleu.assign(metric="loss", more="worse", delta=0.0, p=0.9)
-    found = curve_part(Source(made_table(), frames={"curve": pd.concat([bleu, loss])}))
-    assert could_go(found) == {"order": 0, "step": 2, "gone": 24}
-    assert (could_go([order for order in found or [] if order["metric"] == "loss"]) or {})[
-        "gone"
-    ] == 60
+    loss = bleu.assign(metric="loss", more="worse", delta=0.0, delta_high=0.1, p=0.9)
+    source = Source(made_table(), frames={"curve": pd.concat([loss, bleu])})
+    found = could_go(source, "1")
+    assert found is not None
+    assert [(one["metric"], one["gone"]) for one in found["by"]] == [("bleu", 24), ("loss", 60)]
+    assert (found["metric"], found["order"]) == ("bleu", 1)
+    note = page_data(source, tolerance="1")["facts"][-1]["note"]
+    assert note.startswith("24 heads can go within 1 BLEU")
+    assert "By loss alone: 60 heads can go within 1 nats" in note
 
 
-def test_without_a_test_the_interval_decides() -> None:
-    found = curve_part(curve_of(p=np.nan))
-    assert (could_go(found) or {})["step"] == 2
+def test_fewer_examples_never_look_better_by_accuracy() -> None:
+    same = {"metric": "accuracy", "value": 0.9, "delta": 0.0, "delta_low": 0.0, "delta_high": 0.0}
+    assert gone(curve_of(n=436, **same), "0.6")["gone"] == 60
+    assert gone(curve_of(n=436, **same), "0.5")["gone"] == 0
+    found = could_go(curve_of(n=100, **same))
+    assert found is not None
+    assert "a loss below 2.3 points of accuracy could not have been seen" in found["sentence"]
 
 
 def test_what_was_not_tested_promises_nothing() -> None:
     untested = curve_of(delta=-0.1, p=np.nan, delta_low=np.nan, delta_high=np.nan)
-    assert (could_go(curve_part(untested)) or {})["gone"] == 0
+    assert "too few for a test" in (could_go(untested) or {})["sentence"]
     undefined = curve_of(delta=np.nan, delta_low=np.nan, delta_high=np.nan, p=np.nan)
-    assert (could_go(curve_part(undefined)) or {})["gone"] == 0
+    assert gone(undefined)["gone"] == 0
+
+
+def test_the_tolerance_of_a_run_is_that_it_was_told_or_pruned_with() -> None:
+    assert run_tolerance({}) is None
+    assert run_tolerance({"stages": {"prune": {"settings": {"max_loss": 2.0}}}}) == "2.0"
+    assert run_tolerance({"stages": {"can-go": {"settings": {"tolerance": "1%"}}}}) == "1%"
 
 
 def test_held_out_examples_are_preferred() -> None:
@@ -124,7 +158,7 @@ def test_held_out_examples_are_preferred() -> None:
 
 def test_random_orders_alone_promise_nothing() -> None:
     frame = made_curve(ENCODER, ["random 0", "random 1"])
-    assert could_go(curve_part(Source(made_table(), frames={"curve": frame}))) is None
+    assert could_go(Source(made_table(), frames={"curve": frame})) is None
 
 
 # --- relations, roles, pairs ---------------------------------------------------------------------
@@ -249,14 +283,3 @@ def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     assert {"roles", "relations", "ablation", "curve", "pairs", "exhibits"} <= set(told)
     whole = page_data(read_source(made_run(tmp_path / "run", THREE)))
     assert {row[0] for row in whole["missing"]} == {"pattern", "probe_weight"}
-
-
-def test_what_a_metric_that_notices_less_would_say_is_told_beside() -> None:
-    loss = made_curve(ENCODER, ["ablation"]).assign(metric="loss", more="worse", delta=0.2, p=0.01)
-    data = page_data(
-        Source(made_table(), frames={"curve": pd.concat([loss, made_curve(ENCODER, ["ablation"])])})
-    )
-    figure = data["facts"][-1]
-    assert figure["n"] == "0"
-    assert figure["note"].startswith("The first step is felt already, in the order of ablation")
-    assert "By bleu only, 24 could (n = " in figure["note"]

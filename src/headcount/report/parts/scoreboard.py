@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
+from headcount.pruning import can_go
 from headcount.records import Head, parse_heads
 from headcount.report.parts.numbers import (
     HELD_OUT,
@@ -55,9 +56,7 @@ def agreement_part(source: Source) -> dict[str, Any] | None:
 
 # --- The pruning curve --------------------------------------------------------------------------
 
-_FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "p")
-#: A point is as good as the whole model while the test does not say that it is worse.
-_LEVEL = 0.05
+_FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "p", "bound")
 
 
 def curve_part(source: Source) -> list[dict[str, Any]] | None:
@@ -72,21 +71,41 @@ def curve_part(source: Source) -> list[dict[str, Any]] | None:
     return sorted(found, key=lambda one: (one["random"], one["scope"] != "all", one["healed"]))
 
 
-def could_go(curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
-    """The furthest point of any order before quality is measurably worse than the whole model's.
+def could_go(source: Source, tolerance: str | None = None) -> dict[str, Any] | None:
+    """How many heads can go by the rule of `pruning.can_go`; None where no curve says.
 
-    An order that was judged by several metrics goes as far as the strictest of them lets it.
+    `order` and `step` are places in `curve_part`; `by` has what each metric says, the strictest
+    first, which decides. The tolerance is that of the run, unless another is given.
     """
-    strictest: dict[tuple[str, bool], dict[str, Any]] = {}
-    for number, order in enumerate(curve or []):
-        if order["random"] or order["scope"] != "all" or not order["points"]:
-            continue
-        step = _last_good(order)
-        gone = order["points"][0]["left"] - order["points"][step]["left"]
-        key = order["id"], order["healed"]
-        if key not in strictest or gone <= strictest[key]["gone"]:
-            strictest[key] = {"order": number, "step": step, "gone": gone}
-    return max(strictest.values(), key=lambda one: one["gone"], default=None)
+    frame, curve = source.frame("curve"), curve_part(source)
+    said = [] if frame is None else can_go(frame, tolerance or run_tolerance(source.record))
+    if not said or curve is None:
+        return None
+    by = []
+    for one in said:
+        number = next(
+            number
+            for number, order in enumerate(curve)
+            if (order["id"], order["metric"], order["scope"]) == (one.order, one.metric, "all")
+            and order["healed"] is one.healed
+        )
+        left = len(source.table) - one.heads
+        steps = [
+            step for step, point in enumerate(curve[number]["points"]) if point["left"] == left
+        ]
+        about = {name: value for name, value in one.to_dict().items() if name != "names"}
+        about |= {name: figure(about[name]) for name in ("tolerance", "bound", "visible")}
+        by.append(about | {"order": number, "step": (steps or [0])[0], "gone": one.heads})
+    return {**by[0], "by": by}
+
+
+def run_tolerance(record: dict[str, Any]) -> str | None:
+    """The tolerance that a run was told or pruned with; None for the usual one."""
+    stages = record.get("stages") or {}
+    told = (stages.get("can-go") or {}).get("settings") or {}
+    pruned = (stages.get("prune") or {}).get("settings") or {}
+    said = told.get("tolerance") or pruned.get("max_loss")
+    return None if said is None else str(said)
 
 
 def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
@@ -125,26 +144,6 @@ def _gone(removed: Any, places: dict[Head, int]) -> list[int]:
     except HeadcountError:  # not the names of heads: the point still has its figures
         return []
     return [places[head] for head in heads if head in places]
-
-
-def _last_good(order: dict[str, Any]) -> int:
-    """The last step before the first that is worse by its test; without a test, by its interval."""
-    sign = 1 if order["more"] == "better" else -1
-    points = order["points"]
-    worse = (step for step in range(1, len(points)) if _is_worse(points[step], sign))
-    return next(worse, len(points)) - 1
-
-
-def _is_worse(point: dict[str, Any], sign: int) -> bool:
-    """By the test, else by the interval; what nobody could measure or test is no promise."""
-    if "delta" not in point:
-        return True
-    if sign * point["delta"] >= 0:
-        return False
-    if "p" in point:
-        return bool(point["p"] < _LEVEL)
-    end = point.get("delta_high" if sign > 0 else "delta_low")
-    return end is None or sign * end < 0
 
 
 # --- Two models side by side --------------------------------------------------------------------

@@ -5,14 +5,13 @@ Also what was not measured, each with the command that would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from headcount.records import version
-from headcount.report.parts.numbers import Source, printed, unpack_column
-from headcount.report.parts.scoreboard import could_go
+from headcount.report.parts.numbers import Source, unpack_column
 
 # --- The finding as a sentence ------------------------------------------------------------------
 
@@ -27,8 +26,8 @@ def headline(data: dict[str, Any]) -> list[str]:
     heads = data["count"]
     roles = data["roles"]
     named = sum(bool(verdicts) for verdicts in roles) if roles is not None else None
-    go = could_go(data["curve"])
-    gone = f"{go['gone']} can go before quality measurably falls" if go and go["gone"] else ""
+    go = data["go"]
+    gone = f"{go['gone']} can go within {go['within']}" if go and go["gone"] else ""
     if named is None:
         found = gone or _focused(data)
         return [f"The {heads} attention heads of ", f": {found}" if found else ""]
@@ -135,56 +134,44 @@ def _costs(data: dict[str, Any]) -> Fact:
     known = sum(p is not None for p in column["p"])
     examples = f", n = {about['n']}" if "n" in about else ""
     tested = "corrected for all heads" if column.get("corrected") else "not corrected"
+    least = visible_alone(column)
+    unseen = "" if least is None else f" A cost below {least:.2g} could mostly not have been seen."
     return {
         "id": "ablation",
         "n": str(costly),
         "of": "matters by itself" if costly == 1 else "matter by themselves",
         "note": f"Switched off one at a time, {known - costly} of {known} have no measurable cost "
-        f"in {about.get('metric') or 'quality'} (p < .05, {tested}{examples}).",
+        f"in {about.get('metric') or 'quality'} (p < .05, {tested}{examples}).{unseen}",
+        "least": least,
     }
 
 
+def visible_alone(column: dict[str, Any]) -> float | None:
+    """The smallest cost of one head that its test could have told from none, for half of the heads.
+
+    Half of a 95% interval, widened to the level of the first of so many tests (Holm); None where
+    there are no intervals.
+    """
+    column = unpack_column(column)
+    ends = zip(column.get("lo") or (), column.get("hi") or (), strict=False)
+    halves = [(high - low) / 2 for low, high in ends if low is not None and high is not None]
+    if not halves:
+        return None
+    tests = len(halves) if column.get("corrected") else 1
+    normal = NormalDist()
+    wider = normal.inv_cdf(1 - _LEVEL / 2 / tests) / normal.inv_cdf(1 - _LEVEL / 2)
+    return float(np.median(halves)) * wider
+
+
 def _going(data: dict[str, Any]) -> Fact:
+    """The strictest metric decides; those that allow more are named after it."""
     go = data["go"]
     if go is None:
-        return _unknown(data, "curve", "could go")
-    order = data["curve"][go["order"]]
-    felt = not go["gone"] and len(order["points"]) > 1
-    point = order["points"][1 if felt else go["step"]]
-    note = " ".join([_at_point(order, point, felt), *_by_others(data["curve"], order, go["gone"])])
+        return _unknown(data, "curve", "can go")
+    others = [f"By {one['metric']} alone: {one['sentence']}" for one in go["by"][1:]]
+    note = " ".join([go["sentence"], *others])
     name = "go" if go["gone"] else "curve"
-    return {"id": name, "n": str(go["gone"]), "of": "could go", "note": note}
-
-
-def _by_others(curve: list[dict[str, Any]], strict: dict[str, Any], gone: int) -> Iterator[str]:
-    """What metrics that notice less would say; the strictest decides."""
-    for metric in dict.fromkeys(one["metric"] for one in curve):
-        own = [one for one in curve if one["metric"] == metric]
-        go = could_go(own)
-        if metric != strict["metric"] and go and go["gone"] > gone:
-            examples = f" (n = {own[go['order']]['n']})" if own[go["order"]]["n"] else ""
-            yield f"By {metric} only, {go['gone']} could{examples}."
-
-
-def _at_point(order: dict[str, Any], point: dict[str, Any], felt: bool) -> str:
-    """What the point says that heads could go to, or the first where none could."""
-    tested = "p" in point or "delta_low" in point
-    first = f"The first step {'is felt already' if tested else 'was not tested'}, in"
-    heads = f"{point['left']} head{'' if point['left'] == 1 else 's'}"
-    value = printed(point["value"], ".3g") if "value" in point else "not measured"
-    examples = f", n = {order['n']}" if order["n"] else ""
-    return (
-        f"{first if felt else 'In'} the order of {order['id']}: {order['metric']} {value} with "
-        f"{heads}{_change(point)}{examples}."
-    )
-
-
-def _change(point: dict[str, Any]) -> str:
-    if "delta" not in point:
-        return ""
-    bounds = [point[end] for end in ("delta_low", "delta_high") if end in point]
-    between = f" [{', '.join(printed(end, '+.2g') for end in bounds)}]" if bounds[1:] else ""
-    return f" ({printed(point['delta'], '+.2g')}{between})"
+    return {"id": name, "n": str(go["gone"]), "of": "can go", "note": note}
 
 
 def _unknown(data: dict[str, Any], key: str, of: str) -> Fact:

@@ -1,0 +1,285 @@
+"""How many heads can go: one rule, for `prune`, the page, the terminal and Python.
+
+A step of the pruning curve passes when the one-sided 95% confidence bound of its loss, on examples
+that the order was not chosen on, is within a tolerance; the first that fails ends it (a
+fixed-sequence test: Maurer, Hothorn & Lehmacher 1995). So fewer examples never look better. No
+model library is loaded here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headcount.errors import UsageError
+from headcount.stats import Floats, paired_share_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: How sure a bound is, on its one side.
+LEVEL = 0.95
+
+# --- Points of a metric, and how many may be lost -----------------------------------------------
+
+#: Metrics that are shares or correlations: a point is a hundredth.
+_OF_ONE = ("accuracy", "f1", "matthews", "pearson", "spearman")
+_UNITS = {"loss": "nats", "perplexity": "perplexity", "bleu": "BLEU", "chrf": "chrF"}
+#: What may be lost where nobody says: points, or percent of the whole model's value.
+_USUAL = {**dict.fromkeys(_OF_ONE, "1"), "bleu": "0.5", "chrf": "0.5"}
+
+
+def point_of(metric: str) -> float:
+    """One point of a metric, as the metric counts.
+
+    A hundredth for accuracy, F1 and correlations; 1 of 100 for BLEU and chrF; a nat for losses.
+
+    >>> point_of("accuracy"), point_of("bleu")
+    (0.01, 1.0)
+    """
+    return 0.01 if metric in _OF_ONE else 1.0
+
+
+def points_in_words(points: float, metric: str) -> str:
+    """So many points, in words that nobody takes for a percentage.
+
+    >>> points_in_words(0.5, "accuracy"), points_in_words(0.5, "bleu")
+    ('0.5 points of accuracy (0.005)', '0.5 BLEU')
+    """
+    if metric in _OF_ONE:
+        return f"{points:g} points of {metric} ({points / 100:g})"
+    return f"{points:g} {_UNITS.get(metric, f'of {metric}')}"
+
+
+def amount_in_words(amount: float, metric: str) -> str:
+    """A loss in the metric's own unit, in words.
+
+    >>> amount_in_words(0.0123, "accuracy"), amount_in_words(0.0123, "loss")
+    ('1.2 points of accuracy', '0.012 nats')
+    """
+    points = float(f"{amount / point_of(metric):.2g}")
+    return points_in_words(points, metric).partition(" (")[0]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The loss that may be, by metric: points, or percent of the whole model's value.
+
+    Where a metric is not named: one point of accuracy, F1 and correlations, half a point of BLEU
+    and chrF, 1% of everything else (losses).
+
+    >>> read_tolerance("bleu=1,loss=2%").of("loss", 3.0), read_tolerance(None).of("bleu", 30.0)
+    (0.06, 0.5)
+    """
+
+    given: tuple[tuple[str, str], ...] = ()
+
+    def _said(self, metric: str) -> str:
+        said = dict(self.given)
+        return said.get(metric) or said.get("") or _USUAL.get(metric, "1%")
+
+    def of(self, metric: str, whole: float) -> float:
+        """What may be lost, in the metric's own unit, by a model that has so much of it."""
+        said = self._said(metric)
+        if said.endswith("%"):
+            return round(abs(whole) * float(said[:-1]) / 100, 12)
+        return float(said) * point_of(metric)
+
+    def words(self, metric: str) -> str:
+        """The same for people.
+
+        >>> read_tolerance(None).words("loss"), read_tolerance("0.5").words("accuracy")
+        ('1% of loss', '0.5 points of accuracy')
+        """
+        said = self._said(metric)
+        if said.endswith("%"):
+            return f"{said} of {metric}"
+        return (
+            points_in_words(float(said), metric).partition(" (")[0].replace("1 points", "1 point")
+        )
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}={said}" if name else said for name, said in self.given)
+
+
+def read_tolerance(given: Tolerance | str | float | None) -> Tolerance:
+    """A tolerance as people write it: ``0.5`` (points), ``1%``, or ``bleu=0.5,loss=1%``.
+
+    >>> read_tolerance("much")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: The tolerance is 'much'; write points (0.5), percent of the whole
+    model's value (1%), or both by metric (bleu=0.5,loss=1%).
+    """
+    if isinstance(given, Tolerance):
+        return given
+    if given is None:
+        return Tolerance()
+    found = []
+    for word in str(given).split(","):
+        name, _, said = word.strip().rpartition("=")
+        try:
+            fine = 0 <= float(said.strip().removesuffix("%")) < math.inf
+        except ValueError:
+            fine = False
+        if not fine:
+            raise UsageError(
+                f"The tolerance is '{given}'; write points (0.5), percent of the whole model's "
+                "value (1%), or both by metric (bleu=0.5,loss=1%)."
+            )
+        found.append((name.strip(), said.strip()))
+    return Tolerance(tuple(found))
+
+
+# --- The rule -----------------------------------------------------------------------------------
+
+
+def last_within(bounds: Sequence[float] | Floats, limit: float) -> int:
+    """The last of the steps, tried in turn, whose bound is within the limit; 0 for none.
+
+    >>> last_within([0.1, 0.2, 0.9, 0.1], 0.5), last_within([], 1)
+    (2, 0)
+    """
+    passed = np.asarray(bounds, dtype=float) <= limit
+    return len(passed) if passed.all() else int(np.argmin(passed))
+
+
+def examples_needed(limit: float) -> int:
+    """How many examples can show, of a share, that no more than `limit` is lost, if nothing is.
+
+    The bound of `paired_share_interval` where no answer changes: 1.64 √2 / (n + 2).
+
+    >>> examples_needed(0.005), examples_needed(0.01)
+    (464, 231)
+    """
+    return math.ceil(_Z * math.sqrt(2) / limit) - 2 if limit > 0 else 2**62
+
+
+#: The normal quantile of `LEVEL`.
+_Z = 1.6448536269514722
+
+
+def share_bound(n: int) -> float:
+    """The bound of a share's loss where none of n answers changes: the least that can be shown.
+
+    >>> round(share_bound(436), 4)
+    0.0053
+    """
+    same = np.ones(n)
+    return float(-paired_share_interval(same, same, confidence=2 * LEVEL - 1).low)
+
+
+@dataclass(frozen=True)
+class CanGo:
+    """How many heads can go by one metric, how sure that is, and on how many examples."""
+
+    metric: str
+    #: Examples that judged.
+    n: int
+    order: str
+    #: The step of that order; 0 where no head can go.
+    step: int
+    heads: int
+    #: What may be lost, in words and in the metric's own unit.
+    within: str
+    tolerance: float
+    #: The 95% bound of the loss at that step; at the first step where no head can go.
+    bound: float
+    #: The smallest loss that so many examples could have told from none.
+    visible: float
+    names: tuple[str, ...] = ()
+    #: Whether the weights had learned since.
+    healed: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """For people.
+
+        >>> CanGo("accuracy", 436, "gradient", 1, 4, "1 point of accuracy", 0.01, 0.008, 0.006
+        ... ).sentence
+        '4 heads can go within 1 point of accuracy: at most 0.8 points of accuracy is lost (95%
+        sure, n = 436; a loss below 0.6 points of accuracy could not have been seen).'
+        """
+        none = f"No head can go for sure within {self.within}"
+        if not math.isfinite(self.bound):
+            return f"{none}: n = {self.n:,} is too few for a test, or the metric is undefined."
+        seen = amount_in_words(self.visible, self.metric)
+        unseen = f"n = {self.n:,}; a loss below {seen} could not have been seen"
+        most = amount_in_words(self.bound, self.metric)
+        if not self.heads:
+            return f"{none}: the first step may lose {most} ({unseen})."
+        heads = "1 head" if self.heads == 1 else f"{self.heads} heads"
+        lost = f"at most {most} is lost" if self.bound > 0 else "nothing is lost"
+        return f"{heads} can go within {self.within}: {lost} (95% sure, {unseen})."
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {**vars(self), "names": list(self.names), "sentence": self.sentence}
+
+
+def can_go(curve: pd.DataFrame, tolerance: Tolerance | str | float | None = None) -> list[CanGo]:
+    """What the rule says of a curve (`curve.parquet`), by each metric that judged it.
+
+    The first order that is not random decides, as in `prune`: the best of several would be chosen
+    by what judges it. The strictest comes first: only what all metrics allow can go. Rows of before
+    there were bounds count with the end of their 95% interval.
+    """
+    allowed = read_tolerance(tolerance)
+    rows = curve[~curve["order"].astype(str).str.startswith("random")]
+    if "scope" in rows:
+        rows = rows[rows["scope"] == "all"]
+    if "part" in rows and (rows["part"] == "held-out").any():
+        rows = rows[rows["part"] == "held-out"]
+    if not len(rows):
+        return []
+    rows = rows[rows["order"] == rows["order"].iloc[0]]
+    found = [_judged(one, allowed) for _, one in rows.groupby("metric", sort=False)]
+    return sorted((one for one in found if one is not None), key=lambda one: one.heads)
+
+
+def _judged(rows: pd.DataFrame, allowed: Tolerance) -> CanGo | None:
+    """One order by one metric. What was healed counts where nothing else was measured."""
+    if "healed" in rows and (rows["step"] > 0).any():
+        plain = rows[~rows["healed"].astype(bool)]
+        rows = plain if (plain["step"] > 0).any() else rows
+    rows = rows.sort_values("step", kind="stable")
+    first, steps = rows.iloc[0], rows[rows["step"] > 0]
+    if first["step"] != 0 or not len(steps):
+        return None
+    n = int(first["n"]) if "n" in rows and first["n"] == first["n"] else 0
+    metric, whole = str(first["metric"]), int(first["heads_left"])
+    limit = allowed.of(metric, float(first["value"]))
+    bounds, losses = _bounds(steps, n)
+    last = last_within(bounds, limit)
+    place = max(last - 1, 0)
+    gone = [str(one) for one in steps["removed"].iloc[:last] if one] if "removed" in steps else []
+    return CanGo(
+        metric=metric,
+        n=n,
+        order=str(first["order"]),
+        step=int(steps["step"].iloc[place]) if last else 0,
+        heads=whole - int(steps["heads_left"].iloc[place]) if last else 0,
+        within=allowed.words(metric),
+        tolerance=limit,
+        bound=float(bounds[place]),
+        visible=float(bounds[place] - losses[place]),
+        names=tuple(name for one in gone for name in one.split(",")),
+        healed=bool(steps["healed"].iloc[place]) if "healed" in steps else False,
+    )
+
+
+def _bounds(steps: pd.DataFrame, n: int) -> tuple[Floats, Floats]:
+    """The bound of the loss at each step, and the loss; unmeasured is as bad as can be."""
+    better = steps["more"].iloc[0] == "better" if "more" in steps else True
+    losses = (-1.0 if better else 1.0) * steps["delta"].to_numpy(float)
+    if "bound" in steps:
+        bounds = steps["bound"].to_numpy(float)
+    else:
+        end = steps["delta_low"] if better else steps["delta_high"]
+        bounds = (-1.0 if better else 1.0) * end.to_numpy(float)
+        if str(steps["metric"].iloc[0]) == "accuracy":  # the bootstrap is too sure of few examples
+            bounds = np.maximum(bounds, share_bound(max(n, 1)))
+    return np.nan_to_num(bounds, nan=np.inf), np.nan_to_num(losses, nan=0.0)
