@@ -18,8 +18,8 @@ from headcount.importance import Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
 from headcount.pruning.tolerance import LEVEL, share_bound
-from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.records import Column, Head, HeadTable, parse_heads
+from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.tasks import Comparison, Task, compare_outcomes
 
 
@@ -116,6 +116,8 @@ def removal_table(curve: pd.DataFrame, heads: Sequence[Head]) -> HeadTable:
     whole = curve[(curve["scope"] == "all") & (curve["order"] != "random")]
     names = list(dict.fromkeys(whole["order"]))
     rows = whole[whole["order"].isin(names[:1])]
+    if "metric" in rows:  # another metric may have judged the same order in fewer steps
+        rows = rows[rows["metric"].isin(rows["metric"].iloc[:1])]
     steps = {
         head: float(step)
         for step, removed in zip(rows["step"], rows["removed"], strict=True)
