@@ -54,7 +54,10 @@ def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: 
     assert {str(head) for head in small.heads}.isdisjoint(going)
     assert len(small.heads) == 4
     assert set(run.read_frame("curve")["order"]) == {"gradient", "random 0", "random 1", "random 2"}
-    assert run.read_table().names == ["gradient"]
+    table = run.read_table()
+    assert table.names == ["gradient", "removal_step"]
+    steps = table.frame["removal_step"]
+    assert {str(head) for head in table.heads if steps[head] <= 2} == set(going)
     assert not (classes / "small" / "run" / "prune.jsonl").exists()
     picture = (classes / "small" / "curve.svg").read_text()
     assert picture.startswith("<?xml")
@@ -63,6 +66,22 @@ def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: 
     assert (
         "'small' holds a pruned model already; choose another folder, or pass --force" in again.err
     )
+
+
+def test_the_heads_that_are_left_are_surveyed_anew(headcount: Callable, classes: Path) -> None:
+    (classes / "text.txt").write_text("\n".join(text for text, _ in PAIRS))
+    assert headcount("survey", "model", "--text", "text.txt", "--roles", "-o", "before").code == 0
+    line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--step", 25]
+    ended = headcount(*line, "--scores", "before", "--survey", "text.txt", "-o", "small")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Roles of the heads that are left, surveyed anew:" in " ".join(ended.out.split())
+    left = Run.open(classes / "small" / "survey", create=False).read_table()
+    assert len(left.heads) == 4
+    assert "roles" in left.names
+    roles = Run.open(classes / "before", create=False).read_frame("roles")
+    function = Run.open(classes / "small" / "run", create=False)
+    if len(roles):
+        assert set(function.read_frame("function")["score"]) >= {"removal_step"}
 
 
 def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:

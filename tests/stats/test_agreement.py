@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
 from headcount.errors import StatsError
-from headcount.stats import agreement_matrix, rank_agreement
+from headcount.stats import agreement_matrix, rank_agreement, rank_difference
 
 RNG = np.random.default_rng(0)
 ONE = RNG.normal(size=72)
@@ -110,3 +112,48 @@ def test_a_lone_score_agrees_with_nothing() -> None:
     frame = agreement_matrix({"a": ONE})
     assert len(frame) == 0
     assert "low" in frame.columns
+
+
+STRATA = np.repeat(np.arange(12), 8)
+
+
+def test_members_that_always_rank_first_have_a_delta_of_one() -> None:
+    members = np.arange(96) % 8 == 0
+    found = rank_difference(members * 10.0 + np.arange(96) % 7, members, STRATA)
+    assert found.value == found.low == found.high == 1
+    assert (found.members, found.others, found.strata) == (12, 84, 12)
+    assert found.p < 0.001
+
+
+def test_layers_that_differ_do_not_make_their_heads_differ() -> None:
+    # Members sit in the late layers, which score higher as a whole: a plain rank test would jump.
+    members = (STRATA >= 9) & (np.arange(96) % 8 < 5)
+    scores = STRATA * 100.0 + np.random.default_rng(0).permutation(96) / 96
+    assert rank_difference(scores, members, STRATA).p > 0.05
+
+
+def test_the_test_of_ranks_keeps_its_level_and_its_interval_covers() -> None:
+    random = np.random.default_rng(7)
+    p, covered = [], 0
+    for seed in range(300):
+        members = random.random(96) < 0.25
+        layers = random.normal(size=12)[STRATA]
+        p.append(rank_difference(random.normal(size=96) + layers, members, STRATA, draws=400).p)
+        moved = rank_difference(
+            random.normal(size=96) + layers + 0.7416 * members, members, STRATA,
+            draws=400, seed=seed,
+        )  # fmt: skip
+        covered += moved.low <= 0.4 <= moved.high  # P(above) = 0.7 for a shift of 0.7416 sd
+    assert np.mean(np.array(p) <= 0.05) < 0.085
+    assert 0.91 < covered / 300 <= 0.99
+
+
+def test_heads_alone_in_their_layer_say_nothing() -> None:
+    found = rank_difference([1, 2, np.nan], [1, 0, 0], "abb")
+    assert math.isnan(found.p)
+    assert found.members == 0
+
+
+def test_lengths_that_differ_are_refused() -> None:
+    with pytest.raises(StatsError, match="3 scores, 2 marks"):
+        rank_difference([1, 2, 3], [1, 0], "aa")

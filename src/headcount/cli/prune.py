@@ -114,6 +114,12 @@ class PruneArguments:
         "Write also DIR/onnx, or DIR/zeros: the old size, with zeros for heads.",
         choices=("onnx", "zeros"),
     )
+    survey: str | None = _result(
+        None,
+        "FILE",
+        "Survey the model that is left, on a text, a treebank (.conllu) or the bundled sample, and "
+        "tell the roles of its heads; into DIR/survey.",
+    )
     force: bool = _result(False, None, "Replace a model that is there.")
 
 
@@ -235,7 +241,9 @@ def prune_command(
         training.check_file()
     examples = task.build(work) if task.given else None
     subject = loaded(model, load)
-    how: dict[str, Any] = {name: getattr(asked, name) for name in ("heads", "export", "force")}
+    how: dict[str, Any] = {
+        name: getattr(asked, name) for name in ("heads", "export", "force", "survey")
+    }
     if asked.heads is None:
         ranking = ("by", "step", "exact", "at_least", "by_stack", "max_loss", "drop_share")
         how |= {"stacks": names(asked.stacks), "keep": asked.keep, "convention": work.convention}

@@ -31,11 +31,26 @@ def print_pruning(
         _print_costs(*done.costs)
     if plan is not None and done.going:
         _print_quality(plan)
+    for sentence in _functions(done):
+        output().print(sentence)
     for saved in done.saved.values():
         output().print(str(saved))
     print_notes([*subject.notes, *done.notes])
     if plan is not None and place is not None:
         output().print(f"Wrote {place.folder}/ (headcount ls {place.run} lists what run/ holds).")
+
+
+def _functions(done: pruning.Pruned) -> list[str]:
+    """Whether heads with a role go later, and which roles are left."""
+    from headcount.importance import role_sentences
+
+    said = [] if done.function is None else role_sentences(done.function)
+    if done.survey is not None:
+        frame = done.survey.details["roles"]
+        heads = frame.drop_duplicates(["stack", "layer", "head", "role"])["role"]
+        counts = ", ".join(f"{n} {role}" for role, n in Counter(heads).most_common())
+        said.append(f"Roles of the heads that are left, surveyed anew: {counts or 'none'}.")
+    return said
 
 
 def _print_verdict(plan: pruning.Plan) -> None:
@@ -145,6 +160,8 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
             what: {**vars(saved), "folder": str(saved.folder)} for what, saved in done.saved.items()
         },
         "notes": [*subject.notes, *done.notes],
+        "function": None if done.function is None else done.function.to_dict("records"),
+        "roles": None if done.survey is None else done.survey.details["roles"].to_dict("records"),
     }
     plan = done.plan
     if plan is not None:

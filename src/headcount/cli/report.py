@@ -174,6 +174,7 @@ def _open(page: Report) -> None:
 
 def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dict[str, Any]:
     """The page, the run, and what the page is about."""
+    from headcount.importance import role_sentences
     from headcount.pruning import can_go
     from headcount.report import read_source, run_tolerance
 
@@ -195,6 +196,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
         "with_role": len({tuple(head) for *head, _ in roles}),
         "roles": dict(Counter(role for *_, role in roles).most_common()),
         "can_go": [one.to_dict() for one in going],
+        "function": [] if (tested := source.frame("function")) is None else role_sentences(tested),
         "exhibits": len(source.exhibits),
         "own_text": any(one.own_text for one in source.exhibits),
         "stages": [one.to_dict() for one in page.stages],
@@ -210,6 +212,8 @@ def _print_summary(found: dict[str, Any]) -> None:
         output().print(f"{some} {counts}{' (some have several)' if several else ''}.")
     for one in found["can_go"]:
         output().print(one["sentence"])
+    for sentence in found["function"]:
+        output().print(sentence)
     output().print(f"Wrote {found['report']} ({found['bytes'] / 1e6:.2f} MB) from {found['run']}/.")
     if found["own_text"]:
         output().print(

@@ -6,7 +6,13 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.importance.ablation import ablation_costs
-    from headcount.importance.agreement import GROUP, compared, importance_columns
+    from headcount.importance.agreement import (
+        GROUP,
+        by_role,
+        compared,
+        importance_columns,
+        role_sentences,
+    )
     from headcount.importance.examples import origin
     from headcount.importance.score import (
         check_score_names,

@@ -1,12 +1,14 @@
-"""Do two measures, two data sets or two seeds rank heads alike?
+"""Do two measures, two data sets or two seeds rank heads alike, and do heads with a role matter?
 
 Michel et al., NeurIPS 2019, section 3.4, compare ablations of single heads on two data sets by
-Pearson's correlation; Spearman and Kendall ask about the order alone.
+Pearson's correlation; Spearman and Kendall ask about the order alone. That heads with a function
+are the important ones is what Voita et al., ACL 2019, conclude from their figures 1, 2 and 8.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -113,3 +115,115 @@ def _groups(stacks: Sequence[str]) -> dict[str, np.ndarray]:
     if len(names) < 2:
         return every
     return every | {name: np.flatnonzero(np.array(stacks) == name) for name in names}
+
+
+# --- Do heads with a role matter more, and go later? --------------------------------------------
+
+#: Rows over several roles: every head that does something, every head that only rests.
+ANY_ROLE, ANY_REST = "any function", "any rest"
+#: Cliff's delta from which a difference is called large (Romano et al. 2006); an interval that
+#: lies within is evidence that there is none so large.
+LARGE = 0.474
+_ROLE_COLUMNS = (
+    "role", "rests", "score", "heads", "others", "layers", "delta", "low", "high", "p",
+    "p_adjusted", "smallest_p", "answer",
+)  # fmt: skip
+
+
+def by_role(
+    table: HeadTable, columns: Sequence[str] | None = None, *, level: float = 0.05, seed: int = 0
+) -> pd.DataFrame:
+    """For every role: do its heads matter more than others of the same layer and stack?
+
+    One row a role and score, of a table with verdicts (`details["roles"]`): by default for all
+    importance scores, and for `removal_step` where heads were removed. `delta` is Cliff's delta:
+    the chance that a head of the role ranks above another head of its layer, minus the reverse,
+    with an interval from resampled heads; `p` shuffles roles within layers, two-sided;
+    `p_adjusted` is Holm's, over the rows of all functions and of all rest, which are the question,
+    and over those of single roles. `answer` is more, less, "no large difference" (the
+    interval lies within +-0.474), or "cannot tell". Heads that do something are compared with all
+    that do not, and so are heads that only rest.
+
+    >>> from headcount.records.heads import Head
+    >>> heads = [Head("enc", layer, index) for layer in range(4) for index in range(6)]
+    >>> roles = pd.DataFrame({"stack": "enc", "layer": range(4), "head": 0, "role": "rare",
+    ...                       "rests": False})
+    >>> score = [7.0 if head.index == 0 else head.index for head in heads]
+    >>> table = HeadTable.of(heads, {"gradient": score}, details={"roles": roles})
+    >>> by_role(table, ["gradient"])[["role", "heads", "delta", "answer"]].values.tolist()
+    [['any function', 4, 1.0, 'more'], ['rare', 4, 1.0, 'more']]
+    """
+    if "roles" not in table.details:
+        raise UsageError("No head was judged; survey the model with roles first (--roles).")
+    heads, names = table.heads, _role_scores(table) if columns is None else list(columns)
+    groups = _role_groups(table.details["roles"])
+    rows = []
+    for (role, rests), own in groups.items():
+        members = [head in own for head in heads]
+        for name in names:
+            found = stats.rank_difference(
+                _removal(table, name), members, [head[:2] for head in heads], seed=seed
+            )
+            rows.append(
+                (role, rests, name, found.members, found.others, found.strata, found.value,
+                 found.low, found.high, found.p, np.nan, found.floor, "")
+            )  # fmt: skip
+    frame = pd.DataFrame(rows, columns=list(_ROLE_COLUMNS))
+    both = frame["role"].isin([ANY_ROLE, ANY_REST])
+    for family in (both, ~both):
+        frame.loc[family, "p_adjusted"] = stats.holm(frame.loc[family, "p"].to_numpy(dtype=float))
+    frame["answer"] = [_answer(row, level) for row in frame.to_dict("records")]
+    return frame
+
+
+def role_sentences(frame: pd.DataFrame) -> list[str]:
+    """What `by_role` found for heads with a function and for heads that rest, a sentence each."""
+    said = []
+    for role, what in ((ANY_ROLE, "do something"), (ANY_REST, "only rest")):
+        rows = frame[(frame["role"] == role) & frame["delta"].notna()].to_dict("records")
+        if rows:
+            figures = "; ".join(
+                f"{row['score'].replace('_', ' ')} {row['delta']:+.2f} "
+                f"[{row['low']:+.2f}, {row['high']:+.2f}], p {row['p_adjusted']:.2g}, "
+                f"{row['answer']}"
+                for row in rows
+            )
+            first = rows[0]
+            said.append(
+                f"{first['heads']} heads that {what} against {first['others']} others of their "
+                f"layers (Cliff's delta): {figures}."
+            )
+    return said
+
+
+def _role_scores(table: HeadTable) -> list[str]:
+    """The scores of importance, and the step at which heads go."""
+    scores = [name for name in importance_columns(table) if name != "confidence"]
+    return scores + ["removal_step"] * ("removal_step" in table.names)
+
+
+def _removal(table: HeadTable, name: str) -> Floats:
+    """A score turned so that more is more important; a head that never goes, goes last."""
+    values = _ranking(table, name)
+    if name == "removal_step" and not np.isnan(values).all():
+        return np.where(np.isnan(values), np.nanmax(values) + 1, values)
+    return values
+
+
+def _role_groups(roles: pd.DataFrame) -> dict[tuple[str, bool], set[tuple[str, int, int]]]:
+    """The heads of each role, after those of all functions and of all that only rest."""
+    every: dict[tuple[str, bool], set[tuple[str, int, int]]] = {}
+    for row in roles.to_dict("records"):
+        head = str(row["stack"]), int(row["layer"]), int(row["head"])
+        every.setdefault((str(row["role"]), bool(row["rests"])), set()).add(head)
+    does = set().union(*(heads for (_, rests), heads in every.items() if not rests))
+    resting = set().union(*(heads for (_, rests), heads in every.items() if rests)) - does
+    both = {(ANY_ROLE, False): does, (ANY_REST, True): resting}
+    return {key: heads for key, heads in (both | every).items() if heads}
+
+
+def _answer(row: Mapping[str, Any], level: float) -> str:
+    if row["p_adjusted"] <= level:
+        return "more" if row["delta"] > 0 else "less"
+    small = max(abs(row["low"]), abs(row["high"])) < LARGE
+    return "no large difference" if small else "cannot tell"

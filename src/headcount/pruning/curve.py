@@ -113,7 +113,7 @@ def removal_table(curve: pd.DataFrame, heads: Sequence[Head]) -> HeadTable:
     >>> removal_table(curve, heads).frame["removal_step"].tolist()
     [nan, 1.0]
     """
-    whole = curve[(curve["scope"] == "all") & (curve["order"] != "random")]
+    whole = curve[(curve["scope"] == "all") & ~curve["order"].str.startswith("random")]
     names = list(dict.fromkeys(whole["order"]))
     rows = whole[whole["order"].isin(names[:1])]
     if "metric" in rows:  # another metric may have judged the same order in fewer steps

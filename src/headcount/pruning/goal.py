@@ -126,6 +126,8 @@ class OutputFolder:
         self.run = folder / "run"
         #: The smaller model.
         self.model = folder / "model"
+        #: The run of a survey of the smaller model.
+        self.survey = folder / "survey"
         #: The curve, drawn.
         self.picture = folder / "curve.svg"
         #: Checkpoints of gates and of healing, until the model is saved.

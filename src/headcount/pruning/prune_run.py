@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.errors import RunError, UsageError
-from headcount.importance import Intervention, Sweep
+from headcount.importance import Intervention, Sweep, by_role
 from headcount.models import Saved, Subject
 from headcount.pruning import learn
 from headcount.pruning.costs import ModelCosts, model_costs
@@ -34,7 +34,10 @@ from headcount.records import (
     provenance,
     write_bytes,
 )
+from headcount.survey import read_corpora
+from headcount.survey import survey as run_survey
 from headcount.tasks import Task
+from headcount.text import Corpus, read_sample
 
 # --- Prunings in which weights learn ------------------------------------------------------------
 
@@ -141,6 +144,10 @@ class Pruned:
     #: Before and after: parameters, operations of a forward, bytes of the cache a token.
     costs: tuple[ModelCosts, ModelCosts]
     notes: tuple[str, ...]
+    #: What heads with a role matter, where roles are known: `importance.by_role`.
+    function: pd.DataFrame | None = None
+    #: The survey of the model that is left, where one was asked for.
+    survey: HeadTable | None = None
 
 
 def prune_run(
@@ -158,6 +165,7 @@ def prune_run(
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     draw: Callable[[Plan, Path], list[str]] | None = None,
+    survey: Any = None,
     **how: Any,
 ) -> Pruned:
     """Plan a pruning, cut the heads out, and save the model that is left in `place`.
@@ -165,8 +173,9 @@ def prune_run(
     `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
     options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
     trained too. Without a `place` nothing is written; `draw` makes a picture of the curve there and
-    gives notes. What was measured is kept until the last record is written: the same call goes on
-    after a kill, wherever that was.
+    gives notes. `survey` is a text or a treebank on which the model that is left is surveyed anew,
+    as figure 8 of Voita et al. 2019 needs: its roles go into `place` too. What was measured is kept
+    until the last record is written: the same call goes on after a kill, wherever that was.
     """
 
     def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
@@ -198,6 +207,7 @@ def prune_run(
         going = tuple(head for head in subject.heads if head not in left)
         notes += [] if plan is None else plan.notes
         saved: dict[str, Saved] = {}
+        function, surveyed = None, None
         if place is not None:
             with _marked(place, subject, going, force) as may_replace:
                 if small is not None:
@@ -207,12 +217,41 @@ def prune_run(
                     saved[export] = small.save(folder, force=may_replace, export=export)
                 if run is not None and plan is not None:
                     notes += [] if draw is None else draw(plan, place.picture)
-                    _record(run, subject, plan, saved, how)
+                    function = _record(run, subject, plan, saved, how)
                     run.drop_journal(JOURNAL)
                     shutil.rmtree(place.training, ignore_errors=True)
+        if survey is not None and small is not None:
+            surveyed = roles_left(small, survey, batch_size=batch_size, progress=progress)
+            if place is not None:
+                surveyed.save(place.survey, replace=True)
     tokens = min(128, longest_input(subject) or 128)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
-    return Pruned(going, plan, small, saved, costs, tuple(dict.fromkeys(notes)))
+    known = tuple(dict.fromkeys(notes))
+    return Pruned(going, plan, small, saved, costs, known, function, surveyed)
+
+
+def roles_left(
+    small: Subject, corpus: Any, *, batch_size: int = 16, progress: Progress | None = None
+) -> HeadTable:
+    """The roles of the heads of a pruned model, judged on that model: "sample", or any corpus.
+
+    Pairs or, for a translator, sentences with trees alone: then the encoder is looked at.
+    """
+    translator = "cross" in small.anatomy.stacks
+    if isinstance(corpus, str) and corpus == "sample":
+        corpus = read_sample(translation="text_de" if translator else None)
+    given = read_corpora(corpus)
+    text, paired = given.text, isinstance(given.text, Corpus) and given.text.paired
+    stacks = None if paired or not translator else ["enc"]
+    return run_survey(
+        small,
+        text,
+        treebank=given.treebank,
+        roles=True,
+        stacks=stacks,
+        batch_size=batch_size,
+        progress=None if progress is None else partial(progress, what="survey"),
+    )
 
 
 @contextmanager
@@ -272,8 +311,8 @@ def _folder_id(folder: Path) -> int | None:
 
 def _record(
     run: Run, subject: Subject, plan: Plan, saved: dict[str, Saved], how: dict[str, Any]
-) -> None:
-    """Write down what was done."""
+) -> pd.DataFrame | None:
+    """Write down what was done; gives what heads with a role matter, where roles are known."""
     about = provenance.collect(
         model=subject.name,
         revision=subject.revision,
@@ -290,8 +329,15 @@ def _record(
     run.write_frame("curve", plan.curve)
     table = run.read_table() if run.has_table else HeadTable.of(subject.heads, {}, provenance=about)
     gone = removal_table(plan.curve, subject.heads)
-    run.write_table(table.join(gone, replace=True))
+    run.write_table(table := table.join(gone, replace=True))
+    given = how.get("table")  # a run whose scores heads were ranked by may know roles too
+    if given is not None and "roles" in given.details and given.heads == table.heads:
+        table = given.join(table, replace=True)
+    function = by_role(table) if "roles" in table.details else None
+    if function is not None:
+        run.write_frame("function", function)
     run.stage("prune").finish(settings, about, plan.notes)
+    return function
 
 
 @contextmanager

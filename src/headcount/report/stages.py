@@ -506,6 +506,27 @@ def can_go_stage(context: StoryContext) -> StoryStage:
     return StoryStage("can-go", title, settings, work)
 
 
+# --- Do heads with a role matter more, and go later? --------------------------------------------
+
+
+def function_stage(context: StoryContext) -> StoryStage:
+    """Importance and removal of heads with a role against others of their layer."""
+
+    def work(progress: Progress) -> list[str]:
+        found = importance.by_role(context.run.read_table(), seed=context.seed or 0)
+        context.run.write_frame("function", found)
+        return importance.role_sentences(found)
+
+    stages, needed = context.run.stages, ("survey", "curve")
+    settings = {
+        name: stages[name]["finished"]
+        for name in stages
+        if name in needed or name.startswith("score-")
+    }
+    title = "Whether heads with a role matter more"
+    return StoryStage("function", title, settings, work, why_not=context.why_no_task)
+
+
 # --- All stages ---------------------------------------------------------------------------------
 
 #: In this order; each may read what those before it found.
@@ -521,4 +542,5 @@ STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
     agreement_stage,
     curve_stage,
     can_go_stage,
+    function_stage,
 )

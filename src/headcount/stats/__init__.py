@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         agreement_matrix,
         correlate_weighted,
         rank_agreement,
+        rank_difference,
     )
     from headcount.stats.bootstrap import (
         bootstrap_difference,

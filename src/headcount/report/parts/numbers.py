@@ -26,7 +26,16 @@ from headcount.records import Column, Exhibit, Head, HeadTable, Run, read_exhibi
 # --- What a page is made from -------------------------------------------------------------------
 
 _PATH = re.compile(r"[\w.~ -]*(/[\w.~ -]+)+/?")
-_FRAMES = ("roles", "relations", "agreement", "curve", "changes", "role_changes", "probes")
+_FRAMES = (
+    "roles",
+    "relations",
+    "agreement",
+    "curve",
+    "changes",
+    "role_changes",
+    "probes",
+    "function",
+)
 
 
 def row_head(row: Mapping[Any, Any]) -> Head:
