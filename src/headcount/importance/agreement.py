@@ -222,7 +222,7 @@ def _role_groups(roles: pd.DataFrame) -> dict[tuple[str, bool], set[tuple[str, i
     return {key: heads for key, heads in (both | every).items() if heads}
 
 
-def _answer(row: Mapping[str, Any], level: float) -> str:
+def _answer(row: Mapping[Any, Any], level: float) -> str:
     if row["p_adjusted"] <= level:
         return "more" if row["delta"] > 0 else "less"
     small = max(abs(row["low"]), abs(row["high"])) < LARGE

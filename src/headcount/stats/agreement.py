@@ -234,7 +234,7 @@ def rank_difference(
         if 0 < chosen[(groups == group) & there].sum() < ((groups == group) & there).sum()
     ]
     if not both:
-        return RankDifference(*[np.nan] * 4, 0, 0, 0, np.nan)
+        return RankDifference(np.nan, np.nan, np.nan, np.nan, 0, 0, 0, np.nan)
     rows = np.concatenate(both)
     values, chosen, groups = values[rows], chosen[rows], groups[rows]
     # Who ranks above whom in a stratum; pairs of two members cancel out, and so do two others.
