@@ -659,3 +659,28 @@ def test_a_foreign_record_removes_nothing_outside_the_run(tmp_path: Path) -> Non
     with Run.open(tmp_path / "run") as run:
         run.clear()
     assert (other / "mine.parquet").read_bytes() == b"mine"
+
+
+def test_a_clearing_that_was_broken_off_is_brought_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pd.DataFrame({"a": [1]})
+    with Run.open(tmp_path / "run") as run:
+        for name in ("one", "two"):
+            run.write_frame(name, frame)
+        run.stage("survey").finish()
+        removed = Path.unlink
+        left = iter([True])
+
+        def once(path: Path, missing_ok: bool = False) -> None:
+            if path.suffix == ".parquet" and next(left, None) is None:
+                raise KeyboardInterrupt
+            removed(path, missing_ok=missing_ok)
+
+        monkeypatch.setattr(Path, "unlink", once)
+        with pytest.raises(KeyboardInterrupt):
+            run.clear()
+        monkeypatch.undo()
+        assert len(run.frames) == 1
+    with Run.open(tmp_path / "run") as run:
+        assert (run.frames, run.stages) == ([], {})

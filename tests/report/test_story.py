@@ -16,8 +16,9 @@ from headcount.errors import RunError, UsageError
 from headcount.importance.agreement import agreement
 from headcount.records.exhibits import read_exhibits
 from headcount.records.run import Run
-from headcount.report.stages import StoryContext, affordable, survey_stage
+from headcount.report.stages import StoryContext, affordable, gradient_stage, survey_stage
 from headcount.report.story import StageStatus, run_story, story
+from headcount.survey import survey
 from headcount.tasks.glue import natural_task
 from headcount.text import read_corpus, texts_of
 
@@ -85,6 +86,48 @@ def test_other_settings_are_done_again(translated: StoryContext) -> None:
     assert translated.run.stage("survey").done_with(made.settings)
     other = survey_stage(replace(translated, seed=1))
     assert not translated.run.stage("survey").done_with(other.settings)
+
+
+def test_what_was_measured_otherwise_is_refused_and_stays(translated: StoryContext) -> None:
+    before = {path: path.read_bytes() for path in translated.run.path.rglob("*.*")}
+    with pytest.raises(RunError, match=r"holds survey made with other settings \(seed was 0, is 1"):
+        run_story(replace(translated, seed=1))
+    fewer = read_corpus(list(translated.texts)[:3])
+    with pytest.raises(
+        RunError, match=r"on other texts or examples; pass replace=True"
+    ):
+        run_story(replace(translated, texts=fewer))
+    stage = {"survey": {**translated.run.stages["survey"], "headcount": "0.0.1"}}
+    with (
+        patch.object(Run, "stages", stage),
+        pytest.raises(RunError, match=r"made by headcount 0\.0\.1; .* name another run \(--run\)"),
+    ):
+        run_story(translated)
+    assert {path: path.read_bytes() for path in translated.run.path.rglob("*.*")} == before
+
+
+def test_a_table_that_no_report_made_is_refused(tmp_path: Path) -> None:
+    subject, texts = tiny_subjects.writer(), sample.sentences()[:4]
+    survey(subject, texts).save(tmp_path / "run")
+    with pytest.raises(RunError, match=r"holds a table \(confidence, .*\) that no report made"):
+        story(subject, tmp_path / "run", tmp_path / "page.html", text=texts)
+    page = story(subject, tmp_path / "run", tmp_path / "page.html", text=texts, replace=True)
+    assert page.stages[0].state == "done"
+
+
+def test_a_stage_that_was_killed_before_its_last_record_is_its_own(tmp_path: Path) -> None:
+    subject = tiny_subjects.writer()
+    texts = read_corpus(sample.sentences()[:6])
+    with Run.open(tmp_path / "run") as run:
+        context = StoryContext(run, subject, texts, task=natural_task(subject, texts), limit=6)
+        run_story(context, exhibits=False)
+        made = gradient_stage(context)
+        # The score's own record is there, the story's is not.
+        run.stage(made.name).begin(made.settings)
+        run.stage(made.name).finish({"convention": "headcount"})
+        told = {one.name: one.state for one in run_story(context, exhibits=False)}
+    assert told["score-gradient"] == "done"
+    assert told["survey"] == "kept"
 
 
 def test_a_run_of_another_model_is_refused(translated: StoryContext) -> None:

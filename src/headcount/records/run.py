@@ -157,6 +157,8 @@ class Run:
             try:
                 run._make_folder()
                 run.lock()
+                if run.record.get("clearing"):
+                    run.clear()
             except BaseException:
                 run.close()
                 raise
@@ -331,9 +333,14 @@ class Run:
         (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Start anew: all that was written through this class goes; other files stay."""
+        """Start anew: all that was written through this class goes; other files stay.
+
+        Broken off, it is brought to its end when the run is opened again.
+        """
+        self._change(lambda record: record.update(clearing=True))
         self._forget()
         (self.path / TABLE).unlink(missing_ok=True)
+        self._change(lambda record: record.pop("clearing"))
 
     def _forget(self) -> None:
         """Clear what stages found out about another model: the files that they wrote."""
@@ -344,7 +351,7 @@ class Run:
             for name in self.record["files"]
             if name != TABLE and _FILE.fullmatch(str(name)) is not None
         ]
-        self._change(lambda record: record.update(stages={}, notes=[], details=[]))
+        self._change(lambda record: record.update(stages={}, notes=[], details=[], begun={}))
         for name in names:
             path = self.path / name
             if path.is_dir():
@@ -415,6 +422,17 @@ class Stage:
         return self.done and json_encode(self.record["settings"], sort_keys=True) == json_encode(
             settings, sort_keys=True
         )
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Say that it is under way with these settings: what it leaves half done is its own."""
+        begun = {"stage": self.name, "settings": dict(settings)}
+        self.run._change(lambda record: record.update(begun=begun))
+
+    def begun_with(self, settings: Mapping[str, Any]) -> bool:
+        """Whether it was the last to begin, with exactly these settings."""
+        begun = {"stage": self.name, "settings": dict(settings)}
+        last = self.run.record.get("begun")
+        return json_encode(last, sort_keys=True) == json_encode(begun, sort_keys=True)
 
     def finish(
         self,

@@ -49,6 +49,8 @@ class StoryStage:
     forwards: float = 0.0
     #: Why this model has no such stage; empty where it has.
     why_not: str = ""
+    #: Whether it only reads what other stages left: it may be done again at any time.
+    derived: bool = False
 
 
 @dataclass(frozen=True)
@@ -328,7 +330,8 @@ def agreement_stage(context: StoryContext) -> StoryStage:
     stages = context.run.stages
     settings = {name: stages[name]["finished"] for name in stages if name.startswith("score-")}
     why = context.why_no_task
-    return StoryStage("agreement", "Whether the measures agree", settings, work, why_not=why)
+    title = "Whether the measures agree"
+    return StoryStage("agreement", title, settings, work, why_not=why, derived=True)
 
 
 # --- What the most important heads cost by the task's own metric --------------------------------
@@ -503,7 +506,7 @@ def can_go_stage(context: StoryContext) -> StoryStage:
 
     measured = context.run.stages.get(_NAME, {}).get("finished")
     settings = {"tolerance": str(allowed) or None, "curve": measured}
-    return StoryStage("can-go", title, settings, work)
+    return StoryStage("can-go", title, settings, work, derived=True)
 
 
 # --- Do heads with a role matter more, and go later? --------------------------------------------

@@ -12,11 +12,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-from headcount.errors import UsageError
+from headcount.errors import RunError, UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
 from headcount.pruning import read_tolerance
-from headcount.records import HeadTable, Progress, Run, provenance
+from headcount.records import HeadTable, Progress, Run, provenance, version
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
 from headcount.report.stages import STAGES, StoryContext, StoryStage, seconds_a_text
@@ -81,15 +81,15 @@ def story(
     translate, predict the next or the hidden words; a model that predicts no words gets the
     stages that need no task.
 
-    `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it, and `replace`
-    clears it. A quick story takes as many examples as the size of the model allows; `thorough`
-    takes all, and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the
-    loss that may be when heads go: points ("0.5"), percent ("1%"), or by metric
-    ("bleu=0.5,loss=1%"); by default one point of accuracy, F1 and correlations, half a point of
-    BLEU and chrF, and 1% of losses. `exhibits`, `maps`
-    and `compare` are those of `hc.report`. `progress` is called with what is done, the total (0
-    where nobody knows) and the `StageStatus` of a stage that runs or ends; `announce` with the
-    model and how long it will take.
+    `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it. What was
+    measured there otherwise (other texts, settings or version) is refused, unless `replace` clears
+    it. A quick story takes as many examples as the size of the model allows; `thorough` takes all,
+    and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the loss that
+    may be when heads go: points ("0.5"), percent ("1%"), or by metric ("bleu=0.5,loss=1%"); by
+    default one point of accuracy, F1 and correlations, half a point of BLEU and chrF, and 1% of
+    losses. `exhibits`, `maps` and `compare` are those of `hc.report`. `progress` is called with
+    what is done, the total (0 where nobody knows) and the `StageStatus` of a stage that runs or
+    ends; `announce` with the model and how long it will take.
 
     The report's `stages` say what was done, kept from before, or left out and why.
     """
@@ -126,6 +126,7 @@ def story(
             batch_size=batch_size,
         )
         context.begin()
+        check_stages(context, exhibits=exhibits)
         if announce is not None:
             announce(repr(subject))
             seconds = expected_seconds(context)
@@ -220,6 +221,7 @@ def run_story(
     call goes on with it.
     """
     context.begin()
+    check_stages(context, exhibits=exhibits)
     show = progress or (lambda done, total, stage: None)
     ended = []
     for make in STAGES:
@@ -241,6 +243,45 @@ def _is_kept(context: StoryContext, stage: StoryStage) -> bool:
     return context.run.stage(stage.name).done_with(stage.settings)
 
 
+def check_stages(context: StoryContext, *, exhibits: bool = True) -> None:
+    """Refuse, before the long work, to replace what was measured otherwise.
+
+    A stage with other settings, other texts or by another version stays as it is; so does a table
+    that no stage tells of.
+    """
+    run = context.run
+    ways = "pass replace=True (--replace) to start it anew, or keep it and name another run (--run)"
+    if run.has_table and not run.stages and not run.record.get("begun"):
+        names = run.read_table().names
+        if names:
+            raise RunError(
+                f"{run.path}/ holds a table ({', '.join(names[:3])}{', ...' * (len(names) > 3)}) "
+                f"that no report made; {ways}."
+            )
+    for make in STAGES:
+        stage = make(context)
+        record = run.stage(stage.name)
+        if stage.why_not or stage.derived or (stage.name == "exhibits" and not exhibits):
+            continue
+        if record.record and not _is_kept(context, stage) and not record.begun_with(stage.settings):
+            raise RunError(
+                f"{run.path}/ holds {stage.name} made {_otherwise(record.record, stage.settings)}; "
+                f"{ways}."
+            )
+
+
+def _otherwise(old: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """How a stage was made, as far as it would be made otherwise now."""
+    if old.get("headcount") != version():
+        return f"by headcount {old.get('headcount')}"
+    was = old.get("settings") or {}
+    keys = [key for key in settings if was.get(key) != settings[key]]
+    if {"texts", "treebank", "coref", "task", "own"} & set(keys):
+        return "on other texts or examples"
+    said = [f"{key} was {was.get(key)}, is {settings[key]}" for key in keys]
+    return f"with other settings ({'; '.join(said[:3]) or 'other options'})"
+
+
 def _run_stage(context: StoryContext, stage: StoryStage, show: Progress) -> StageStatus:
     status = StageStatus(stage.name, stage.title, "running")
     if stage.why_not:
@@ -250,6 +291,7 @@ def _run_stage(context: StoryContext, stage: StoryStage, show: Progress) -> Stag
         return replace(status, state="kept", seconds=float(record.record.get("seconds", 0)))
     begun = monotonic()
     show(0, 0, status)
+    record.begin(stage.settings)
     try:
         notes = stage.work(lambda done, total: show(done, total, status))
     except KeyboardInterrupt:
