@@ -114,11 +114,33 @@ def test_nothing_that_can_go_for_sure(
     monkeypatch.setattr(import_module("headcount.report.plot.figure"), "can_draw", lambda: False)
     line = ["prune", "model", "--task", "classification:dev.tsv", "--max-loss", 0.5, "-o", "small"]
     ended = headcount(*line)  # ten held-out examples can promise no half point of accuracy
-    assert (ended.code, ended.err) == (0, "")
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        "It takes 464 examples to show that 0.5 points of accuracy (0.005) or less is lost, even "
+        "if no answer changes, and half of the 20 examples is 10. Give more, other examples to "
+        "judge by (judge=, --judge FILE), or allow 19.39 or more (max_loss=, --max-loss)."
+    ) in " ".join(ended.err.split())
+    assert not list(classes.glob("small/model"))
+    few = (classes / "dev.tsv").read_text(encoding="utf8").splitlines()[:4]
+    (classes / "few.tsv").write_text("\n".join(few), encoding="utf8")
+    line[3:6] = [TASK, "--max-loss", 0]
+    ended = headcount(*line, "--judge", "few.tsv")
+    assert ended.code == 1
+    assert "No model was saved in small/: no head can go for sure." in " ".join(ended.err.split())
     told = " ".join(ended.out.split())
-    assert "No head can go for sure within 0.5 points of accuracy: the first step" in told
+    assert "over 3 examples (held-out)" in told
+    assert "No head can go for sure within 0 nats: the first step may lose 0." in told
     assert "Note: No curve.svg was drawn: that takes matplotlib (pip install matplotlib)." in told
     assert [path.name for path in (classes / "small").iterdir()] == ["run"]
+
+
+def test_a_file_to_judge_by_that_is_not_there_is_told_first(
+    headcount: Callable, classes: Path
+) -> None:
+    line = ["prune", "model", "--task", TASK, "--max-loss", 0, "-o", "small"]
+    ended = headcount(*line, "--judge", "dev.tsw")
+    assert ended.code == 1
+    assert "There is no file dev.tsw (closest: dev.tsv)" in " ".join(ended.err.split())
 
 
 def test_named_heads_need_no_task(headcount: Callable, classes: Path) -> None:
@@ -134,7 +156,7 @@ def test_named_heads_need_no_task(headcount: Callable, classes: Path) -> None:
 def test_broken_off_it_goes_on(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = ["prune", "model", "--task", TASK, "--max-loss", 0, "--step", 50, "-o", "small"]
+    line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--step", 50, "-o", "small"]
     added = Journal.append
 
     def stopping(journal: Journal, unit: str, result: object) -> None:

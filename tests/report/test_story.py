@@ -93,9 +93,7 @@ def test_what_was_measured_otherwise_is_refused_and_stays(translated: StoryConte
     with pytest.raises(RunError, match=r"holds survey made with other settings \(seed was 0, is 1"):
         run_story(replace(translated, seed=1))
     fewer = read_corpus(list(translated.texts)[:3])
-    with pytest.raises(
-        RunError, match=r"on other texts or examples; pass replace=True"
-    ):
+    with pytest.raises(RunError, match=r"on other texts or examples; pass replace=True"):
         run_story(replace(translated, texts=fewer))
     stage = {"survey": {**translated.run.stages["survey"], "headcount": "0.0.1"}}
     with (

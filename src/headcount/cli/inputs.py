@@ -249,6 +249,16 @@ class TaskSpec:
     def _is_sample(self) -> bool:
         return self.place == SAMPLE and self.kind in _BUNDLED
 
+    def beside(self, text: str) -> TaskSpec:
+        """Another task: written out, or a file that is read as this one is.
+
+        >>> parse_task("lm:a.txt,metric=perplexity").beside("b.txt").place
+        'b.txt'
+        """
+        if text.partition(":")[0] in KEYS:
+            return parse_task(text)
+        return replace(self, place=text)
+
     def check_file(self) -> None:
         """Refuse a file or folder that is not there, before anything heavy is loaded."""
         path = Path(self.place)

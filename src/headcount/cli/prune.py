@@ -14,7 +14,7 @@ from headcount.cli.inputs import TaskArguments, parse_task
 from headcount.cli.options import Json, Model, loaded, names
 from headcount.cli.output import bar, say
 from headcount.cli.prune_output import print_pruning
-from headcount.errors import UsageError
+from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions, find
 from headcount.records import WorkOptions, check_head_set, check_once, check_stack, option
 
@@ -77,6 +77,12 @@ class PruneArguments:
         None, "NAMES", "Take heads from these stacks only: enc, dec, cross."
     )
     by_stack: bool = _order(False, None, "Also draw the curve of each stack by itself.")
+    judge: str | None = _order(
+        None,
+        "FILE",
+        "Judge by these examples, and choose heads on all of --task: a file like that of --task, "
+        "or a task of its own.",
+    )
 
     price: float | None = _learn(
         None,
@@ -192,7 +198,7 @@ def _check_read(asked: PruneArguments) -> None:
     """Refuse an option that nothing would read: whoever gave it expects something of it."""
     unread: dict[str, tuple[str, ...]] = {}
     if asked.heads is not None:
-        unread["with --heads, which names them all"] = (*_RANKING, "stacks")
+        unread["with --heads, which names them all"] = (*_RANKING, "stacks", "judge")
     if asked.gates:
         unread["with --gates, which learn the order"] = _RANKING
     else:
@@ -239,6 +245,9 @@ def prune_command(
     training = None if asked.train is None else parse_task(asked.train)
     if training is not None:
         training.check_file()
+    judging = None if asked.judge is None else task.spec().beside(asked.judge)
+    if judging is not None:
+        judging.check_file()
     examples = task.build(work) if task.given else None
     subject = loaded(model, load)
     how: dict[str, Any] = {
@@ -247,6 +256,7 @@ def prune_command(
     if asked.heads is None:
         ranking = ("by", "step", "exact", "at_least", "by_stack", "max_loss", "drop_share")
         how |= {"stacks": names(asked.stacks), "keep": asked.keep, "convention": work.convention}
+        how |= {} if judging is None else {"judge": judging.build()}
         if asked.gates:
             how |= {"price": asked.price, "train": asked.learn}
         else:
@@ -256,6 +266,8 @@ def prune_command(
     learned = None if training is None else training.build()
     done = _pruned(subject, examples, place, asked, {"task": learned, **common}, how | common)
     print_pruning(done, subject, place, json=json)
+    if place is not None and not done.saved:
+        raise RunError(f"No model was saved in {place.folder}/: no head can go for sure.")
 
 
 def _pruned(

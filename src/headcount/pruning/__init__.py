@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import check_timing, even_heads, latency
     from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
-    from headcount.pruning.tolerance import (
-        CanGo,
-        Tolerance,
-        can_go,
-        examples_needed,
-        points_in_words,
-        read_tolerance,
-    )
+    from headcount.pruning.tolerance import CanGo, Tolerance, can_go, read_tolerance
 
 open_door(__name__)

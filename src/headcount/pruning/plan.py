@@ -6,6 +6,7 @@ allowed is a fixed-sequence test (Maurer, Hothorn & Lehmacher 1995) on held-out 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -37,7 +38,13 @@ from headcount.pruning.order import (
     spared,
 )
 from headcount.pruning.remove import prune
-from headcount.pruning.tolerance import last_within, point_of
+from headcount.pruning.tolerance import (
+    examples_needed,
+    last_within,
+    point_of,
+    points_in_words,
+    share_bound,
+)
 from headcount.records import Head, HeadTable, Journal, Progress, Run, writable_run
 from headcount.stats import DRAWS, Floats
 from headcount.tasks import Task
@@ -329,6 +336,7 @@ def prune_plan(
     if len(units) > 1:
         prune(subject, units[0])  # a model that cannot be cut at all is refused before the work
     choose, held_out = task.split(0.5, seed) if judge is None else (task, judge)
+    _check_provable(held_out, max_loss, halved=judge is None)
     with (
         writable_run(run) as kept,
         _journal(subject, [choose, held_out], how, names, goal, kept) as log,
@@ -340,6 +348,27 @@ def prune_plan(
     reached = found.step if found else last_step(orders[0], goal, units, at_least)
     going = orders[0].gone(reached)
     return Plan(going, goal, tuple(orders), reached, frame, sweep, found, notes, choose)
+
+
+def _check_provable(held_out: Task, max_loss: float | None, *, halved: bool) -> None:
+    """Refuse a promise that these examples could not keep even if no answer changed."""
+    name, count = held_out.metric.name, len(held_out)
+    if max_loss is None or held_out.metric.test != "mcnemar":
+        return
+    if share_bound(count) <= max_loss * point_of(name):
+        return
+    least = math.ceil(share_bound(count) / point_of(name) * 100) / 100
+    half = f"half of the {2 * count:,} examples is {count:,}" if halved else f"there are {count:,}"
+    needed = examples_needed(max_loss * point_of(name))
+    if max_loss == 0:
+        takes = "No number of examples can show that nothing at all is lost"
+    else:
+        takes = f"It takes {needed:,} examples to show that {points_in_words(max_loss, name)} or "
+        takes += "less is lost, even if no answer changes"
+    raise UsageError(
+        f"{takes}, and {half}. Give more, other examples to judge by (judge=, --judge FILE), or "
+        f"allow {least:g} or more (max_loss=, --max-loss)."
+    )
 
 
 def plan_of_heads(

@@ -70,14 +70,16 @@ def gates_plan(
     keep: int | None = None,
     stacks: Sequence[str] | None = None,
     train: str = "all",
+    judge: Task | None = None,
     convention: str = "headcount",
 ) -> tuple[Plan, Subject | None]:
     """Learn gates on one half of a task, and judge the model without the closed heads on the other.
 
     `price` is the paper's lambda; `keep` instead drives it to so many heads. Gives the plan, whose
     curve has the whole model and the trained one, and the model that is left, if any head goes.
+    `judge` is a task to judge by, in place of the second half.
     """
-    choose, held_out = task.split(0.5, training.seed)
+    choose, held_out = task.split(0.5, training.seed) if judge is None else (task, judge)
     learned = learn.learn_gates(
         subject,
         training.task or choose,
@@ -321,7 +323,7 @@ def _record(
         task=plan.sweep.task.describe(),
     )
     settings = {
-        **{key: value for key, value in how.items() if key != "table"},
+        **{key: value for key, value in how.items() if key not in ("table", "judge")},
         "goal": str(plan.goal),
         "going": [str(head) for head in plan.going],
         "routes": {what: one.route for what, one in saved.items()},
