@@ -201,9 +201,19 @@ def test_gates_close_heads(
     frame = run.read_frame("curve")
     assert set(frame["order"]) == {"gates"}
     assert frame["healed"].tolist() == [False, True]
-    assert abs(int(frame["heads_left"].iloc[-1]) - 5) <= 1
+    assert int(frame["heads_left"].iloc[-1]) == 5
     assert not (classes / "small" / "training").exists()
     assert len(hc.load("small/model", device="cpu").heads) == frame["heads_left"].iloc[-1]
+
+
+def test_gates_that_had_too_few_steps_still_keep_as_many_as_were_asked_for(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
+    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 2, "--gate-steps", 1]
+    ended = headcount(*line, "-o", "small")
+    assert "Training left 8 gates open where 2 were asked for" in " ".join(ended.out.split())
+    assert len(hc.load("small/model", device="cpu").heads) == 2
 
 
 def test_gates_that_were_broken_off_go_on(

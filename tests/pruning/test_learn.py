@@ -103,7 +103,8 @@ def test_as_many_heads_stay_as_were_asked_for(count: int) -> None:
 def test_a_target_that_was_missed_is_said() -> None:
     learned = learn_gates(classifier(), sentiment(), keep=1, gate_lr=1e-5, **QUICK)
     assert learned.notes == [
-        "8 gates are open where 1 were asked for; train for more steps, or with a higher gate_lr."
+        "Training left 8 gates open where 1 were asked for; prune(keep=N) takes the most open "
+        "ones, and more steps or a higher gate_lr come nearer."
     ]
     assert learned.prune() is learned.subject
 

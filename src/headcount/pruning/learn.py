@@ -120,8 +120,8 @@ def learn_gates(
     left = len(gates.kept())
     if isinstance(price, Target) and abs(left - price.count) > 1:
         notes = [
-            f"{left} gates are open where {price.count:g} were asked for; train for more steps, or "
-            "with a higher gate_lr."
+            f"Training left {left} gates open where {price.count:g} were asked for; prune(keep=N) "
+            "takes the most open ones, and more steps or a higher gate_lr come nearer."
         ]
     return Learned(trained, gates.cpu().eval(), rows, notes)
 

@@ -75,9 +75,10 @@ def gates_plan(
 ) -> tuple[Plan, Subject | None]:
     """Learn gates on one half of a task, and judge the model without the closed heads on the other.
 
-    `price` is the paper's lambda; `keep` instead drives it to so many heads. Gives the plan, whose
-    curve has the whole model and the trained one, and the model that is left, if any head goes.
-    `judge` is a task to judge by, in place of the second half.
+    `price` is the paper's lambda; `keep` instead drives it to so many heads, and the most open ones
+    stay: exactly so many, unless heads can only go together. Gives the plan, whose curve has the
+    whole model and the trained one, and the model that is left, if any head goes. `judge` is a task
+    to judge by, in place of the second half.
     """
     choose, held_out = task.split(0.5, training.seed) if judge is None else (task, judge)
     learned = learn.learn_gates(
@@ -90,10 +91,14 @@ def gates_plan(
         convention=convention,
         **training.options(),
     )
-    going, small = tuple(learned.removed), learned.prune()
+    # However many gates are open when training ends, so many as were asked for stay.
+    going, small = tuple(learned.gates.closed(keep)), learned.prune(keep)
     order = Order("gates", "all", (going,) if going else ())
     sweep, frame, notes = _trained_curve(subject, small, held_out, order, training)
     notes = [*learned.notes, *notes]
+    left = len(learned.gates.heads) - len(going)
+    if keep is not None and left < keep:
+        notes.append(f"{left} heads stay where {keep} were asked for: some can only go together.")
     plan = Plan(
         going, Goal(keep=keep), (order,), len(order), frame, sweep, None, tuple(notes), choose
     )
