@@ -67,6 +67,10 @@ class Exhibit:
     maps: dict[tuple[str, int], Floats]
     #: Whether the text is the user's own, rather than from the bundled sample.
     own_text: bool = False
+    #: Known arcs between words: the text, the relation, the dependent and its head, by number.
+    arcs: list[tuple[str, str, int, int]] = field(default_factory=list)
+    #: Known translations: the place of a token of "tgt", and of one of "src".
+    links: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Refuse a name that is no file name, and maps that do not fit the texts."""
@@ -82,6 +86,10 @@ class Exhibit:
                     f"The map of {stack}.{layer} in exhibit {self.id} is {maps.shape[-2:]}; its "
                     f"texts have {shape} tokens."
                 )
+
+        for text, relation, word, head in self.arcs:
+            if not 0 <= min(word, head) <= max(word, head) < len(self.texts[text].word_texts):
+                raise UsageError(f"An arc '{relation}' of exhibit {self.id} is between no words.")
 
     @property
     def bytes(self) -> int:
@@ -108,6 +116,8 @@ def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
             "own_text": one.own_text,
             "texts": {name: vars(text) for name, text in one.texts.items()},
             "sides": {stack: list(sides) for stack, sides in one.sides.items()},
+            "arcs": one.arcs,
+            "links": one.links,
         }
         for one in exhibits
     ]
@@ -157,6 +167,8 @@ def _read(folder: Path, entry: dict[str, Any]) -> Exhibit:
         sides={stack: (sides[0], sides[1]) for stack, sides in entry["sides"].items()},
         maps=maps,
         own_text=bool(entry["own_text"]),
+        arcs=[(str(a), str(b), int(c), int(d)) for a, b, c, d in entry.get("arcs", ())],
+        links=[(int(target), int(source)) for target, source in entry.get("links", ())],
     )
 
 

@@ -147,9 +147,12 @@ def exhibits_of(
     """
     found: list[Exhibit] = []
     kind = "own" if own_text else "sample"
-    for place, item in chosen_items(corpus, roles, count):
+    chosen = chosen_items(corpus, roles, count)
+    links = _links(subject, [item for _, item in chosen], corpus)
+    for (place, item), own_links in zip(chosen, links, strict=True):
         name = f"{kind}-{place + 1:03d}"
-        exhibit = replace(look_at(subject, item), id=name, own_text=own_text)
+        seen = look_at(subject, item)
+        exhibit = replace(seen, id=name, own_text=own_text, links=own_links)
         if found and sum(one.bytes for one in found) + exhibit.bytes > budget:
             kept = f"{len(found)} of {count} exhibits were kept"
             return found, [f"{kept}: more would take over {budget / 1e6:.0f} MB."]
@@ -184,7 +187,35 @@ def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
     with tap(subject, Needs(maps=True)) as watch:
         watch(batch, receive=receive)
     texts, sides = _texts(batch, subject.anatomy.stacks)
-    return Exhibit("look", texts_of(item)[0], texts, sides, maps)
+    names = dict(zip(texts, batch.sides.values(), strict=False))
+    arcs = [(name, *arc) for name, side in names.items() for arc in _arcs(side)]
+    return Exhibit("look", texts_of(item)[0], texts, sides, maps, arcs=arcs)
+
+
+def _links(subject: Subject, items: Sequence[Item], corpus: Corpus) -> list[list[tuple[int, int]]]:
+    """Which token of the source each of the target translates, by an aligner of the whole corpus.
+
+    Places count tokens, special ones too. Empty where there are no pairs to learn from.
+    """
+    if "cross" not in subject.anatomy.stacks or not corpus.paired:
+        return [[] for _ in items]
+    from headcount.survey import Aligner, linked
+
+    intake = intake_of(subject.model, subject.tokenizer)
+    how: dict[str, Any] = {"intake": intake, "stacks": subject.anatomy.stacks, "long": "truncate"}
+    own = list(encode(items, subject.tokenizer, max_length=_LONGEST, **how))
+    rest = list(encode(list(islice(corpus, _CANDIDATES)), subject.tokenizer, **how))
+    found: list[list[tuple[int, int]]] = [[] for _ in items]
+    places = {
+        number: [np.flatnonzero((side.real & ~side.special)[row].numpy()) for side in sides]
+        for batch in own
+        for sides in [(batch.sides["target"], batch.sides["source"])]
+        for row, number in enumerate(batch.index)
+    }
+    for number, links in linked(own, rest, Aligner()).items():
+        target, source = places[number]
+        found[number] = [(int(target[a]), int(source[b])) for a, b in links]
+    return found
 
 
 def _with_target(subject: Subject, item: Item) -> Item:
@@ -231,6 +262,21 @@ def _texts(
 def _text(side: Side) -> Text:
     words, word_texts = _words(side)
     return Text(list(side.tokens[0]), [bool(x) for x in side.special[0]], words, word_texts)
+
+
+def _arcs(side: Side) -> list[tuple[str, int, int]]:
+    """The arcs of a tree between words of `_words`: relation, dependent, head."""
+    sentence = None if side.words is None else side.words.sentences[0]
+    if side.words is None or sentence is None:
+        return []
+    groups = _joined(side.words.pieces[0].cpu().numpy())
+    number = {word: place for place, group in enumerate(groups) for word in group}
+    return [
+        (word.deprel, number[place], number[word.head - 1])
+        for place, word in enumerate(sentence.words or ())
+        if word.head and word.deprel and place in number and word.head - 1 in number
+        and number[place] != number[word.head - 1]
+    ]  # fmt: skip
 
 
 def _words(side: Side) -> tuple[list[int] | None, list[str]]:

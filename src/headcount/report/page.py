@@ -17,7 +17,7 @@ import numpy as np
 from headcount.errors import RunError, UsageError
 from headcount.pruning import read_tolerance
 from headcount.records import HeadTable, Run, write_bytes
-from headcount.report.parts import look, numbers, scoreboard, verdicts, wording
+from headcount.report.parts import argument, look, numbers, scoreboard, verdicts, wording
 from headcount.report.parts.numbers import Fineness, Source, read_source
 
 if TYPE_CHECKING:
@@ -65,11 +65,14 @@ def page_data(
         "missing": wording.missing_part(source),
         "ramps": look.ramps(),
     }
-    data |= {"costly": wording.costly(data), "go": scoreboard.could_go(source, tolerance)}
+    data["misses"] = verdicts.miss_part(source, data["roles"])
+    data |= {"costly": argument.costly(data), "go": scoreboard.could_go(source, tolerance)}
     return data | {
-        "headline": wording.headline(data),
-        "facts": wording.fact_part(data),
-        "opening": wording.opening(data),
+        "headline": argument.headline(data),
+        "about": argument.about(data),
+        "path": argument.path_part(data),
+        "profile": argument.profile_part(data),
+        "opening": argument.opening(data),
     }
 
 
@@ -88,8 +91,9 @@ def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
         "map": places and _some(places, _MAP_LISTS, True),
         "roles": data.get("roles"),
         "curve": data.get("curve"),
+        "misses": data.get("misses"),
     }
-    words = {key: part for key, part in data.items() if key not in ("roles", "curve")} | {
+    words = {key: part for key, part in data.items() if key not in ("roles", "curve", "misses")} | {
         "columns": [_some(column, _LISTS, False) for column in data["columns"]],
         "relations": relations and _some(relations, ("heads",), False),
         "map": places and _some(places, _MAP_LISTS, False),
@@ -149,16 +153,17 @@ def _examples(source: Source) -> dict[str, Any]:
 
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
-    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "grid"),
-    *("legend", "maps", "links", "attention", "dossier", "scores", "relations", "similar"),
-    *("resemblance", "agreement", "pruning", "provenance", "main"),
+    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "jobs"),
+    *("survivors", "grid", "legend", "maps", "evidence", "links", "attention", "dossier", "scores"),
+    "profile",
+    *("relations", "similar", "resemblance", "agreement", "pruning", "provenance", "main"),
 )
 #: Only in pages of two runs.
 _OF_TWO = "compare"
 STYLES = ("base", "overview", "dossier", "sections", "media")
 
 #: Letters of a headline that is set smaller.
-_LONG = 110
+_LONG = 150
 _FINENESS = ("fine", "coarse", "none")
 #: Lines that import and the word export: a name is one thing in all modules.
 _LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export )", re.MULTILINE)
@@ -179,7 +184,7 @@ def page_html(
         "csp": f"default-src 'none'; script-src 'sha256-{_hash(code)}'; "
         f"style-src 'sha256-{_hash(looks)}'; img-src data:; base-uri 'none'; form-action 'none'",
         "title": escape(f"{source.model}: attention heads"),
-        "length": "long" if len(source.model.join(words["headline"])) > _LONG else "short",
+        "length": "long" if len(words["headline"]) > _LONG else "short",
         "style": looks,
         "data": numbers.safe_json(words),
         "packed": "\n".join(_packed(lists, source, maps)),

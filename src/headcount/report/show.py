@@ -14,7 +14,7 @@ from rich.text import Text
 
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, refuse_nan
-from headcount.records import Head, check_heads, parse_head, view_html, visible_token
+from headcount.records import Head, check_heads, parse_head, token_texts, view_html, visible_token
 from headcount.report.chosen_sentences import encode_one
 from headcount.text import Batch, Pair, intake_of
 from headcount.wiring import Needs, Sighting, tap
@@ -45,9 +45,11 @@ class View:
 
     def strongest(self, query: int) -> list[tuple[str, float]]:
         """The keys a query looks at most, with their weights; among equals the first."""
+        return [(self.keys[key], weight) for key, weight in self._strongest(query)]
+
+    def _strongest(self, query: int) -> list[tuple[int, float]]:
         row = self.weights[query]
-        order = np.argsort(-row, kind="stable")[: self.top]
-        return [(self.keys[key], float(row[key])) for key in order]
+        return [(int(key), float(row[key])) for key in np.argsort(-row, kind="stable")[: self.top]]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for machines."""
@@ -69,8 +71,12 @@ class View:
         yield Text(f"{_SHADES[1:]}  from 0 to 1", style="dim")
 
     def _lines(self, width: int) -> Iterator[Text]:
-        labels = [visible_token(token) for token in self.queries]
-        named = [_named(self.strongest(query)) for query in range(len(labels))]
+        labels, keys = (
+            [visible_token(token) for token in token_texts(side)]
+            for side in (self.queries, self.keys)
+        )
+        rows = [self._strongest(query) for query in range(len(labels))]
+        named = [_named([(keys[key], weight) for key, weight in row]) for row in rows]
         margin = max(map(cell_len, labels))
         drawn = margin + len(self.keys) + max(line.cell_len for line in named) + 3 <= width
         for label, row, strongest in zip(labels, self.weights, named, strict=True):
@@ -149,7 +155,7 @@ def _shade(weight: float) -> str:
 def _named(strongest: list[tuple[str, float]]) -> Text:
     parts: list[Any] = []
     for token, weight in strongest:
-        parts += [(visible_token(token), ""), (f" {weight:.2f}  ", "dim")]
+        parts += [(token, ""), (f" {weight:.2f}  ", "dim")]
     line = Text.assemble(*parts)
     line.rstrip()
     return line

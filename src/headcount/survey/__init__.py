@@ -21,5 +21,6 @@ if TYPE_CHECKING:
     from headcount.survey.tallies.links import Links
     from headcount.survey.tallies.rarity import Frequencies, frequencies_of
     from headcount.survey.tally import Tally, tabulate
+    from headcount.survey.trials.alignment import Aligner, linked
 
 open_door(__name__)

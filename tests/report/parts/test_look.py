@@ -22,6 +22,7 @@ def colours() -> Any:
 def test_the_page_knows_exactly_the_roles_of_the_toolkit() -> None:
     assert [role for role in LOOKS if role != "none"] == list(KINDS)
     assert {role: LOOKS[role].meaning for role in KINDS} == {k: v.meaning for k, v in KINDS.items()}
+    assert {role: LOOKS[role].rests for role in KINDS} == {k: v.rests for k, v in KINDS.items()}
 
 
 def test_glyphs_and_titles_are_all_different() -> None:
@@ -46,6 +47,6 @@ def test_colours_stand_out_from_the_paper(colours: Any, theme: str) -> None:
 def test_colours_are_apart_for_every_kind_of_sight(colours: Any, theme: str) -> None:
     seen = {role: colours.seen(colours.linear(getattr(LOOKS[role], theme))) for role in NAMED}
     worst = min(colours.distance(seen[a], seen[b]) for a, b in combinations(NAMED, 2))
-    first = ["positional", "syntactic", "sink", "broad"]
+    first = ["positional", "syntactic", "sink", "feature"]
     assert worst >= 0.02
     assert min(colours.distance(seen[a], seen[b]) for a, b in combinations(first, 2)) >= 0.06

@@ -1,9 +1,10 @@
-import { $, $$, clamp, el, num, option, pct, put, visible, when } from "./dom.js";
+import { $, $$, clamp, el, num, option, pct, plural, put, sv, visible, when } from "./dom.js";
 import { D, heads, unmeasured } from "./data.js";
 import { ramp, tint } from "./colour.js";
 import { colourBar, drawing, words } from "./chart.js";
 import { S, emit, on, pressed, setExhibit, view } from "./state.js";
 import { hasMap, mapOf, paintMap } from "./maps.js";
+import { evidenceOf, tellingExhibit } from "./evidence.js";
 import { bipartite, lightLinks } from "./links.js";
 // One head on one exhibit: matrix and lines share the tokens that ask; long texts are shaded instead.
 let A = null, attTurn = 0;
@@ -15,16 +16,28 @@ async function drawAttention() {
   $("#ex").value = S.ex;
   $("#rd").hidden = !there;
   if (!there) { A = null; put("#stage", unmeasured("exhibits", D.exhibits.length ? "This exhibit has no map of this head." : "No exhibit is in this page, so there is no attention to look at.")); return; }
-  const m = await mapOf(S.head, S.ex, S.unit === "words");
+  const m = await mapOf(S.head, S.ex, S.unit === "words"), proof = await evidenceOf(S.head, S.ex);
   if (mine !== attTurn) return;
   const [asks, answers] = D.exhibits[S.ex].sides[heads[S.head].stack], wanted = S.view || (Math.max(m.q, m.k) > LONG ? "text" : "lines");
-  A = { m, view: wanted === "matrix" && !phone() ? "lines" : wanted, two: asks !== answers, faint: m.to.map(t => t.special && !S.specials) };
+  A = { m, proof: placed(m, proof), view: wanted === "matrix" && !phone() ? "lines" : wanted, two: asks !== answers, faint: m.to.map(t => t.special && !S.specials) };
   stage.className = `stage ${A.view}`;
   $("#keepbox").hidden = A.view !== "lines";
   pressed("view", A.view); pressed("unit", S.unit);
   for (const b of $$("[data-flip]")) b.setAttribute("aria-pressed", S[b.dataset.flip]);
   put("#stage", A.view === "text" ? flowing() : bipartite(A, stage.clientWidth, phone(), token, matrix));
+  put("#seen", seen(proof));
   point(S.tok); scale();
+}
+// Where the proof lies among the tokens or words that are shown.
+function placed(m, proof) {
+  const span = (units, tokens) => { const found = units.map((u, k) => u.of.some(t => tokens.includes(t)) ? k : -1).filter(k => k >= 0); return [found[0], found.at(-1) + 1]; };
+  return (proof?.pairs || []).map(p => ({ hit: p.hit, r: span(m.from, p.rows), c: span(m.to, p.cols) }));
+}
+// "Here 3 of 3 det arcs, from the head to the dependent; over the corpus 0.98 (n = 112)."
+function seen(proof) {
+  if (!proof) return null;
+  const { v, what, how, hits, pairs } = proof;
+  return [el("b", { text: `Here ${hits} of ${plural(pairs.length, what)}` }), `, ${how}; over the corpus ${num(v.value)}${v.n ? ` (n = ${v.n})` : ""}. `, el("span", { class: "note", text: `Outlined where it is expected${hits < pairs.length ? ", dashed where it is missed" : ""}.` })];
 }
 // The matrix; it is also the way into long texts.
 function matrix(w, h) {
@@ -34,7 +47,8 @@ function matrix(w, h) {
   canvas.addEventListener("pointermove", e => glance(at(e)));
   canvas.addEventListener("click", e => hold(at(e)));
   A.cross = el("div", { class: "xh", css: { height: `${h / A.m.q}px` } });
-  return el("div", { class: "mx", css: { width: `${w}px` } }, canvas, A.cross);
+  const x = w / A.m.k, y = h / A.m.q, boxes = A.proof.map(({ r, c, hit }) => sv("rect", { x: c[0] * x + .75, y: r[0] * y + .75, width: (c[1] - c[0]) * x - 1.5, height: (r[1] - r[0]) * y - 1.5, class: `proof ${hit ? "" : "missed"}` }));
+  return el("div", { class: "mx", css: { width: `${w}px` } }, canvas, sv("svg", { width: w, height: h, class: "proofs", "aria-hidden": "true" }, boxes), A.cross);
 }
 // Only tokens that ask, those with a row, can be pointed at.
 function token(unit, r, css = {}) {
@@ -94,6 +108,8 @@ view(() => {
   when("#keep", "input", e => { S.keep = e.target.value / 100; put("#keepv", pct(S.keep)); drawAttention(); });
   $("#units").hidden = !D.exhibits.some(e => Object.values(e.texts).some(t => t.words));
   when("#stage", "pointerleave", () => glance(null));
+  const tellingFirst = () => { if (!S.picked && D.exhibits.length) S.ex = tellingExhibit(S.head, S.ex); };
+  tellingFirst(); on("head", tellingFirst);
   on("head theme size ex", drawAttention);
   on("token", () => point(null));
   return drawAttention();

@@ -10,3 +10,8 @@ export function colourBar(x, y, width, colourAt) {
 }
 // A pruning curve, where quality is known.
 export const curveLine = (points, x, y, cls) => sv("polyline", { points: points.filter(p => p.value != null).map(p => `${x(p).toFixed(1)},${y(p).toFixed(1)}`).join(" "), class: `curve ${cls}` });
+// Round places between two values.
+export function ticks(a, b, most) {
+  const rough = (b - a) / most || 1, power = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 2.5, 5, 10].map(k => k * power).find(s => s >= rough);
+  return Array.from({ length: Math.floor(b / step) - Math.ceil(a / step) + 1 }, (_, k) => +((Math.ceil(a / step) + k) * step).toPrecision(12));
+}

@@ -8,7 +8,14 @@ function between(name, t) {
 }
 export const ramp = t => between("up", t);
 export const css = rgb => `rgb(${rgb.join(",")})`;
-export function shade({ domain: [a, b], diverging }, value) {
+// Where a few values are far above all others, colour goes by rank.
+function share(sizes, v) {
+  let low = 0, high = sizes.length;
+  while (low < high) { const mid = (low + high) >> 1; sizes[mid] <= v ? low = mid + 1 : high = mid; }
+  return low / sizes.length;
+}
+export function shade({ domain: [a, b], diverging, sizes }, value) {
+  if (sizes) { const t = share(sizes, Math.abs(value)); return diverging ? between("both", .5 + Math.sign(value) * t / 2) : ramp(t); }
   return diverging ? between("both", .5 + value / Math.max(Math.abs(a), Math.abs(b)) / 2) : ramp((value - a) / (b - a));
 }
 // White or black, whichever reads better on it.

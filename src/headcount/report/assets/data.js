@@ -5,7 +5,7 @@ const numbers = JSON.parse(new TextDecoder().decode(await inflate("numbers")));
 D.columns.forEach((c, k) => Object.assign(c, numbers.columns[k]));
 if (D.relations) D.relations.heads = numbers.relations;
 Object.assign(D.map || {}, numbers.map);
-Object.assign(D, { roles: numbers.roles, curve: numbers.curve });
+Object.assign(D, { roles: numbers.roles, curve: numbers.curve, misses: numbers.misses });
 export const heads = [];
 for (const s of D.stacks) {
   s.first = heads.length;
@@ -33,6 +33,7 @@ export function ranked(c, list) {
 }
 export function addColumn(c) {
   cols.set(c.id, c);
+  if (c.ramp) c.sizes = c.values.filter(v => v != null).map(Math.abs).sort((a, b) => a - b);
   c.rank = [];
   c.known = ranked(c, heads).map((h, k) => { c.rank[h.i] = k + 1; }).length;
 }
@@ -46,13 +47,17 @@ export function byGroup(list) {
 export const show = (c, i) => num(c.values[i], c.fmt);
 export const standing = (c, i) => `${c.title} ${c.values[i] == null ? "not measured" : `${show(c, i)}, rank ${c.rank[i]} of ${c.known}`}`;
 
-// Roles.
+// Roles. A head with several is counted under its first, everywhere: what it does before where it rests.
 export const kinds = new Map(D.kinds.map(k => [k.id, k]));
+const costly = new Set(D.costly || []);
+export const matters = i => costly.has(i);
 export const verdicts = i => D.roles?.[i] || [];
 export const rolesOf = i => [...new Set(verdicts(i).map(v => v.role))];
 export const mainRole = i => verdicts(i)[0] || { role: "none" };
-export const hasRole = (i, role) => role === "none" ? !verdicts(i).length : verdicts(i).some(v => v.role === role);
-export const roleCount = role => present.filter(h => hasRole(h.i, role)).length;
+export const hasRole = (i, role) => mainRole(i).role === role;
+export const ofRole = role => present.filter(h => hasRole(h.i, role));
+// "does", "rests" or "none": what the title counts.
+export const sort = role => role === "none" ? "none" : kinds.get(role).rests ? "rests" : "does";
 export const roleNames = i => absent.has(i) ? "removed" : D.roles ? rolesOf(i).join(", ") || "no role found" : "roles not judged";
 
 // What was not measured is hatched, and told with the command that measures it; a command breaks between its words alone.

@@ -39,6 +39,7 @@ export const range = (lo, hi, spec) => lo == null ? "" : ` [${num(lo, spec)}, ${
 export const pct = value => value == null ? "–" : `${Math.round(value * 100)} %`;
 export const pval = p => p == null ? "not tested" : p < .001 ? "p < .001" : `p = ${p.toFixed(3).replace(/^0/, "")}`;
 export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+export const argmax = list => list.reduce((best, v, k) => v > list[best] ? k : best, 0);
 export const clamp = (v, low, high) => Math.max(low, Math.min(high, v));
 
 // A token as people read it: nothing invisible, nothing that turns the text around.

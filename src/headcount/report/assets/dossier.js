@@ -1,5 +1,5 @@
 import { el, num, pval, put, range, sv, when } from "./dom.js";
-import { D, absent, cols, heads, kinds, rolesOf, show, tag, unmeasured, verdicts } from "./data.js";
+import { D, absent, cols, heads, kinds, matters, rolesOf, show, tag, unmeasured, verdicts } from "./data.js";
 import { curveLine, drawing } from "./chart.js";
 import { S, select, setStep, view } from "./state.js";
 import { sign } from "./glyph.js";
@@ -9,7 +9,7 @@ function turn(d) { let i = S.head; do i = (i + d + heads.length) % heads.length;
 const rule = v => [`${kinds.get(v.role).title}: ${kinds.get(v.role).meaning}`, v.n && `n = ${v.n}`, v.p_adjusted != null && `${pval(v.p_adjusted)} after correction`].filter(Boolean).join("; ");
 function evidence(own) {
   if (!D.roles) return el("li", { class: "ph" }, tag("roles not judged"));
-  if (!own.length) return el("li", { text: "None of the tests fired: nothing it does is above its baseline." });
+  if (!own.length) return el("li", { text: D.misses[S.head] ? `Nearest: ${D.misses[S.head]}.` : "No rule could be asked of it." });
   const rest = own.slice(EVIDENCE).map(v => v.detail);
   return [own.slice(0, EVIDENCE).map(v => el("li", { title: rule(v) }, el("b", { text: v.detail }), v.n && ` (n = ${v.n})`, v.control != null && `, random twin ${num(v.control)}`)),
     rest.length > 0 && el("li", { text: `and ${rest.length} more`, title: rest.join("\n") })];
@@ -20,12 +20,16 @@ function header() {
   put("#dh", el("h2", { class: "big", id: "big", text: heads[i].id }),
     el("div", { class: "who" }, el("p", { class: "role" }, named.length ? named : el("span", {}, sign("none"), D.roles ? "No role found" : "Role not known")), el("ul", { class: "ev" }, evidence(own)), told && el("p", { class: "note", text: told })));
 }
+// By every metric that it was switched off for: the loss for all heads, the task's own metric for some.
 function single() {
-  const c = cols.get("ablation"), i = S.head, v = c?.values[i], p = c?.p?.[i], about = D.examples.ablation;
-  if (v == null) return unmeasured("ablation", "What it costs to switch it off.");
-  const verdict = p == null ? "" : p >= .05 || !v ? "No measurable cost. " : v > 0 ? "It matters. " : "The model does better without it. ";
-  const tail = [c.p && `${pval(p)}${c.corrected ? " after correction for all heads" : ""}`, `rank ${c.rank[i]} of ${c.known}`, about && `n = ${about.n}`].filter(Boolean).join("; ");
-  return el("p", {}, el("b", { text: verdict }), `Switched off, it ${v < 0 ? "saves" : "costs"} `, el("b", { "data-cost": true, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${about?.metric || c.unit}; ${tail}.`);
+  const i = S.head, own = [...cols.values()].filter(c => /^ablation/.test(c.id) && c.values[i] != null);
+  return own.length ? own.map(c => cost(c, i)) : unmeasured("ablation", "What it costs to switch it off.");
+}
+function cost(c, i) {
+  const v = c.values[i], p = c.p?.[i], about = D.examples[c.id], by = c.unit || about?.metric || "quality", told = c.id === "ablation" ? matters(i) : v > 0 && p < .05;
+  const verdict = p == null ? `By ${by}: ` : told ? `By ${by} it matters. ` : p >= .05 || !v ? `By ${by} its cost is not measurable. ` : `By ${by} the model does better without it. `;
+  const tail = [c.p && `${pval(p)}${c.corrected ? ` after correction for ${c.known === D.count ? "all" : `the ${c.known}`} heads${c.known === D.count ? "" : " that were tried"}` : ""}`, c.known === D.count && `rank ${c.rank[i]} of ${c.known}`, about && `n = ${about.n}`].filter(Boolean).join("; ");
+  return el("p", {}, el("b", { text: verdict }), `Switched off alone, it ${v < 0 ? "saves" : "costs"} `, el("b", { "data-cost": c.id, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${by}; ${tail}.`);
 }
 function spark(o, k) {
   const w = 150, h = 34, values = o.points.map(p => p.value).filter(v => v != null), a = Math.min(...values), b = Math.max(...values), n = o.points[0].left, here = o.points[k];

@@ -1,8 +1,8 @@
 import { el, sv } from "./dom.js";
-import { heads, kinds, mainRole, roleCount } from "./data.js";
+import { heads, kinds, mainRole, ofRole } from "./data.js";
 import { S, mark, on, pressed, setRole } from "./state.js";
 // A role's sign: colour and shape, so that neither is needed alone. A positional head points where it looks.
-function glyph(role, dir) {
+export function glyph(role, dir) {
   const kind = kinds.get(role), turned = role === "positional" && (dir > 0 ? "translate(16 0) scale(-1 1)" : dir === 0 && "rotate(-90 8 8)");
   return sv("path", { d: kind.d, transform: turned || null, class: `g-${role} ${kind.solid ? "solid" : "drawn"}` });
 }
@@ -16,5 +16,5 @@ export function headPoint(i, x, y, size = .62) {
 }
 export const headButton = i => mark(i, el("button", { class: "hd", "aria-label": heads[i].id }, headSign(i), el("span", { class: "id", text: heads[i].id })));
 export const roleChip = role => el("button", { class: `chip r-${role}`, "aria-pressed": S.role === role, "data-role": role, title: `${kinds.get(role).title}: ${kinds.get(role).meaning}`, onclick: () => setRole(role) },
-  sign(role, -1), el("span", { class: "ink", text: kinds.get(role).title }), el("i", { text: roleCount(role) }));
+  sign(role, -1), el("span", { class: "ink", text: kinds.get(role).title }), el("i", { text: ofRole(role).length }));
 on("role", () => pressed("role", S.role));

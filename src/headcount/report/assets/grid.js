@@ -1,5 +1,5 @@
 import { $, $$, clamp, el, num, option, put, when } from "./dom.js";
-import { D, byGroup, byId, cols, heads, roleNames, stackOf, standing } from "./data.js";
+import { D, byGroup, byId, cols, heads, mainRole, roleNames, sort, stackOf, standing } from "./data.js";
 import { shade, tint } from "./colour.js";
 import { S, mark, on, select, setCol, view } from "./state.js";
 import { headSign } from "./glyph.js";
@@ -17,9 +17,10 @@ function gridStack(s) {
 function paint() {
   const c = cols.get(S.col);
   for (const node of $$(".cell")) {
-    const i = +node.dataset.head, v = c?.values[i];
+    const i = +node.dataset.head, v = c?.values[i], role = mainRole(i).role;
     node.setAttribute("aria-label", [heads[i].id, roleNames(i), c && standing(c, i)].filter(Boolean).join(", "));
-    node.classList.toggle("na", v == null);
+    node.classList.toggle("na", v == null && S.col !== "role");
+    node.className = node.className.replace(/ ?\b(byrole|does|rests|none|r-\S+)/g, "") + (S.col === "role" ? ` byrole ${sort(role)} r-${role}` : "");
     tint(node, v == null ? null : shade(c, v));
   }
   for (const s of D.stacks) for (const bar of $$(`[data-stack=${s.id}] .lm`)) means(s, bar, c);
@@ -46,7 +47,7 @@ view(() => {
   $("#over").classList.toggle("tall", !many && s.layers > 1.5 * s.heads);
   put("#grid", D.stacks.map(gridStack));
   when("#grid", "keydown", arrows);
-  put("#col", byGroup(D.columns.filter(c => c.known)).map(([label, own]) => el("optgroup", { label }, own.map(c => option(c.id, c.title, c.id === S.col)))));
+  put("#col", D.roles && option("role", "Role", S.col === "role"), byGroup(D.columns.filter(c => c.known)).map(([label, own]) => el("optgroup", { label }, own.map(c => option(c.id, c.title, c.id === S.col)))));
   when("#col", "change", e => setCol(e.target.value));
   paint();
   on("col", () => { $("#col").value = S.col; });

@@ -1,20 +1,20 @@
 import { $, el, put } from "./dom.js";
-import { D, command, roleCount, tag } from "./data.js";
-import { roleChip } from "./glyph.js";
-import { setStep, view } from "./state.js";
-// The finding is the title; beside it how many heads there are, have a role, matter, and could go.
-function showLeft() { setStep(D.go.order, D.go.step); $("#pruning").scrollIntoView({ block: "start" }); }
-const figure = (f, chips) => el("div", { class: "fig" },
-  el("div", { class: "n" }, f.n == null ? el("span", { class: "ph", text: "?" }) : f.n, el("small", { text: f.of })),
-  f.n == null && tag("not measured"), f.how && el("p", {}, command(f.how)), f.note && el("p", { text: f.note }),
-  f.id === "roles" && el("div", { class: "chips" }, chips.map(roleChip)),
-  f.id === "go" && el("button", { class: "btn", text: "Show what is left", onclick: showLeft }));
+import { D, heads } from "./data.js";
+import { select, setCol, setRole, setStep, view } from "./state.js";
+// The finding is the title; beside it a path: a few sentences, each a link to what it speaks of.
+function lead({ head, role, step, section }) {
+  if (role && D.roles) { setCol("role"); setRole(null); setRole(role); }
+  if (step) setStep(...step);
+  if (head != null) select(head);
+  $(section || (step ? "#go" : "#inst")).scrollIntoView({ block: "start" });
+}
+const address = ({ head, role, step }) => "#" + [head != null && `head=${heads[head].id}`, role && `role=${role}`, step && `step=${step.join(".")}`].filter(Boolean).join("&");
 view(() => {
-  const [before, after] = D.headline, found = D.kinds.map(k => k.id).filter(r => r !== "none" && roleCount(r));
   put("#model", D.model);
-  put("#made", (D.provenance.find(p => p[0] === "Texts") || ["", ""])[1]);
-  put("#title", before, el("span", { class: "keep", text: D.model }), after);
-  put("#figs", D.facts.map(f => figure(f, D.roles ? found : [])));
-  if (D.roles) put("#chips", (roleCount("none") ? [...found, "none"] : found).map(roleChip));
+  put("#made", D.stacks.map(s => `${s.id} ${s.layers} × ${s.heads}`).join(", ") + (D.absent.length ? `; ${D.absent.length} removed before` : ""));
+  put("#title", D.headline);
+  put("#about", D.about);
+  put("#path", D.path.map(p => el("li", {}, el("a", { href: address(p.to), text: p.link, onclick: e => { e.preventDefault(); lead(p.to); } }), p.text)));
+  $("#lead").hidden = !D.path.length;
   $("#own").hidden = !D.exhibits.some(e => e.own);
 });

@@ -15,12 +15,12 @@ function histogram(c, w) {
 }
 function drawLegend() {
   const c = cols.get(S.col), box = $("#legend");
-  if (!c) return;
+  if (!c) { put("#legend"); put("#desc", S.col === "role" ? "Colour and sign are a head’s first role; pale where it only rests. Choose a column above to colour by a number." : ""); return; }
   const w = Math.max(180, box.clientWidth || 480), [a, b] = c.domain, y = TALL + 23;
   place = v => clamp((v - a) / (b - a), 0, 1) * w;
   put("#legend", drawing(w, TALL + 26, `${c.title}: ${num(a, c.fmt)} to ${num(b, c.fmt)} ${c.unit}, ${c.more} to the right`,
     histogram(c, w), colourBar(0, TALL, w, t => shade(c, a + t * (b - a))), sv("g", { id: "pointer" }),
-    words(0, y, num(a, c.fmt)), words(w, y, `${num(b, c.fmt)} ${c.unit}`, "end"), words(w / 2, y, `${c.more} →`, "middle")));
+    words(0, y, num(a, c.fmt)), words(w, y, `${num(b, c.fmt)} ${c.unit}`, "end"), words(w / 2, y, `${c.more} →${c.sizes ? ", coloured by rank" : ""}`, "middle")));
   put("#desc", c.meaning, c.paper && el("span", { class: "ink2", text: ` ${c.paper}.` }), c.known < D.count && ` Measured for ${c.known} of ${D.count} heads${c.note ? `; ${c.note}` : ""}.`);
   pointer();
 }

@@ -12,7 +12,8 @@ function kept(A, r) {
 function lines(A, w, tall, height) {
   const all = A.m.from.flatMap((_, r) => kept(A, r)).sort((a, b) => a[0] - b[0]).slice(-ALL), y = k => (k + .5) * tall;
   A.lines = all.map(([v, r, c]) => sv("path", { d: `M0 ${y(r)}C${w * .42} ${y(r)} ${w * .58} ${y(c)} ${w} ${y(c)}`, class: "link", "stroke-width": (.6 + 3.4 * Math.sqrt(v)).toFixed(2), "stroke-opacity": Math.min(1, .12 + 1.1 * v).toFixed(2), "data-r": r }));
-  return el("div", { class: "ln" }, sv("svg", { width: w, height, "aria-hidden": "true" }, A.lines));
+  const mid = ([from, to]) => (from + to) / 2 * tall, known = A.proof.map(({ r, c, hit }) => sv("path", { d: `M0 ${mid(r)}C${w * .42} ${mid(r)} ${w * .58} ${mid(c)} ${w} ${mid(c)}`, class: `proof line ${hit ? "" : "missed"}` }));
+  return el("div", { class: "ln" }, sv("svg", { width: w, height, "aria-hidden": "true" }, A.lines, known));
 }
 export function lightLinks(A, r) {
   for (const path of A.lines || []) { path.classList.toggle("lit", +path.dataset.r === r); path.classList.toggle("out", r != null && +path.dataset.r !== r); }

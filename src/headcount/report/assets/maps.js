@@ -4,7 +4,7 @@ import { pixels } from "./colour.js";
 // Maps: base64(deflate(u16 row maxima, u8 weights)), a block an exhibit and layer, opened when looked at.
 const opened = new Map(), KEPT = 24;
 const mapId = (i, ex) => `map-${ex}-${heads[i].stack}-${heads[i].layer}`;
-const sides = (i, ex) => D.exhibits[ex]?.sides[heads[i].stack]?.map(name => D.exhibits[ex].texts[name]);
+export const sides = (i, ex) => D.exhibits[ex]?.sides[heads[i].stack]?.map(name => D.exhibits[ex].texts[name]);
 export const hasMap = (i, ex) => !!sides(i, ex) && !!$(`#${mapId(i, ex)}`);
 
 export async function rawMap(i, ex) {

@@ -1,8 +1,8 @@
 import { $, $$, clamp, el, put } from "./dom.js";
-import { D, absent, byId, cols, hasRole, heads, roleNames, standing, verdicts } from "./data.js";
+import { D, absent, byId, cols, hasRole, heads, kinds, roleNames, standing, verdicts } from "./data.js";
 // One state, kept in the address, so that a finding is a link: #enc.2.8, or #head=enc.2.8&col=entropy&ex=own-001
 export const S = {
-  head: D.opening.head, hover: null, col: D.opening.col, role: null, order: D.go?.order ?? 0, step: 0,
+  head: D.opening.head, hover: null, col: D.opening.paint, role: null, order: D.go?.order ?? 0, step: 0,
   ex: 0, tok: null, held: false, keep: .8, specials: false, byRow: false, view: null, unit: "pieces",
 };
 const listeners = {};
@@ -17,12 +17,16 @@ export function readHash() {
     const text = decodeURIComponent(location.hash.slice(1)), said = new URLSearchParams(text);
     const head = byId.get(byId.has(text) ? text : said.get("head")), ex = D.exhibits.findIndex(e => e.id === said.get("ex"));
     if (head != null && !absent.has(head)) S.head = head;
-    if (cols.has(said.get("col"))) S.col = said.get("col");
-    if (ex >= 0) S.ex = ex;
+    if (cols.has(said.get("col")) || said.get("col") === "role") S.col = said.get("col");
+    if (ex >= 0) { S.ex = ex; S.picked = true; }
+    S.role = kinds.has(said.get("role")) ? said.get("role") : null;
+    if (D.curve && said.has("step")) goStep(...said.get("step").split(".").map(Number));
   } catch { /* a frame without an address */ }
 }
+// The column that charts show: the grid may show roles instead.
+export const lens = () => cols.get(S.col) || cols.get(D.opening.col);
 function remember() {
-  const ex = D.exhibits[S.ex], parts = [`head=${heads[S.head].id}`, S.col && `col=${S.col}`, ex && `ex=${encodeURIComponent(ex.id)}`];
+  const ex = D.exhibits[S.ex], parts = [`head=${heads[S.head].id}`, S.col && `col=${S.col}`, ex && `ex=${encodeURIComponent(ex.id)}`, S.role && `role=${S.role}`, S.step && `step=${S.order}.${S.step}`];
   try { history.replaceState(null, "", "#" + parts.filter(Boolean).join("&")); } catch { /* the same */ }
 }
 
@@ -53,20 +57,21 @@ export function select(i, focus) {
   if (focus) $(`.cell[data-head="${i}"]`)?.focus();
 }
 export function setCol(id) { S.col = id; emit("col"); remember(); }
-export function setRole(role) { S.role = S.role === role ? null : role; repaintAll(); emit("role"); }
-export function setExhibit(k) { Object.assign(S, { ex: (k + D.exhibits.length) % D.exhibits.length, tok: null, held: false, view: null }); emit("ex"); remember(); }
-export function setStep(order, step) {
+export function setRole(role) { S.role = S.role === role ? null : role; repaintAll(); emit("role"); remember(); }
+export function setExhibit(k) { Object.assign(S, { picked: true, ex: (k + D.exhibits.length) % D.exhibits.length, tok: null, held: false, view: null }); emit("ex"); remember(); }
+function goStep(order, step) {
+  if (!D.curve?.[order]?.points[step]) return;
   S.order = order; S.step = step;
-  goneNow = new Set((D.curve?.[order]?.points || []).slice(0, step + 1).flatMap(p => p.gone));
-  repaintAll(); emit("step");
+  goneNow = new Set(D.curve[order].points.slice(0, step + 1).flatMap(p => p.gone));
 }
+export function setStep(order, step) { goStep(order, step); repaintAll(); emit("step"); remember(); }
 // Of a group of buttons those are pressed that say what the state is: pressed("view", "lines").
 export const pressed = (key, value) => $$(`[data-${key}]`).forEach(b => b.setAttribute("aria-pressed", b.dataset[key] === String(value)));
 
 // The pointer and the keys, for all marks at once.
 const headAt = e => { const t = e.target.closest?.("[data-head]"); return t ? +t.dataset.head : null; };
 function tip(e, i) {
-  const box = $("#tip"), c = cols.get(S.col);
+  const box = $("#tip"), c = lens();
   box.classList.toggle("on", i != null);
   if (i == null) return;
   put("#tip", el("b", { text: heads[i].id }), ` ${roleNames(i)}`, c && [el("br"), standing(c, i)]);
@@ -78,7 +83,7 @@ function keys(e) {
   const point = e.target.closest?.("svg [data-head]");
   if (point && /^(Enter| )$/.test(e.key)) { e.preventDefault(); select(+point.dataset.head); }
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
-  const ids = [...cols.keys()], step = { c: 1, C: -1 }[e.key], turn = { "]": 1, "[": -1 }[e.key];
+  const ids = [...D.roles ? ["role"] : [], ...cols.keys()], step = { c: 1, C: -1 }[e.key], turn = { "]": 1, "[": -1 }[e.key];
   if (e.key === "Escape") { S.held = false; S.tok = null; if (S.role) setRole(S.role); emit("token"); }
   if (e.key === "?") $("#keys").showModal();
   if (turn && D.exhibits.length) setExhibit(S.ex + turn);
@@ -90,7 +95,7 @@ export function listen() {
   document.addEventListener("focusin", e => { const i = headAt(e); if (i != null) hover(i); });
   document.addEventListener("click", e => select(headAt(e)));
   document.addEventListener("keydown", keys);
-  addEventListener("hashchange", () => { const was = S.head; readHash(); repaint([was, S.head]); emit("head"); emit("col"); emit("ex"); });
+  addEventListener("hashchange", () => { readHash(); repaintAll(); "head col ex role step".split(" ").forEach(emit); });
   let width = innerWidth, timer;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; clearTimeout(timer); timer = setTimeout(() => emit("size"), 120); } });
 }

@@ -30,6 +30,8 @@ class Look:
     dark: str
     glyph: str
     solid: bool = False
+    #: Whether such a head does nothing with the text: it leaves its attention somewhere.
+    rests: bool = False
 
 
 def asset(name: str) -> str:
@@ -39,6 +41,11 @@ def asset(name: str) -> str:
 
 #: Every role of the toolkit in the order in which people read them, then the rest.
 LOOKS = {role: Look(**about) for role, about in json.loads(asset("roles.json")).items()}
+
+
+#: The order in which a head's first role is chosen, the one that it is counted by everywhere: what
+#: it does before where it rests (`survey.roles.with_roles` goes by the same).
+FIRST = sorted((role for role in LOOKS if role != "none"), key=lambda role: LOOKS[role].rests)
 
 
 def role_css() -> str:

@@ -253,7 +253,7 @@ def text_columns(source: Source) -> list[dict[str, Any]]:
     return [
         {"id": name, "title": table.column(name).title, "values": _words(source, name)}
         for name in table.names
-        if not _is_number(table, name)
+        if not _is_number(table, name) and name not in ("role", "roles")  # verdicts say them
     ]
 
 
@@ -286,6 +286,8 @@ def _column(source: Source, name: str) -> dict[str, Any]:
     about |= pack_column(in_places(source, values), low, high)
     if column.diverging:
         about["diverging"] = True
+    if _is_skewed(values):
+        about["ramp"] = "rank"
     if column.direction:
         about["direction"] = column.direction
     if name in table.notes:
@@ -295,6 +297,16 @@ def _column(source: Source, name: str) -> dict[str, Any]:
         about["p"] = figures(in_places(source, table.numbers(p)), 2)
         about["corrected"] = p.endswith("_adjusted")
     return about
+
+
+def _is_skewed(values: np.ndarray) -> bool:
+    """Whether a few sizes are so far above the rest that one ramp would leave the rest alike.
+
+    >>> _is_skewed(np.array([0.01, 0.02, 0.01, 0.03, 9.0])), _is_skewed(np.arange(9.0))
+    (True, False)
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    return bool(len(sizes) > 4 and sizes.max() > 8 * max(float(np.median(sizes)), 1e-12))
 
 
 def _domain(column: Column, values: np.ndarray) -> list[float | int | None]:

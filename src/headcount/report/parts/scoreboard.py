@@ -20,6 +20,7 @@ from headcount.report.parts.numbers import (
     figure,
     figures,
     first_known,
+    metric_title,
     row_head,
 )
 
@@ -116,7 +117,7 @@ def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
         "title": _title(first),
         "random": order.startswith("random"),
         "scope": str(first.get("scope", "all")),
-        "metric": str(first["metric"]),
+        "metric": metric_title(str(first["metric"])),
         "more": str(first.get("more", "better")),
         "part": str(first.get("part", "all")),
         "healed": bool(first.get("healed", False)),
@@ -128,9 +129,8 @@ def _order(rows: pd.DataFrame, places: dict[Head, int]) -> dict[str, Any]:
 def _title(row: pd.Series[Any]) -> str:
     """What sets a curve apart from the others."""
     scope = str(row.get("scope", "all"))
-    parts = [str(row["order"]), scope if scope != "all" else "", str(row["metric"])]
-    healed = ["healed"] if bool(row.get("healed", False)) else []
-    return ", ".join([part for part in parts[:2] if part] + healed + parts[2:])
+    healed = "healed" if bool(row.get("healed", False)) else ""
+    return ", ".join(filter(None, [str(row["order"]), scope if scope != "all" else "", healed]))
 
 
 def _point(row: dict[Any, Any], places: dict[Head, int]) -> dict[str, Any]:
@@ -164,6 +164,7 @@ def compare_part(source: Source, other: Source | None) -> dict[str, Any] | None:
     rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
     return {
         "name": _second_name(source, other),
+        "said": "",
         "columns": _from_run(source, other) if other is not None else _from_frame(source, rows),
         "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
         "roles": _roles(source),

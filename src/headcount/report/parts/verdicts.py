@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headcount.records import Exhibit, Text, parse_head
-from headcount.report.parts.look import LOOKS
+from headcount.records import Exhibit, Text, parse_head, token_texts
+from headcount.report.parts.look import FIRST, LOOKS, asset
 from headcount.report.parts.numbers import (
     Fineness,
     Source,
@@ -26,11 +27,11 @@ from headcount.report.parts.numbers import (
 # --- The verdicts of each head, the strongest role first ----------------------------------------
 
 _OFFSET = re.compile(r"offset ([+-]?\d+)")
-_ORDER = {role: place for place, role in enumerate(LOOKS)}
+_ORDER = {role: place for place, role in enumerate(FIRST)}
 
 
 def role_part(source: Source) -> list[list[dict[str, Any]]] | None:
-    """For each head its verdicts; None where roles were not judged at all."""
+    """For each head its verdicts, the one that counts first; None where roles were not judged."""
     frame = source.frames.get("roles")
     if frame is None:
         return None
@@ -51,6 +52,7 @@ def kind_part() -> list[dict[str, Any]]:
             "meaning": look.meaning,
             "d": look.glyph,
             "solid": look.solid,
+            "rests": look.rests,
         }
         for role, look in LOOKS.items()
     ]
@@ -63,6 +65,8 @@ def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     verdict: dict[str, Any] = {
         "role": role if known else "other",
         "detail": words if known and role != "other" else f"{row['label']}: {words}",
+        "label": str(row["label"]),
+        "value": figure(row["value"], 3) if pd.notna(row.get("value")) else None,
     }
     for name in ("n", "p_adjusted", "control"):
         value = figure(row[name], 3) if pd.notna(row.get(name)) else None
@@ -74,12 +78,82 @@ def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     return verdict
 
 
+# --- What a head without a role came nearest to --------------------------------------------------
+
+
+def miss_part(source: Source, roles: list[list[dict[str, Any]]] | None) -> list[str]:
+    """For each head without a role the rule that it missed by least; empty for the others.
+
+    A rule is a share and the least that it asks for; the nearest is the largest part of that.
+    """
+    if roles is None:
+        return []
+    places, table = source.places, source.table
+    best: dict[int, tuple[float, str]] = {}
+    for what, column, least in _asked():
+        values = table.numbers(column) if column in table.names else np.array([])
+        for head, value in zip(table.heads, values, strict=False):
+            said = f"{what} {value:.2f}; the rule asks {least:.2f}"
+            if value >= least:
+                said += ", and beyond chance, which it is not for sure"
+            _nearer(best, places[head], value / least, said)
+    for place, part, said in _missed_relations(source):
+        _nearer(best, place, part, said)
+    return ["" if own else best.get(place, (0, ""))[1] for place, own in enumerate(roles)]
+
+
+def _nearer(best: dict[int, tuple[float, str]], place: int, part: float, said: str) -> None:
+    if part == part and part > best.get(place, (0.0, ""))[0]:  # NaN is not equal to itself
+        best[place] = part, said
+
+
+def _asked() -> Iterator[tuple[str, str, float]]:
+    """What the rules that ask for one share measure: in words, its column, and the least."""
+    from headcount.survey.roles import Alignment, Positional, Rare, Separator, all_roles
+
+    yield "the same offset for a share of", "best_offset_share", Positional().share
+    yield "mass on separators", "separator", Separator().share
+    yield "the two rarest tokens", "rare_two", Rare().share
+    yield "the translation of a token when read", "alignment_read", Alignment().least
+    yield "the translation of a token when predicted", "alignment", Alignment().least
+    for role in all_roles():
+        if hasattr(role, "measured"):
+            yield role.measured, role.column, role.least  # type: ignore[attr-defined]
+
+
+def _missed_relations(source: Source) -> Iterator[tuple[int, float, str]]:
+    """Each head's relation nearest to ten points above its offset, of those with cases enough."""
+    from headcount.survey.roles import Syntactic
+
+    frame, rule = source.frame("relations"), Syntactic()
+    if frame is None:
+        return
+    held = held_out(frame[~frame["relation"].isin(rule.without) & (frame["n"] >= rule.support / 2)])
+    for row in held.dropna(subset=["baseline"]).to_dict("records"):
+        least, head = row["baseline"] + rule.margin, row_head(row)
+        if head in source.places and least < 1:
+            said = (
+                f"{row['relation']} {row['direction']} {row['accuracy']:.2f}; the rule asks "
+                f"{least:.2f}, ten points above the best offset"
+            )
+            if row["accuracy"] >= least:
+                said += ", and on both halves of the sentences, beyond chance"
+            yield source.places[head], row["accuracy"] / least, said
+
+
 # --- Relations ----------------------------------------------------------------------------------
 
 #: So many relations of a head are kept: those furthest above their baseline.
 _MOST, _MOST_OF_MANY = 10, 6
 _MANY_HEADS = 400
 _QUESTION = ["stack", "relation", "direction"]
+#: What a row of the table may be; the first is a verdict.
+STATUS = (
+    *("confirmed", "failed on the first half", "not beyond chance"),
+    *("under ten points above the offset", "too few cases", "not judged"),
+)
+#: The relations of Universal Dependencies in a few words.
+UD = json.loads(asset("relations.json"))
 _KEYS = ["stack", "layer", "head", "relation", "direction"]
 
 
@@ -88,13 +162,14 @@ def relation_part(source: Source) -> dict[str, Any] | None:
     frame = source.frame("relations")
     if frame is None:
         return None
-    held = _measured(frame)
+    held = _with_status(source, frame, _measured(frame))
     tested = held.drop_duplicates(_QUESTION).reset_index(drop=True)
     numbers = {tuple(row): place for place, row in enumerate(tested[_QUESTION].values.tolist())}
     questions = [_question(row) for row in tested.to_dict("records")]
     return {
         "note": _note(str(held["split"].iloc[0]), int(held["p_adjusted"].notna().sum())),
         "questions": questions,
+        "status": STATUS,
         "heads": _by_head(source, held, numbers),
         "best": _best(source, held, _promised(frame), numbers),
     }
@@ -105,9 +180,32 @@ def _note(split: str, tests: int) -> str:
     halves = ", chosen on one half of the sentences and measured on the other,"
     return (
         f"The best head of each relation{halves if split == 'report' else ''} against the best "
-        "fixed offset. Faded rows are less than 10 points above it, or not beyond chance after "
-        f"correction for {tests:,} tests."
+        "fixed offset. Bold is confirmed: a verdict of the head, ten points above the offset on "
+        f"both halves, beyond chance after correction for {tests:,} tests."
     )
+
+
+def _with_status(source: Source, frame: pd.DataFrame, held: pd.DataFrame) -> pd.DataFrame:
+    """Why each row is a verdict of its head, or is not; verdicts are those of the run."""
+    from headcount.survey.roles import Syntactic
+
+    rule, roles = Syntactic(), source.frames.get("roles")
+    arcs = frame[frame["split"] != "all"].groupby(_KEYS)["n"].sum()
+    total = held[_KEYS].join(arcs.rename("arcs"), on=_KEYS)["arcs"].fillna(held["n"])
+    status = pd.Series("failed on the first half", held.index)
+    status[~(held["p_adjusted"] <= rule.level)] = "not beyond chance"
+    status[held["gain"] < rule.margin - 1e-9] = "under ten points above the offset"
+    status[total < rule.support] = "too few cases"
+    status[held["relation"].isin(rule.without)] = "not judged"
+    if roles is None:
+        status[status == "failed on the first half"] = "confirmed"
+    else:
+        said = roles[roles["role"] == "syntactic"]
+        known = set(zip(said["stack"], said["layer"], said["head"], said["label"], strict=True))
+        labels = held["relation"] + " " + held["direction"]
+        keys = zip(held["stack"], held["layer"], held["head"], labels, strict=True)
+        status[[key in known for key in keys]] = "confirmed"
+    return held.assign(status=status)
 
 
 def _measured(frame: pd.DataFrame) -> pd.DataFrame:
@@ -118,6 +216,7 @@ def _measured(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _question(row: dict[Any, Any]) -> dict[str, Any]:
     words = {name: str(row[name]) for name in _QUESTION}
+    words["meaning"] = UD.get(words["relation"].partition(":")[0], "")
     numbers = {"baseline": figure(row["baseline"], 3), "offset": figure(row["offset"])}
     return {**words, "n": int(row["n"]), **numbers}
 
@@ -128,8 +227,11 @@ def _by_head(
     places = source.places
     found: list[list[list[Any]]] = [[] for _ in places]
     most = _MOST if len(places) <= _MANY_HEADS else _MOST_OF_MANY
-    ranked = held.sort_values("gain", ascending=False, kind="stable")
-    best = ranked.groupby(["stack", "layer", "head", "relation"], sort=False).head(1)
+    asked = held[~held["status"].isin(["too few cases"])]
+    ranked = asked.assign(confirmed=asked["status"] == "confirmed")
+    ranked = ranked.sort_values(["confirmed", "gain"], ascending=False, kind="stable")
+    first = ~ranked.duplicated(["stack", "layer", "head", "relation"])
+    best = ranked[first | ranked["confirmed"]]
     for row in best.groupby(["stack", "layer", "head"], sort=False).head(most).to_dict("records"):
         if (head := row_head(row)) in places:
             found[places[head]].append(_row(row, numbers))
@@ -154,7 +256,14 @@ def _best(
     ranked = selected.merge(promised, on=_KEYS, how="left")
     ranked = ranked.sort_values(["promised", "gain"], ascending=False, kind="stable")
     places = source.places
-    best = ranked.groupby(["stack", "relation"], sort=False).head(1)
+    # Every verdict has its row; a relation without one has its best head.
+    said = held[held["status"] == "confirmed"].sort_values("gain", ascending=False, kind="stable")
+    said = said.drop_duplicates(_QUESTION)
+    bare = ranked.merge(
+        said[["stack", "relation"]], on=["stack", "relation"], how="left", indicator=True
+    )
+    bare = bare[bare["_merge"] == "left_only"].groupby(["stack", "relation"], sort=False).head(1)
+    best = pd.concat([said, bare])
     rows = best.sort_values("gain", ascending=False, kind="stable").to_dict("records")
     return [[places[row_head(row)], *_row(row, numbers)] for row in rows if row_head(row) in places]
 
@@ -162,7 +271,7 @@ def _best(
 def _row(row: dict[Any, Any], numbers: dict[tuple[Any, ...], int]) -> list[Any]:
     key = tuple(row[name] for name in _QUESTION)
     shares = [figure(row[name], 3) for name in ("accuracy", "low", "high")]
-    return [numbers[key], *shares, figure(row["p_adjusted"], 2)]
+    return [numbers[key], *shares, figure(row["p_adjusted"], 2), STATUS.index(row["status"])]
 
 
 # --- Which heads resemble one another -----------------------------------------------------------
@@ -233,6 +342,8 @@ def exhibit_part(source: Source) -> list[dict[str, Any]]:
             "own": one.own_text,
             "texts": {name: _text(text) for name, text in one.texts.items()},
             "sides": {stack: list(sides) for stack, sides in one.sides.items()},
+            "arcs": one.arcs,
+            "links": one.links,
         }
         for one in source.exhibits
     ]
@@ -268,7 +379,7 @@ def _full(
 
 def _text(text: Text) -> dict[str, Any]:
     kept: dict[str, Any] = {
-        "tokens": list(text.tokens),
+        "tokens": token_texts(text.tokens),
         "special": [place for place, special in enumerate(text.special) if special],
     }
     if text.words is not None and len(set(text.words)) > 1:

@@ -24,17 +24,17 @@ def all_roles() -> list[Role]:
     return [
         Positional(),
         Syntactic(),
-        Rare(),
+        Alignment(),
         Coreference(),
+        Induction(),
+        Retrieval(),
+        Duplicate(),
+        Previous(),
+        Rare(),
         Arguments(),
         Features(),
         Separator(),
         Sink(),
-        Previous(),
-        Duplicate(),
-        Induction(),
-        Retrieval(),
-        Alignment(),
         SourceEnd(),
     ]
 
