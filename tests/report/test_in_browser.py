@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from browsers import eventually
 from report_runs import (
@@ -22,9 +23,11 @@ from report_runs import (
     made_table,
 )
 
+from headcount.pruning import can_go
 from headcount.records.exhibits import read_exhibits
 from headcount.records.heads import parse_head
 from headcount.records.rendering import visible_token
+from headcount.records.run import Run
 from headcount.records.table import HeadTable
 from headcount.report.page import report
 
@@ -268,6 +271,28 @@ def test_the_title_counts_what_every_view_shows(visit: Visit) -> None:
     assert len(page.query_selector_all("#grid .cell.rests")) == rests
     left = page.inner_text("#prtext").split("Left: ")[1]
     assert f"{rests} sink" in left
+
+
+@pytest.mark.parametrize("times", [0.25, 1, 4, 16])
+def test_what_can_go_is_what_the_rule_says_at_every_tolerance(
+    visit: Visit, tmp_path: Path, times: float
+) -> None:
+    """The page counts with the bounds of the run; `pruning.can_go` is the rule."""
+    bounds = dict(enumerate([0, 0.1, 0.3, 0.9, 3, 20]))
+    bleu = made_curve(ENCODER, ["ablation"]).assign(bound=lambda rows: rows["step"].map(bounds))
+    loss = bleu.assign(metric="loss", more="worse", value=30.0, bound=bleu["bound"] / 3)
+    frame = pd.concat([bleu, loss])
+    run = made_run(tmp_path / "run", ENCODER)
+    with Run.open(run) as opened:
+        opened.write_frame("curve", frame)
+    page = visit(report(run, tmp_path / "page.html").path)
+    page.fill("#tolerance", str([0.25, 0.5, 1, 2, 4, 8, 16].index(times)))
+    said = {one.metric: one.heads for one in can_go(frame, f"bleu={times / 2},loss={times}%")}
+    shown = {name: page.inner_text(f'[data-by="{name}"] b') for name in ("BLEU", "loss")}
+    assert shown == {name: str(said[name.lower()] or "none") for name in shown}
+    least = min(said.values())
+    assert page.inner_text("#answer b") == (f"{least} heads" if least else "No head")
+    assert page.wrongs == []
 
 
 def test_the_path_leads_to_what_it_speaks_of(visit: Visit) -> None:

@@ -120,11 +120,11 @@ def test_the_strictest_metric_of_an_order_decides() -> None:
     source = Source(made_table(), frames={"curve": pd.concat([loss, bleu])})
     found = could_go(source, "1")
     assert found is not None
-    assert [(one["metric"], one["gone"]) for one in found["by"]] == [("bleu", 24), ("loss", 60)]
-    assert (found["metric"], found["order"]) == ("bleu", 1)
-    note = page_data(source, tolerance="1")["facts"][-1]["note"]
-    assert note.startswith("24 heads can go within 1 BLEU")
-    assert "By loss alone: 60 heads can go within 1 nats" in note
+    assert [(one["metric"], one["gone"]) for one in found["by"]] == [("BLEU", 24), ("loss", 60)]
+    assert (found["metric"], found["order"]) == ("BLEU", 1)
+    said = [one["sentence"] for one in page_data(source, tolerance="1")["go"]["by"]]
+    assert said[0].startswith("24 heads can go within 1 BLEU")
+    assert said[1].startswith("60 heads can go within 1 nats")
 
 
 def test_fewer_examples_never_look_better_by_accuracy() -> None:

@@ -64,6 +64,8 @@ function goStep(order, step) {
   S.order = order; S.step = step;
   goneNow = new Set(D.curve[order].points.slice(0, step + 1).flatMap(p => p.gone));
 }
+// Heads that go together, whatever order they are in.
+export function showWithout(list) { S.step = 0; goneNow = new Set(list); repaintAll(); emit("step"); }
 export function setStep(order, step) { goStep(order, step); repaintAll(); emit("step"); remember(); }
 // Of a group of buttons those are pressed that say what the state is: pressed("view", "lines").
 export const pressed = (key, value) => $$(`[data-${key}]`).forEach(b => b.setAttribute("aria-pressed", b.dataset[key] === String(value)));

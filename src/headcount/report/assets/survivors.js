@@ -1,6 +1,6 @@
-import { $, el, num, put, sv } from "./dom.js";
+import { $, el, num, plural, put, quality, range, sv } from "./dom.js";
 import { D, absent, heads, kinds, mainRole, sort } from "./data.js";
-import { S, on, setStep, view } from "./state.js";
+import { S, emit, on, setStep, showWithout, view } from "./state.js";
 // Who is left: one small grid a step in the colours of roles; a grid is the slider.
 const GRIDS = 7, TALLEST = 190;
 // The same heads judged by another metric: the curves of one order and scope.
@@ -28,15 +28,47 @@ function grids(best) {
   box.style.setProperty("--n", shown.length);
   put("#survivors", shown.map(k => {
     const p = o.points[k], gone = new Set(o.points.slice(0, k + 1).flatMap(q => q.gone)), value = c => { const q = c.points.find(r => r.left === p.left); return q?.value == null ? null : [q, c]; };
-    const lines = curves.map(value).filter(Boolean).map(([q, c], j) => [el("br"), `${c.metric} ${num(q.value, ".3g")}`, !j && [el("br"), el("span", { class: "d", text: k && q.delta != null ? `${num(q.delta, "+.2g")}` : "\u00a0" })]]);
+    const lines = curves.map(value).filter(Boolean).map(([q, c], j) => [el("br"), `${c.metric} ${quality(q.value)}`, !j && [el("br"), el("span", { class: "d", text: k && q.delta != null ? `${num(q.delta, "+.2g")}` : "\u00a0" })]]);
     return el("button", { class: `sv ${k === best ? "best" : ""}`, "aria-pressed": k === S.step, "data-step": k, onclick: () => setStep(S.order, k) }, tiles(gone, width), el("span", {}, el("b", { text: k ? p.left : `all ${p.left}` }), k ? " left" : "", lines));
   }));
 }
-// The furthest step that stays within what is tolerated.
-export const reach = () => D.go?.order === S.order ? D.go.step : 0;
-const drawGrids = () => grids(reach());
+// What can go at so many times the usual tolerance: by each metric the last step before the first whose bound is beyond it, as pruning/tolerance.py has it.
+const TIMES = [.25, .5, 1, 2, 4, 8, 16];
+let times = 1;
+function allowed(b) {
+  const o = D.curve[b.order], limit = b.tolerance * times, beyond = o.points.findIndex((p, k) => k > 0 && !((p.bound ?? Infinity) <= limit)), step = times === 1 ? b.step : beyond < 0 ? o.points.length - 1 : beyond - 1;
+  return { ...b, o, step, gone: o.points[0].left - o.points[step].left, within: b.within.replace(/^[\d.]+/, n => num(n * times, ".3g")), bound: o.points[Math.max(1, step)]?.bound };
+}
+const strictest = () => D.go.by.map(allowed).reduce((a, b) => b.gone < a.gone ? b : a);
+// The furthest step of the chosen order that stays within what is tolerated.
+export function reach() {
+  if (!D.go || !alike(D.curve[D.go.order]).includes(D.curve[S.order])) return 0;
+  const { gone } = strictest(), o = D.curve[S.order];
+  return Math.max(0, o.points.findLastIndex(p => o.points[0].left - p.left <= gone));
+}
+function byMetric(b) {
+  const lost = b.bound == null ? "" : b.gone ? `, at most ${num(Math.max(0, b.bound), ".2g")} is lost` : `; the first step may lose ${num(b.bound, ".2g")}`;
+  return el("li", { "data-by": b.metric, title: b.sentence }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 % sure, n = ${b.n})`);
+}
+function canGo() {
+  if (!D.go) { put("#cango"); return; }
+  const by = D.go.by.map(allowed), least = strictest();
+  put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), ` can go together${least.gone ? "" : " for sure"}, without training:`);
+  put("#bymetric", by.map(byMetric));
+  put("#tolv", by.map(b => b.within).join(", "));
+  put("#gonote", `In the order of ${D.curve[S.order].id}. Framed: within the tolerance. Choose a grid: heads that went empty out below.`);
+}
+function trained() {
+  const t = D.trained;
+  if (!t) return null;
+  const row = r => el("tr", {}, el("td", {}, el("button", { class: "inline", text: `${r.left} left`, onclick: () => showWithout(r.gone) })), t.rows.some(q => q.plain != null) && el("td", { text: quality(r.plain) }), el("td", {}, el("b", { text: quality(r.value) }), ` ${num(r.delta, "+.2g")}${range(r.delta_low, r.delta_high, "+.2g")}`));
+  return el("div", { class: "trained" }, el("h3", { text: "If gates choose, and the rest learns on" }), el("table", {}, el("thead", {}, el("tr", {}, ["heads", t.rows.some(q => q.plain != null) && `${t.rows[0].metric} as they are`, `${t.rows[0].metric} healed`].filter(Boolean).map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row))), el("p", { class: "note", text: t.note }));
+}
+const drawGo = () => { canGo(); grids(reach()); };
 view(() => {
   $("#go").hidden = !D.curve?.length;
   if (!D.curve?.length) return;
-  drawGrids(); on("size step", drawGrids);
+  if (D.go) put("#cango", el("p", { class: "answer", id: "answer", "aria-live": "polite" }), el("ul", { id: "bymetric" }), el("label", { class: "tol" }, "tolerance ", el("input", { type: "range", id: "tolerance", min: 0, max: TIMES.length - 1, value: TIMES.indexOf(1), oninput: e => { times = TIMES[e.target.value]; e.target.setAttribute("aria-valuetext", D.go.by.map(b => allowed(b).within).join(", ")); drawGo(); emit("tolerance"); } }), el("span", { id: "tolv" })));
+  put("#trained", trained());
+  drawGo(); on("size step", drawGo);
 });

@@ -6,6 +6,8 @@ that could go, and the comparison with a second run or with what ``headcount com
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
 from headcount.pruning import can_go
-from headcount.records import Head, parse_heads
+from headcount.records import Head, parse_head, parse_heads
 from headcount.report.parts.numbers import (
     HELD_OUT,
     Source,
@@ -87,8 +89,8 @@ def could_go(source: Source, tolerance: str | None = None) -> dict[str, Any] | N
         number = next(
             number
             for number, order in enumerate(curve)
-            if (order["id"], order["metric"], order["scope"]) == (one.order, one.metric, "all")
-            and order["healed"] is one.healed
+            if (order["id"], order["scope"], order["healed"]) == (one.order, "all", one.healed)
+            and order["metric"] == metric_title(one.metric)
         )
         left = len(source.table) - one.heads
         steps = [
@@ -96,8 +98,47 @@ def could_go(source: Source, tolerance: str | None = None) -> dict[str, Any] | N
         ]
         about = {name: value for name, value in one.to_dict().items() if name != "names"}
         about |= {name: figure(about[name]) for name in ("tolerance", "bound", "visible")}
+        about["metric"] = metric_title(one.metric)
         by.append(about | {"order": number, "step": (steps or [0])[0], "gone": one.heads})
     return {**by[0], "by": by}
+
+
+def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+    """What is left when gates chose the heads, or the rest learned on: the run's own, else bundled.
+
+    Each row has the heads that went, quality without them as they were (`plain`), and healed.
+    """
+    own = [one for one in curve or () if one["healed"] and one["points"]]
+    if own:
+        rows = [_trained_row(one) for one in own]
+        return {"note": f"Measured in this run, n = {own[0]['n']}.", "rows": rows}
+    kept = json.loads((files("headcount.bundle") / "translator" / "gates.json").read_text("utf-8"))
+    if source.table.provenance.get("weights") != kept["weights"]:
+        return None
+    places, whole = source.places, len(source.table)
+    rows = [
+        {
+            "left": whole - len(row["gone"]),
+            "gone": [places[head] for head in map(parse_head, row["gone"]) if head in places],
+            "metric": metric_title(kept["metric"]),
+            "plain": figure(row["untouched"], 3),
+            "value": figure(row["bleu"], 3),
+            **{name: figure(row[name], 2) for name in ("delta", "delta_low", "delta_high")},
+        }
+        for row in kept["rows"]
+    ]
+    note = (
+        f"Not this run: the project's own on a GPU (docs/results), gates and healing together "
+        f"{kept['steps']:,} steps, judged on {kept['n']:,} other sentences, where all {whole} "
+        f"heads trained on as long have {metric_title(kept['metric'])} {kept['whole']:.1f}."
+    )
+    return {"note": note, "rows": rows}
+
+
+def _trained_row(order: dict[str, Any]) -> dict[str, Any]:
+    point = order["points"][-1]
+    kept = {name: point.get(name) for name in ("value", "delta", "delta_low", "delta_high")}
+    return {"left": point["left"], "gone": point["gone"], "metric": order["metric"], **kept}
 
 
 def run_tolerance(record: dict[str, Any]) -> str | None:
