@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -37,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"), help="folder of corpora")
     add("--out", type=Path, required=True)
     add("--runs", nargs="+", help="names of runs; all when none is named")
-    add("--parts", nargs="+", default=["dev"], help="what to judge on: dev, test")
+    add("--parts", nargs="+", default=["dev"], help="dev, test, lohelp, pud")
+    add("--roles", action="store_true", help="survey each encoder anew on the bundled sample")
     add("--device", default="cuda")
     add("--steps", type=int, help="other than the settings say")
     add("--at-once", type=int, default=3, help="runs at a time")
@@ -89,6 +91,11 @@ def _one(given: argparse.Namespace) -> None:
         raise UsageError(f"There is no run '{given.one}'; there are {', '.join(plans)}.")
     texts = prepared(config, _folder(given.data), given.out, given.parts, given.device)
     Run(config, plans[given.one], texts, given.out, given.device).go()
+    if given.roles:
+        from .survivors import pruned, roles_left
+
+        told = roles_left(pruned(given.out / given.one))
+        (given.out / f"{given.one}.roles.json").write_text(json.dumps(told, indent=1) + "\n")
 
 
 def _folder(data: Path | None) -> Path:

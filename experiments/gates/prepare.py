@@ -12,7 +12,7 @@ from torch import Tensor
 
 from experiments.translator.config import Config as Recipe
 from experiments.translator.corpus import Corpus
-from experiments.translator.pairs import Pair, read_splits
+from experiments.translator.pairs import Pair, Split, read_pairs, read_splits
 from experiments.translator.prepare import pair_corpus, prepare
 from headcount.records.files import write_bytes
 
@@ -47,7 +47,7 @@ def prepared(config: Config, data: Path | None, out: Path, parts: list[str], dev
     held = _cut(recipe, data, out)
     direct = held.pop("direct").bool()
     host = Corpus(**{field.name: held[field.name] for field in fields(Corpus)})
-    judged = {part: getattr(splits, part) for part in parts}
+    judged = {part: _part(part, splits, data) for part in parts}
     return Texts(
         host=host,
         train=host.to(device),
@@ -56,6 +56,13 @@ def prepared(config: Config, data: Path | None, out: Path, parts: list[str], dev
         parts=judged,
         corpora={part: pair_corpus(pairs, _tokenizer()) for part, pairs in judged.items()},
     )
+
+
+def _part(name: str, splits: Split, data: Path | None) -> list[Pair]:
+    """A part of the corpus, or a test of another one: lohelp, or PUD's parallel sentences."""
+    if name in ("dev", "test"):
+        return list(getattr(splits, name))
+    return read_pairs(Path(data or ".") / f"{name}.en-de.test.tsv")
 
 
 def _tokenizer() -> Path:
