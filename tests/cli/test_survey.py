@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from headcount.bundle import sample
 from headcount.records.run import FRAMES, Run
 from headcount.records.table import HeadTable
+from headcount.survey import shards
 from headcount.survey.pattern_network import PATTERNS
 
 ROOT = Path(__file__).parents[2]
@@ -730,3 +732,31 @@ def test_no_rare_word_in_the_corpus(
     assert ended.code == 0
     told = " ".join(ended.out.split())
     assert "no sentence has a token that is not among the 500 most frequent of the corpus" in told
+
+
+def test_a_survey_that_was_stopped_goes_on(
+    desk: Path, headcount: Command, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "SHARD_ITEMS", 2)
+    line = ["survey", saved("bert"), "--text", "s.txt", "--json", "-o"]
+    whole = json.loads(headcount(*line, "whole").out)
+    write = shards._Kept.write
+
+    def stopping(self: Any, number: int, state: Any) -> None:
+        if number:
+            raise KeyboardInterrupt
+        write(self, number, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shards._Kept, "write", stopping)
+        ended = headcount(*line, "run")
+    assert ended.code == 130
+    assert (
+        ended.err == "Error: Interrupted; what is done is in run/, and the same command goes on.\n"
+    )
+    other = headcount("survey", saved("bert"), "--text", "s.txt", "--max-length", "9", "-o", "run")
+    assert other.code == 1
+    assert "was begun with settings.max_length = null, and now settings.max_length = 9" in other.err
+    again = json.loads(headcount(*line, "run").out)
+    assert again["heads"] == whole["heads"]
+    assert not (desk / "run" / "shards").exists()

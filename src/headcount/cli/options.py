@@ -20,11 +20,15 @@ import headcount as hc
 from headcount.cli.output import status
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
-from headcount.records import WorkOptions, option
+from headcount.records import EngineOptions, WorkOptions, option
 
 # --- Bundles of options become flags ------------------------------------------------------------
 
-_PANELS: dict[Any, str] = {LoadOptions: "Loading the model", WorkOptions: "Running"}
+_PANELS: dict[Any, str] = {
+    LoadOptions: "Loading the model",
+    WorkOptions: "Running",
+    EngineOptions: "Where it runs",
+}
 
 
 def without(*names: str) -> frozenset[str]:

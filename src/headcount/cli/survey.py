@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from headcount.cli.options import Chat, Json, Model, RunArguments, check_same_mo
 from headcount.cli.output import bar, output, print_json, print_notes, print_run, status
 from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
-from headcount.records import WorkOptions, option
+from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.records import Stage
@@ -124,6 +124,7 @@ def survey_command(
     asked: SurveyArguments,
     judge: RoleArguments,
     work: WorkOptions,
+    engine: EngineOptions,
     load: LoadOptions,
     chat: Chat = False,
     json: Json = False,
@@ -135,7 +136,7 @@ def survey_command(
     [dim]headcount survey ./my-model --text sentences.txt -o run/[/dim]
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
-    columns, stacks = names(asked.columns), corpus.stack_names()
+    columns, stacks, where = names(asked.columns), corpus.stack_names(), engine.made()
     with status("Reading the corpus"):
         from headcount.survey import frequencies_of
 
@@ -149,6 +150,8 @@ def survey_command(
         subject = loaded(model, load)
         if run is not None and not target.replace:
             _check_run(run, subject, stacks)
+        elif run is not None:
+            run.drop_shards("survey")
         annotated = with_sample(annotated, subject, work)
         if judge.parser is not None:
             annotated["treebank"] = text
@@ -174,6 +177,8 @@ def survey_command(
             offset_mass=asked.offset_mass,
             patterns=asked.patterns,
             tallies=[] if divergence is None else [divergence],
+            engine=where,
+            journal=None if run is None else run.shards("survey"),
             telling=bar,
             **how,
             **vars(work),
@@ -182,6 +187,8 @@ def survey_command(
         families = None
         if divergence is not None:
             families = _write_families(run, subject, divergence, table, work.seed)
+        if run is not None:
+            run.drop_shards("survey")
     if json:
         print_json(_survey_json(table) | ({} if families is None else _families_json(families)))
         return
@@ -366,9 +373,20 @@ def _sizes(name: str, about: Mapping[str, Any]) -> str:
 # --- A survey into a run directory --------------------------------------------------------------
 
 
-def _opened(out: Path | None) -> AbstractContextManager[hc.Run | None]:
+@contextmanager
+def _opened(out: Path | None) -> Iterator[hc.Run | None]:
     """The run directory, made and locked before the work: a bad place is refused at once."""
-    return nullcontext() if out is None else hc.Run.open(out)
+    if out is None:
+        yield None
+        return
+    with hc.Run.open(out) as run:
+        try:
+            yield run
+        except KeyboardInterrupt as stop:
+            if not run.shards("survey").exists():
+                raise
+            told = f"Interrupted; what is done is in {out}/, and the same command goes on."
+            raise KeyboardInterrupt(told) from stop
 
 
 def _check_run(run: hc.Run, subject: hc.Subject, stacks: list[str] | None) -> None:

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     from headcount.models.resize import OwnConfig, Pick, forget_bias, put
     from headcount.models.saving.save import Saved
     from headcount.models.site import Site
-    from headcount.models.subject import Subject, check_finite, enough_memory, refuse_nan
+    from headcount.models.subject import (
+        Subject,
+        carried,
+        check_finite,
+        enough_memory,
+        refuse_nan,
+    )
     from headcount.models.switch import base_function, register, switched
     from headcount.models.twin import random_twin
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
-from headcount.records import Head
+from headcount.records import Engine, Head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -210,6 +212,81 @@ def _bytes_of(tensor: torch.Tensor) -> Any:
 def _plain(dtype: torch.dtype) -> str:
     """``float32`` rather than ``torch.float32``."""
     return str(dtype).removeprefix("torch.")
+
+
+# --- A model for a worker in another process ----------------------------------------------------
+
+#: Bytes of weights above which a worker reads the model itself from where it came.
+_SENT = 4 << 30
+
+
+def carried(subject: Subject, engine: Engine) -> Callable[[], Subject]:
+    """What gives a worker of an engine its model: this one, or a copy where it works.
+
+    A copy is sent with the work, or read again from the model's source where it is large; then it
+    must have the same weights. It lies on the worker's GPUs; over several, accelerate spreads it.
+    """
+    if not engine.remote:
+        return lambda: subject
+    size = sum(weight.numel() * weight.element_size() for weight in subject.model.parameters())
+    how: dict[str, Any] = {"gpus": engine.gpus_per_worker, "name": subject.name}
+    if size > _SENT and subject.source != "in hand":
+        where = {"dtype": _plain(subject.dtype), "revision": subject.revision}
+        return partial(_read_again, subject.source, subject.weights_hash, where, **how)
+    sent = subject
+    if subject.device.type != "cpu":
+        sent = replace(subject, model=deepcopy(subject.model).to("cpu"))
+    return partial(_placed, sent, **how)
+
+
+def _read_again(
+    source: str, weights: str, where: dict[str, Any], *, gpus: float, name: str
+) -> Subject:
+    from headcount.models.load import load
+
+    subject = load(source, device="cpu", **where)
+    if subject.weights_hash != weights:
+        raise ModelError(
+            f"{name} has other weights where a worker reads it ({source}); put the same files on "
+            "every node."
+        )
+    return _placed(subject, gpus=gpus, name=name)
+
+
+def _placed(subject: Subject, *, gpus: float, name: str) -> Subject:
+    """The subject on the GPUs of its worker, as the cluster gave them out."""
+    subject.name = name
+    count = min(math.ceil(gpus), torch.cuda.device_count())
+    if gpus and not count:
+        raise ModelError(
+            f"A worker for {name} was given {gpus:g} GPUs and torch sees none there; install torch "
+            "with CUDA on that node, or leave --gpus-per-worker out."
+        )
+    if count == 1:
+        subject.model.to("cuda")
+    elif count > 1:
+        spread_over(subject)
+    return subject
+
+
+def spread_over(subject: Subject, room: dict[int | str, int | str] | None = None) -> None:
+    """Put a model's layers on several devices by accelerate's device map, in place.
+
+    `room` is its `max_memory`, a device to its bytes; by default all GPUs that are seen, with what
+    is free there. A model that does not fit is refused rather than left half on the disk.
+    """
+    from accelerate import dispatch_model, infer_auto_device_map
+    from accelerate.utils import get_balanced_memory
+
+    whole = getattr(subject.inner, "_no_split_modules", None)
+    most = get_balanced_memory(subject.model, max_memory=room, no_split_module_classes=whole)
+    devices = infer_auto_device_map(subject.model, max_memory=most, no_split_module_classes=whole)
+    if {"disk", *({"cpu"} - set(room or ()))} & set(devices.values()):
+        raise ModelError(
+            f"{subject.name} does not fit into the devices of a worker; give it more of them "
+            "(--gpus-per-worker), or use --dtype bfloat16."
+        )
+    dispatch_model(subject.model, devices)
 
 
 # --- Errors of a forward: too little memory, broken weights -------------------------------------

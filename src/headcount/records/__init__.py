@@ -6,6 +6,16 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.records.columns import NA, STEPS, Column, heat_steps
+    from headcount.records.engine import (
+        Answer,
+        Engine,
+        EngineOptions,
+        Lost,
+        MakeWorker,
+        Piece,
+        Worker,
+        engine_of,
+    )
     from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
     from headcount.records.files import (
         is_leftover,

@@ -9,12 +9,14 @@
       pairs.npz          head-to-head distances
       exhibits/          a few sentences with their maps
       journal.jsonl      units of a sweep under way
+      shards/            parts of a corpus that a survey under way is done with
 
 Files are replaced in one step, one process writes at a time, anybody may read meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import time
@@ -38,6 +40,7 @@ from headcount.records.table import INDEX, SCHEMA, HeadTable
 
 RECORD = "run.json"
 TABLE = "heads.parquet"
+SHARDS = "shards"
 
 
 def fresh_record() -> dict[str, Any]:
@@ -99,7 +102,7 @@ def check_place(path: Path, create: bool) -> None:
     if read_record(path) is not None:
         return
     names = sorted(file.name for file in path.iterdir())
-    strangers = [name for name in names if name != LOCK_FILE and not is_leftover(name)]
+    strangers = [n for n in names if n not in (LOCK_FILE, SHARDS) and not is_leftover(n)]
     if strangers:
         shown = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
         raise RunError(
@@ -332,6 +335,17 @@ class Run:
         self.lock()
         (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
 
+    def shards(self, of: str) -> Path:
+        """Where a survey or a probe keeps what it is done with while it is under way."""
+        return self.path / SHARDS / of
+
+    def drop_shards(self, of: str) -> None:
+        """Remove what was kept: all of it is in the table, or another one begins."""
+        self.lock()
+        shutil.rmtree(self.shards(of), ignore_errors=True)
+        with contextlib.suppress(OSError):  # somebody else's are still there
+            self.shards(of).parent.rmdir()
+
     def clear(self) -> None:
         """Start anew: all that was written through this class goes; other files stay.
 
@@ -352,6 +366,7 @@ class Run:
             if name != TABLE and _FILE.fullmatch(str(name)) is not None
         ]
         self._change(lambda record: record.update(stages={}, notes=[], details=[], begun={}))
+        shutil.rmtree(self.path / SHARDS, ignore_errors=True)
         for name in names:
             path = self.path / name
             if path.is_dir():

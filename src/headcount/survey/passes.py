@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any
 
@@ -22,6 +22,7 @@ from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, enough_memory, random_twin, refuse_nan
 from headcount.records import Column, HeadTable, Progress, provenance
+from headcount.survey.shards import ShardWork, run_shards
 from headcount.survey.tally import Tally, tabulate
 from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
@@ -73,6 +74,20 @@ def run_pass(
     progress: Progress | None = None,
 ) -> EncodeReport:
     """Run a corpus and update the tallies; the report says what was read, truncated and skipped."""
+    report = run_part(subject, source, tallies, progress, inputs=inputs)
+    check_pass(subject, source, tallies, report)
+    return report
+
+
+def run_part(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    progress: Progress | None = None,
+    *,
+    inputs: PassOptions,
+) -> EncodeReport:
+    """The same for a corpus, or a part of one, of which what it came to is checked later."""
     batches = batches_of(subject, source, inputs)
     done = 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
@@ -84,17 +99,24 @@ def run_pass(
     with tap(subject, needs, stacks=inputs.stacks) as watch, enough_memory(subject, _SMALLER):
         for batch in batches:
             watch(batch if inputs.segments else _one_segment(batch), receive=receive)
-            if not done:  # broken weights show at once, not after an hour
+            if not done and not getattr(source, "first", 0):
+                # Broken weights show at once, not after an hour.
                 check_numbers(subject, tallies)
             done += batch.window.count(0)
             if progress is not None:
                 progress(done, len(source))
+    return batches.report
+
+
+def check_pass(
+    subject: Subject, source: Corpus | Ready, tallies: Sequence[Tally], report: EncodeReport
+) -> None:
+    """Refuse what a whole corpus came to: no number, or nothing at all."""
     check_numbers(subject, tallies)
-    if not batches.report.rows:
+    if not report.rows:
         raise InputError(
             f"No sentence of {source.name} has a token for this tokenizer; give other text."
         )
-    return batches.report
 
 
 def batches_of(subject: Subject, source: Corpus | Ready, inputs: PassOptions) -> Encoded | Ready:
@@ -252,17 +274,33 @@ class Pass:
         """What the corpus is counted in."""
         return "pairs" if getattr(self.source, "paired", False) else "sentences"
 
-    def run(self, subject: Subject, progress: Progress | None = None) -> HeadTable:
-        """Go through the corpus and tabulate."""
-        report = run_pass(subject, self.source, self.tallies, self.inputs, progress)
+    def run(
+        self,
+        subject: Subject,
+        progress: Progress | None = None,
+        work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
+    ) -> HeadTable:
+        """Go through the corpus, in shards, and tabulate."""
+        report, set_aside = run_shards(
+            subject,
+            self.source,
+            self.tallies,
+            partial(run_part, inputs=self.inputs),
+            work=work,
+            settings=self.inputs.to_dict(),
+            progress=progress,
+        )
+        check_pass(subject, self.source, self.tallies, report)
         table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
         for tally in self.tallies:
             table.details.update(tally.details())
         _note_left_out(table, self.inputs.stacks)
-        table.provenance = self._provenance(subject, report)
+        table.provenance = self._provenance(subject, report, set_aside)
         return table
 
-    def _provenance(self, subject: Subject, report: EncodeReport) -> dict[str, Any]:
+    def _provenance(
+        self, subject: Subject, report: EncodeReport, set_aside: Sequence[str]
+    ) -> dict[str, Any]:
         """Where the numbers come from."""
         about, source = subject.describe(), self.source
         remarks = [remark for tally in self.tallies for remark in getattr(tally, "remarks", ())]
@@ -275,7 +313,8 @@ class Pass:
             data=source.hash,
             unit=self.unit,
             counts=vars(report) | {"tokens": dict(report.tokens), "skipped": dict(source.skipped)},
-            remarks=[*report.sentences_in_words(), *remarks],
+            remarks=[*report.sentences_in_words(), *set_aside, *remarks],
+            **({"set_aside": len(set_aside)} if set_aside else {}),
             **self.facts,
         )
 
@@ -288,14 +327,18 @@ class SurveyPlan:
     trials: tuple[Trial, ...] = ()
 
     def run(
-        self, subject: Subject, telling: StageProgress | None = None, of: str = ""
+        self,
+        subject: Subject,
+        telling: StageProgress | None = None,
+        of: str = "",
+        work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
     ) -> HeadTable:
         """Do all of it; `of` is put behind the name of each stage that is shown."""
         table = HeadTable.of(subject.heads, {})
         telling = telling or (lambda name, unit: nullcontext(lambda *done: None))
         for one in self.passes:
             with telling(one.name + of, one.unit) as progress:
-                table = _joined(table, one.run(subject, progress))
+                table = _joined(table, one.run(subject, progress, work.of(one.name + of)))
         if self.trials:
             with telling("Trials" + of, "trials") as progress:
                 found = run_trials(
@@ -354,13 +397,14 @@ def twin_tables(
     control: str,
     seeds: Sequence[int],
     telling: StageProgress | None = None,
+    work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
 ) -> list[HeadTable]:
     """The programme's table for a twin of each seed; one twin lives at a time."""
     tables = []
     for seed in seeds:
         twin = random_twin(subject, seed=seed, keep_embeddings=CONTROLS[control])
         of = " the random twin" if len(seeds) == 1 else f" random twin {seed}"
-        tables.append(programme.again().run(twin, telling, of))
+        tables.append(programme.again().run(twin, telling, of, work))
     return tables
 
 

@@ -16,7 +16,15 @@ from typing import Any
 
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject
-from headcount.records import STACKS, Column, HeadTable, Progress
+from headcount.records import (
+    STACKS,
+    Column,
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Progress,
+    engine_of,
+)
 from headcount.survey.passes import (
     Pass,
     PassOptions,
@@ -32,6 +40,7 @@ from headcount.survey.pattern_network import PATTERN
 from headcount.survey.patterns import Judge, Patterns, with_pattern
 from headcount.survey.roles.catalogue import all_roles, judged
 from headcount.survey.roles.role import TRIALS, Role, verdict_frame, with_roles
+from headcount.survey.shards import ShardWork
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
 from headcount.survey.tallies.counts import RelationTest
 from headcount.survey.tallies.features import FeatureTally
@@ -405,6 +414,8 @@ def survey(
     offset_mass: bool = False,
     patterns: bool | Judge = False,
     tallies: Sequence[Tally] = (),
+    engine: Engine | EngineOptions | str | None = None,
+    journal: str | Path | None = None,
     progress: Progress | None = None,
     telling: StageProgress | None = None,
 ) -> HeadTable:
@@ -427,6 +438,10 @@ def survey(
     `control="random-init"` runs everything on randomly initialised twins as well, one for each
     of `control_seeds`. `word_rows`, `relations` and `frequencies` say how a word's pieces
     become one, which relations count, and how rare a token is.
+
+    The corpus is gone through in shards, by an `engine`: this process, "ray", or a
+    `RayEngine(address, workers, gpus_per_worker)`, with the same numbers. `journal` is a folder in
+    which every finished shard is kept: after a kill the same call goes on from there.
 
     >>> from headcount.models.load import load
     >>> table = survey(load("minilm"), ["The cat sat on the mat."])    # doctest: +SKIP
@@ -460,11 +475,14 @@ def survey(
     )
     plan = plan_survey(subject, corpora, options)
     unused = plan.again()
-    table = plan.run(subject, telling or _bar_of(progress))
+    work = ShardWork(engine_of(engine), None if journal is None else Path(journal))
+    table = plan.run(subject, telling or _bar_of(progress), work=work)
     if patterned:
         table = with_pattern(table)
     if judging:
-        twins = twin_tables(subject, unused, control, control_seeds, telling) if control else []
+        twins = []
+        if control:
+            twins = twin_tables(subject, unused, control, control_seeds, telling, work)
         add_control(table, twins)
         found = judged(table, judging, twins)
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         ready_batch,
     )
     from headcount.text.coreference import PASSAGE
-    from headcount.text.corpus import Corpus, read_corpus, read_sample, side_by_side
+    from headcount.text.corpus import Corpus, CorpusPart, read_corpus, read_sample, side_by_side
     from headcount.text.encode import Encoded, Long, encode
     from headcount.text.lines import TextFile, suffix_of, text_file
     from headcount.text.parsers import plain_sentence

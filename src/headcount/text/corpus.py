@@ -84,6 +84,10 @@ class Corpus:
         kind = "pairs" if self.paired else "sentences"
         return f"Corpus({self.name!r}, {len(self):,} {kind})"
 
+    def numbered(self) -> Iterator[tuple[int, Item]]:
+        """Every item with its number from 0 in the whole corpus."""
+        return enumerate(self)
+
     def limit(self, count: int, seed: int | None = None) -> Corpus:
         """The first `count` of it, or with a seed a random sample, in the corpus' order."""
         _check_limit(count)
@@ -114,6 +118,35 @@ class Corpus:
         if len(kinds) > 1:
             raise InputError(f"{self.name} mixes sentences and pairs; give one kind.")
         return count, digest.hexdigest(), kinds == {Pair}, annotated
+
+
+class CorpusPart(Corpus):
+    """Some items of a corpus, in memory, each with its number in the whole.
+
+    >>> whole = read_corpus(["Rain fell.", "It stopped."])
+    >>> part = CorpusPart(whole.name, [(1, Sentence("It stopped."))])
+    >>> len(part), list(part.numbered())[0][0]
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        items: Sequence[tuple[int, Item]],
+        *,
+        paired: bool = False,
+        annotated: bool = False,
+    ) -> None:
+        self.name, self.paired, self.annotated = name, paired, annotated
+        self.skipped = Counter()
+        self._items, self._count = items, len(items)
+        #: The number of the first item.
+        self.first = items[0][0] if items else 0
+        self._reader = lambda skipped: (item for _, item in items)
+
+    def numbered(self) -> Iterator[tuple[int, Item]]:
+        """Every item with its number from 0 in the whole corpus."""
+        return iter(self._items)
 
 
 def _annotation(sentence: Sentence) -> str:

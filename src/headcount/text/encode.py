@@ -212,7 +212,7 @@ class Encoded:
         """Fitted rows in the order in which they are batched."""
         markup, places = self.plan.markup, self.plan.words
         tokenize = RowTokenizer(self.tokenizer, report, markup=markup, places=places)
-        for pool in _groups(enumerate(self.corpus), min(self.plan.batch_size * _POOL, _MOST)):
+        for pool in _groups(self.corpus.numbered(), min(self.plan.batch_size * _POOL, _MOST)):
             report.sentences += len(pool)
             rows = self._rows([item for _, item in pool], tokenize)
             fitted = [

@@ -388,6 +388,11 @@ class EncodeReport:
     #: Words that have a token in common with another word: multiword tokens, wide tokens.
     shared: int = 0
 
+    def add(self, other: EncodeReport) -> None:
+        """Take in the counts of another part of the corpus."""
+        for name, count in vars(other).items():
+            setattr(self, name, getattr(self, name) + count)
+
     def sentences_in_words(self) -> list[str]:
         """What a user should know, a sentence each; empty when all went plainly."""
         of = f"of {_plural(self.sentences, 'sentence')}"
