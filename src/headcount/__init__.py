@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headcount.records.columns import Column
     from headcount.records.heads import Head
     from headcount.records.provenance import __version__
+    from headcount.records.ray_engine import RayEngine
     from headcount.records.run import Run
     from headcount.records.table import HeadTable
     from headcount.report import plot

@@ -24,7 +24,7 @@ from headcount.cli.output import (
 )
 from headcount.errors import InputError, UsageError
 from headcount.models import LoadOptions
-from headcount.records import WorkOptions, option
+from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,6 +101,7 @@ def probe_command(
     asked: ProbeArguments,
     target: RunArguments,
     work: WorkOptions,
+    engine: EngineOptions,
     load: LoadOptions,
     model: ModelOrProbe = None,
     json: Json = False,
@@ -114,6 +115,7 @@ def probe_command(
     [dim]headcount probe run/ --parse "The cat sat on the mat." --explain the cat[/dim]
     """
     _check(model, asked, target.out)
+    where = engine.made()
     if model is None:
         found, remark = _probe_here(load)
         print_notes([] if json else [remark])
@@ -146,6 +148,7 @@ def probe_command(
             batch_size=work.batch_size,
             run=target.out,
             replace=target.replace,
+            engine=where,
             telling=bar,
             **how,
         )

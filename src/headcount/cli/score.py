@@ -12,10 +12,19 @@ from headcount.cli.options import Json, Model, RunArguments, loaded
 from headcount.cli.output import bar, output, print_json, print_notes, print_ranking, print_run, say
 from headcount.errors import StatsError, UsageError
 from headcount.models import LoadOptions
-from headcount.records import WorkOptions, check_head_set, heads_named, option, provenance
+from headcount.records import (
+    EngineOptions,
+    WorkOptions,
+    check_head_set,
+    heads_named,
+    option,
+    provenance,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from headcount.records import Engine
 
 _HEADS = "Scoring every head"
 
@@ -107,6 +116,7 @@ def score_command(
     asked: ScoreArguments,
     target: RunArguments,
     work: WorkOptions,
+    engine: EngineOptions,
     load: LoadOptions,
     json: Json = False,
 ) -> None:
@@ -117,13 +127,16 @@ def score_command(
     [dim]headcount score ./my-classifier --task glue:sst2:glue/SST-2[/dim]
     """
     asked.check(target)
+    where = engine.made()
+    if asked.by is None and where.remote:
+        raise UsageError("--engine ray scores heads; say by what, e.g. --by ablation.")
     examples = task.build(work)
     subject = loaded(model, load)
     if asked.by is None:
         off = heads_named(asked.shut, subject.heads) if asked.shut else []
         _evaluate(subject, examples, off, work, json)
     else:
-        _score_heads(subject, examples, asked, target, work, json)
+        _score_heads(subject, examples, asked, target, work, where, json)
 
 
 # --- The whole model, and without some heads ----------------------------------------------------
@@ -199,6 +212,7 @@ def _score_heads(
     asked: ScoreArguments,
     target: RunArguments,
     work: WorkOptions,
+    engine: Engine,
     json: bool,
 ) -> None:
     names = importance.read_names(str(asked.by))
@@ -212,6 +226,7 @@ def _score_heads(
             convention=work.convention,
             batch_size=work.batch_size,
             seed=work.seed,
+            engine=engine,
             progress=importance.name_first(progress),
             announce=say,
             compare=False,

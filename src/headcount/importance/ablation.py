@@ -24,7 +24,7 @@ from headcount.importance.sweep.interventions import (
 )
 from headcount.importance.sweep.sweep import Measured, Sweep, SweepInterrupted, sweep
 from headcount.models import Anatomy, Subject
-from headcount.records import Column, Head, HeadTable, Journal, Progress
+from headcount.records import Column, Engine, EngineOptions, Head, HeadTable, Journal, Progress
 from headcount.stats import Floats, benjamini_hochberg
 from headcount.tasks import Task
 
@@ -170,6 +170,7 @@ def ablation(
     seed: int = 0,
     journal: Journal | None = None,
     fast: bool = True,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> HeadTable:
@@ -204,6 +205,7 @@ def ablation(
             journal=journal,
             name="ablation",
             fast=fast,
+            engine=engine,
             progress=progress,
             announce=announce,
         )

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,9 +15,23 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import UsageError
-from headcount.models import Site, Subject
-from headcount.records import Head, HeadTable, Journal, JournaledCounts, Progress, provenance
+from headcount.errors import HeadcountError, ModelError, UsageError
+from headcount.importance.sweep.interventions import picked
+from headcount.models import Site, Subject, carried
+from headcount.records import (
+    Answer,
+    Engine,
+    EngineOptions,
+    Head,
+    HeadTable,
+    Journal,
+    JournaledCounts,
+    Piece,
+    Progress,
+    Worker,
+    engine_of,
+    provenance,
+)
 from headcount.stats import Floats, Interval
 from headcount.tasks import Task
 from headcount.text import Batch
@@ -23,34 +41,160 @@ from headcount.text import Batch
 Arrays = dict[str, np.ndarray]
 
 
-def by_batch(
-    name: str,
-    batches: Iterable[Batch],
-    measure: Callable[[Batch], Arrays],
-    total: int,
-    settings: Mapping[str, Any],
-    journal: Journal | None = None,
-    progress: Progress | None = None,
-) -> Iterator[tuple[Batch, Arrays]]:
-    """Each batch with what was measured on it, now or before the work was broken off.
+Measure = Callable[[Batch], Arrays]
+#: Some rows of a batch and what was measured on them: all of it, unless an example was set aside.
+Measured = list[tuple[list[int], Arrays]]
 
-    The batches must be the same every time: other `settings` than those of the journal are
-    refused. Units are called by the score and the batch's number: "gradient 0".
-    """
-    JournaledCounts(journal, name).begin(settings)
-    seen: set[int] = set()
-    for number, batch in enumerate(batches):
-        unit = f"{name} {number}"
-        if journal is None:
-            found = measure(batch)
-        else:
-            if unit not in journal.done:
-                journal.append(unit, {key: array_to_text(a) for key, a in measure(batch).items()})
-            found = {key: array_from_text(text) for key, text in journal.done[unit].items()}
-        seen.update(batch.index)
-        if progress is not None:
-            progress(len(seen), total)
-        yield batch, found
+
+@dataclass
+class BatchWork:
+    """What goes batch by batch: the same measure on all of them, here or on an engine."""
+
+    name: str
+    subject: Subject
+    #: Makes the measure of a model, within the block.
+    opened: Callable[[Subject], AbstractContextManager[Measure]]
+    total: int
+    settings: Mapping[str, Any]
+    journal: Journal | None = None
+    engine: Engine | EngineOptions | str | None = None
+    progress: Progress | None = None
+    #: Examples that the model breaks on, with a sentence each.
+    set_aside: dict[int, str] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+
+    def walk(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Arrays]]:
+        """Each batch with what was measured on it, now or before the work was broken off.
+
+        The batches must be the same every time: other `settings` than those of the journal are
+        refused. Units are called by the score and the batch's number: "gradient 0". Close the
+        walk where it is broken off: nothing may stay on the model.
+        """
+        JournaledCounts(self.journal, self.name).begin(self.settings)
+        where = engine_of(self.engine)
+        numbered: Iterator[tuple[int, Batch]] = enumerate(batches)
+        kept: dict[int, Batch] = {}
+        turn = 0
+
+        def left() -> Iterator[Piece]:
+            for number, batch in numbered:
+                kept[number] = batch
+                if self._unit(number) not in self._done:
+                    yield Piece(number, [batch])
+
+        for number, batch in numbered:
+            if self._unit(number) not in self._done:
+                numbered = chain([(number, batch)], numbered)
+                break
+            yield from self._told(batch, _unpacked(self._done[self._unit(number)], len(batch)))
+            turn = number + 1
+        make = partial(_measuring, carried(self.subject, where), self.opened)
+        found: dict[int, tuple[Measured, dict[int, str]]] = {}
+        with closing(where.run(make, left())) as answers:  # type: ignore[type-var]
+            for answer in chain(answers, [None]):  # None: what stands behind the last answer
+                if answer is not None:
+                    found[answer.number] = self._kept(answer, kept[answer.number])
+                while turn in kept and (turn in found or self._unit(turn) in self._done):
+                    batch = kept.pop(turn)
+                    if turn not in found:
+                        found[turn] = _unpacked(self._done[self._unit(turn)], len(batch))
+                    yield from self._told(batch, found.pop(turn))
+                    turn += 1
+
+    def _told(
+        self, batch: Batch, found: tuple[Measured, dict[int, str]]
+    ) -> Iterator[tuple[Batch, Arrays]]:
+        """What a batch came to, in its turn."""
+        measured, aside = found
+        for row, why in aside.items():
+            example = batch.index[row]
+            self.set_aside[example] = f"Example {example + 1} was set aside: {why}"
+        self._seen.update(batch.index)
+        if self.progress is not None:
+            self.progress(len(self._seen), self.total)
+        for rows, arrays in measured:
+            yield (batch if len(rows) == len(batch) else picked(batch, rows)), arrays
+
+    @property
+    def _done(self) -> Mapping[str, Any]:
+        return {} if self.journal is None else self.journal.done
+
+    def _unit(self, number: int) -> str:
+        return f"{self.name} {number}"
+
+    def _kept(self, answer: Answer, batch: Batch) -> tuple[Measured, dict[int, str]]:
+        """What a batch came to, after it is on the disk."""
+        if answer.lost:
+            numbers = ", ".join(str(number + 1) for number in batch.index)
+            raise ModelError(
+                f"No worker survives the batch of the examples {numbers} ({answer.lost[0].why}); "
+                "leave the one to blame out. The rest is safe."
+            )
+        ((_, _, found),) = answer.results
+        if self.journal is None:
+            return found
+        self.journal.append(self._unit(answer.number), _packed(*found))
+        return _unpacked(self._done[self._unit(answer.number)], len(batch))
+
+
+@contextmanager
+def _measuring(
+    subject_of: Callable[[], Subject],
+    opened: Callable[[Subject], AbstractContextManager[Measure]],
+) -> Iterator[Worker]:
+    """Holds the model, and measures batches; row by row where one of them breaks it."""
+    with opened(subject_of()) as measure:
+
+        def work(parts: Sequence[Batch]) -> tuple[Measured, dict[int, str]]:
+            (batch,) = parts
+            try:
+                return [(list(range(len(batch))), measure(batch))], {}
+            except HeadcountError:
+                raise
+            except Exception as error:
+                return _row_by_row(measure, batch, error)
+
+        yield work
+
+
+def _row_by_row(
+    measure: Measure, batch: Batch, error: Exception
+) -> tuple[Measured, dict[int, str]]:
+    found: Measured = []
+    aside: dict[int, str] = {}
+    for row in range(len(batch)):
+        try:
+            found.append(([row], measure(picked(batch, [row]))))
+        except HeadcountError:
+            raise
+        except Exception as its_own:
+            aside[row] = f"{type(its_own).__name__}: {str(its_own).strip()[:200]}"
+    if not found or not aside:
+        raise error  # no single example is to blame
+    return found, aside
+
+
+def _packed(measured: Measured, aside: Mapping[int, str]) -> dict[str, Any]:
+    """A unit of the journal: the arrays, or where rows were set aside, those of each other row."""
+    if not aside:
+        ((_, arrays),) = measured
+        return {key: array_to_text(array) for key, array in arrays.items()}
+    texts = [
+        (rows, {key: array_to_text(array) for key, array in arrays.items()})
+        for rows, arrays in measured
+    ]
+    return {"rows": texts, "set_aside": {str(row): why for row, why in aside.items()}}
+
+
+def _unpacked(unit: Any, size: int) -> tuple[Measured, dict[int, str]]:
+    if "set_aside" not in unit:
+        arrays = {key: array_from_text(text) for key, text in unit.items()}
+        return [(list(range(size)), arrays)], {}
+    measured = [
+        (list(rows), {key: array_from_text(text) for key, text in arrays.items()})
+        for rows, arrays in unit["rows"]
+    ]
+    return measured, {int(row): why for row, why in unit["set_aside"].items()}
 
 
 def array_to_text(array: np.ndarray) -> dict[str, Any]:

@@ -6,9 +6,10 @@ for all heads in one forward and backward a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,9 +19,10 @@ from torch import Tensor
 from headcount.errors import ModelError, UsageError
 from headcount.importance.examples import (
     Arrays,
+    BatchWork,
     ExampleSums,
     Interrupted,
-    by_batch,
+    Measure,
     michels_counts,
     origin,
     over_layer_norm,
@@ -28,14 +30,12 @@ from headcount.importance.examples import (
     token_counts,
 )
 from headcount.models import Site, Subject, check_finite, enough_memory
-from headcount.records import Column, HeadTable, Journal, Progress
+from headcount.records import Column, Engine, EngineOptions, HeadTable, Journal, Progress
 from headcount.tasks import Task
 from headcount.text import Batch
 from headcount.wiring import backflow
 
 # --- The slope of a task's loss in every head's scale, for one batch ----------------------------
-
-Measure = Callable[[Batch], Arrays]
 
 #: Where the absolute value is taken: of an example's slope, a token's, or a whole batch's.
 Per = Literal["example", "token", "batch"]
@@ -222,6 +222,7 @@ def gradient(
     convention: str = "headcount",
     batch_size: int = 16,
     journal: Journal | None = None,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
 ) -> HeadTable:
     """Score every head by the gradient of the task's loss, with an interval over examples.
@@ -241,17 +242,30 @@ def gradient(
     way = read_way(subject, task, per, normalize, convention)
     task.check(subject)
     work = _Work(subject, task, way, batch_size)
+    done = BatchWork(
+        "gradient",
+        subject,
+        partial(_measuring, task=task, per=way.per),
+        len(task),
+        {"convention": convention, **work.settings},
+        journal,
+        engine,
+        progress,
+    )
+    work.set_aside = done.set_aside
     try:
-        with slopes(subject, task, way.per) as measure, enough_memory(subject):
-            settings = {"convention": convention, **work.settings}
-            walk = by_batch(
-                "gradient", work.batches(), measure, len(task), settings, journal, progress
-            )
+        with closing(done.walk(work.batches())) as walk:  # type: ignore[type-var]
             for number, (batch, found) in enumerate(walk):
                 work.add(number, batch, found)
     except KeyboardInterrupt as stop:
         raise (Interrupted(work.table()) if work.seen else stop) from None
     return work.table()
+
+
+@contextmanager
+def _measuring(subject: Subject, task: Task, per: Per) -> Iterator[Measure]:
+    with slopes(subject, task, per) as measure, enough_memory(subject):
+        yield measure
 
 
 @dataclass
@@ -264,6 +278,7 @@ class _Work:
     batch_size: int
     sums: ExampleSums = field(default_factory=ExampleSums)
     seen: set[int] = field(default_factory=set)
+    set_aside: dict[int, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -317,11 +332,12 @@ class _Work:
                 self.task,
                 convention=self.way.convention,
                 settings=self.settings,
+                remarks=list(self.set_aside.values()),
             ),
         )
 
     def _notes(self) -> dict[str, str]:
-        done, all_ = len(self.seen), len(self.task)
+        done, all_ = len(self.seen), len(self.task) - len(self.set_aside)
         if done == all_:
             return {}
         return {"gradient": f"interrupted after {done:,} of {all_:,} examples"}

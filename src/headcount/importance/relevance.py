@@ -7,8 +7,9 @@ what each head gave, as a share of its layer, then the mean over predictions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,7 +19,14 @@ from torch import Tensor
 
 from headcount import tasks
 from headcount.errors import ModelError, UsageError
-from headcount.importance.examples import Arrays, ExampleSums, Interrupted, by_batch, origin
+from headcount.importance.examples import (
+    Arrays,
+    BatchWork,
+    ExampleSums,
+    Interrupted,
+    Measure,
+    origin,
+)
 from headcount.importance.lrp.propagate import (
     Flow,
     LogitInputs,
@@ -30,7 +38,15 @@ from headcount.importance.lrp.propagate import (
 from headcount.importance.lrp.rule import RelevanceCounter
 from headcount.importance.lrp.rules import rule_named
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
-from headcount.records import STACKS, Column, HeadTable, Journal, Progress
+from headcount.records import (
+    STACKS,
+    Column,
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Journal,
+    Progress,
+)
 from headcount.text import Batch
 from headcount.wiring import check_ids
 
@@ -286,6 +302,7 @@ def relevance(
     convention: str = "headcount",
     batch_size: int = 16,
     journal: Journal | None = None,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
 ) -> HeadTable:
     """Score every head by its share of the relevance of its layer, with an interval over examples.
@@ -309,21 +326,19 @@ def relevance(
     explanation_target(task)
     task.check(subject)
     batches = task.batches(subject, batch_size)
+    done = BatchWork(
+        "relevance",
+        subject,
+        partial(_measuring, task=task, rule=work.rule, per=work.per),
+        len(task),
+        {"convention": convention, "batch_size": batch_size, **work.settings},
+        journal,
+        engine,
+        progress,
+    )
+    work.set_aside = done.set_aside
     try:
-        with (
-            enough_memory(subject),
-            traced(subject, rule_named(work.rule)) as tracing,
-            explaining(subject, task) as explain,
-        ):
-            walk = by_batch(
-                "relevance",
-                batches,
-                lambda batch: work.measure(batch, tracing, explain),
-                len(task),
-                {"convention": convention, "batch_size": batch_size, **work.settings},
-                journal,
-                progress,
-            )
+        with closing(done.walk(batches)) as walk:  # type: ignore[type-var]
             for batch, found in walk:
                 work.add(batch, found)
     except KeyboardInterrupt as stop:
@@ -335,6 +350,25 @@ def _rule_name(rule: str | None, convention: str) -> str:
     if convention not in RULE_OF:
         raise UsageError(f"There is no convention '{convention}'; choose {', '.join(RULE_OF)}.")
     return rule_named(rule).name if rule is not None else RULE_OF[convention]
+
+
+@contextmanager
+def _measuring(subject: Subject, task: tasks.Task, rule: str, per: Per) -> Iterator[Measure]:
+    """Within the block, a function that gives shares and flow of a batch."""
+    with (
+        enough_memory(subject),
+        traced(subject, rule_named(rule)) as tracing,
+        explaining(subject, task) as explain,
+    ):
+
+        def measure(batch: Batch) -> Arrays:
+            check_ids(subject, batch.inputs)
+            start = explain(tracing, batch)
+            start = start if per == "step" else start.together()
+            found = tracing.back(start.output, start.starts, start.ledger)
+            return head_shares(subject, found, start) | flow_arrays(found.flow, start)
+
+        yield measure
 
 
 @dataclass
@@ -349,19 +383,12 @@ class _Work:
     sums: ExampleSums = field(default_factory=ExampleSums)
     flow: FlowSums = field(default_factory=FlowSums)
     seen: set[int] = field(default_factory=set)
+    set_aside: dict[int, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, str]:
         """What the figures depend on."""
         return {"rule": self.rule, "per": self.per}
-
-    def measure(self, batch: Batch, tracing: Tracing, explain: Explain) -> Arrays:
-        """Shares and flow of one batch."""
-        check_ids(self.subject, batch.inputs)
-        start = explain(tracing, batch)
-        start = start if self.per == "step" else start.together()
-        found = tracing.back(start.output, start.starts, start.ledger)
-        return head_shares(self.subject, found, start) | flow_arrays(found.flow, start)
 
     def add(self, batch: Batch, found: Arrays) -> None:
         """Take in one batch."""
@@ -396,7 +423,8 @@ class _Work:
                 "One backward a text, from the sum of its predictions: an approximation of one "
                 "backward a prediction."
             )
-        return [*said, self.flow.in_words(rule_named(self.rule).promise)]
+        kept = self.flow.in_words(rule_named(self.rule).promise)
+        return [*said, kept, *self.set_aside.values()]
 
     def _notes(self, value: np.ndarray) -> dict[str, str]:
         missing = {
@@ -405,6 +433,7 @@ class _Work:
             if np.isnan(share)
         }
         parts = [f"{stack}: no relevance reaches it in this task" for stack in sorted(missing)]
-        if len(self.seen) < len(self.task):
-            parts.append(f"interrupted after {len(self.seen):,} of {len(self.task):,} examples")
+        wanted = len(self.task) - len(self.set_aside)
+        if len(self.seen) < wanted:
+            parts.append(f"interrupted after {len(self.seen):,} of {wanted:,} examples")
         return {"relevance": "; ".join(parts)} if parts else {}

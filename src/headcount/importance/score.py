@@ -16,7 +16,16 @@ from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
 from headcount.importance.relevance import relevance
 from headcount.models import Subject
-from headcount.records import HeadTable, Journal, Progress, Run, hash_strings
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Journal,
+    Progress,
+    Run,
+    engine_of,
+    hash_strings,
+)
 from headcount.survey import COLUMNS, survey
 from headcount.tasks import Labelled, Similarity, Task
 from headcount.text import Item, Pair, Sentence, read_corpus
@@ -150,6 +159,7 @@ def score(
     batch_size: int = 16,
     limit: int | None = None,
     seed: int | None = None,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> HeadTable:
@@ -165,9 +175,11 @@ def score(
     its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every
     finished unit is on the disk at once: after a kill the same call goes on and ends with the same
     table. Ctrl-C leaves what was measured so far and raises `Interrupted`, which has it too.
-    `limit` takes the first examples, or with a `seed` a random sample. `progress` is called with
-    the score's name, what is done and the total; `announce` with how long it will take, where that
-    is long.
+    `limit` takes the first examples, or with a `seed` a random sample. Batches and interventions
+    are done in this process or by the workers of an `engine` ("ray", `RayEngine(...)`), with the
+    same numbers. An example that the model breaks on is set aside, and the remarks name it.
+    `progress` is called with the score's name, what is done and the total; `announce` with how long
+    it will take, where that is long.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -176,7 +188,7 @@ def score(
     HeadTable(144 heads: enc 48, dec 48, cross 48; 2 columns: gradient, confidence)
     """
     _check_call(subject, task)
-    names = read_names(by)
+    names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
     options = options_by_score(names, given | {"rule": rule})
     task = task if limit is None else task.limit(limit, seed)
@@ -185,7 +197,7 @@ def score(
         work.begin(replace)
         check_score_names(names, work.table)
         with work.journal() as journal:
-            how = _How(convention, batch_size, seed, journal, progress, announce)
+            how = _How(convention, batch_size, seed, journal, where, progress, announce)
             for name in names:
                 work.measure(name, how, options[name])
         columns = [column_of(name, options[name]) for name in names] if compare else None
@@ -218,6 +230,7 @@ class _How:
     batch_size: int
     seed: int | None
     journal: Journal | None
+    engine: Engine
     progress: Progress | None
     announce: Callable[[str], None] | None
 
@@ -291,6 +304,7 @@ class _Work:
         subject, task = self.subject, self.task
         progress = None if how.progress is None else partial(how.progress, name)
         shared: dict[str, Any] = {"batch_size": how.batch_size, "progress": progress}
+        shared["engine"] = how.engine
         if name == "ablation":
             shared |= {"journal": how.journal, "seed": how.seed or 0, "announce": how.announce}
             return ablation(subject, task, **shared, **options)

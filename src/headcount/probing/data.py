@@ -7,11 +7,13 @@ sentence, with what stands for ROOT in front.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,9 +22,12 @@ from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject, enough_memory, refuse_nan
 from headcount.probing.vectors import WordVectors
 from headcount.records import Head, Progress
+from headcount.survey import ShardWork, run_shards
 from headcount.text import (
     Batch,
     Corpus,
+    EncodeReport,
+    Ready,
     Rows,
     Sentence,
     Side,
@@ -104,6 +109,8 @@ _RATES = {"attention": 0.1, "words": 0.01, "random-init": 0.3, "distances": 0.01
 
 # --- Room for the maps of a whole treebank ------------------------------------------------------
 
+#: Sentences of a shard: their maps are large.
+_SHARD = 128
 #: So many bytes are held in memory; more go to a file that the system pages in and out.
 IN_MEMORY = 4 * 2**30
 
@@ -214,6 +221,8 @@ class Gathered:
     cut: int = 0
     #: Sentences of which no word has a head.
     bare: int = 0
+    #: Sentences that the model broke on, a remark each.
+    set_aside: Sequence[str] = ()
     #: The room of the maps lives as long as this.
     room: Room | None = field(default=None, repr=False)
 
@@ -221,7 +230,7 @@ class Gathered:
     def remarks(self) -> list[str]:
         """What was left out, in words."""
         counts = {"too long for the model": self.cut, "without a head": self.bare}
-        return [
+        return [*self.set_aside] + [
             f"{count} sentences of {self.name} were {why} and left out."
             for why, count in counts.items()
             if count
@@ -248,9 +257,13 @@ def gather(
     maps: bool = True,
     trees: bool = True,
     batch_size: int = 16,
+    shards: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
     progress: Progress | None = None,
 ) -> Gathered:
-    """Read a corpus; without `maps` the model is not run, without `trees` heads may be missing."""
+    """Read a corpus, in shards.
+
+    Without `maps` the model is not run, without `trees` heads may be missing.
+    """
     if corpus.paired:
         raise UsageError(
             f"{corpus.name} holds pairs, and a probe reads one sentence at a time; give a treebank."
@@ -259,31 +272,22 @@ def gather(
         raise InputError(
             f"{corpus.name} has no words and no trees, only text; give a treebank (.conllu)."
         )
-    stack = probed_stack(subject)
-    encoded = encode(
-        corpus,
-        subject.tokenizer,
-        stacks={stack},
-        intake=intake_of(subject.model, subject.tokenizer),
-        batch_size=batch_size,
-        words=True,
-    )
     room = None
     if maps:
         read = (one for item in corpus for one in sentences_of(item) if one is not None)
         cells = sum((EXTRA + len(sentence.words or ())) ** 2 for sentence in read)
         room = Room(cells * len(probed_heads(subject)), settings.dtype)
-    work = _Gathering(subject, settings, vectors, room)
-    with ExitStack() as stacked:
-        stacked.enter_context(enough_memory(subject))
-        needs = Needs(maps=True)
-        watch = stacked.enter_context(tap(subject, needs, stacks=[stack])) if maps else None
-        for batch in encoded:
-            work.add(batch, stack)
-            if watch is not None:
-                watch(batch, receive=work.receive)
-            if progress is not None:
-                progress(len(work.found), len(corpus))
+    work = Found(room, vectors)
+    _, aside = run_shards(
+        subject,
+        corpus,
+        [cast("Any", work)],
+        partial(_gather_part, settings=settings, maps=maps, size=batch_size),
+        work=shards,
+        settings={"rows": settings.rows, "dtype": str(settings.dtype), "maps": maps},
+        progress=progress,
+        most=_SHARD,
+    )
     whole = [work.found[index] for index in sorted(work.found) if index not in work.cut]
     kept = [one for one in whole if not trees or bool((one.heads != UNKNOWN).any())]
     if not whole:
@@ -295,7 +299,74 @@ def gather(
             f"{corpus.name} has no trees: no word has a HEAD; give a treebank (.conllu)."
         )
     bare = len(whole) - len(kept)
-    return Gathered(corpus.name, kept, len(work.cut), bare, room)
+    return Gathered(corpus.name, kept, len(work.cut), bare, aside, room)
+
+
+@dataclass
+class Found:
+    """The examples of a corpus, or of a part: parts merge, and maps move into the room."""
+
+    room: Room | None = None
+    vectors: WordVectors | None = None
+    found: dict[int, ProbeExample] = field(default_factory=dict, init=False)
+    #: The ids of each word's pieces, by which a model's own vectors are looked up.
+    pieces: dict[int, list[list[int]]] = field(default_factory=dict, init=False)
+    cut: set[int] = field(default_factory=set, init=False)
+
+    def __deepcopy__(self, memo: object) -> Found:
+        """Fresh, without room and vectors: only the whole has them."""
+        return Found()
+
+    def merge(self, other: Found) -> None:
+        """Take in the examples of another part of the corpus."""
+        self.cut |= other.cut
+        self.pieces |= other.pieces
+        for index, example in other.found.items():
+            if self.room is not None and example.maps is not None:
+                block = self.room.block(*example.maps.shape)
+                example = replace(example, maps=block.copy_(example.maps))
+            if self.vectors is not None:
+                pairs = zip(example.forms, other.pieces[index], strict=True)
+                rows = [self.vectors.row(form, ids) for form, ids in pairs]
+                example = replace(example, words=torch.tensor(rows, dtype=torch.long))
+            self.found[index] = example
+
+
+def _gather_part(
+    subject: Subject,
+    part: Corpus | Ready,
+    tallies: Sequence[Any],
+    progress: Progress | None,
+    *,
+    settings: Settings,
+    maps: bool,
+    size: int,
+) -> EncodeReport:
+    """Run the model on a part of the corpus, and keep its examples."""
+    assert isinstance(part, Corpus)  # a treebank
+    stack = probed_stack(subject)
+    encoded = encode(
+        part,
+        subject.tokenizer,
+        stacks={stack},
+        intake=intake_of(subject.model, subject.tokenizer),
+        batch_size=size,
+        words=True,
+    )
+    work = _Gathering(subject, settings, maps)
+    with ExitStack() as stacked:
+        stacked.enter_context(enough_memory(subject))
+        needs = Needs(maps=True)
+        watch = stacked.enter_context(tap(subject, needs, stacks=[stack])) if maps else None
+        for batch in encoded:
+            work.add(batch, stack)
+            if watch is not None:
+                watch(batch, receive=work.receive)
+            if progress is not None:
+                progress(len(work.found), len(part))
+    (found,) = tallies
+    found.found, found.pieces, found.cut = work.found, work.pieces, work.cut
+    return encoded.report
 
 
 class _Gathering:
@@ -305,11 +376,11 @@ class _Gathering:
         self,
         subject: Subject,
         settings: Settings,
-        vectors: WordVectors | None,
-        room: Room | None,
+        maps: bool,
     ) -> None:
-        self.subject, self.settings, self.vectors, self.room = subject, settings, vectors, room
+        self.subject, self.settings, self.maps = subject, settings, maps
         self.found: dict[int, ProbeExample] = {}
+        self.pieces: dict[int, list[list[int]]] = {}
         self.cut: set[int] = set()
         self._spots = {head: spot for spot, head in enumerate(probed_heads(subject))}
         self._rows: list[ProbeExample | None] = []
@@ -352,16 +423,17 @@ class _Gathering:
         within = [head if 0 <= head <= len(words) else UNKNOWN for head in gold]
         heads = torch.tensor(within, dtype=torch.long)
         marks = [(word.deprel or "").split(":")[0] == "punct" for word in words]
-        rows = [0] * len(words)
-        if self.vectors is not None:
-            pairs = zip(words, pieces[EXTRA:], strict=False)  # shorter sentences are padded
-            rows = [self.vectors.row(word.form, ids[own].tolist()) for word, own in pairs]
+        # Shorter sentences are padded.
+        own = zip(words, pieces[EXTRA:], strict=False)
+        self.pieces[index] = [ids[each].tolist() for _, each in own]
         size = EXTRA + len(words)
         return ProbeExample(
             index,
             tuple(word.form for word in words),
             heads,
             (heads != UNKNOWN) & ~torch.tensor(marks, dtype=torch.bool),
-            torch.tensor(rows, dtype=torch.long),
-            None if self.room is None else self.room.block(len(self._spots), size, size),
+            torch.zeros(len(words), dtype=torch.long),
+            torch.zeros(len(self._spots), size, size, dtype=self.settings.dtype)
+            if self.maps
+            else None,
         )

@@ -33,8 +33,16 @@ from headcount.probing.parse import (
 )
 from headcount.probing.scorers import Scorer, fresh, train
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
-from headcount.records import HeadTable, Run, provenance, writable_run
-from headcount.survey import StageProgress
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Run,
+    engine_of,
+    provenance,
+    writable_run,
+)
+from headcount.survey import ShardWork, StageProgress
 from headcount.text import Corpus, Rows, read_corpus
 
 #: Of the treebank's sentences, each of this number is kept to test on where no test is given.
@@ -61,6 +69,7 @@ def probe(
     initial: Mapping[str, Any] | None = None,
     run: Run | str | Path | None = None,
     replace: bool = False,
+    engine: Engine | EngineOptions | str | None = None,
     telling: StageProgress | None = None,
 ) -> Probe:
     """Train a probe of a model's heads on a treebank, and test it (Clark et al. 2019, section 5).
@@ -78,7 +87,9 @@ def probe(
     `rate`, `epochs` and `train_batch` change the training, `batch_size` only the speed of reading;
     `limit` takes the first sentences of the treebank, or pass a `read_corpus(..., limit, seed)`.
     `initial` are weights to begin with. With a `run` directory, the results join what is there,
-    and the probe is saved in it.
+    and the probe is saved in it; what the model gave for finished shards of the treebank is kept
+    there meanwhile, so that after a kill the same call goes on. The model is run in this process,
+    or by the workers of an `engine` ("ray", `RayEngine(...)`).
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -106,13 +117,20 @@ def probe(
     work = _Work(
         subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
         batch_size, initial or {}, telling or (lambda *_: nullcontext(lambda *_: None)), kind,
+        ShardWork(engine_of(engine)),
     )  # fmt: skip
     with writable_run(run) as kept:
         if kept is not None and not replace:  # a run of another model is refused before the work
             about = {"weights": subject.weights_hash}
             kept.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
         stage = None if kept is None else kept.stage("probe")
+        if kept is not None:
+            if replace:
+                kept.drop_shards("probe")
+            work.shards = ShardWork(work.shards.engine, kept.shards("probe"))
         found = work.done()
+        if kept is not None:
+            kept.drop_shards("probe")
         if kept is not None and stage is not None:
             _write(kept, found, replace)
             stage.finish(found.provenance["settings"], found.provenance)
@@ -133,6 +151,7 @@ class _Work:
     initial: Mapping[str, Any]
     telling: StageProgress
     kind: str
+    shards: ShardWork
     hits: dict[tuple[str, int], Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
@@ -165,12 +184,13 @@ class _Work:
         maps = any(kind in WITH_MAPS for kind in kinds)
         of = "" if subject is self.subject else f" for the {subject.name.split(' of ')[0]}"
         read = []
-        for corpus in (self.train, self.test):
+        for corpus, part in ((self.train, "train"), (self.test, "test")):
             with self.telling(f"Reading {Path(corpus.name).name}{of}", "sentences") as progress:
                 read.append(
                     gather(
                         subject, corpus, first, vectors=vectors, maps=maps,
                         batch_size=self.batch_size, progress=progress,
+                        shards=self.shards.of(f"{part}{of}"),
                     )
                 )  # fmt: skip
         if subject is self.subject:

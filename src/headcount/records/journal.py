@@ -362,6 +362,7 @@ class JournaledCounts:
         self._journal = journal
         self._name = name
         self._here: dict[str, npt.NDArray[np.float64]] = {}
+        self._remarks: dict[str, dict[str, str]] = {}
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write down what the units belong to, or refuse to mix them with others."""
@@ -390,6 +391,20 @@ class JournaledCounts:
         if unit not in self:
             self._journal.append(self._full(unit), compute().tolist())
         return np.array(self._journal.done[self._full(unit)], dtype=np.float64)
+
+    def note(self, unit: str, remark: Mapping[str, str]) -> None:
+        """Write down once what else is to be known of a unit."""
+        if self._journal is None:
+            self._remarks[unit] = dict(remark)
+        elif self._full(unit) not in self._journal.done:
+            self._journal.append(self._full(unit), dict(remark))
+
+    def noted(self, unit: str) -> dict[str, str]:
+        """What was noted under a name; nothing where nothing was."""
+        if self._journal is None:
+            return self._remarks.get(unit, {})
+        found: dict[str, str] = self._journal.done.get(self._full(unit), {})
+        return found
 
     def _full(self, unit: str) -> str:
         return f"{self._name} {unit}"

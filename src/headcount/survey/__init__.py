@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headcount.survey.passes import PassOptions, StageProgress, run_pass
     from headcount.survey.pattern_network import PATTERN, PATTERN_COLUMNS
     from headcount.survey.patterns import layer_shares
+    from headcount.survey.shards import ShardWork, run_shards
     from headcount.survey.similarity import Families
     from headcount.survey.survey import COLUMNS, chosen_tallies, read_corpora, survey
     from headcount.survey.tallies.divergence import SMOOTHING, Divergence

@@ -64,13 +64,14 @@ class ShardWork:
         return ShardWork(self.engine, None if self.folder is None else self.folder / inner)
 
 
-def cut_into_shards(corpus: Corpus, first: int = 0) -> Iterator[Piece]:
+def cut_into_shards(corpus: Corpus, first: int = 0, most: int | None = None) -> Iterator[Piece]:
     """The shards of a corpus from a number on, each with its items and their numbers."""
+    most = most or SHARD_ITEMS
     number, room, items = 0, SHARD_CHARACTERS, list[Numbered]()
     for index, item in enumerate(corpus):
         items.append((index, item))
         room -= sum(map(len, texts_of(item)))
-        if room <= 0 or len(items) == SHARD_ITEMS:
+        if room <= 0 or len(items) == most:
             if number >= first:
                 yield Piece(number, items)
             number, room, items = number + 1, SHARD_CHARACTERS, []
@@ -87,8 +88,13 @@ def run_shards(
     work: ShardWork,
     settings: Mapping[str, Any],
     progress: Progress | None = None,
+    most: int | None = None,
 ) -> tuple[EncodeReport, list[str]]:
-    """Update the tallies with a whole corpus; what was read, and which items were set aside."""
+    """Update the tallies with a whole corpus; what was read, and which items were set aside.
+
+    `most` items make a shard: fewer than usual where they come to much, which is then never put
+    together into one file.
+    """
     report = EncodeReport()
     if isinstance(source, Ready):  # in memory, and cut into batches by the caller
         report.add(run(subject, source, tallies, progress))
@@ -96,10 +102,10 @@ def run_shards(
     engine, fresh = engine_of(work.engine), deepcopy(tuple(tallies))
     fingerprint: dict[str, Any] = {}
     if work.folder is not None:
-        fingerprint = _fingerprint(subject, source, fresh, settings)
+        fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
     modules = {type(tally).__module__ for tally in fresh}
     with _opened(work.folder, fingerprint, modules) as kept:
-        merged = _Merged(source, tallies, fresh, report, kept, progress)
+        merged = _Merged(source, tallies, fresh, report, kept, progress, engine.remote, most)
         shown = None if engine.remote or progress is None else merged.show
         make = partial(
             _worker,
@@ -154,6 +160,9 @@ class _Merged:
     report: EncodeReport
     kept: _Kept | None
     progress: Progress | None
+    #: Else the worker shows how far it is, batch by batch.
+    remote: bool
+    most: int | None
 
     def __post_init__(self) -> None:
         self.set_aside: list[str] = []
@@ -166,11 +175,12 @@ class _Merged:
             for state in states:
                 self._merge(state)
             self._waiting = {number: {} for number in self.kept.ahead(self._next)}
-            self.show(0)
+            if self._next:
+                self.show(0)
 
     def left(self) -> Iterator[Piece]:
         """The shards that nobody has done."""
-        for piece in cut_into_shards(self.source, self._next):
+        for piece in cut_into_shards(self.source, self._next, self.most):
             if piece.number >= self._next and piece.number not in self._waiting:
                 self._under_way[piece.number] = piece.parts
                 yield piece
@@ -210,8 +220,9 @@ class _Merged:
                 state = self.kept.load(self._next)
             self._merge(state)
             self._next += 1
-            self.show(0)
-            if self.kept is not None and self._next % TOGETHER == 0:
+            if self.remote:
+                self.show(0)
+            if self.kept is not None and self.most is None and self._next % TOGETHER == 0:
                 self.kept.join(self._next, self._whole())
 
     def _merge(self, state: Mapping[str, Any]) -> None:

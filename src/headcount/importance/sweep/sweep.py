@@ -6,15 +6,17 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from headcount import tasks
-from headcount.errors import InputError, UsageError
+from headcount.errors import HeadcountError, InputError, ModelError, UsageError
 from headcount.importance.sweep.interventions import (
     Intervention,
     Mode,
@@ -22,8 +24,19 @@ from headcount.importance.sweep.interventions import (
     picked,
 )
 from headcount.importance.sweep.ways import Group, LongWay, ShortWay, StandIn, choose_way, prepared
-from headcount.models import Subject, enough_memory, eval_mode
-from headcount.records import Journal, JournaledCounts, Progress, hash_strings
+from headcount.models import Subject, carried, enough_memory, eval_mode
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    Journal,
+    JournaledCounts,
+    MakeWorker,
+    Piece,
+    Progress,
+    Worker,
+    engine_of,
+    hash_strings,
+)
 from headcount.stats import Floats
 from headcount.text import Batch, Encoded
 from headcount.wiring import Instead
@@ -217,7 +230,9 @@ class SweepInterrupted(KeyboardInterrupt):
 
 # --- A sweep at work: what is not in the ledger yet is run, batch by batch ----------------------
 
-WHOLE = "whole"
+WHOLE, _ASIDE = "whole", "set aside"
+#: Units of one batch that a worker is given at once.
+_TOGETHER = 8
 
 
 @dataclass
@@ -239,11 +254,20 @@ class SweepJob:
     _announce: Callable[[str], None] | None = None
 
     def run(
-        self, progress: Progress | None = None, announce: Callable[[str], None] | None = None
+        self,
+        progress: Progress | None = None,
+        announce: Callable[[str], None] | None = None,
+        engine: Engine | None = None,
+        make: MakeWorker | None = None,
     ) -> Sweep:
-        """All batches; after Ctrl-C what there is goes along with `SweepInterrupted`."""
+        """All batches; after Ctrl-C what there is goes along with `SweepInterrupted`.
+
+        Workers of a remote `engine` do all units first, each holding such a job (`make`).
+        """
         self._progress, self._announce = progress, announce
         try:
+            if engine is not None and make is not None:
+                self._elsewhere(engine, make)
             for number in self.examples.order:
                 self._batch(number)
                 self._finished.append(number)
@@ -256,7 +280,9 @@ class SweepJob:
     def result(self) -> Sweep:
         """What was found on all examples that are done."""
         batches = self.examples.batches
-        numbers = done_examples(batches, self._finished)
+        aside = self._set_aside()
+        done = done_examples(batches, self._finished)
+        numbers = [number for number in done if number not in aside]
         task = self.task if len(numbers) == len(self.task) else self.task.part(numbers)
 
         def outcome(name: str, notes: Sequence[str] = ()) -> tasks.Outcome:
@@ -268,26 +294,119 @@ class SweepJob:
             interventions=tuple(self.interventions),
             baseline=outcome(WHOLE, self.examples.notes),
             outcomes=tuple(outcome(one.name) for one in self.interventions),
-            examples=len(self.task),
+            examples=len(self.task) - len(aside),
             fast=isinstance(self.way, ShortWay),
-            notes=(*self.examples.notes, *self.notes),
+            notes=(*self.examples.notes, *self.notes, *aside.values()),
         )
 
     def _batch(self, number: int) -> None:
         """Everything on one batch that is not there yet."""
         batch, ledger = self.examples.batches[number], self.ledger
-        open_one = _Open(self, number)
-        whole = ledger.get(_unit(number, WHOLE), lambda: self._timed(open_one.whole, len(batch)))
+        open_one = _Open(self, number, batch)
+
+        def timed() -> Floats:
+            return self._timed(lambda: self._sound(open_one, number, _Open.whole), len(batch))
+
+        whole = ledger.get(_unit(number, WHOLE), timed)
         self._count(WHOLE, number, whole[0])
-        for mode, members in self._by_mode().items():
-            for group in self.way.groups(members, batch):
-                run = partial(open_one.without, mode, group)
-                found = ledger.get(_unit(number, f"{mode} {group.name}"), run)
-                for one, counted in zip(group.members, found, strict=True):
-                    self._count(one.name, number, counted)
+        for unit, mode, group in self._units(number):
+            run = partial(self._sound, open_one, number, partial(_without, mode=mode, group=group))
+            found = ledger.get(unit, run)
+            for one, counted in zip(group.members, found, strict=True):
+                self._count(one.name, number, counted)
         for one in self.interventions:
             if not one.heads:
                 self._count(one.name, number, whole[0])
+
+    def _units(self, number: int) -> list[tuple[str, Mode, Group]]:
+        """The units of a batch besides the whole model, by the names that the ledger has."""
+        return [
+            (_unit(number, f"{mode} {group.name}"), mode, group)
+            for mode, members in self._by_mode().items()
+            for group in self.way.groups(members, self.examples.batches[number])
+        ]
+
+    # -- poisoned examples --
+
+    def _sound(self, opened: _Open, number: int, what: Callable[[_Open], Floats]) -> Floats:
+        """What a unit counts; examples that the model breaks on are set aside, as NaN."""
+        batch, aside = self.examples.batches[number], self.ledger.noted(_unit(number, _ASIDE))
+        if not aside:
+            try:
+                return what(opened)
+            except HeadcountError:
+                raise
+            except Exception as error:
+                aside = self._poisoned(number, what, error)
+                self.ledger.note(_unit(number, _ASIDE), aside)
+        good = [row for row in range(len(batch)) if str(row) not in aside]
+        found = what(_Open(self, number, picked(batch, good)))
+        full = np.full((len(found), len(batch), found.shape[2]), np.nan)
+        full[:, good] = found
+        return full
+
+    def _poisoned(
+        self, number: int, what: Callable[[_Open], Floats], error: Exception
+    ) -> dict[str, str]:
+        """The rows of a batch that cannot be run by themselves either, and why."""
+        batch, found = self.examples.batches[number], {}
+        for row in range(len(batch)):
+            try:
+                what(_Open(self, number, picked(batch, [row])))
+            except HeadcountError:
+                raise
+            except Exception as its_own:
+                found[str(row)] = f"{type(its_own).__name__}: {str(its_own).strip()[:200]}"
+        if not found or len(found) == len(batch) or "resample" in self._by_mode():
+            raise error  # no single example is to blame, or one whose donor would be missing
+        return found
+
+    def _set_aside(self) -> dict[int, str]:
+        """The examples that were set aside, with a sentence each."""
+        return {
+            batch.index[int(row)]: (
+                f"Example {batch.index[int(row)] + 1} of {self.task.name} was set aside: {why}"
+            )
+            for number, batch in enumerate(self.examples.batches)
+            for row, why in self.ledger.noted(_unit(number, _ASIDE)).items()
+        }
+
+    # -- workers elsewhere --
+
+    def _elsewhere(self, engine: Engine, make: MakeWorker) -> None:
+        """Have all units that are not there yet done by workers, and write them down."""
+        pieces = []
+        for number in self.examples.order:
+            units = [_unit(number, WHOLE), *(unit for unit, _, _ in self._units(number))]
+            left = [(number, unit) for unit in units if unit not in self.ledger]
+            pieces += [left[at : at + _TOGETHER] for at in range(0, len(left), _TOGETHER)]
+        jobs = [Piece(place, parts) for place, parts in enumerate(pieces)]
+        for done, answer in enumerate(engine.run(make, jobs), start=1):
+            if answer.lost:
+                number, unit = jobs[answer.number].parts[answer.lost[0].place]
+                examples = ", ".join(str(one + 1) for one in self.examples.batches[number].index)
+                raise ModelError(
+                    f"No worker survives '{unit}' of {self.task.name} ({answer.lost[0].why}); one "
+                    f"of the examples {examples} may be to blame: leave it out. The rest is safe."
+                )
+            for _, _, found in answer.results:
+                for unit, counts, (number, aside) in found:
+                    if aside:
+                        self.ledger.note(_unit(number, _ASIDE), aside)
+                    self.ledger.get(unit, lambda counts=counts: counts)  # type: ignore[misc]
+            if self._progress is not None:
+                self._progress(done, len(jobs))
+
+    def work(self, parts: Sequence[tuple[int, str]]) -> list[tuple[str, Floats, Any]]:
+        """What a worker does: some units of a batch; the counts, and the rows set aside."""
+        found, opened = [], None
+        for number, unit in parts:
+            if opened is None or opened.number != number:
+                opened = _Open(self, number, self.examples.batches[number])
+            runs = {name: partial(_without, mode=m, group=g) for name, m, g in self._units(number)}
+            counts = self._sound(opened, number, runs.get(unit, _Open.whole))
+            found.append((unit, counts, (number, self.ledger.noted(_unit(number, _ASIDE)))))
+        return found
 
     def _by_mode(self) -> dict[Mode, list[Intervention]]:
         """Interventions that ablate anything, by their mode."""
@@ -319,10 +438,10 @@ class SweepJob:
 class _Open:
     """A batch that is being worked on: what stands in for heads, and whose whole run is kept."""
 
-    def __init__(self, job: SweepJob, number: int) -> None:
+    def __init__(self, job: SweepJob, number: int, batch: Batch) -> None:
         self._job = job
-        self._number = number
-        self._batch = job.examples.batches[number]
+        self.number = number
+        self._batch = batch
         self._instead: dict[Mode, Instead] = {}
         self._kept: Mode | None = None
 
@@ -341,8 +460,12 @@ class _Open:
 
     def _of(self, mode: Mode) -> Instead:
         if mode not in self._instead:
-            self._instead[mode] = self._job.instead[mode](self._number, self._batch)
+            self._instead[mode] = self._job.instead[mode](self.number, self._batch)
         return self._instead[mode]
+
+
+def _without(opened: _Open, mode: Mode, group: Group) -> Floats:
+    return opened.without(mode, group)
 
 
 def _unit(number: int, what: str) -> str:
@@ -441,6 +564,7 @@ def sweep(
     journal: Journal | None = None,
     name: str = "sweep",
     fast: bool = True,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Sweep:
@@ -453,11 +577,41 @@ def sweep(
 
     With a `journal` every finished unit is on the disk at once, under `name`: the same call goes
     on where the last one ended, another one is refused. Ctrl-C raises `SweepInterrupted` with
-    what was done. With `fast=False` every intervention is a whole run. `announce` is told how
-    long it will take, where everything must be run.
+    what was done. With `fast=False` every intervention is a whole run. Units are done in this
+    process, or by the workers of an `engine`, with the same counts. An example that the model
+    breaks on is set aside and named in the notes. `announce` is told how long it will take, where
+    everything must be run.
     """
     task = sweep_task(task, metric)
     check_interventions(interventions, subject.heads)
+    where = engine_of(engine)
+    how: dict[str, Any] = {"batch_size": batch_size, "reference": reference}
+    how |= {"seed": seed, "fast": fast}
+    with _job(subject, task, interventions, **how) as job:
+        way = job.way.name
+        job.ledger = JournaledCounts(journal, name)
+        if journal is not None:
+            settings = {"batch_size": batch_size, "seed": seed, "way": way}
+            about = fingerprint(subject, task, interventions, job.examples.batches, reference)
+            job.ledger.begin(settings | about)
+        if not where.remote:
+            return job.run(progress, announce)
+        make = partial(_worker, carried(subject, where), task, interventions, way, **how)
+        return job.run(progress, announce, where, make)
+
+
+@contextmanager
+def _job(
+    subject: Subject,
+    task: tasks.Task,
+    interventions: Sequence[Intervention],
+    *,
+    batch_size: int,
+    reference: tasks.Task | None,
+    seed: int,
+    fast: bool,
+) -> Iterator[SweepJob]:
+    """Within the block a sweep can be run: examples are encoded, and the way is chosen."""
     examples = encoded(task, subject, batch_size)
     lengths = [
         max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)
@@ -472,11 +626,25 @@ def sweep(
         }
         stand_in = next(iter(instead.values()))(shortest, trial)
         way, why = choose_way(subject, task, trial, stand_in, rows=batch_size, fast=fast)
-        ledger = JournaledCounts(journal, name)
-        if journal is not None:
-            settings = {"batch_size": batch_size, "seed": seed, "way": way.name}
-            about = fingerprint(subject, task, interventions, examples.batches, reference)
-            ledger.begin(settings | about)
+        ledger = JournaledCounts(None, "")
         job = SweepJob(subject, task, interventions, examples, way, ledger, instead, why)
         with way.opened():
-            return job.run(progress, announce)
+            yield job
+
+
+@contextmanager
+def _worker(
+    subject_of: Callable[[], Subject],
+    task: tasks.Task,
+    interventions: Sequence[Intervention],
+    way: str,
+    **how: Any,
+) -> Iterator[Worker]:
+    """A job of its own in another process; it must run the model as the first one does."""
+    with _job(subject_of(), task, interventions, **how) as job:
+        if job.way.name != way:
+            raise ModelError(
+                f"A worker runs {job.subject.name} the {job.way.name} way, and this process the "
+                f"{way} one, so their numbers would differ; use fast=False, or the same devices."
+            )
+        yield job.work
