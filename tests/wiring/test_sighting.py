@@ -121,15 +121,16 @@ def test_top_is_the_largest_among_the_allowed() -> None:
         assert float(weight[place]) == float(row[best])
 
 
-def test_class_masses_add_up_the_members() -> None:
-    maps = some_maps()
-    classes = torch.tensor([[[1, 0, 0, 0, 1], [0, 0, 0, 0, 0]], [[1, 1, 1, 1, 1], [0, 1, 0, 0, 0]]])
-    found = rows.class_masses(maps, classes > 0)
-    assert found.shape == (2, 3, 5, 2)
-    torch.testing.assert_close(found[0, ..., 0], maps[0, ..., 0] + maps[0, ..., 4])
-    assert not found[0, ..., 1].any()
-    torch.testing.assert_close(found[1, ..., 0], torch.ones(3, 5))
-    torch.testing.assert_close(found[1, ..., 1], maps[1, ..., 1])
+@pytest.mark.parametrize("keys", [5, 40])
+def test_the_mass_of_a_class_is_the_sum_of_its_members(keys: int) -> None:
+    maps = some_maps(keys=keys)
+    places = torch.tensor([[0, 4], [1, 0]])
+    there = torch.tensor([[True, True], [True, False]])
+    found = rows.class_mass(maps, places, there)
+    torch.testing.assert_close(found[0], maps[0, ..., 0] + maps[0, ..., 4])
+    torch.testing.assert_close(found[1], maps[1, ..., 1])
+    none = torch.zeros(2, 0, dtype=torch.long)
+    assert not rows.class_mass(maps, none, none.bool()).any()
 
 
 @pytest.mark.parametrize("offset", [-7, -2, -1, 0, 1, 3, 9])

@@ -49,6 +49,37 @@ class Site:
         return [Head(self.stack, self.layer, index) for index in self.indices]
 
 
+@dataclass(frozen=True)
+class SiteGroup(Site):
+    """Sites of one stack whose heads are looked at together, side by side.
+
+    >>> sites = [Site("enc", layer, 2, 2, 8, f"layer.{layer}") for layer in range(3)]
+    >>> SiteGroup.of(sites).heads
+    6
+    """
+
+    members: tuple[Site, ...] = ()
+
+    @classmethod
+    def of(cls, sites: Sequence[Site]) -> Site:
+        """The group of several sites; one site is itself."""
+        if len(sites) == 1:
+            return sites[0]
+        first = sites[0]
+        heads, kv_heads = sum(s.heads for s in sites), sum(s.kv_heads for s in sites)
+        return cls(
+            first.stack,
+            first.layer,
+            heads,
+            kv_heads,
+            first.head_dim,
+            first.module,
+            causal=first.causal,
+            route=first.route,
+            members=tuple(sites),
+        )
+
+
 # --- Whether attention is causal, by its maps ---------------------------------------------------
 
 

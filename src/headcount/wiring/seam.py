@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,9 @@ from headcount import models
 from headcount.errors import ModelError, UsageError
 
 PREFIX = "headcount-"
+
+#: The implementations whose masks a runner can read.
+READABLE = ("eager", "sdpa")
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,13 @@ Part = Callable[[nn.Module, Attended], Tensor]
 #: Parts by the id of the attention module they listen to, in the order they were attached.
 _PARTS: dict[int, list[Part]] = defaultdict(list)
 
+#: Something that runs the attention itself, to see more than what the heads give: called with the
+#: module, the function that would have run, and its arguments; it returns outputs and map.
+Runner = Callable[..., tuple[Tensor, Tensor | None]]
+
+#: Runners by the id of the attention module they run, the innermost first.
+_RUNNERS: dict[int, list[Runner]] = defaultdict(list)
+
 
 def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **kwargs: Any
@@ -63,6 +74,8 @@ def attend(
     config: Any = module.config
     base = config._attn_implementation.removeprefix(PREFIX)
     function = models.base_function(module, base)
+    for runner in _RUNNERS.get(id(module), ()):
+        function = partial(runner, function)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
     dropout = float(kwargs.get("dropout") or 0.0)
     return shown(module, Attended(output, weights, attention_mask, value, dropout)), weights
@@ -77,37 +90,50 @@ def shown(module: nn.Module, attended: Attended) -> Tensor:
 
 @contextmanager
 def attached(
-    subject: models.Subject, part: Part, turns: Turns | None = None, *, maps: bool = False
+    subject: models.Subject,
+    part: Part | None = None,
+    turns: Turns | None = None,
+    *,
+    maps: bool = False,
+    runner: Runner | None = None,
 ) -> Iterator[None]:
     """Attach a part to every site of a model for this block; the model is as before on any exit.
 
     `turns` start afresh with every forward. With `maps` the family's own eager function is used,
-    since the fused ones give no weights, and sites outside the interface are left alone, since
-    their maps are out of reach.
+    since the fused ones give no weights. A `runner` runs the attention in place of a part; it and
+    `maps` leave sites outside the interface alone, since their maps are out of reach.
     """
     model, sites = subject.model, subject.anatomy.sites
     names = sorted({site.module for site in sites if site.route == "interface"})
     modules = [model.get_submodule(name) for name in names]
-    outside = [] if maps else [site for site in sites if site.route == "projection"]
+    left = maps or part is None
+    outside = [] if left else [site for site in sites if site.route == "projection"]
     heads = {model.get_submodule(site.module): site.heads for site in outside}
+    hung: list[tuple[dict[int, list[Any]], Any]] = []
+    hung += [(_PARTS, part)] if part is not None else []
+    hung += [(_RUNNERS, runner)] if runner is not None else []
 
     def rename(own: str) -> str:
         if own.startswith(PREFIX) and not maps:
             return own
-        base = "eager" if maps else own
+        base = own.removeprefix(PREFIX)
+        # A runner reads the mask, which each implementation has in a form of its own.
+        base = "eager" if maps or (runner is not None and base not in READABLE) else base
         models.register(PREFIX + base, attend, mask_like=base)
         return PREFIX + base
 
     def detach() -> None:
         for module in modules:
-            parts = _PARTS.get(id(module), [])
-            if part in parts:
-                parts.remove(part)
-            if not parts:
-                _PARTS.pop(id(module), None)
+            for place, one in hung:
+                there = place.get(id(module), [])
+                if one in there:
+                    there.remove(one)
+                if not there:
+                    place.pop(id(module), None)
 
     def enter(module: nn.Module, packed: Tensor) -> Tensor:
         apart = packed.unflatten(-1, (heads[module], -1))
+        assert part is not None
         return part(module, Attended(apart)).flatten(-2)
 
     family = models.family_of(model) if outside else None
@@ -120,7 +146,8 @@ def attached(
         nullcontext() if family is None else models.entering(heads, family, enter),
     ):
         for module in modules:
-            _PARTS[id(module)].append(part)
+            for place, one in hung:
+                place[id(module)].append(one)
         yield
 
 

@@ -1,20 +1,22 @@
 """What is read from an attention map: the quantities of its rows, what a tally needs of them
-(`Needs`), and what a tap shows of one site for one batch (`Sighting`).
+(`Needs`), and what a tap shows of one site, or of several, for one batch (`Sighting`).
 
 Entropy, distance and the mass on separators are Clark et al.'s (BlackBoxNLP 2019, section 3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from hashlib import sha256
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from headcount.errors import ModelError
-from headcount.models import Site, Subject
+from headcount.models import Site, SiteGroup, Subject
 from headcount.text import Batch, Side, bare_side
 
 # --- What tallies need of an attention map -------------------------------------------------------
@@ -56,8 +58,8 @@ class Needs:
 
 
 # --- Row quantities of an attention map ---------------------------------------------------------
-# Everything here is a plain function of the map, so that the definitions can be read and
-# tested by themselves, and replaced by a fused kernel later.
+# Everything here is a plain function of the map, so that the definitions can be read and tested by
+# themselves; `wiring/rows.py` gives the same numbers where there is no map.
 
 
 def entropy(maps: Tensor) -> Tensor:
@@ -79,35 +81,48 @@ def smoothed_entropy(maps: Tensor, amount: float, real: Tensor) -> Tensor:
     return entropy(mixed)
 
 
-def top(maps: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """Weight and key of each row's largest weight among the allowed keys `[batch, key]`."""
-    weight, key = (maps * allowed[:, None, None, :].to(maps.dtype)).max(dim=-1)
-    return weight, key
+def top(maps: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Weight and key of each row's largest weight among the allowed keys `[batch, key]`.
 
+    Of equal weights the first key counts.
 
-def class_masses(maps: Tensor, classes: Tensor) -> Tensor:
-    """Mass on each class of keys, one matrix product: `[batch, head, query, class]`.
-
-    `classes` is `[batch, class, key]`, 1 where the key belongs to the class.
+    >>> top(torch.tensor([[[[0.2, 0.4, 0.4]]]]))[1].item()
+    1
     """
-    batch, heads, queries, keys = maps.shape
-    flat = maps.reshape(batch, heads * queries, keys)
-    return torch.bmm(flat, classes.transpose(1, 2).to(maps.dtype)).view(
-        batch, heads, queries, classes.shape[1]
-    )
+    if allowed is not None:
+        maps = maps * allowed[:, None, None, :].to(maps.dtype)
+    if maps.device.type != "cpu":
+        weight, key = maps.max(dim=-1)
+        return weight, key
+    # Several times faster on a CPU, where a maximum is found by vectors and its place is not.
+    weight = maps.amax(dim=-1)
+    last = maps.shape[-1] - 1
+    back = torch.arange(0, -last - 1, -1, dtype=torch.float32)
+    found = torch.where(maps == weight[..., None], back, float(-last)).amax(dim=-1)
+    return weight, found.neg_().long()
 
 
-def at_offset(maps: Tensor, offset: int) -> Tensor:
+def at_offset(maps: Tensor, offset: int, places: Tensor | None = None) -> Tensor:
     """Weight on the key at query + offset, `[batch, head, query]`; 0 where there is no such key.
+
+    `places` `[batch, query]` are the rows' own places, where they are not 0, 1, 2 and so on.
 
     >>> at_offset(torch.eye(3)[None, None], 0)
     tensor([[[1., 1., 1.]]])
     """
-    queries = maps.shape[-2]
+    queries, keys = maps.shape[-2:]
+    if places is not None:
+        wanted = places[:, None, :, None].expand(-1, maps.shape[1], -1, 1) + offset
+        there = (wanted >= 0) & (wanted < keys)
+        return (maps.gather(-1, wanted.clamp(0, keys - 1)) * there)[..., 0]
     diagonal = maps.diagonal(offset, dim1=-2, dim2=-1)
     before = max(0, -offset)
     after = queries - before - diagonal.shape[-1]
     return torch.nn.functional.pad(diagonal, (before, max(0, after)))[..., :queries]
+
+
+#: Cells of a mask that are read at once.
+_CELLS = 2**26
 
 
 def visible_keys(mask: Tensor | None, queries: int, keys: Tensor, causal: bool) -> Tensor:
@@ -117,8 +132,13 @@ def visible_keys(mask: Tensor | None, queries: int, keys: Tensor, causal: bool) 
     from the real keys `[batch, key]` and causality.
     """
     if mask is not None and mask.dim() == 4:
-        seen = unmasked(mask) & keys[:, None, None, :]
-        return seen.sum(-1)[:, 0].expand(keys.shape[0], queries)
+        rows = mask.shape[2]
+        step = max(1, _CELLS // max(1, keys.numel()))
+        parts = [
+            (unmasked(mask[:, :1, start : start + step]) & keys[:, None, None, :]).sum(-1)[:, 0]
+            for start in range(0, rows, step)
+        ]
+        return torch.cat(parts, dim=-1).expand(keys.shape[0], queries)
     if causal:
         return keys.cumsum(-1)[:, :queries]
     return keys.sum(-1, keepdim=True).expand(-1, queries)
@@ -146,6 +166,127 @@ def of_class(side: Side, name: str) -> Tensor:
     return members & side.real
 
 
+# --- What is asked of the rows of one stack on one batch ----------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `needs` means for the tokens of one batch: made once for all layers of a stack.
+
+    Counts of a class are known on the host before the batch moves to a device, so that nothing
+    waits for the device later.
+    """
+
+    needs: Needs
+    queries: Side
+    keys: Side
+    #: For each class, the places of its tokens `[batch, n]`, and which of those are there.
+    members: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    #: For each set of classes that is left out, the keys that stay `[batch, key]`; None: all.
+    allowed: Mapping[frozenset[str], Tensor | None] = field(default_factory=dict)
+    #: The places of a sample of rows `[batch, row]`, and how many rows each stands for.
+    places: Tensor | None = None
+    weights: Tensor | None = None
+
+    @classmethod
+    def of(cls, needs: Needs, queries: Side, keys: Side, sample: RowSample | None = None) -> Asked:
+        """What is asked of these queries and keys."""
+        members = {name: _members(of_class(keys, name)) for name in sorted(needs.masses)}
+        allowed: dict[frozenset[str], Tensor | None] = {}
+        for left_out in needs.tops:
+            kept = keys.real
+            for name in left_out:
+                kept = kept & ~of_class(keys, name)
+            # Padding has no weight in a map; among scores it must be left out as well.
+            allowed[left_out] = None if torch.equal(kept, keys.real) else kept
+        places, weights = (None, None) if sample is None else sample.drawn(queries.real)
+        return cls(needs, queries, keys, members, allowed, places, weights)
+
+    def to(self, device: torch.device | str) -> Asked:
+        """The same on a device."""
+        if self.keys.real.device == torch.device(device):
+            return self
+        move = partial(_moved, device=device)
+        return replace(
+            self,
+            queries=self.queries.to(device),
+            keys=self.keys if self.keys is self.queries else self.keys.to(device),
+            members={name: (move(a), move(b)) for name, (a, b) in self.members.items()},
+            allowed={
+                name: kept if kept is None else move(kept) for name, kept in self.allowed.items()
+            },
+            places=None if self.places is None else move(self.places),
+            weights=None if self.weights is None else move(self.weights),
+        )
+
+    @cached_property
+    def asking(self) -> Side:
+        """The side of the queries, or of the sample of them."""
+        if self.places is None or self.weights is None:
+            return self.queries
+        taken = _taken(self.queries, self.places)
+        return replace(taken, real=taken.real & (self.weights > 0))
+
+
+def _moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    return tensor.to(device, non_blocking=True)
+
+
+def _members(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """The places that are chosen, moved to the front, and which of the columns hold one."""
+    most = int(chosen.sum(-1).max()) if chosen.numel() else 0
+    order = torch.argsort((~chosen).int(), dim=-1, stable=True)[:, :most]
+    return order, chosen.gather(-1, order)
+
+
+def _taken(side: Side, places: Tensor) -> Side:
+    """Some tokens of a side; what is known of words goes with the whole text only."""
+    names = ("ids", "real", "special", "separator", "punctuation", "stops")
+    return replace(
+        side, **{name: getattr(side, name).gather(1, places) for name in names}, words=None
+    )
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """Some rows of each long text: the first, and others drawn without regard to what they are.
+
+    Each text has a draw of its own, from `seed` and its number, so that batches do not matter. The
+    first row stands for itself, the others for equal shares of the rest, so that a weighted sum
+    over the sample is an unbiased estimate of the sum over all rows (Horvitz & Thompson 1952).
+    """
+
+    rows: int
+    seed: int = 0
+    #: The number of each text of the batch.
+    texts: tuple[tuple[int, int], ...] = ()
+
+    def drawn(self, real: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Places `[batch, row]` in their order, and weights; None where no text is longer."""
+        lengths = real.sum(-1).tolist()
+        if max(lengths, default=0) <= self.rows:
+            return None, None
+        places = torch.zeros(len(lengths), self.rows, dtype=torch.long)
+        weights = torch.zeros(len(lengths), self.rows, dtype=torch.float64)
+        for row, length in enumerate(lengths):
+            own = real[row].nonzero()[:, 0]
+            taken = min(length, self.rows)
+            if length > self.rows:
+                text = self.texts[row] if row < len(self.texts) else (row, 0)
+                number = int.from_bytes(
+                    sha256(f"{self.seed} {text}".encode()).digest()[:7], "little"
+                )
+                draw = torch.randperm(length - 1, generator=torch.Generator().manual_seed(number))
+                own = torch.cat([own[:1], own[1:][draw[: taken - 1].sort().values]])
+            places[row, :taken] = own
+            # Places that are left over point at padding where there is some, and weigh nothing.
+            places[row, taken:] = int(own[0]) if length else 0
+            weights[row, :taken] = 1.0
+            if length > self.rows:
+                weights[row, 1:taken] = (length - 1) / (taken - 1)
+        return places, weights
+
+
 # --- What a tap shows of one site for one batch -------------------------------------------------
 
 
@@ -154,7 +295,9 @@ class Sighting:
     """Quantities of one site's map `[batch, head, query, key]`, as far as they were asked for.
 
     `queries` and `keys` are the text sides the rows and columns stand for. Rows of padding
-    hold no meaning: weigh by `queries.real`.
+    hold no meaning: weigh by `queries.real`. Where rows are sampled, `places` tells which they
+    are, and `weigh` how many rows each stands for. Several sites of a stack may be shown at once
+    (`site` is a `SiteGroup`, their heads lie side by side): `by_site` takes them apart.
     """
 
     site: Site
@@ -168,41 +311,98 @@ class Sighting:
     tops: dict[frozenset[str], tuple[Tensor, Tensor]] = field(default_factory=dict)
     masses: dict[str, Tensor] = field(default_factory=dict)
     offsets: dict[int, Tensor] = field(default_factory=dict)
+    places: Tensor | None = None
+    weights: Tensor | None = None
+
+    def weigh(self, rows: Tensor) -> Tensor:
+        """Which rows count, `[batch, query]`, as numbers where each stands for several."""
+        return rows if self.weights is None else rows * self.weights
+
+    def at_places(self, values: Tensor) -> Tensor:
+        """Values at every place of the queries, `[batch, place]`, for the rows that are shown."""
+        return values if self.places is None else values.gather(1, self.places)
+
+    def over_places(self, rows: Tensor) -> Tensor:
+        """The rows that are shown, `[batch, query]`, weighed, at their places among all."""
+        if self.places is None:
+            return rows
+        room = torch.zeros(
+            rows.shape[0], self.keys.real.shape[1], dtype=torch.float64, device=rows.device
+        )
+        return room.scatter_add_(1, self.places, self.weigh(rows))
+
+    def by_site(self) -> Iterator[Sighting]:
+        """One sighting for each site."""
+        if not isinstance(self.site, SiteGroup):
+            yield self
+            return
+        start = 0
+        for site in self.site.members:
+            heads = slice(start, start + site.heads)
+            start += site.heads
+            yield replace(
+                self,
+                site=site,
+                entropy=_cut(self.entropy, heads),
+                smoothed_entropy=_cut(self.smoothed_entropy, heads),
+                tops={name: (a[:, heads], b[:, heads]) for name, (a, b) in self.tops.items()},
+                masses={name: mass[:, heads] for name, mass in self.masses.items()},
+                offsets={offset: part[:, heads] for offset, part in self.offsets.items()},
+            )
+
+
+def _cut(values: Tensor | None, heads: slice) -> Tensor | None:
+    return None if values is None else values[:, heads]
 
 
 def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:
-    """Reduce a map to what is needed; statistics of half-precision maps are taken in float32."""
+    """Reduce a whole map to what is needed."""
+    queries = _side(batch.query(site.stack), maps, -2)
+    keys = _side(batch.key(site.stack), maps, -1)
+    asked = Asked.of(needs, queries, keys)
+    visible = visible_keys(mask, maps.shape[-2], keys.real, site.causal)
+    shown = in_float32(maps)
+    return Sighting(
+        site, batch, queries, keys, visible, shown if needs.maps else None, **of_map(shown, asked)
+    )
+
+
+def in_float32(maps: Tensor) -> Tensor:
+    """The map for statistics: half precision is too coarse to add up."""
     maps = maps.detach()
-    exact = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
-    queries = _side(batch.query(site.stack), exact, -2)
-    keys = _side(batch.key(site.stack), exact, -1)
+    return maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
+
+
+def of_map(maps: Tensor, asked: Asked, places: Tensor | None = None) -> dict[str, Any]:
+    """The row quantities of a map, as a sighting holds them; `places` as in `at_offset`."""
+    needs = asked.needs
     smoothed = None
     if needs.smoothed is not None:
-        smoothed = smoothed_entropy(exact, needs.smoothed, keys.real)
-    tops = {}
-    for left_out in needs.tops:
-        allowed = keys.real
-        for name in left_out:
-            allowed = allowed & ~of_class(keys, name)
-        tops[left_out] = top(exact, allowed)
-    masses: dict[str, Tensor] = {}
-    if needs.masses:
-        names = sorted(needs.masses)
-        classes = torch.stack([of_class(keys, name) for name in names], dim=1)
-        masses = dict(zip(names, class_masses(exact, classes).unbind(-1), strict=True))
-    return Sighting(
-        site=site,
-        batch=batch,
-        queries=queries,
-        keys=keys,
-        visible=visible_keys(mask, exact.shape[-2], keys.real, site.causal),
-        maps=exact if needs.maps else None,
-        entropy=entropy(exact) if needs.entropy else None,
-        smoothed_entropy=smoothed,
-        tops=tops,
-        masses=masses,
-        offsets={offset: at_offset(exact, offset) for offset in sorted(needs.offsets)},
-    )
+        smoothed = smoothed_entropy(maps, needs.smoothed, asked.keys.real)
+    return {
+        "entropy": entropy(maps) if needs.entropy else None,
+        "smoothed_entropy": smoothed,
+        "tops": {left_out: top(maps, kept) for left_out, kept in asked.allowed.items()},
+        "masses": {name: class_mass(maps, *asked.members[name]) for name in asked.members},
+        "offsets": {offset: at_offset(maps, offset, places) for offset in sorted(needs.offsets)},
+    }
+
+
+def class_mass(maps: Tensor, places: Tensor, there: Tensor) -> Tensor:
+    """Mass of each row on the keys at some places `[batch, n]`, `[batch, head, query]`.
+
+    >>> class_mass(torch.tensor([[[[0.2, 0.3, 0.5]]]]), torch.tensor([[0, 2]]),
+    ...     torch.tensor([[True, True]])).item()
+    0.699999988079071
+    """
+    batch, heads, queries, keys = maps.shape
+    if places.shape[1] * 8 <= keys:  # the few columns that count, rather than all of them
+        chosen = places[:, None, None, :].expand(-1, heads, queries, -1)
+        return (maps.gather(-1, chosen) * there[:, None, None, :]).sum(-1)
+    column = torch.zeros(batch, keys, dtype=maps.dtype, device=maps.device)
+    column.scatter_(1, places, there.to(maps.dtype))
+    flat = maps.reshape(batch, heads * queries, keys)
+    return torch.bmm(flat, column[..., None]).view(batch, heads, queries)
 
 
 def _side(side: Side | None, maps: Tensor, axis: int) -> Side:
@@ -211,9 +411,14 @@ def _side(side: Side | None, maps: Tensor, axis: int) -> Side:
     Where only the model knows its tokens (image patches, audio frames), the map tells how many.
     """
     if side is None:
-        real = torch.ones(maps.shape[0], maps.shape[axis], dtype=torch.bool, device=maps.device)
-        return bare_side(real.long(), real)
+        return unknown_side(maps.shape[0], maps.shape[axis], maps.device)
     return side if side.real.device == maps.device else side.to(maps.device)
+
+
+def unknown_side(rows: int, tokens: int, device: torch.device) -> Side:
+    """A side of tokens of which nothing is known but their number."""
+    real = torch.ones(rows, tokens, dtype=torch.bool, device=device)
+    return bare_side(real.long(), real)
 
 
 # --- Token ids that a model can embed -----------------------------------------------------------

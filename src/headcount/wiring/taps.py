@@ -2,43 +2,72 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models import Site, Subject, on_exit, own_maps, quiet_arguments, window_of
+from headcount.models import Site, SiteGroup, Subject, on_exit, own_maps, quiet_arguments, window_of
 from headcount.records import STACKS
 from headcount.text import Batch
-from headcount.wiring.seam import Attended, Turns, attached
-from headcount.wiring.sighting import Needs, Sighting, check_ids, look
+from headcount.wiring import fused
+from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, side_by_side, tiled
+from headcount.wiring.seam import PREFIX, Turns, attached
+from headcount.wiring.sighting import (
+    Asked,
+    Needs,
+    RowSample,
+    Sighting,
+    check_ids,
+    in_float32,
+    of_map,
+    unknown_side,
+    visible_keys,
+)
 
 Receiver = Callable[[Sighting], None]
+
+#: Rows that wait to be shown together; more would cost memory that a long text needs itself.
+_WAITING = 2**22
+
+#: Up to so many cells, a CPU reduces the map of the family's own function faster than it would
+#: compute scores a second time.
+_SMALL_MAP = 2**23
+
+#: Attention modules for which `agrees` was asked, and its answer.
+_AGREES: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 @contextmanager
 def tap(
-    subject: Subject, needs: Needs | None = None, *, stacks: Collection[str] | None = None
+    subject: Subject,
+    needs: Needs | None = None,
+    *,
+    stacks: Collection[str] | None = None,
+    rows: int | None = None,
+    seed: int = 0,
 ) -> Iterator[Watch]:
     """Watch heads within the block; the model is exactly as before on any exit.
 
     `watch(batch)` runs the batch and returns a `Sighting` for each site, holding what `needs`
     asks for (the maps, by default). With `receive` each sighting is handed over as soon as
     it is made and not kept, so that one layer's map lives at a time. `stacks` looks at some
-    of the stacks only.
+    of the stacks only; `rows` at a sample of so many rows of longer texts.
     """
-    watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS)
+    watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS, rows, seed)
     training: list[nn.Module] = []
 
     def restore() -> None:
         for module in training:
             module.training = True
 
-    with attached(subject, watch.seen, watch.turns, maps=True), on_exit(restore):
+    with attached(subject, turns=watch.turns, runner=watch.run), on_exit(restore):
         training += [module for module in subject.model.modules() if module.training]
         for module in training:
             module.training = False
@@ -48,53 +77,245 @@ def tap(
 class Watch:
     """A running tap."""
 
-    def __init__(self, subject: Subject, needs: Needs, stacks: Collection[str]) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        needs: Needs,
+        stacks: Collection[str],
+        rows: int | None = None,
+        seed: int = 0,
+    ) -> None:
         self.subject = subject
         self.needs = needs
         self.stacks = stacks
         self.turns = Turns(subject)
+        #: By which path the rows of how many calls were read (see `wiring/rows.py`).
+        self.paths: Counter[str] = Counter()
+        self._rows, self._seed = rows, seed
         self._quiet = quiet_arguments(subject.model)
-        self._now: tuple[Batch, Receiver] | None = None
-        self._seen: set[Site] = set()
+        self._now: _Now | None = None
 
-    def __call__(self, batch: Batch, receive: Receiver | None = None) -> list[Sighting]:
-        """Run a batch; return its sightings, or hand each to `receive` and return none."""
+    def __call__(
+        self, batch: Batch, receive: Receiver | None = None, together: Receiver | None = None
+    ) -> list[Sighting]:
+        """Run a batch; return its sightings, or hand each to `receive` and return none.
+
+        `together` is shown the sites of a stack at once, as one sighting without maps.
+        """
         kept: list[Sighting] = []
+        if receive is None and together is None:
+            receive = kept.append
         check_ids(self.subject, batch.inputs)
+        asked = self._asked(batch)
         batch = batch.to(self.subject.device)
-        self._now = batch, receive or kept.append
-        self._seen = set()
+        self._now = _Now(batch, asked, receive, together)
         try:
             with torch.no_grad():
                 for site, maps, mask in recorded_maps(self.subject, batch, self._quiet):
                     if site.stack in self.stacks:
-                        self._show(site, maps, mask)
-            self._check_all_seen()
+                        self._reduce(self._now, site, maps, mask)
+            self._now.flush()
+            self._check_all_seen(self._now.seen)
         finally:
             self._now = None
         return kept
 
-    def seen(self, module: nn.Module, attended: Attended) -> Tensor:
-        """The part on the seam: look at a map as it passes, leave the output alone."""
-        site = self.turns.next(module)
-        if self._now is not None and site.stack in self.stacks:
-            self._show(site, attended.map_of(site), attended.mask)
-        return attended.output
+    def run(
+        self,
+        function: Callable[..., tuple[Tensor, Tensor | None]],
+        module: nn.Module,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Any,
+        **arguments: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The runner on the seam: attention as it would be, and the rows beside it."""
+        site, now = self.turns.next(module), self._now
+        if now is None or site.stack not in self.stacks:
+            return function(module, query, key, value, mask, **arguments)
+        call = Call(module, query, key, value, mask, arguments)
+        shape = (*query.shape[:3], key.shape[2])
+        asked = now.asked_of(site, shape, query.device, self.needs)
+        cells, eager = math.prod(shape), _is_eager(module)
+        small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
+        reuse = self.needs.maps or eager or (small and query.device.type == "cpu")
+        if not reuse and _agrees(call) and call.scores is not None:
+            found, path = row_quantities(call.scores, asked)
+            self._show(now, site, asked, found, mask, path)
+            return function(module, query, key, value, mask, **arguments)
+        if small or self.needs.maps:
+            output, weights = (
+                function(module, query, key, value, mask, **arguments) if eager else call.eager()
+            )
+            if weights is None:
+                raise ModelError(
+                    f"The attention at {site.stack}.{site.layer} ({site.module}) gave no weights; "
+                    "its eager implementation must return them."
+                )
+            self._reduce(now, site, weights, mask)
+            return output, weights
+        output, found = eager_tiles(call, asked)
+        self._show(now, site, asked, found, mask, "map in tiles")
+        return output, None
 
-    def _show(self, site: Site, maps: Tensor, mask: Tensor | None) -> None:
-        assert self._now is not None
-        batch, receive = self._now
-        self._seen.add(site)
-        receive(look(site, maps, mask, batch, self.needs))
+    def _asked(self, batch: Batch) -> dict[str, Asked]:
+        """What is asked of each stack's rows, made before the batch moves to the device."""
+        made: dict[tuple[int, int], Asked] = {}
+        found = {}
+        for stack in {site.stack for site in self.subject.anatomy.sites} & set(self.stacks):
+            queries, keys = batch.query(stack), batch.key(stack)
+            if queries is None or keys is None:
+                continue
+            place = id(queries), id(keys)
+            if place not in made:
+                windows = batch.window or [0] * len(batch)
+                texts = tuple(zip(batch.index, windows, strict=True))
+                sample = None if self._rows is None else RowSample(self._rows, self._seed, texts)
+                made[place] = Asked.of(self.needs, queries, keys, sample)
+            found[stack] = made[place]
+        return found
 
-    def _check_all_seen(self) -> None:
+    def _reduce(self, now: _Now, site: Site, maps: Tensor, mask: Tensor | None) -> None:
+        """Show what is asked of a whole map; where rows are sampled, of those."""
+        asked = now.asked_of(site, tuple(maps.shape), maps.device, self.needs)
+        shown, places = in_float32(maps), asked.places
+        if places is not None:
+            chosen = places[:, None, :, None].expand(-1, shown.shape[1], -1, shown.shape[3])
+            shown = shown.gather(2, chosen)
+        found = of_map(shown, asked, places)
+        self._show(now, site, asked, found, mask, "map", shown if self.needs.maps else None)
+
+    def _show(
+        self,
+        now: _Now,
+        site: Site,
+        asked: Asked,
+        found: dict[str, Any],
+        mask: Any,
+        path: str,
+        maps: Tensor | None = None,
+    ) -> None:
+        self.paths[path] += 1
+        now.seen.add(site)
+        visible = now.visible(site, asked, mask)
+        if now.receive is not None:
+            now.receive(now.sighting(site, asked, visible, found, maps))
+        if now.together is not None:
+            now.wait(site, asked, visible, found)
+
+    def _check_all_seen(self, seen: set[Site]) -> None:
         """Raise for a site that the forward went past: its heads would be missing silently."""
         for site in self.subject.anatomy.sites:
-            if site.stack in self.stacks and site not in self._seen:
+            if site.stack in self.stacks and site not in seen:
                 raise ModelError(
                     f"{self.subject.name} ran without its attention at {site.stack}.{site.layer} "
                     f"({site.module}) being seen; run it whole, uncompiled and in this process."
                 )
+
+
+class _Now:
+    """The batch that is being run: what is asked of it, who is shown, and what waits."""
+
+    def __init__(
+        self,
+        batch: Batch,
+        asked: dict[str, Asked],
+        receive: Receiver | None,
+        together: Receiver | None,
+    ) -> None:
+        self.batch, self.receive, self.together = batch, receive, together
+        self.seen: set[Site] = set()
+        self._asked: dict[tuple[str, torch.device], Asked] = {}
+        self._given = asked
+        self._visible: dict[tuple[str, int], tuple[Any, Tensor]] = {}
+        self._waiting: dict[int, list[tuple[Site, Asked, Tensor, dict[str, Any]]]] = {}
+
+    def asked_of(
+        self, site: Site, shape: tuple[int, ...], device: torch.device, needs: Needs
+    ) -> Asked:
+        """What is asked of a site's rows, on its device."""
+        place = site.stack, device
+        if place not in self._asked:
+            given = self._given.get(site.stack)
+            if given is None:  # tokens that only the model knows
+                sides = self.batch.query(site.stack), self.batch.key(site.stack)
+                counts = shape[2], shape[3]
+                queries, keys = (
+                    unknown_side(shape[0], count, device) if side is None else side.to(device)
+                    for side, count in zip(sides, counts, strict=True)
+                )
+                given = Asked.of(needs, queries, keys)
+            self._asked[place] = given.to(device)
+        return self._asked[place]
+
+    def visible(self, site: Site, asked: Asked, mask: Any) -> Tensor:
+        """How many keys each row sees; layers with the same mask share the answer."""
+        place = site.stack, id(mask)
+        if place not in self._visible:
+            queries = asked.queries.real.shape[1]
+            found = visible_keys(mask, queries, asked.keys.real, site.causal)
+            found = found if asked.places is None else found.gather(1, asked.places)
+            self._visible[place] = mask, found  # the mask is held, so that its id stays its own
+        return self._visible[place][1]
+
+    def sighting(
+        self,
+        site: Site,
+        asked: Asked,
+        visible: Tensor,
+        found: dict[str, Any],
+        maps: Tensor | None = None,
+    ) -> Sighting:
+        """What is shown of a site."""
+        return Sighting(
+            site=site,
+            batch=self.batch,
+            queries=asked.asking,
+            keys=asked.keys,
+            visible=visible,
+            maps=maps,
+            places=asked.places,
+            weights=asked.weights,
+            **found,
+        )
+
+    def wait(self, site: Site, asked: Asked, visible: Tensor, found: dict[str, Any]) -> None:
+        """Keep a site's rows until there are enough of the same kind to be shown together."""
+        waiting = self._waiting.setdefault(id(visible), [])
+        waiting.append((site, asked, visible, found))
+        rows = visible.numel() * sum(one[0].heads for one in waiting)
+        if rows >= _WAITING:
+            self.flush(id(visible))
+
+    def flush(self, only: int | None = None) -> None:
+        """Show what waits."""
+        for place in list(self._waiting) if only is None else [only]:
+            waiting = self._waiting.pop(place)
+            sites, (_, asked, visible, _) = [one[0] for one in waiting], waiting[0]
+            found = side_by_side([one[3] for one in waiting])
+            assert self.together is not None
+            self.together(self.sighting(SiteGroup.of(sites), asked, visible, found))
+
+
+def _is_eager(module: nn.Module) -> bool:
+    """Whether the model itself attends by the family's own function."""
+    config: Any = module.config
+    return config._attn_implementation.removeprefix(PREFIX) == "eager"
+
+
+def _agrees(call: Call) -> bool:
+    """Whether scores give what the family's own function gives; asked once for each module."""
+    if call.module not in _AGREES:
+        _AGREES[call.module] = agrees(call)
+    return _AGREES[call.module]
+
+
+def row_quantities(scores: Scores, asked: Asked) -> tuple[dict[str, Any], str]:
+    """What is asked of the rows, by the cheapest path that serves it, and that path's name."""
+    if fused.serves(scores, asked):
+        return fused.row_quantities(scores, asked), "fused"
+    return tiled(scores, asked), "tiled"
 
 
 # --- Maps from the model's own `output_attentions` ----------------------------------------------

@@ -1,0 +1,245 @@
+"""Row statistics: every path gives what the map gives, whatever the tile, the batch or the family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from sightings import batch_of, draw_texts
+from tiny import INTERFACE, tiny_inputs
+from torch import Tensor
+
+from headcount.models.subject import Subject
+from headcount.text.batch import Batch, ready_batch
+from headcount.wiring import Needs, Sighting, rows, tap, taps
+from headcount.wiring.sighting import RowSample
+
+NEEDS = Needs(
+    entropy=True,
+    tops=frozenset({frozenset(), frozenset({"separator"}), frozenset({"first", "stops"})}),
+    masses=frozenset({"first", "separator", "punctuation"}),
+    offsets=frozenset({-1, 0, 1, 3}),
+)
+
+
+@contextmanager
+def without_maps(cells: int = 64) -> Iterator[None]:
+    """No map is small enough to be computed whole, and tiles have few cells."""
+    with mock.patch.object(taps, "_SMALL_MAP", -1), mock.patch.dict(rows.TILE, {"cpu": cells}):
+        yield
+
+
+def seen(subject: Subject, batch: Batch, needs: Needs = NEEDS, **how: Any) -> list[Sighting]:
+    with tap(subject, needs, **how) as watch:
+        found = watch(batch)
+    seen.paths = dict(watch.paths)  # type: ignore[attr-defined]
+    return found
+
+
+def quantities(sighting: Sighting) -> dict[str, Tensor]:
+    """The numbers of the rows that mean something, by name; keys of largest weights left out."""
+    real = sighting.queries.real[:, None]
+    found = {f"mass {name}": mass for name, mass in sighting.masses.items()}
+    found |= {f"offset {offset}": part for offset, part in sighting.offsets.items()}
+    found |= {f"top without {sorted(name)}": one[0] for name, one in sighting.tops.items()}
+    for name in ("entropy", "smoothed_entropy"):
+        if getattr(sighting, name) is not None:
+            found[name] = getattr(sighting, name)
+    return {name: torch.where(real, values, 0) for name, values in found.items()}
+
+
+def assert_same(first: Sighting, second: Sighting, atol: float = 2e-6) -> None:
+    assert first.site == second.site
+    torch.testing.assert_close(first.visible, second.visible)
+    ours, theirs = quantities(first), quantities(second)
+    assert ours.keys() == theirs.keys()
+    for name, values in ours.items():
+        torch.testing.assert_close(values, theirs[name], atol=atol, rtol=1e-5, msg=name)
+
+
+def shaped(subject: Subject, family: str, pad: int = 3) -> Batch:
+    return ready_batch(tiny_inputs(subject.model, pad=pad), subject.anatomy.stacks)
+
+
+@pytest.mark.parametrize("family", sorted(INTERFACE))
+def test_tiles_give_what_the_map_gives(family: str) -> None:
+    subject = Subject(INTERFACE[family]())
+    batch = shaped(subject, family)
+    expected = seen(subject, batch)
+    assert set(seen.paths) == {"map"}  # type: ignore[attr-defined]
+    with without_maps():
+        found = seen(subject, batch)
+    assert set(seen.paths) <= {"tiled", "map in tiles"}  # type: ignore[attr-defined]
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama", "marian"])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("cells", [1, 300, 10**6])
+def test_neither_tile_nor_padding_shows(kind: str, left: bool, cells: int) -> None:
+    if left and kind != "llama":
+        pytest.skip("only decoders are padded on the left")
+    subject = Subject(INTERFACE[kind]())
+    batch = batch_of(draw_texts(4), {"bert": "enc", "llama": "dec"}.get(kind, "enc-dec"), left)
+    expected = seen(subject, batch)
+    with without_maps(cells):
+        found = seen(subject, batch)
+    assert seen.paths == {"tiled": len(subject.anatomy.sites)}  # type: ignore[attr-defined]
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+        for name, (weight, key) in one.tops.items():
+            # The key may differ only between weights that are equal but for rounding.
+            theirs = torch.where(one.queries.real[:, None], other.tops[name][1], 0)
+            ours = torch.where(one.queries.real[:, None], key, 0)
+            assert bool(((ours == theirs) | (weight < 1e-6)).all())
+
+
+def test_an_eager_model_is_read_in_tiles_by_its_own_function() -> None:
+    subject = Subject(INTERFACE["bert"]())
+    batch = shaped(subject, "bert")
+    expected = seen(subject, batch)
+    subject.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        plain = subject.model(**batch.inputs)[0]
+    with mock.patch.object(taps, "_SMALL_MAP", -1), mock.patch.dict(rows.TILE, {"cpu": 64}):
+        with tap(subject, NEEDS) as watch:
+            found = watch(batch)
+        assert set(watch.paths) == {"map in tiles"}
+        with tap(subject, NEEDS) as watch, torch.no_grad():
+            again = subject.model(**batch.inputs)[0]
+    torch.testing.assert_close(plain, again)
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+def test_clark_s_smoothing_is_served_in_tiles() -> None:
+    subject, needs = Subject(INTERFACE["bert"]()), Needs(smoothed=0.0001)
+    batch = shaped(subject, "bert")
+    expected = seen(subject, batch, needs)
+    with without_maps():
+        for one, other in zip(seen(subject, batch, needs), expected, strict=True):
+            assert_same(one, other)
+
+
+def test_a_family_with_scores_of_its_own_is_not_trusted() -> None:
+    """An eager function that does more than its arguments tell is seen, and used."""
+    subject = Subject(INTERFACE["bert"]())
+    batch = shaped(subject, "bert")
+    import transformers.models.bert.modeling_bert as home
+
+    own = home.eager_attention_forward
+
+    def steeper(module: Any, query: Tensor, *others: Any, **more: Any) -> Any:
+        return own(module, query * 2, *others, **more)
+
+    with mock.patch.object(home, "eager_attention_forward", steeper):
+        expected = seen(subject, batch)
+        with without_maps():
+            found = seen(subject, batch)
+        assert set(seen.paths) == {"map in tiles"}  # type: ignore[attr-defined]
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+
+
+@pytest.mark.parametrize("kind", ["enc", "dec"])
+def test_sites_shown_together_are_the_sites_shown_one_by_one(kind: str) -> None:
+    subject = Subject(INTERFACE["bert" if kind == "enc" else "llama"]())
+    batch, alone, together = batch_of(draw_texts(4), kind), [], []
+    with tap(subject, NEEDS) as watch:
+        watch(batch, receive=alone.append, together=together.append)
+    assert len(together) == 1
+    assert together[0].site.heads == sum(site.heads for site in subject.anatomy.sites)
+    for one, other in zip(together[0].by_site(), alone, strict=True):
+        assert_same(one, other, atol=0)
+
+
+def test_windows_are_not_shown_together_with_layers_that_see_all() -> None:
+    subject = Subject(INTERFACE["gemma3"]())
+    batch, together = shaped(subject, "gemma3", pad=0), []
+    with tap(subject, NEEDS) as watch:
+        watch(batch, together=together.append)
+    sites = [one.site for group in together for one in group.by_site()]
+    assert sorted(map(str, sites)) == sorted(map(str, subject.anatomy.sites))
+    for group in together:
+        for one in group.by_site():
+            torch.testing.assert_close(one.visible, group.visible)
+
+
+# --- Samples of rows ----------------------------------------------------------------------------
+
+
+def test_a_sample_has_the_first_row_and_weighs_as_much_as_the_text() -> None:
+    real = torch.ones(3, 50, dtype=torch.bool)
+    real[1, 20:] = False  # shorter than the sample wants: all of it
+    real[2, :10] = False  # padded on the left
+    places, weights = RowSample(24, seed=1, texts=((0, 0), (1, 0), (2, 0))).drawn(real)
+    assert places is not None and weights is not None
+    torch.testing.assert_close(weights.sum(-1), torch.tensor([50.0, 20.0, 40.0]).double())
+    assert places[:, 0].tolist() == [0, 0, 10]
+    assert bool(real.gather(1, places).all())
+    assert all(
+        len(set(row[weight > 0].tolist())) == int((weight > 0).sum())
+        for row, weight in zip(places, weights, strict=True)
+    )
+
+
+def test_short_texts_are_not_sampled() -> None:
+    assert RowSample(24).drawn(torch.ones(2, 24, dtype=torch.bool)) == (None, None)
+
+
+def test_a_text_s_draw_does_not_depend_on_its_batch() -> None:
+    real = torch.ones(2, 40, dtype=torch.bool)
+    both, _ = RowSample(8, texts=((7, 0), (9, 0))).drawn(real)
+    alone, _ = RowSample(8, texts=((9, 0),)).drawn(real[:1])
+    other, _ = RowSample(8, texts=((9, 1),)).drawn(real[:1])
+    assert both is not None and alone is not None and other is not None
+    assert both[1].tolist() == alone[0].tolist() != other[0].tolist()
+
+
+def test_the_sample_of_sums_is_unbiased() -> None:
+    """Mean over many draws of the weighed sum, against the sum over all rows."""
+    noise = torch.Generator().manual_seed(0)
+    values = torch.rand(60, generator=noise, dtype=torch.float64)
+    real = torch.ones(1, 60, dtype=torch.bool)
+    found = []
+    for seed in range(800):
+        places, weights = RowSample(12, seed=seed, texts=((0, 0),)).drawn(real)
+        assert places is not None and weights is not None
+        found.append(float((values[places[0]] * weights[0]).sum()))
+    estimates = torch.tensor(found)
+    error = float(estimates.std() / len(found) ** 0.5)
+    assert abs(float(estimates.mean()) - float(values.sum())) < 4 * error
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+@pytest.mark.parametrize("path", ["map", "tiled"])
+def test_sampled_rows_are_those_rows(kind: str, path: str) -> None:
+    subject = Subject(INTERFACE[kind]())
+    batch = batch_of(draw_texts(4, longest=14), "enc" if kind == "bert" else "dec")
+    whole = seen(subject, batch)
+    how: dict[str, Any] = {"rows": 4, "seed": 3}
+    if path == "tiled":
+        with without_maps():
+            some = seen(subject, batch, **how)
+    else:
+        some = seen(subject, batch, **how)
+    for one, other in zip(some, whole, strict=True):
+        places = one.places
+        assert places is not None and places.shape[1] == 4
+        at = places[:, None].expand(-1, one.site.heads, -1)
+        picked = replace(
+            other,
+            queries=one.queries,
+            visible=other.visible.gather(1, places),
+            entropy=other.entropy.gather(2, at),  # type: ignore[union-attr]
+            tops={name: (w.gather(2, at), k.gather(2, at)) for name, (w, k) in other.tops.items()},
+            masses={name: part.gather(2, at) for name, part in other.masses.items()},
+            offsets={name: part.gather(2, at) for name, part in other.offsets.items()},
+        )
+        assert_same(one, picked)
