@@ -19,6 +19,7 @@ from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.survey.survey import chosen_tallies
+from headcount.survey.tally import receivers
 from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 
@@ -54,14 +55,9 @@ def surveyed(subject: Subject, batches: list[Batch]) -> None:
     """The same forward passes with every default tally watching."""
     tallies = chosen_tallies(None, "headcount")
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-
-    def receive(sighting: object) -> None:
-        for tally in tallies:
-            tally.update(sighting)  # type: ignore[arg-type]
-
     with tap(subject, needs) as watch:
         for batch in batches:
-            watch(batch, receive=receive)
+            watch(batch, **receivers(tallies))
     for tally in tallies:
         tally.compute()
 

@@ -179,7 +179,8 @@ def test_a_sample_has_the_first_row_and_weighs_as_much_as_the_text() -> None:
     real[1, 20:] = False  # shorter than the sample wants: all of it
     real[2, :10] = False  # padded on the left
     places, weights = RowSample(24, seed=1, texts=((0, 0), (1, 0), (2, 0))).drawn(real)
-    assert places is not None and weights is not None
+    assert places is not None
+    assert weights is not None
     torch.testing.assert_close(weights.sum(-1), torch.tensor([50.0, 20.0, 40.0]).double())
     assert places[:, 0].tolist() == [0, 0, 10]
     assert bool(real.gather(1, places).all())
@@ -198,7 +199,9 @@ def test_a_text_s_draw_does_not_depend_on_its_batch() -> None:
     both, _ = RowSample(8, texts=((7, 0), (9, 0))).drawn(real)
     alone, _ = RowSample(8, texts=((9, 0),)).drawn(real[:1])
     other, _ = RowSample(8, texts=((9, 1),)).drawn(real[:1])
-    assert both is not None and alone is not None and other is not None
+    assert both is not None
+    assert alone is not None
+    assert other is not None
     assert both[1].tolist() == alone[0].tolist() != other[0].tolist()
 
 
@@ -210,7 +213,8 @@ def test_the_sample_of_sums_is_unbiased() -> None:
     found = []
     for seed in range(800):
         places, weights = RowSample(12, seed=seed, texts=((0, 0),)).drawn(real)
-        assert places is not None and weights is not None
+        assert places is not None
+        assert weights is not None
         found.append(float((values[places[0]] * weights[0]).sum()))
     estimates = torch.tensor(found)
     error = float(estimates.std() / len(found) ** 0.5)
@@ -231,7 +235,8 @@ def test_sampled_rows_are_those_rows(kind: str, path: str) -> None:
         some = seen(subject, batch, **how)
     for one, other in zip(some, whole, strict=True):
         places = one.places
-        assert places is not None and places.shape[1] == 4
+        assert places is not None
+        assert places.shape[1] == 4
         at = places[:, None].expand(-1, one.site.heads, -1)
         picked = replace(
             other,

@@ -23,7 +23,7 @@ from headcount.errors import InputError, UsageError
 from headcount.models import Subject, enough_memory, random_twin, refuse_nan
 from headcount.records import Column, HeadTable, Progress, provenance
 from headcount.survey.shards import ShardWork, run_shards
-from headcount.survey.tally import Tally, tabulate
+from headcount.survey.tally import Tally, receivers, tabulate
 from headcount.survey.trials.alignment import Pairs, SinkTrial
 from headcount.survey.trials.needle import Needle
 from headcount.survey.trials.repeats import Copying, Repeats
@@ -41,7 +41,7 @@ from headcount.text import (
     read_corpus,
     texts_of,
 )
-from headcount.wiring import Needs, Sighting, tap
+from headcount.wiring import Needs, tap
 
 # --- One pass -----------------------------------------------------------------------------------
 
@@ -92,13 +92,11 @@ def run_part(
     done = 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
 
-    def receive(sighting: Sighting) -> None:
-        for tally in tallies:
-            tally.update(sighting)
+    shown = receivers(tallies)
 
     with tap(subject, needs, stacks=inputs.stacks) as watch, enough_memory(subject, _SMALLER):
         for batch in batches:
-            watch(batch if inputs.segments else _one_segment(batch), receive=receive)
+            watch(batch if inputs.segments else _one_segment(batch), **shown)
             if not done and not getattr(source, "first", 0):
                 # Broken weights show at once, not after an hour.
                 check_numbers(subject, tallies)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.models import Anatomy, Site
+from headcount.models import Anatomy, Site, SiteGroup
 from headcount.records import Column, HeadTable
 from headcount.text import Sentence, Word, Words
 from headcount.wiring import Needs, Sighting
@@ -25,42 +25,77 @@ from headcount.wiring import Needs, Sighting
 class Sums:
     """Sums by site and name; adding is all that happens to them, so they always merge.
 
+    Values have the heads first. Several sites may be added to at once (`SiteGroup`), their heads
+    side by side; asked for, each site has its own. What all heads share is added as `shared`.
+
     >>> from headcount.models.site import Site
     >>> site = Site("enc", 0, heads=2, kv_heads=2, head_dim=4, module="a")
     >>> sums = Sums()
     >>> sums.add(site, {"hits": torch.tensor([1.0, 2.0])})
-    >>> sums.add(site, {"hits": torch.tensor([3.0, 4.0])})
-    >>> sums.of(site, "hits")
-    tensor([4., 6.], dtype=torch.float64)
+    >>> sums.add(site, {"hits": torch.tensor([3.0, 4.0])}, shared={"tokens": torch.tensor(7)})
+    >>> sums.of(site, "hits"), sums.of(site, "tokens").item()
+    (tensor([4., 6.], dtype=torch.float64), 7.0)
     """
 
     def __init__(self) -> None:
-        self._sums: dict[Site, dict[str, Tensor]] = {}
+        #: By site or group; a name tells whether its values are shared by all heads.
+        self._sums: dict[Site, dict[tuple[str, bool], Tensor]] = {}
 
     def __iter__(self) -> Iterator[Site]:
-        return iter(self._sums)
+        return iter(dict.fromkeys(site for whole in self._sums for site in _members(whole)))
 
-    def add(self, site: Site, values: Mapping[str, Tensor]) -> None:
+    def add(
+        self,
+        site: Site,
+        values: Mapping[str, Tensor],
+        shared: Mapping[str, Tensor] | None = None,
+    ) -> None:
         """Add a tensor to each named sum of a site."""
+        named = {(name, False): value for name, value in values.items()}
+        self._add(site, named | {(name, True): value for name, value in (shared or {}).items()})
+
+    def _add(self, site: Site, values: Mapping[tuple[str, bool], Tensor]) -> None:
         sums = self._sums.setdefault(site, {})
-        for name, value in values.items():
-            value = value.detach().to(torch.float64)
-            sums[name] = sums[name] + value if name in sums else value
+        exact = {name: value.detach().to(torch.float64) for name, value in values.items()}
+        old = [name for name in exact if name in sums]
+        if old:  # all at once: on a GPU each addition of its own would cost a launch
+            added = torch._foreach_add([sums[name] for name in old], [exact[name] for name in old])
+            sums.update(zip(old, added, strict=True))
+        sums.update({name: value for name, value in exact.items() if name not in sums})
 
     def of(self, site: Site, name: str) -> Tensor:
         """One sum, on the CPU."""
-        return self._sums[site][name].cpu()
+        found = list(self._parts(site, name))
+        if not found:
+            raise KeyError(name)
+        return sum(found[1:], start=found[0])
 
     def has(self, site: Site, name: str) -> bool:
         """Whether anything was added under a name."""
-        return name in self._sums.get(site, {})
+        return any(True for _ in self._parts(site, name))
+
+    def _parts(self, site: Site, name: str) -> Iterator[Tensor]:
+        for whole, sums in self._sums.items():
+            start = 0
+            for member in _members(whole):
+                if member == site:
+                    if (name, True) in sums:
+                        yield sums[name, True].cpu()
+                    if (name, False) in sums:
+                        value = sums[name, False]
+                        own = value if whole is member else value[start : start + member.heads]
+                        yield own.cpu()
+                start += member.heads
 
     def merge(self, other: Sums) -> None:
         """Add all sums of another part of the corpus."""
-        for site in other:
-            device = next((v.device for v in self._sums.get(site, {}).values()), None)
-            moved = {n: v if device is None else v.to(device) for n, v in other._sums[site].items()}
-            self.add(site, moved)
+        for whole, sums in other._sums.items():
+            device = next((v.device for v in self._sums.get(whole, {}).values()), None)
+            self._add(whole, {n: v if device is None else v.to(device) for n, v in sums.items()})
+
+
+def _members(site: Site) -> tuple[Site, ...]:
+    return site.members if isinstance(site, SiteGroup) else (site,)
 
 
 # --- A tally ------------------------------------------------------------------------------------
@@ -93,7 +128,10 @@ class Reading:
 
 
 class Tally(Protocol):
-    """The protocol: say what you need, update with sightings, merge with tallies alike, compute."""
+    """The protocol: say what you need, update with sightings, merge with tallies alike, compute.
+
+    A tally whose `together` is true takes the sites of a stack at once (see `Sighting`).
+    """
 
     @property
     def needs(self) -> Needs:
@@ -120,6 +158,8 @@ class Tally(Protocol):
 class SumsTally:
     """The shared body of tallies: sums that merge by addition, and no details."""
 
+    #: Whether `update` takes the sites of a stack at once.
+    together: ClassVar[bool] = False
     sums: Sums = field(default_factory=Sums, init=False, repr=False, compare=False)
 
     def merge(self, other: Self) -> None:
@@ -129,6 +169,28 @@ class SumsTally:
     def details(self) -> dict[str, pd.DataFrame]:
         """Nothing finer than the columns."""
         return {}
+
+
+class Receivers(TypedDict):
+    """Who is shown what a tap sees (see `Watch`): site by site, and the sites of a stack at once."""
+
+    receive: Callable[[Sighting], None] | None
+    together: Callable[[Sighting], None] | None
+
+
+def receivers(tallies: Sequence[Tally]) -> Receivers:
+    """Hand sightings to every tally, in the way that each takes them."""
+
+    def hand_to(chosen: list[Tally]) -> Callable[[Sighting], None] | None:
+        def receive(sighting: Sighting) -> None:
+            for tally in chosen:
+                tally.update(sighting)
+
+        return receive if chosen else None
+
+    together = [tally for tally in tallies if getattr(tally, "together", False)]
+    apart = [tally for tally in tallies if not getattr(tally, "together", False)]
+    return {"receive": hand_to(apart), "together": hand_to(together)}
 
 
 def add_macro(sums: Sums, site: Site, name: str, total: Tensor, cells: Tensor) -> None:

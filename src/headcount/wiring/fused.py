@@ -1,11 +1,59 @@
-"""placeholder"""
+"""Row statistics in one kernel on the GPU, beside the model's own attention.
+
+A second pass over the keys, tile by tile: scores never leave the chip. For each row it keeps the
+running maximum m, the mass on each class of keys (a product with columns of 0 and 1 on the tensor
+cores; a column of ones gives the denominator), the sum of weight times score (for the entropy,
+log-sum-exp minus its mean), and the place of the largest score. Scores are scaled in float32, and
+the weights at the largest key and at offsets are computed anew from one dot product a row.
+
+The places of the largest weights travel in the low bits of the score, so that one maximum gives
+both: scores of one tile closer than 2^-16 of their size may be taken for equal.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-def serves(scores, asked):
-    return False
+import torch
+
+if TYPE_CHECKING:
+    from headcount.wiring.rows import Scores
+    from headcount.wiring.sighting import Asked
+
+#: Sets of keys left out, and columns of classes, that the kernel has room for.
+_MOST_TOPS, _MOST_CLASSES, _MOST_OFFSETS, _MOST_DIM = 3, 15, 8, 256
 
 
-def row_quantities(scores, asked):
-    raise NotImplementedError
+def available(device: torch.device) -> bool:
+    """Whether the kernel can run on a device: a GPU, and Triton, or Triton's interpreter."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    from triton import knobs
+
+    return bool(knobs.runtime.interpret) or device.type == "cuda"
+
+
+def serves(scores: Scores, asked: Asked) -> bool:
+    """Whether the kernel gives all that is asked; the tiles serve the rest."""
+    needs = asked.needs
+    return (
+        needs.smoothed is None
+        and not needs.maps
+        and len(asked.allowed) <= _MOST_TOPS
+        and len(asked.members) <= _MOST_CLASSES
+        and len(needs.offsets) <= _MOST_OFFSETS
+        and scores.query.shape[-1] <= _MOST_DIM
+        and scores.query.shape[0] * scores.query.shape[1] < 2**16
+        and scores.query.dtype in (torch.float16, torch.bfloat16, torch.float32)
+        and (scores.bias is None or scores.bias.stride(-1) == 1)
+        and (scores.mask is None or scores.mask.dim() == 4)
+        and available(scores.query.device)
+    )
+
+
+def row_quantities(scores: Scores, asked: Asked) -> dict[str, Any]:
+    """What is asked of the rows, as `rows.tiled` gives it."""
+    from headcount.wiring.kernel import run
+
+    return run(scores, asked)

@@ -220,6 +220,27 @@ class Asked:
         )
 
     @cached_property
+    def class_columns(self) -> Tensor:
+        """A column of 0 and 1 for each class, `[batch, key, 16]`, for a product on the GPU."""
+        rows, keys = self.keys.real.shape
+        found = torch.zeros(16, rows, keys, dtype=torch.float16, device=self.keys.real.device)
+        for column, (places, there) in zip(found, self.members.values(), strict=False):
+            column.scatter_(1, places, there.half())
+        return found.permute(1, 2, 0).contiguous()
+
+    @cached_property
+    def kept_columns(self) -> Tensor:
+        """The keys that stay for each set that is left out, `[set, batch, key]`."""
+        kept = [self.keys.real if one is None else one for one in self.allowed.values()]
+        return torch.stack(kept or [self.keys.real]).to(torch.uint8)
+
+    @cached_property
+    def offset_numbers(self) -> Tensor:
+        """The offsets that are asked for, in their order."""
+        numbers = sorted(self.needs.offsets) or [0]
+        return torch.tensor(numbers, dtype=torch.int32).to(self.keys.real.device, non_blocking=True)
+
+    @cached_property
     def asking(self) -> Side:
         """The side of the queries, or of the sample of them."""
         if self.places is None or self.weights is None:

@@ -25,11 +25,15 @@ from headcount.wiring import Needs, Sighting
 REACH = 512
 
 
-def histogram(keys: Tensor, rows: Tensor) -> Tensor:
-    """Counts of key - query, `[batch, head, offset]`, as far as this batch reaches."""
+def histogram(keys: Tensor, rows: Tensor, places: Tensor | None = None) -> Tensor:
+    """Counts of key - query, `[batch, head, offset]`, as far as this batch reaches.
+
+    `rows` say which queries count, or how much; `places` where they stand, if not side by side.
+    """
     batch, heads, queries = keys.shape
-    reach = min(REACH, queries - 1)
-    offsets = keys - torch.arange(queries, device=keys.device)
+    reach = REACH if places is not None else min(REACH, queries - 1)
+    own = torch.arange(queries, device=keys.device) if places is None else places[:, None]
+    offsets = keys - own
     bins = offsets.clamp(-reach, reach) + reach
     counts = torch.zeros(batch, heads, 2 * reach + 1, dtype=torch.float64, device=keys.device)
     return counts.scatter_add_(2, bins, rows[:, None, :].expand_as(bins).double())
@@ -66,15 +70,20 @@ def possible(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
     Offsets run from -(T-1) to T-1, T being the width of the batch. The first token has none to
     its left, the last none to its right, and nothing lies to the right in a causal stack.
     """
-    return _cut(sighting, pairs_at(rows.double(), keys.double())).round()
+    at = sighting.over_places(rows)
+    found = _cut(sighting, pairs_at(at.double(), keys.double()))
+    return found.round() if sighting.weights is None else found
 
 
 def uniform_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
     """How many tokens a pick among all visible keys would put at each offset, `[batch, offset]`."""
-    seen = keys.cumsum(-1) if sighting.site.causal else keys.sum(-1, keepdim=True)
+    seen = keys.sum(-1, keepdim=True)
+    if sighting.site.causal:
+        seen = sighting.at_places(keys.cumsum(-1))
     seen = torch.minimum(seen.expand_as(rows), sighting.visible)
     weights = torch.where(rows & (seen > 0), 1.0 / seen.clamp_min(1), 0.0)
-    return _cut(sighting, pairs_at(weights.double(), keys.double()))
+    at = sighting.over_places(weights.double())
+    return _cut(sighting, pairs_at(at, keys.double()))
 
 
 def pairs_at(rows: Tensor, keys: Tensor) -> Tensor:
@@ -126,17 +135,19 @@ class Offsets(SumsTally):
     """How often the largest weight sits at each offset, over all tokens but separators."""
 
     columns = (BEST_OFFSET, BEST_OFFSET_SHARE)
+    together = True
     needs = Needs(tops=frozenset({_LEFT_OUT}))
 
     def update(self, sighting: Sighting) -> None:
         """Count the offsets of one batch, sentence by sentence."""
         if sighting.site.stack == "cross":
-            self.sums.add(sighting.site, {"tokens": torch.zeros(())})
+            self.sums.add(sighting.site, {}, shared={"tokens": torch.zeros(())})
             return
         rows = sighting.queries.real & ~sighting.queries.separator
+        counted = sighting.weigh(rows)
         weights, keys = sighting.tops[_LEFT_OUT]
-        counts = histogram(keys, rows)
-        tokens = rows.sum(-1).double()
+        counts = histogram(keys, counted, sighting.places)
+        tokens = counted.sum(-1).double()
         answering = sighting.keys.real & ~sighting.keys.separator
         inside = within_reach(possible(sighting, rows, answering))
         blind = within_reach(uniform_offsets(sighting, rows, answering))
@@ -146,13 +157,15 @@ class Offsets(SumsTally):
                 "counts": widen_histogram(counts.sum(0)),
                 "squares": widen_histogram(counts.square().sum(0)),
                 "products": widen_histogram((counts * tokens[:, None, None]).sum(0)),
+                "weights": over_rows(weights, counted).sum(0),
+                "possible_products": widen_histogram((counts * inside[:, None]).sum(0)),
+            },
+            shared={
                 "tokens": tokens.sum(),
                 "tokens_squared": tokens.square().sum(),
                 "sentences": (tokens > 0).sum(),
-                "weights": over_rows(weights, rows).sum(0),
                 "possible": widen_histogram(inside.sum(0)),
                 "possible_squared": widen_histogram(inside.square().sum(0)),
-                "possible_products": widen_histogram((counts * inside[:, None]).sum(0)),
                 "uniform": widen_histogram(blind.sum(0)),
             },
         )

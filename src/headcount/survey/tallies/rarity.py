@@ -323,6 +323,7 @@ class Rarity(SumsTally):
     frequencies: Frequencies | Mapping[str, Frequencies]
     unit: Literal["token", "sentence"] = "token"
     columns = (RARE, RARE_TWO)
+    together = True
     needs = Needs(tops=frozenset({_LEFT_OUT}))
     _seen: tuple[Batch | None, dict[str, tuple[Tensor, Rarest] | None]] = field(
         default=(None, {}), init=False, repr=False, compare=False
@@ -332,14 +333,14 @@ class Rarity(SumsTally):
         """Count the hits of the rows that are held to an uncommon token."""
         found = self._rarest(sighting)
         if found is None:
-            self.sums.add(sighting.site, {"silent": torch.zeros(())})
+            self.sums.add(sighting.site, {}, shared={"silent": torch.zeros(())})
             return
         frequency, known = found
         pointed = torch.gather(
             frequency[:, None].expand(-1, sighting.site.heads, -1), 2, sighting.tops[_LEFT_OUT][1]
         )
         asking = sighting.queries.real & ~sighting.queries.separator
-        rows = asking & self._by_query(sighting, known.eligible).bool()
+        rows = sighting.weigh(asking & self._by_query(sighting, known.eligible).bool())
         for name, which in ((RARE.name, "one"), (RARE_TWO.name, "two")):
             limit = self._by_query(sighting, getattr(known, which))
             hits = over_rows((pointed <= limit[:, None]).double(), rows)
@@ -373,7 +374,7 @@ class Rarity(SumsTally):
         add_micro(self.sums, site, name, hits, cells)
         for part, expected in blind.items():
             add_micro(self.sums, site, f"{name}_over_{part}", hits - expected[:, None], cells)
-            self.sums.add(site, {f"{name}_{part}": expected.sum()})
+            self.sums.add(site, {}, shared={f"{name}_{part}": expected.sum()})
 
     def _rarest(self, sighting: Sighting) -> tuple[Tensor, Rarest] | None:
         """What is rarest on the side of the keys; the same for all sites of a batch."""
@@ -403,7 +404,9 @@ class Rarity(SumsTally):
         """One value a query, `[batch, query]`: at its own place, or after all keys."""
         found = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64))
         found = found.to(sighting.queries.real.device)
-        return found if sighting.site.causal else found[:, -1:].expand(sighting.queries.real.shape)
+        if sighting.site.causal:
+            return sighting.at_places(found)
+        return found[:, -1:].expand(sighting.queries.real.shape)
 
     def _known(self, site: Site) -> bool:
         return bool(self.sums.has(site, "rare_n") and self.sums.of(site, "rare_n").any())

@@ -50,6 +50,7 @@ class Confidence(SumsTally):
     drop: frozenset[str] = frozenset({"separator"})
     renormalize: bool = False
     columns = (CONFIDENCE,)
+    together = True
 
     @property
     def needs(self) -> Needs:
@@ -62,6 +63,7 @@ class Confidence(SumsTally):
         rows = sighting.queries.real
         for name in self.drop:
             rows = rows & ~of_class(sighting.queries, name)
+        rows = sighting.weigh(rows)
         weight = self._kept(sighting, sighting.tops[self.drop][0])
         add_micro(self.sums, sighting.site, "confidence", over_rows(weight, rows), rows.sum(-1))
 
@@ -125,6 +127,7 @@ class Entropy(SumsTally):
 
     convention: str = "headcount"
     columns = (ENTROPY, ENTROPY_FIRST, ENTROPY_UNIFORM)
+    together = True
 
     @property
     def needs(self) -> Needs:
@@ -134,8 +137,8 @@ class Entropy(SumsTally):
 
     def update(self, sighting: Sighting) -> None:
         """Add each sentence's mean entropies."""
-        rows, site = sighting.queries.real, sighting.site
-        first = of_class(sighting.queries, "first")
+        rows, site = sighting.weigh(sighting.queries.real), sighting.site
+        first = sighting.weigh(of_class(sighting.queries, "first"))
         entropy = self._entropies(sighting)
         uniform = self._uniform(sighting)[:, None, :].expand(-1, site.heads, -1)
         for column, values, chosen in (
@@ -196,11 +199,12 @@ class Neighbours(SumsTally):
 
     convention: str = "headcount"
     columns = (SELF, PREVIOUS, NEXT)
+    together = True
     needs = Needs(offsets=frozenset(OFFSETS.values()))
 
     def update(self, sighting: Sighting) -> None:
         """Add each sentence's mean weight at each offset."""
-        rows = sighting.queries.real
+        rows = sighting.weigh(sighting.queries.real)
         tokens = rows.sum(-1)
         for name, offset in OFFSETS.items():
             total = over_rows(sighting.offsets[offset], rows)
@@ -265,6 +269,7 @@ class Specials(SumsTally):
 
     convention: str = "headcount"
     columns = (FIRST, SEPARATOR, SEPARATOR_TO_SEPARATOR, REST_TO_SEPARATOR, PUNCTUATION)
+    together = True
 
     @property
     def needs(self) -> Needs:
@@ -278,8 +283,9 @@ class Specials(SumsTally):
     def update(self, sighting: Sighting) -> None:
         """Add each sentence's mean mass on each class."""
         real, masses = sighting.queries.real, sighting.masses
-        separators = sighting.queries.separator & real
-        rest = real & ~separators
+        separators = sighting.weigh(sighting.queries.separator & real)
+        rest = sighting.weigh(real & ~sighting.queries.separator)
+        real = sighting.weigh(real)
         answered = (sighting.keys.separator & sighting.keys.real).any(-1)
         self._add(sighting, FIRST, masses["first"], real, real.sum(-1))
         self._add(sighting, PUNCTUATION, masses[self._marks], real, real.sum(-1))
@@ -291,8 +297,8 @@ class Specials(SumsTally):
             cells = self._cells(column, rows, real) * answered
             self._add(sighting, column, masses["separator"], rows, cells)
         marks = (of_class(sighting.keys, self._marks) & sighting.keys.real).sum()
-        known = marks.new_tensor(sighting.keys.annotated)
-        self.sums.add(sighting.site, {"marks": marks, "known": known})
+        known = marks.new_full((), int(sighting.keys.annotated))
+        self.sums.add(sighting.site, {}, shared={"marks": marks, "known": known})
 
     def compute(self) -> list[Reading]:
         """Five readings a site."""
@@ -348,6 +354,7 @@ class SeparatorRow(SumsTally):
     """Entropy of the rows of separators, averaged over texts."""
 
     columns = (ENTROPY_SEPARATOR, SEPARATOR_BREADTH)
+    together = True
     needs = Needs(entropy=True)
 
     def update(self, sighting: Sighting) -> None:
@@ -357,10 +364,11 @@ class SeparatorRow(SumsTally):
         most = uniform_entropy(sighting.visible)
         rows = rows & (most > 0)  # a row that sees one token alone has no breadth
         breadth = sighting.entropy / most.clamp_min(torch.finfo(torch.float32).tiny)[:, None]
+        counted = sighting.weigh(rows)
         for column, values in zip(self.columns, (sighting.entropy, breadth), strict=True):
             kept = torch.where(rows[:, None], values, 0)
-            total = over_rows(kept, rows)
-            add_macro(self.sums, sighting.site, column.name, total, rows.sum(-1))
+            total = over_rows(kept, counted)
+            add_macro(self.sums, sighting.site, column.name, total, counted.sum(-1))
 
     def compute(self) -> list[Reading]:
         """Two readings a site."""

@@ -1,0 +1,178 @@
+"""The survey of all default columns against the plain sdpa forward, by length of text.
+
+On a GPU a Llama of 1B shape with random weights in bfloat16, on a CPU SmolLM2-135M in float32: time
+and peak memory, over all rows and over a sample of 2,048. `python -m benchmarks.lengths` writes
+`results/lengths-gpu.json` or `results/lengths-cpu.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+from collections import Counter
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.interleave import interleaved, ratio
+from headcount.models.load import load
+from headcount.models.subject import Subject
+from headcount.records import provenance
+from headcount.survey.survey import chosen_tallies
+from headcount.survey.tally import receivers
+from headcount.text.batch import Batch, Side
+from headcount.wiring import Needs, tap
+
+RESULTS = Path(__file__).parent / "results"
+LENGTHS = {
+    "cuda": (128, 512, 2_048, 8_192, 32_768, 131_072),
+    "cpu": (128, 512, 2_048, 4_096, 8_192),
+}
+SAMPLE = 2_048
+
+
+def llama_1b(device: str) -> Subject:
+    """Random weights in the shape of Llama 3.2 1B, without the layer that predicts tokens."""
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
+        num_key_value_heads=8, head_dim=64, vocab_size=32_000, max_position_embeddings=131_072,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = LlamaModel(config).to(torch.bfloat16).eval()
+    return Subject(model, None, name="Llama of 1B shape")
+
+
+def text(length: int, device: str) -> Batch:
+    """One text of random tokens, one in ten of them punctuation."""
+    noise = torch.Generator().manual_seed(length)
+    ids = torch.randint(100, 30_000, (1, length), generator=noise)
+    real, none, marks = torch.ones_like(ids).bool(), torch.zeros_like(ids).bool(), ids % 10 == 0
+    side = Side(ids, real, none, none, marks, marks, [[]])
+    inputs = {"input_ids": ids, "attention_mask": real.long()}
+    return Batch(inputs, {"target": side}, [0], [0])
+
+
+def plain(subject: Subject, batch: Batch) -> None:
+    """The forward pass alone, without a cache."""
+    inputs = {name: part.to(subject.device) for name, part in batch.inputs.items()}
+    with torch.no_grad():
+        subject.inner(**inputs, use_cache=False)
+
+
+def surveyed(subject: Subject, batch: Batch, rows: int | None = None) -> Counter[str]:
+    """The same with every default tally; gives the paths that were taken."""
+    tallies = chosen_tallies(None, "headcount")
+    needs = reduce(or_, (tally.needs for tally in tallies), Needs())
+    with tap(subject, needs, rows=rows) as watch:
+        watch(batch, **receivers(tallies))
+    for tally in tallies:
+        tally.compute()
+    return watch.paths
+
+
+def peak_gib(work: Any, device: str) -> float:
+    """The most memory that a call took, on the device; on a CPU, of this process so far."""
+    if device == "cpu":
+        work()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    work()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() / 2**30
+
+
+def measured(subject: Subject, length: int, device: str, rounds: int) -> dict[str, Any]:
+    """One length: every way in turns."""
+    batch = text(length, device)
+    ways: dict[str, Any] = {
+        "plain": lambda: plain(subject, batch),
+        "all rows": lambda: surveyed(subject, batch),
+    }
+    if length > SAMPLE:
+        ways[f"{SAMPLE} rows"] = lambda: surveyed(subject, batch, SAMPLE)
+    if device == "cuda":
+        ways = {name: _waited(work) for name, work in ways.items()}
+    seconds = interleaved(ways, rounds, warm_up=1)
+    row: dict[str, Any] = {
+        "length": length,
+        "milliseconds": {
+            name: round(1e3 * statistics.median(times), 2) for name, times in seconds.items()
+        },
+        "ratio": {name: ratio(seconds, name, "plain") for name in ways if name != "plain"},
+        "paths": dict(surveyed(subject, batch)),
+    }
+    if device == "cuda":
+        row["peak_gib"] = {name: round(peak_gib(work, device), 3) for name, work in ways.items()}
+    return row
+
+
+def _waited(work: Any) -> Any:
+    def done() -> None:
+        work()
+        torch.cuda.synchronize()
+
+    return done
+
+
+def _alone(length: int, way: str) -> float:
+    """Peak memory of one way on a CPU, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.lengths", "--alone", way, "--lengths", str(length)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(found.stdout.splitlines()[-1])
+
+
+def subject_on(device: str) -> Subject:
+    """The model that is measured on a device."""
+    if device == "cuda":
+        return llama_1b(device)
+    return load("smollm2", device="cpu", dtype="float32")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lengths", type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--alone", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        torch.set_num_threads(2)
+    subject = subject_on(device)
+    if given.alone:
+        batch = text(given.lengths[0], device)
+        ways = {"plain": lambda: plain(subject, batch), "all rows": lambda: surveyed(subject, batch)}
+        print(peak_gib(ways[given.alone], device))
+        return
+    found = []
+    for length in given.lengths or LENGTHS[device]:
+        rounds = given.rounds if length <= 32_768 else 3
+        row = measured(subject, length, device, rounds)
+        if device == "cpu":
+            row["peak_gib"] = {
+                way: round(_alone(length, way), 3) for way in ("plain", "all rows")
+            }
+        found.append(row)
+        print(json.dumps(row), flush=True)
+    result = {
+        "what": f"{subject.name}, {subject.model.dtype}, one text, all default columns",
+        "device": torch.cuda.get_device_name() if device == "cuda" else "2 CPU threads",
+        "lengths": found,
+        "provenance": provenance.collect() | {"command": "python -m benchmarks.lengths"},
+    }
+    name = "gpu" if device == "cuda" else "cpu"
+    (RESULTS / f"lengths-{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
