@@ -151,8 +151,8 @@ def main(arguments: list[str] | None = None) -> None:
     subject = subject_on(device)
     if given.alone:
         batch = text(given.lengths[0], device)
-        ways = {"plain": lambda: plain(subject, batch), "all rows": lambda: surveyed(subject, batch)}
-        print(peak_gib(ways[given.alone], device))
+        way = plain if given.alone == "plain" else surveyed
+        print(peak_gib(lambda: way(subject, batch), device))
         return
     found = []
     for length in given.lengths or LENGTHS[device]:

@@ -20,6 +20,10 @@ __all__ = ["axe_script", "chromium"]
 # or HEADCOUNT_LONG=1 with the others.
 collect_ignore = [] if os.environ.get("HEADCOUNT_LONG") else ["kills", "soak"]
 
+# Without a GPU kernels are run by Triton's interpreter; it must be told before it is imported.
+if not Path("/dev/nvidia0").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 # The same examples in every run: a change turns a test red, luck does not. Look for more examples
 # with HYPOTHESIS_SEARCH=1.
 settings.register_profile(

@@ -1,4 +1,4 @@
-"""Row statistics: every path gives what the map gives, whatever the tile, the batch or the family."""
+"""Row statistics: every path gives what the map gives, whatever the tile or the family."""
 
 from __future__ import annotations
 

@@ -112,7 +112,10 @@ def _student(
 ) -> Interval:
     """value ± t · error, with NaN ends where fewer than two sentences were seen."""
     half_tail = 0.5 + read_share(confidence, "confidence") / 2
-    width = np.where(rows >= 2, stdtrit(np.maximum(rows - 1, 1), half_tail) * error, np.nan)
+    freedom = np.maximum(rows - 1, 1)
+    if freedom.size and np.all(freedom == freedom.flat[0]):  # as for the heads of one layer
+        freedom = freedom.flat[:1].reshape((1,) * freedom.ndim)
+    width = np.where(rows >= 2, stdtrit(freedom, half_tail) * error, np.nan)
     low, high = bounds if bounds is not None else (-np.inf, np.inf)
     return Interval(value[()], np.clip(value - width, low, high), np.clip(value + width, low, high))
 

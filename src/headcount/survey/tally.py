@@ -40,6 +40,8 @@ class Sums:
     def __init__(self) -> None:
         #: By site or group; a name tells whether its values are shared by all heads.
         self._sums: dict[Site, dict[tuple[str, bool], Tensor]] = {}
+        #: The same by site on the CPU, made when it is asked for.
+        self._read: dict[Site, dict[str, Tensor]] = {}
 
     def __iter__(self) -> Iterator[Site]:
         return iter(dict.fromkeys(site for whole in self._sums for site in _members(whole)))
@@ -56,6 +58,7 @@ class Sums:
 
     def _add(self, site: Site, values: Mapping[tuple[str, bool], Tensor]) -> None:
         sums = self._sums.setdefault(site, {})
+        self._read = {}
         exact = {name: value.detach().to(torch.float64) for name, value in values.items()}
         old = [name for name in exact if name in sums]
         if old:  # all at once: on a GPU each addition of its own would cost a launch
@@ -65,27 +68,27 @@ class Sums:
 
     def of(self, site: Site, name: str) -> Tensor:
         """One sum, on the CPU."""
-        found = list(self._parts(site, name))
-        if not found:
-            raise KeyError(name)
-        return sum(found[1:], start=found[0])
+        return self._by_site()[site][name]
 
     def has(self, site: Site, name: str) -> bool:
         """Whether anything was added under a name."""
-        return any(True for _ in self._parts(site, name))
+        return name in self._by_site().get(site, {})
 
-    def _parts(self, site: Site, name: str) -> Iterator[Tensor]:
+    def _by_site(self) -> dict[Site, dict[str, Tensor]]:
+        """Every site's own sums; a group's travel from their device together, once."""
+        if self._read or not self._sums:
+            return self._read
         for whole, sums in self._sums.items():
             start = 0
-            for member in _members(whole):
-                if member == site:
-                    if (name, True) in sums:
-                        yield sums[name, True].cpu()
-                    if (name, False) in sums:
-                        value = sums[name, False]
-                        own = value if whole is member else value[start : start + member.heads]
-                        yield own.cpu()
-                start += member.heads
+            here = {name: value.cpu() for name, value in sums.items()}
+            for site in _members(whole):
+                own = self._read.setdefault(site, {})
+                heads = slice(start, start + site.heads)
+                start += site.heads
+                for (name, shared), value in here.items():
+                    part = value if shared or whole is site else value[heads]
+                    own[name] = own[name] + part if name in own else part
+        return self._read
 
     def merge(self, other: Sums) -> None:
         """Add all sums of another part of the corpus."""
@@ -172,7 +175,7 @@ class SumsTally:
 
 
 class Receivers(TypedDict):
-    """Who is shown what a tap sees (see `Watch`): site by site, and the sites of a stack at once."""
+    """Who is shown what a tap sees: site by site, and the sites of a stack at once."""
 
     receive: Callable[[Sighting], None] | None
     together: Callable[[Sighting], None] | None
@@ -193,14 +196,27 @@ def receivers(tallies: Sequence[Tally]) -> Receivers:
     return {"receive": hand_to(apart), "together": hand_to(together)}
 
 
-def add_macro(sums: Sums, site: Site, name: str, total: Tensor, cells: Tensor) -> None:
-    """Add one value a sentence: `total [batch, head]` over `cells [batch]`; none where no cell."""
-    there = cells > 0
-    value = torch.where(there[:, None], total / cells.clamp_min(1)[:, None], 0.0).double()
-    count = there.sum().expand(site.heads)
+def add_macro(
+    sums: Sums, site: Site, totals: Mapping[str, Tensor], cells: Mapping[str, Tensor]
+) -> None:
+    """Add one value a sentence under each name: `total [batch, head]` over `cells [batch]`.
+
+    A sentence without cells has none. All names at once: on a GPU every step costs a launch.
+    """
+    names = list(totals)
+    total = torch.stack([totals[name] for name in names]).double()
+    count = torch.stack([cells[name].to(total.device) for name in names])
+    there = count > 0
+    value = torch.where(there[..., None], total / count.clamp_min(1)[..., None], 0.0)
+    parts = value.sum(1), value.square().sum(1), there.sum(1)[:, None].expand(-1, site.heads)
+    ends = ("", "_squares", "_count")
     sums.add(
         site,
-        {name: value.sum(0), f"{name}_squares": value.square().sum(0), f"{name}_count": count},
+        {
+            name + end: part[place]
+            for end, part in zip(ends, parts, strict=True)
+            for place, name in enumerate(names)
+        },
     )
 
 
@@ -263,6 +279,12 @@ def read_micro(sums: Sums, site: Site, name: str, why: str) -> Reading:
 def over_rows(values: Tensor, rows: Tensor) -> Tensor:
     """Sum `[batch, head, query]` over the chosen rows `[batch, query]`, to `[batch, head]`."""
     return (values * rows[:, None, :].to(values.dtype)).sum(-1, dtype=torch.float64)
+
+
+def over_each(values: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:
+    """The same over several choices of rows, in one product."""
+    chosen = torch.stack([one.double() for one in rows], dim=-1)
+    return (values.double() @ chosen).unbind(-1)
 
 
 class BatchCache(Generic[Made]):

@@ -7,7 +7,7 @@ log-sum-exp minus its mean), and the place of the largest score. Scores are scal
 the weights at the largest key and at offsets are computed anew from one dot product a row.
 
 The places of the largest weights travel in the low bits of the score, so that one maximum gives
-both: scores of one tile closer than 2^-16 of their size may be taken for equal.
+both: scores closer than 2^-17 of their size may be taken for equal.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ _MOST_TOPS, _MOST_CLASSES, _MOST_OFFSETS, _MOST_DIM = 3, 15, 8, 256
 
 
 def available(device: torch.device) -> bool:
-    """Whether the kernel can run on a device: a GPU, and Triton, or Triton's interpreter."""
-    if importlib.util.find_spec("triton") is None:
-        return False
-    from triton import knobs
-
-    return bool(knobs.runtime.interpret) or device.type == "cuda"
+    """Whether the kernel can run on a device: a GPU, and Triton."""
+    return device.type == "cuda" and importlib.util.find_spec("triton") is not None
 
 
 def serves(scores: Scores, asked: Asked) -> bool:

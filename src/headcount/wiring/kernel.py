@@ -23,34 +23,40 @@ def _scores(
     DIM: tl.constexpr, DIMS: tl.constexpr, EDGE: tl.constexpr, CAUSAL: tl.constexpr,
     BIAS: tl.constexpr, MASK: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
-    """Scores of a tile of rows with a tile of keys, times log2(e), LOWEST where not seen."""
+    """Scores of a tile of rows with a tile of keys, LOWEST where not seen.
+
+    Where nothing is added to them they stay unscaled: scaling is part of the exponent then.
+    """
     dims = tl.arange(0, DIMS)
+    place64 = places[:, None].to(tl.int64)
     within = dims[:, None] < DIM
     if EDGE:
         within = within & (columns[None, :] < count)
     tile = tl.load(key + columns[None, :] * stride_key + dims[:, None], mask=within, other=0.0)
     if EXACT:
-        found = tl.dot(query, tile, input_precision="tf32x3") * scaled
+        found = tl.dot(query, tile, input_precision="tf32x3")
     else:
-        found = tl.dot(query, tile) * scaled
+        found = tl.dot(query, tile)
+    if BIAS or MASK == 2:
+        found *= scaled
     if BIAS:
         seen = in_row[:, None] & (columns[None, :] < count)
         added = tl.load(
-            bias + places[:, None].to(tl.int64) * stride_bias_row + columns[None, :],
+            bias + place64 * stride_bias_row + columns[None, :],
             mask=seen, other=0.0,
         )  # fmt: skip
         found += added.to(tl.float32) * 1.4426950408889634
     if MASK == 1:
         seen = in_row[:, None] & (columns[None, :] < count)
         shown = tl.load(
-            mask + places[:, None].to(tl.int64) * stride_mask_row + columns[None, :] * stride_mask_key,
+            mask + place64 * stride_mask_row + columns[None, :] * stride_mask_key,
             mask=seen, other=0,
         )  # fmt: skip
         found = tl.where(shown != 0, found, -1.0e30)
     if MASK == 2:
         seen = in_row[:, None] & (columns[None, :] < count)
         added = tl.load(
-            mask + places[:, None].to(tl.int64) * stride_mask_row + columns[None, :] * stride_mask_key,
+            mask + place64 * stride_mask_row + columns[None, :] * stride_mask_key,
             mask=seen, other=-1.0e30,
         )  # fmt: skip
         found = tl.maximum(found + added.to(tl.float32) * 1.4426950408889634, -1.0e30)
@@ -64,22 +70,22 @@ def _scores(
 
 @triton.jit
 def _packed(scores, allowed, columns, count, LEFT_OUT: tl.constexpr, TILE_KEYS: tl.constexpr):
-    """The largest score of each row of a tile, its place in the low bits of an ordered integer."""
+    """The largest score of each row of a tile, with its place in the low bits."""
     bits = scores.to(tl.int32, bitcast=True)
-    bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    # Of equal scores the first key wins: its place is written backwards.
+    # Of equal scores the first key wins where they are positive: its place is written backwards.
     bits = (bits & (-TILE_KEYS)) | (TILE_KEYS - 1 - tl.arange(0, TILE_KEYS))[None, :]
+    packed = bits.to(tl.float32, bitcast=True)
     if LEFT_OUT:
         kept = tl.load(allowed + columns, mask=columns < count, other=0) != 0
-        bits = tl.where(kept[None, :], bits, -2147483647 - 1 + TILE_KEYS)
-    return tl.max(bits, 1)
+        packed = tl.where(kept[None, :], packed, -2.0e30)
+    return tl.max(packed, 1)
 
 
 @triton.jit
 def _further(best, where, found, start, TILE_KEYS: tl.constexpr):
     """The better of what was best and a tile's, and its key."""
-    better = (found & (-TILE_KEYS)) > (best & (-TILE_KEYS))
-    where = tl.where(better, start + (TILE_KEYS - 1 - (found & (TILE_KEYS - 1))), where)
+    place = found.to(tl.int32, bitcast=True) & (TILE_KEYS - 1)
+    where = tl.where(found > best, start + (TILE_KEYS - 1 - place), where)
     return tl.maximum(best, found), where
 
 
@@ -101,18 +107,22 @@ def _weight_at(
     )  # fmt: skip
     found = tl.sum(query.to(tl.float32) * own.to(tl.float32), 1) * scaled
     if BIAS:
-        added = tl.load(
-            bias + places.to(tl.int64) * stride_bias_row + keys, mask=there, other=0.0
-        )
+        added = tl.load(bias + places.to(tl.int64) * stride_bias_row + keys, mask=there, other=0.0)
         found += added.to(tl.float32) * 1.4426950408889634
     if MASK == 1:
         there = there & (
-            tl.load(mask + places.to(tl.int64) * stride_mask_row + keys * stride_mask_key, mask=there, other=0)
+            tl.load(
+                mask + places.to(tl.int64) * stride_mask_row + keys * stride_mask_key,
+                mask=there,
+                other=0,
+            )
             != 0
         )
     if MASK == 2:
         added = tl.load(
-            mask + places.to(tl.int64) * stride_mask_row + keys * stride_mask_key, mask=there, other=0.0
+            mask + places.to(tl.int64) * stride_mask_row + keys * stride_mask_key,
+            mask=there,
+            other=0.0,
         )
         found = tl.maximum(found + added.to(tl.float32) * 1.4426950408889634, -1.0e30)
     return tl.where(there, tl.exp2(found - z), 0.0)
@@ -145,7 +155,7 @@ def _row_statistics(
     bias += text * b0 + head * b1
     mask += text * m0 + head * m1
     classes += text * count * CLASSES
-    best0 = tl.full([TILE_ROWS], -2147483647, tl.int32)
+    best0 = tl.full([TILE_ROWS], -3.0e30, tl.float32)
     best1, best2 = best0, best0
     where0 = tl.zeros([TILE_ROWS], tl.int32)
     where1, where2 = where0, where0
@@ -156,6 +166,9 @@ def _row_statistics(
     mass = tl.zeros([TILE_ROWS, 16], tl.float32)
     end = count
     whole = (count // TILE_KEYS) * TILE_KEYS
+    unit = scaled
+    if BIAS or MASK == 2:
+        unit = scaled * 0 + 1.0
     if CAUSAL:
         end = tl.max(tl.where(in_row, places, 0)) + 1
         whole = (tl.min(tl.where(in_row, places, 2147483647)) // TILE_KEYS) * TILE_KEYS
@@ -185,9 +198,13 @@ def _row_statistics(
                     (LEFT_OUT >> 2) & 1, TILE_KEYS,
                 )  # fmt: skip
                 best2, where2 = _further(best2, where2, found, start, TILE_KEYS)
-            higher = tl.maximum(highest, tl.max(scores, 1))
-            shrink = tl.exp2(highest - higher)
-            weights = tl.exp2(scores - higher[:, None])
+            if TOPS >= 1 and (LEFT_OUT & 1) == 0:
+                # Any number near the highest score serves, so that of the largest weight does.
+                higher = tl.maximum(best0, -1.0e30)
+            else:
+                higher = tl.maximum(highest, tl.max(scores, 1))
+            shrink = tl.exp2((highest - higher) * unit)
+            weights = tl.exp2(scores * unit - (higher * unit)[:, None])
             if (part == 1) or (MASK > 0):
                 weights = tl.where(scores > -1.0e29, weights, 0.0)
             total = total * shrink + tl.sum(weights, 1)
@@ -208,10 +225,10 @@ def _row_statistics(
                 mass = mass * shrink[:, None] + more
             highest = higher
     safe = tl.where(total == 0, 1.0, total)
-    z = tl.where(total == 0, 1.0e30, highest + tl.log2(safe))
+    z = tl.where(total == 0, 1.0e30, highest * unit + tl.log2(safe))
     base = tl.program_id(1).to(tl.int64) * rows + row
     if ENTROPY:
-        entropy = 0.6931471805599453 * (z - product / safe)
+        entropy = 0.6931471805599453 * (z - unit * product / safe)
         tl.store(out_entropy + base, tl.where(total == 0, 0.0, entropy), mask=in_row)
     if CLASSES > 0:
         tl.store(
@@ -223,7 +240,7 @@ def _row_statistics(
         where = where0 if number == 0 else (where1 if number == 1 else where2)
         best = best0 if number == 0 else (best1 if number == 1 else best2)
         # Nothing that may be chosen is seen: no weight, and the first key, as in a map of zeros.
-        lowest = best <= -1900000000
+        lowest = best <= -0.9e30
         where = tl.where(lowest, 0, where)
         weight = _weight_at(
             asked, key, bias, mask, places, where, in_row, count, scaled, z,
@@ -242,8 +259,8 @@ def _row_statistics(
 
 
 #: Rows and keys of a tile, warps and stages, by the size of a head; measured on an H200.
-_TILES = {64: (128, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 64, 8, 2)}
-_EXACT_TILES = {64: (64, 32, 4, 2), 128: (64, 32, 4, 2), 256: (32, 32, 4, 1)}
+_TILES = {64: (128, 64, 4, 3), 128: (64, 64, 4, 3), 256: (64, 64, 8, 2)}
+_EXACT_TILES = {64: (64, 32, 4, 3), 128: (64, 32, 4, 2), 256: (32, 32, 4, 1)}
 
 
 def run(scores: Scores, asked: Asked) -> dict[str, Any]:
@@ -253,7 +270,7 @@ def run(scores: Scores, asked: Asked) -> dict[str, Any]:
         query = query.contiguous()
     if key.stride(-1) != 1:
         key = key.contiguous()
-    batch, heads, queries, dim = query.shape
+    batch, heads, _, dim = query.shape
     count, device = key.shape[2], query.device
     places = asked.places
     if places is not None:
@@ -261,7 +278,7 @@ def run(scores: Scores, asked: Asked) -> dict[str, Any]:
         query = query.gather(2, chosen)
         place, place_stride = places.to(torch.int32), places.shape[1]
     else:
-        place, place_stride = torch.arange(queries, device=device, dtype=torch.int32), 0
+        place, place_stride = asked.every_place, 0
     rows = query.shape[2]
 
     def room(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

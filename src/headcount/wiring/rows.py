@@ -3,7 +3,7 @@
 `map`: the family's own eager function gives its map, which is reduced; in tiles of queries where
 the map would be large. `tiled`: the model attends as it comes (sdpa), and the scores are computed
 beside it, a tile of queries at a time. `fused`: the same in one kernel on a GPU, which writes no
-scores at all (`wiring/fused.py`). Nothing larger than a tile ever exists, unless maps are asked for.
+scores at all (`wiring/fused.py`). Nothing larger than a tile exists, unless maps are asked for.
 Families differ in what they do to scores before the softmax, so a path without the family's own
 function is held against it on a few rows of each layer before it is trusted (`agrees`).
 """

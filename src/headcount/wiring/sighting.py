@@ -207,10 +207,11 @@ class Asked:
         if self.keys.real.device == torch.device(device):
             return self
         move = partial(_moved, device=device)
+        queries = self.queries.to(device)
         return replace(
             self,
-            queries=self.queries.to(device),
-            keys=self.keys if self.keys is self.queries else self.keys.to(device),
+            queries=queries,
+            keys=queries if self.keys is self.queries else self.keys.to(device),
             members={name: (move(a), move(b)) for name, (a, b) in self.members.items()},
             allowed={
                 name: kept if kept is None else move(kept) for name, kept in self.allowed.items()
@@ -233,6 +234,12 @@ class Asked:
         """The keys that stay for each set that is left out, `[set, batch, key]`."""
         kept = [self.keys.real if one is None else one for one in self.allowed.values()]
         return torch.stack(kept or [self.keys.real]).to(torch.uint8)
+
+    @cached_property
+    def every_place(self) -> Tensor:
+        """The places of all queries."""
+        length = self.queries.real.shape[1]
+        return torch.arange(length, device=self.queries.real.device, dtype=torch.int32)
 
     @cached_property
     def offset_numbers(self) -> Tensor:

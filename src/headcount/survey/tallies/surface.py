@@ -18,6 +18,7 @@ from headcount.survey.tally import (
     SumsTally,
     add_macro,
     add_micro,
+    over_each,
     over_rows,
     read_macro,
     read_micro,
@@ -139,14 +140,20 @@ class Entropy(SumsTally):
         """Add each sentence's mean entropies."""
         rows, site = sighting.weigh(sighting.queries.real), sighting.site
         first = sighting.weigh(of_class(sighting.queries, "first"))
-        entropy = self._entropies(sighting)
-        uniform = self._uniform(sighting)[:, None, :].expand(-1, site.heads, -1)
-        for column, values, chosen in (
-            (ENTROPY, entropy, rows),
-            (ENTROPY_FIRST, entropy, first),
-            (ENTROPY_UNIFORM, uniform, rows),
-        ):
-            add_macro(self.sums, site, column.name, over_rows(values, chosen), chosen.sum(-1))
+        of_all, of_first = over_each(self._entropies(sighting), rows, first)
+        uniform = (self._uniform(sighting) * rows).sum(-1, dtype=torch.float64)
+        totals = {
+            ENTROPY.name: of_all,
+            ENTROPY_FIRST.name: of_first,
+            ENTROPY_UNIFORM.name: uniform[:, None].expand(-1, site.heads),
+        }
+        all_cells, first_cells = rows.sum(-1), first.sum(-1)
+        cells = {
+            ENTROPY.name: all_cells,
+            ENTROPY_FIRST.name: first_cells,
+            ENTROPY_UNIFORM.name: all_cells,
+        }
+        add_macro(self.sums, site, totals, cells)
 
     def compute(self) -> list[Reading]:
         """Three readings a site."""
@@ -206,10 +213,11 @@ class Neighbours(SumsTally):
         """Add each sentence's mean weight at each offset."""
         rows = sighting.weigh(sighting.queries.real)
         tokens = rows.sum(-1)
-        for name, offset in OFFSETS.items():
-            total = over_rows(sighting.offsets[offset], rows)
-            cells = tokens - abs(offset) if self.convention == "headcount" else tokens
-            add_macro(self.sums, sighting.site, name, total, cells)
+        whole = torch.cat([sighting.offsets[offset] for offset in OFFSETS.values()], dim=1)
+        totals = over_each(whole, rows)[0].split(sighting.site.heads, dim=1)
+        own = self.convention == "headcount"
+        cells = {name: tokens - abs(o) if own else tokens for name, o in OFFSETS.items()}
+        add_macro(self.sums, sighting.site, dict(zip(OFFSETS, totals, strict=True)), cells)
 
     def compute(self) -> list[Reading]:
         """Three readings a site; none where rows and columns are different texts."""
@@ -287,15 +295,20 @@ class Specials(SumsTally):
         rest = sighting.weigh(real & ~sighting.queries.separator)
         real = sighting.weigh(real)
         answered = (sighting.keys.separator & sighting.keys.real).any(-1)
-        self._add(sighting, FIRST, masses["first"], real, real.sum(-1))
-        self._add(sighting, PUNCTUATION, masses[self._marks], real, real.sum(-1))
-        for column, rows in (
-            (SEPARATOR, real),
-            (SEPARATOR_TO_SEPARATOR, separators),
-            (REST_TO_SEPARATOR, rest),
-        ):
-            cells = self._cells(column, rows, real) * answered
-            self._add(sighting, column, masses["separator"], rows, cells)
+        separator = (SEPARATOR, SEPARATOR_TO_SEPARATOR, REST_TO_SEPARATOR)
+        rows = dict(
+            zip((column.name for column in separator), (real, separators, rest), strict=True)
+        )
+        first, marked = over_each(torch.cat([masses["first"], masses[self._marks]], 1), real)[
+            0
+        ].split(sighting.site.heads, dim=1)
+        totals = {FIRST.name: first, PUNCTUATION.name: marked}
+        totals |= dict(zip(rows, over_each(masses["separator"], *rows.values()), strict=True))
+        tokens = real.sum(-1)
+        cells = {FIRST.name: tokens, PUNCTUATION.name: tokens}
+        for column in separator:
+            cells[column.name] = self._cells(column, rows[column.name], real) * answered
+        add_macro(self.sums, sighting.site, totals, cells)
         marks = (of_class(sighting.keys, self._marks) & sighting.keys.real).sum()
         known = marks.new_full((), int(sighting.keys.annotated))
         self.sums.add(sighting.site, {}, shared={"marks": marks, "known": known})
@@ -318,11 +331,6 @@ class Specials(SumsTally):
         if column is SEPARATOR_TO_SEPARATOR:
             return torch.where(counted > 0, 2, 0)
         return (real.sum(-1) - 2).clamp_min(0)
-
-    def _add(
-        self, sighting: Sighting, column: Column, mass: Tensor, rows: Tensor, cells: Tensor
-    ) -> None:
-        add_macro(self.sums, sighting.site, column.name, over_rows(mass, rows), cells)
 
 
 # --- What a separator looks at itself: broadly over its text, or at itself? ---------------------
@@ -365,10 +373,10 @@ class SeparatorRow(SumsTally):
         rows = rows & (most > 0)  # a row that sees one token alone has no breadth
         breadth = sighting.entropy / most.clamp_min(torch.finfo(torch.float32).tiny)[:, None]
         counted = sighting.weigh(rows)
+        cells, totals = counted.sum(-1), {}
         for column, values in zip(self.columns, (sighting.entropy, breadth), strict=True):
-            kept = torch.where(rows[:, None], values, 0)
-            total = over_rows(kept, counted)
-            add_macro(self.sums, sighting.site, column.name, total, counted.sum(-1))
+            totals[column.name] = over_rows(torch.where(rows[:, None], values, 0), counted)
+        add_macro(self.sums, sighting.site, totals, dict.fromkeys(totals, cells))
 
     def compute(self) -> list[Reading]:
         """Two readings a site."""
