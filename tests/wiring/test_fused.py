@@ -32,7 +32,7 @@ SMALL = {64: (32, 16, 4, 1), 128: (32, 16, 4, 1), 256: (16, 16, 4, 1)}
 TOLERANCE = {torch.float32: (5e-6, 5e-6), torch.float16: (1e-5, 1e-3)}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def kernel() -> Iterator[ModuleType]:
     """The kernel as the interpreter runs it, with tiles that short texts fill."""
     if not triton.knobs.runtime.interpret:
