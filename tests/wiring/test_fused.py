@@ -40,7 +40,7 @@ def kernel() -> Iterator[ModuleType]:
     module = importlib.import_module("headcount.wiring.kernel")
     with (
         mock.patch.multiple(module, _TILES=SMALL, _EXACT_TILES=SMALL),
-        mock.patch.object(fused, "available", lambda device: True),
+        mock.patch.object(fused, "available", return_value=True),
     ):
         yield module
 

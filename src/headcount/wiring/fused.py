@@ -50,6 +50,6 @@ def serves(scores: Scores, asked: Asked) -> bool:
 
 def row_quantities(scores: Scores, asked: Asked) -> dict[str, Any]:
     """What is asked of the rows, as `rows.tiled` gives it."""
-    from headcount.wiring.kernel import run
+    from headcount.wiring.kernel import launched
 
-    return run(scores, asked)
+    return launched(scores, asked)

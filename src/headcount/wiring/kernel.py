@@ -12,6 +12,9 @@ from torch import Tensor
 from headcount.wiring.rows import Scores
 from headcount.wiring.sighting import Asked
 
+#: Strides of what is not there.
+_NONE: tuple[int, ...] = (0, 0, 0, 0)
+
 #: Of a score, so that exp2 serves.
 _LOG2E = 1.4426950408889634
 
@@ -263,7 +266,7 @@ _TILES = {64: (128, 64, 4, 3), 128: (64, 64, 4, 3), 256: (64, 64, 8, 2)}
 _EXACT_TILES = {64: (64, 32, 4, 3), 128: (64, 32, 4, 2), 256: (32, 32, 4, 1)}
 
 
-def run(scores: Scores, asked: Asked) -> dict[str, Any]:
+def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
     """Launch the kernel and give its answers their names."""
     query, key, needs = scores.query, scores.key, asked.needs
     if query.stride(-1) != 1:
@@ -295,13 +298,13 @@ def run(scores: Scores, asked: Asked) -> dict[str, Any]:
     dims = max(16, triton.next_power_of_2(dim))
     tiles = (_EXACT_TILES if exact else _TILES)[max(64, dims)]
     mask_kind = 0
-    mask, mask_strides = query, (0, 0, 0, 0)
+    mask, mask_strides = query, _NONE
     if scores.mask is not None:
         mask = scores.mask
         mask_kind = 1 if mask.dtype == torch.bool else 2
         mask = mask.view(torch.uint8) if mask_kind == 1 else mask
         mask_strides = _broadcast_strides(mask)
-    bias, bias_strides = query, (0, 0, 0, 0)
+    bias, bias_strides = query, _NONE
     if scores.bias is not None:
         bias, bias_strides = scores.bias, _broadcast_strides(scores.bias)
     grid = (triton.cdiv(rows, tiles[0]), batch * heads)

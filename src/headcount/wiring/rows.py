@@ -202,7 +202,7 @@ def _joined(parts: list[dict[str, Any]], dim: int) -> dict[str, Any]:
     return {name: cat([part[name] for part in parts]) for name in parts[0]}
 
 
-def side_by_side(parts: list[dict[str, Any]]) -> dict[str, Any]:
+def heads_together(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The quantities of several layers as those of one with all their heads."""
     return _joined(parts, dim=1)
 
@@ -219,7 +219,7 @@ class Call:
     key: Tensor
     value: Tensor
     mask: Any
-    arguments: Mapping[str, Any]
+    arguments: dict[str, Any]
 
     @cached_property
     def scores(self) -> Scores | None:
@@ -303,16 +303,12 @@ def agrees(call: Call) -> bool:
     places = torch.linspace(0, queries - 1, min(queries, _CHECKED), device=call.query.device).long()
     one = Call(
         call.module,
-        *(part[:1].float() for part in (call.query, call.key, call.value)),
-        call.mask[:1].float()
-        if _is_added(call.mask)
-        else call.mask
-        if call.mask is None
-        else call.mask[:1],
-        {
-            name: value[:1].float() if name == "position_bias" and value is not None else value
-            for name, value in call.arguments.items()
-        },
+        call.query[:1].float(),
+        call.key[:1].float(),
+        call.value[:1].float(),
+        _in_float32(call.mask),
+        call.arguments
+        | {name: _in_float32(call.arguments[name]) for name in _ADDED & set(call.arguments)},
     )
     assert one.scores is not None
     found = one.scores.of_rows(places[None])
@@ -328,5 +324,12 @@ def agrees(call: Call) -> bool:
     return bool(difference <= _TOLERANCE) or bool(difference.isnan())  # NaN is found later
 
 
-def _is_added(mask: Any) -> bool:
-    return isinstance(mask, Tensor) and mask.is_floating_point()
+#: Arguments that are added to scores.
+_ADDED = {"position_bias"}
+
+
+def _in_float32(part: Any) -> Any:
+    """A mask or bias of the first text, exact where it is added to scores."""
+    if not isinstance(part, Tensor):
+        return part
+    return part[:1].float() if part.is_floating_point() else part[:1]

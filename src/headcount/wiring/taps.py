@@ -17,7 +17,7 @@ from headcount.models import Site, SiteGroup, Subject, on_exit, own_maps, quiet_
 from headcount.records import STACKS
 from headcount.text import Batch
 from headcount.wiring import fused
-from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, side_by_side, tiled
+from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, heads_together, tiled
 from headcount.wiring.seam import PREFIX, Turns, attached
 from headcount.wiring.sighting import (
     Asked,
@@ -141,7 +141,7 @@ class Watch:
         small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
         reuse = self.needs.maps or eager or (small and query.device.type == "cpu")
         if not reuse and _agrees(call) and call.scores is not None:
-            found, path = row_quantities(call.scores, asked)
+            found, path = _cheapest(call.scores, asked)
             self._show(now, site, asked, found, mask, path)
             return function(module, query, key, value, mask, **arguments)
         if small or self.needs.maps:
@@ -293,7 +293,7 @@ class _Now:
         for place in list(self._waiting) if only is None else [only]:
             waiting = self._waiting.pop(place)
             sites, (_, asked, visible, _) = [one[0] for one in waiting], waiting[0]
-            found = side_by_side([one[3] for one in waiting])
+            found = heads_together([one[3] for one in waiting])
             assert self.together is not None
             self.together(self.sighting(SiteGroup.of(sites), asked, visible, found))
 
@@ -311,7 +311,7 @@ def _agrees(call: Call) -> bool:
     return _AGREES[call.module]
 
 
-def row_quantities(scores: Scores, asked: Asked) -> tuple[dict[str, Any], str]:
+def _cheapest(scores: Scores, asked: Asked) -> tuple[dict[str, Any], str]:
     """What is asked of the rows, by the cheapest path that serves it, and that path's name."""
     if fused.serves(scores, asked):
         return fused.row_quantities(scores, asked), "fused"
