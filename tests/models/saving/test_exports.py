@@ -12,7 +12,7 @@ import torch
 import transformers
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
-from tiny_subjects import encoder
+from tiny_subjects import classifier, encoder
 
 from headcount.errors import ModelError, UsageError
 from headcount.models.saving import save as saving
@@ -31,10 +31,40 @@ def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "headcount.json").is_file()
     session = runtime.InferenceSession(str(tmp_path / "out" / "model.onnx"))
     inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
+    inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+    assert [one.name for one in session.get_outputs()] == ["last_hidden_state"]
     got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
     with torch.no_grad():
         wanted = answer(small.model(**inputs)).numpy()
     np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_inputs_outputs_and_axes_have_the_names_of_transformers(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    small = prune(classifier(), "enc.0.1")
+    small.save(tmp_path / "out", export="onnx")
+    session = runtime.InferenceSession(str(tmp_path / "out" / "model.onnx"))
+    texts = ["batch_size", "sequence_length"]
+    assert {one.name: one.shape for one in session.get_inputs()} == {
+        "input_ids": texts,
+        "attention_mask": texts,
+        "token_type_ids": texts,
+    }
+    assert [(one.name, one.shape) for one in session.get_outputs()] == [
+        ("logits", ["batch_size", 2])
+    ]
+    assert small.tokenizer is not None
+    pairs = small.tokenizer(
+        ["a dog ran", "it"], ["the cat slept on it", "no"], padding=True, return_tensors="pt"
+    )
+    assert pairs["token_type_ids"].any()
+    got = session.run(None, {name: value.numpy() for name, value in pairs.items()})[0]
+    with torch.no_grad():
+        wanted = small.model(**pairs).logits.numpy()
+        alone = small.model(**pairs | {"token_type_ids": pairs["token_type_ids"] * 0})
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+    assert np.abs(alone.logits.numpy() - wanted).max() > 1e-3  # types of tokens count
 
 
 def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
@@ -44,6 +74,9 @@ def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
     small = prune(whole, "enc.0.1,dec.0.0-2,cross.0.3")
     assert write_onnx(small, tmp_path) <= 1e-4
     session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
+    axes = {one.name: one.shape[1] for one in session.get_inputs()}
+    assert axes["decoder_input_ids"] == "decoder_sequence_length"
+    assert axes["input_ids"] == axes["attention_mask"] == "sequence_length"
     inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
     inputs["decoder_input_ids"] = inputs["decoder_input_ids"][:, :3]  # shorter than it was made
     got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]

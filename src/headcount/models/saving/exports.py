@@ -1,4 +1,4 @@
-"""Save a cut model at its old size, with zeros where heads were: any program can load that."""
+"""Two forms that any program can load: ONNX, and the old size with zeros where heads were."""
 
 from __future__ import annotations
 
@@ -45,11 +45,19 @@ class _First(nn.Module):
 
 
 def write_onnx(subject: Subject, folder: Path) -> float:
-    """Write `model.onnx`, and say how far from the model it is on an input of another shape."""
+    """Write `model.onnx`, and say how far from the model it is on an input of another shape.
+
+    Inputs are those that the tokenizer gives, outputs and free axes are called as transformers and
+    optimum call them. Attention is written as plain products: of the ways that torch can write it
+    (eager, scaled_dot_product_attention, the operator Attention of opset 23) onnxruntime's CPU
+    kernels run this one fastest.
+    """
     runtime = _imported()
     inputs = _inputs(subject, batch=2, longer=0)
     wrapped = _First(subject.inner, list(inputs)).eval()
     file = folder / ONNX
+    with quiet(), eval_mode(subject.model), torch.no_grad():
+        output = subject.inner(**inputs, **wrapped.more)
     silent = no_logs("torch.onnx")  # it logs about packages that are not needed
     with quiet(), silent, eval_mode(subject.model), switched(subject.model, lambda _: "eager"):
         torch.onnx.export(
@@ -57,11 +65,12 @@ def write_onnx(subject: Subject, folder: Path) -> float:
             tuple(inputs.values()),
             file,
             input_names=list(inputs),
-            output_names=["output"],
+            output_names=[next(iter(output.keys()), "output")],
             dynamic_shapes=(tuple(_open_axes(value) for value in inputs.values()),),
             dynamo=True,
             verbose=False,
         )
+    _name_axes(file)
     return _compared(runtime, subject, wrapped, file)
 
 
@@ -90,14 +99,50 @@ def _inputs(subject: Subject, batch: int, longer: int) -> dict[str, Tensor]:
         mask = torch.ones_like(found["input_ids"])
         mask[-1, -1] = 0
         ids = found.pop("input_ids")
-        found = {"input_ids": ids, "attention_mask": mask, **found}
+        kinds = {"token_type_ids": _pair_of(ids)} if _takes_pairs(subject) else {}
+        found = {"input_ids": ids, "attention_mask": mask, **kinds, **found}
     return found
+
+
+def _takes_pairs(subject: Subject) -> bool:
+    """Whether the model tells a first text from a second, and its tokenizer, if any, says which."""
+    name = "token_type_ids"
+    if name not in inspect.signature(subject.inner.forward).parameters:
+        return False
+    if subject.tokenizer is not None:
+        return name in subject.tokenizer.model_input_names
+    return getattr(subject.inner.config, "type_vocab_size", 0) > 1
+
+
+def _pair_of(ids: Tensor) -> Tensor:
+    """Types of tokens, the second half of them of a second text."""
+    kinds = torch.zeros_like(ids)
+    kinds[:, ids.shape[1] // 2 :] = 1
+    return kinds
 
 
 def _open_axes(value: Tensor) -> dict[int, Any]:
     """The axes whose size is not fixed: the batch, and the length of a text."""
     free = {0: torch.export.Dim.DYNAMIC}
     return free if value.is_floating_point() else free | {1: torch.export.Dim.DYNAMIC}
+
+
+def _name_axes(file: Path) -> None:
+    """Call the free axes of a file what optimum calls them, in all of its graph."""
+    import onnx
+
+    made = onnx.load(str(file), load_external_data=False)
+    names: dict[str, str] = {}
+    for one in made.graph.input:
+        length = "decoder_sequence_length" if "decoder" in one.name else "sequence_length"
+        for name, axis in zip(("batch_size", length), one.type.tensor_type.shape.dim, strict=False):
+            if axis.dim_param:
+                names[axis.dim_param] = name
+    for one in (*made.graph.input, *made.graph.output, *made.graph.value_info):
+        for axis in one.type.tensor_type.shape.dim:
+            if axis.dim_param in names:
+                axis.dim_param = names[axis.dim_param]
+    onnx.save(made, str(file))
 
 
 def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> float:
