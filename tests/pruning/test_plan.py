@@ -232,6 +232,17 @@ def test_the_largest_sure_removal_follows_from_the_curve() -> None:
     assert none.step == (4 if passed.all() else int(np.argmin(passed)))
 
 
+def test_even_takes_as_many_from_every_layer() -> None:
+    subject = classifier()
+    plan = prune_plan(subject, CLASSES, even=True, keep=4)
+    assert sorted(head.layer for head in plan.going) == [0, 0, 1, 1]
+    assert plan.orders[0].name == "gradient even"
+    odd = prune_plan(subject, CLASSES, even=True, keep=3)
+    assert len(odd.going) == 4  # three cannot be shared by two layers
+    with pytest.raises(UsageError, match="as many heads from every layer by one score; leave out"):
+        prune_plan(subject, CLASSES, even=True, exact=True, keep=4)
+
+
 def test_heads_that_were_chosen_already() -> None:
     subject = classifier()
     heads = subject.heads[:3]

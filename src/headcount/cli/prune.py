@@ -72,6 +72,12 @@ class PruneArguments:
     exact: bool = _order(
         False, None, "Score again before every step, without the heads that are gone."
     )
+    even: bool = _order(
+        False,
+        None,
+        "As many heads from every layer: then a config can say it (Llama, Mistral, Qwen, T5, ViT "
+        "...), and other programs load the model without code.",
+    )
     at_least: int = _order(0, "N", "Leave so many heads in every layer of every stack.", least=0)
     stacks: str | None = _order(
         None, "NAMES", "Take heads from these stacks only: enc, dec, cross."
@@ -126,13 +132,19 @@ class PruneArguments:
         "Survey the model that is left, on a text, a treebank (.conllu) or the bundled sample, and "
         "tell the roles of its heads; into DIR/survey.",
     )
+    save_dtype: str | None = _result(
+        None,
+        "TYPE",
+        "The dtype of the saved weights; by default that in which they came.",
+        choices=("float32", "bfloat16", "float16"),
+    )
     force: bool = _result(False, None, "Replace a model that is there.")
 
 
 # --- Mistakes that show before anything is read or loaded ---------------------------------------
 
 _GOALS = ("max_loss", "keep", "drop_share", "heads", "price")
-_RANKING = ("by", "normalize", "scores", "step", "exact", "at_least", "by_stack")
+_RANKING = ("by", "normalize", "scores", "step", "exact", "even", "at_least", "by_stack")
 
 
 def _flag(name: str) -> str:
@@ -251,10 +263,10 @@ def prune_command(
     examples = task.build(work) if task.given else None
     subject = loaded(model, load)
     how: dict[str, Any] = {
-        name: getattr(asked, name) for name in ("heads", "export", "force", "survey")
+        name: getattr(asked, name) for name in ("heads", "export", "force", "save_dtype", "survey")
     }
     if asked.heads is None:
-        ranking = ("by", "step", "exact", "at_least", "by_stack", "max_loss", "drop_share")
+        ranking = ("by", "step", "exact", "even", "at_least", "by_stack", "max_loss", "drop_share")
         how |= {"stacks": names(asked.stacks), "keep": asked.keep, "convention": work.convention}
         how |= {} if judging is None else {"judge": judging.build()}
         if asked.gates:

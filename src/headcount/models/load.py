@@ -451,17 +451,21 @@ def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
         return replace(subject, revision=listing.revision)
     reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
     with reading:
-        model, notes = _open_model(found, wanted, options, listing)
+        model, notes, stored = _open_model(found, wanted, options, listing)
         tokenizer, more = open_tokenizer(found, options, listing, wanted.tokenizer)
-    return Subject(model, tokenizer, found.name, found.source, listing.revision, notes + more)
+    return Subject(
+        model, tokenizer, found.name, found.source, listing.revision, notes + more, stored
+    )
 
 
 def _open_model(
     found: FoundModel, wanted: LoadOptions, options: dict[str, Any], listing: Listing
-) -> tuple[Any, list[str]]:
-    """The model and what to note about its weights."""
+) -> tuple[Any, list[str], str | None]:
+    """The model, what to note about its weights, and the dtype in which they came."""
     with as_model_error(found):
         config = read_config(found.location, found.name, options)
+    own = getattr(config, "dtype", None)
+    stored = None if own is None else str(own).removeprefix("torch.")
     restore_numbers(found, config)
     if not found.gguf:
         check_files(listing.files, found.name, wanted.allow_bin)
@@ -481,7 +485,8 @@ def _open_model(
             model, info = chosen.from_pretrained(found.location, **how, **reading)
     if cut:
         model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
-    return model, check_weight_names(model, info, found.name)
+    notes = check_weight_names(model, info, found.name)
+    return model, notes, "quantised" if found.gguf else stored
 
 
 def _reading(found: FoundModel, wanted: LoadOptions, config: Any, offline: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -47,6 +47,8 @@ class Subject:
     revision: str | None = None
     #: What a reader of the figures should know, e.g. a head that was not in the checkpoint.
     notes: list[str] = field(default_factory=list)
+    #: The dtype of the weights as they came (a GGUF's are "quantised"); None where nobody knows.
+    stored: str | None = None
 
     def __post_init__(self) -> None:
         _check_model(self.model)
@@ -124,16 +126,20 @@ class Subject:
         *,
         force: bool = False,
         export: str | None = None,
+        dtype: str | None = None,
+        about: Sequence[str] = (),
     ) -> Saved:
         """Save the model so that it loads again, also in other programs, and prove that it does.
 
         What comes back says which way was taken, why, and how the folder is loaded. With
         `export="zeros"` removed heads are zeros in a model of the old size, with `"onnx"` the
-        folder holds an ONNX file.
+        folder holds an ONNX file, with `"gguf"` one for llama.cpp. Weights are saved in the `dtype`
+        in which they came, if that loses nothing, or in another that is named. `about` are
+        paragraphs for the folder's README.md.
         """
         from headcount.models.saving.save import save
 
-        return save(self, folder, force=force, export=export)
+        return save(self, folder, force=force, export=export, dtype=dtype, about=about)
 
     def __repr__(self) -> str:
         where = f"{_plain(self.dtype)} on {self.device}"

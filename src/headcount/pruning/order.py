@@ -59,6 +59,25 @@ def check_stacks(stacks: Iterable[str] | None, there: Iterable[str]) -> list[str
     return wanted
 
 
+def even_units(units: Sequence[Unit], scores: Mapping[Head, float]) -> list[Unit]:
+    """Units of which each takes one from every layer: the least important of all layers together.
+
+    So every layer keeps as many heads, which more configs can say. Layers of different size keep
+    what the smallest lacks.
+
+    >>> units = [(Head("enc", layer, head),) for layer in range(2) for head in range(2)]
+    >>> scores = dict(zip((unit[0] for unit in units), (0.2, 0.1, 0.3, 0.4)))
+    >>> [[str(head) for head in unit] for unit in even_units(units, scores)]
+    [['enc.0.1', 'enc.1.0'], ['enc.0.0', 'enc.1.1']]
+    """
+    layers: dict[tuple[str, int], list[tuple[float, Unit]]] = defaultdict(list)
+    for unit, worth in zip(units, worth_of(units, scores), strict=True):
+        layers[unit[0][:2]].append((worth, unit))
+    ranked = [sorted(layer, key=lambda pair: pair[0]) for layer in layers.values()]
+    rounds = zip(*ranked, strict=False)
+    return [tuple(head for _, unit in one for head in unit) for one in rounds]
+
+
 def worth_of(units: Iterable[Unit], scores: Mapping[Head, float]) -> list[float]:
     """The importance of each unit: the sum of its heads'.
 

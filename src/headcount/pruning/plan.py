@@ -7,7 +7,7 @@ allowed is a fixed-sequence test (Maurer, Hothorn & Lehmacher 1995) on held-out 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -33,6 +33,7 @@ from headcount.pruning.order import (
     Unit,
     candidates,
     check_stacks,
+    even_units,
     ordered,
     random_scores,
     spared,
@@ -66,6 +67,8 @@ class OrderOptions:
     #: Also after the first few heads: 1, 2, 4, 7, 10.
     fine: bool = False
     exact: bool = False
+    #: As many heads from every layer.
+    even: bool = False
     at_least: int = 0
     stacks: tuple[str, ...] | None = None
     by_stack: bool = False
@@ -116,6 +119,12 @@ class Orders:
             seeds = range(how.seed, how.seed + max(1, how.randoms))
             drawn = {seed: random_scores(self.subject.heads, seed) for seed in seeds}
             made = [make(scores, name=f"{name} {seed}") for seed, scores in drawn.items()]
+        elif how.even:
+            scores = self._scores(name, scope)
+            even = partial(ordered, even_units(units, scores), counts=counts, at_least=how.at_least)
+            # Rounds go one after another: the worth of each is its place.
+            made = [even(_by_round(units, scores), name=f"{name} even", scope=scope)]
+            units = even_units(units, scores)
         elif how.exact:
             made = [make(partial(self._scores, name, scope), name=f"{name} exact")]
         else:
@@ -185,6 +194,12 @@ class Orders:
                 self.run.write_table(HeadTable.of(self.subject.heads, {}, provenance=about))
             self.run.write_frame("curve", frame)
         return sweep, frame, tuple(notes)
+
+
+def _by_round(units: Sequence[Unit], scores: Mapping[Head, float]) -> dict[Head, float]:
+    """The number of the round in which each head goes when all layers lose as many."""
+    rounds = even_units(units, scores)
+    return {head: float(number) for number, unit in enumerate(rounds) for head in unit}
 
 
 def last_step(order: Order, goal: Goal, units: Sequence[Unit], at_least: int) -> int:
@@ -275,6 +290,7 @@ def prune_plan(
     drop_share: float | None = None,
     step: float = 10.0,
     exact: bool = False,
+    even: bool = False,
     at_least: int = 0,
     stacks: Sequence[str] | None = None,
     by_stack: bool = False,
@@ -296,10 +312,11 @@ def prune_plan(
     `point_of`), `keep` or `drop_share` says how far to go; with none of them nothing goes.
     `step` is in percent of the heads of `stacks`; with `max_loss` the first step is a single head.
     With `exact` scores are estimated again before every step, on the model without the heads that
-    are gone. `by_stack` adds curves that take from one stack only. `normalize` ("layer" or "none")
-    is of the gradient score: over the norm of its layer, as `--normalize_pruning_by_layer` of the
-    authors' program. `judge` is a task to judge by, in place of the second half. With a `run`
-    directory every finished unit is on the disk at once, and the same call goes on after a kill.
+    are gone. With `even` every layer loses as many: more configs can say that. `by_stack` adds
+    curves that take from one stack only. `normalize` ("layer" or "none") is of the gradient score:
+    over the norm of its layer, as `--normalize_pruning_by_layer` of the authors' program. `judge`
+    is a task to judge by, in place of the second half. With a `run` directory every finished unit
+    is on the disk at once, and the same call goes on after a kill.
 
     `hc.prune(subject, plan.going)` then removes the heads.
 
@@ -311,10 +328,13 @@ def prune_plan(
     (Plan(36 heads to go: 0.25 of all gone), [144, 108, 72, 36])
     """
     goal = read_goal(max_loss, keep, drop_share)
+    if even and exact:
+        raise UsageError("even takes as many heads from every layer by one score; leave out exact.")
     how = OrderOptions(
         step=step,
         fine=max_loss is not None and convention == "headcount",
         exact=exact,
+        even=even,
         at_least=at_least,
         stacks=None if stacks is None else tuple(stacks),
         by_stack=by_stack,
@@ -335,6 +355,8 @@ def prune_plan(
     units = candidates(subject.anatomy, how.stacks)
     if len(units) > 1:
         prune(subject, units[0])  # a model that cannot be cut at all is refused before the work
+    if even:
+        units = even_units(units, dict.fromkeys(subject.heads, 0.0))
     choose, held_out = task.split(0.5, seed) if judge is None else (task, judge)
     _check_provable(held_out, max_loss, halved=judge is None)
     with (

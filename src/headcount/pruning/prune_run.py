@@ -24,6 +24,7 @@ from headcount.pruning.goal import JOURNAL, Goal, OutputFolder
 from headcount.pruning.order import Order
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
+from headcount.pruning.tolerance import can_go
 from headcount.records import (
     Head,
     HeadTable,
@@ -166,6 +167,7 @@ def prune_run(
     heal: TrainingOptions | None = None,
     place: OutputFolder | None = None,
     export: str | None = None,
+    save_dtype: str | None = None,
     force: bool = False,
     batch_size: int = 16,
     seed: int = 0,
@@ -218,10 +220,12 @@ def prune_run(
         if place is not None:
             with _marked(place, subject, going, force) as may_replace:
                 if small is not None:
-                    saved["model"] = small.save(place.model, force=may_replace)
+                    about = card_of(subject, small, going, plan)
+                    how_saved: dict[str, Any] = {"force": may_replace, "about": about}
+                    saved["model"] = small.save(place.model, dtype=save_dtype, **how_saved)
                 if small is not None and export is not None:
                     folder = place.folder / export
-                    saved[export] = small.save(folder, force=may_replace, export=export)
+                    saved[export] = small.save(folder, export=export, **how_saved)
                 if run is not None and plan is not None:
                     notes += [] if draw is None else draw(plan, place.picture)
                     function = _record(run, subject, plan, saved, how)
@@ -235,6 +239,41 @@ def prune_run(
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
     known = tuple(dict.fromkeys(notes))
     return Pruned(going, plan, small, saved, costs, known, function, surveyed)
+
+
+def card_of(
+    subject: Subject, small: Subject, going: Sequence[Head], plan: Plan | None
+) -> list[str]:
+    """What the card of a pruned model says: which heads went, what it cost, how that was judged."""
+    before, after = subject.inner.num_parameters(), small.inner.num_parameters()
+    told = [
+        "## What was removed",
+        f"{len(going)} of {len(subject.heads)} heads of {subject.name}: "
+        f"{', '.join(map(str, going))}.",
+        f"Parameters {before:,} -> {after:,} ({after / before - 1:+.1%}).",
+        "## How it was judged",
+    ]
+    if plan is None:
+        return [*told, "The heads were named, and nothing was measured."]
+    task, first = plan.sweep.task, plan.orders[0]
+    chosen = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
+    for row in chosen[chosen["step"] == plan.step].to_dict("records"):
+        change = f"{row['delta']:+.3g}"
+        if row["delta_low"] == row["delta_low"]:
+            change += f", 95% interval {row['delta_low']:+.3g} to {row['delta_high']:+.3g}"
+        told.append(
+            f"- {row['metric']}{' after training' if row['healed'] else ''}: "
+            f"{row['value'] - row['delta']:.4g} -> {row['value']:.4g} ({change}) on {row['n']:,} "
+            f"examples of {task.name} ({row['part']}), heads ordered by {first.name}."
+        )
+    if plan.found is not None:
+        told += [one.sentence for one in can_go(plan.curve, plan.goal.max_loss)[:1]]
+    if task.kind == "lm":
+        told.append(
+            "The loss on plain text says little of chat: look at what it generates before you rely "
+            "on it."
+        )
+    return told
 
 
 def roles_left(

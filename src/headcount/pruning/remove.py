@@ -190,6 +190,7 @@ def prune(subject: Subject, heads: Heads) -> Subject:
         source=subject.source,
         revision=subject.revision,
         notes=[*subject.notes, note],
+        stored=subject.stored,
     )
     check_removed(subject, small, going)
     return small

@@ -122,6 +122,40 @@ def test_without_trust_transformers_refuses_rather_than_guesses(
         transformers.BertModel.from_pretrained(folder)
 
 
+def test_a_card_says_how_it_loads_and_what_is_left(
+    saved: tuple[Subject, Path, saving.Saved],
+) -> None:
+    _, folder, _ = saved
+    card = (folder / "README.md").read_text(encoding="utf8")
+    assert "AutoModel.from_pretrained('FOLDER', trust_remote_code=True)" in card
+    assert "headcount.load('FOLDER')" in card
+    assert "stops at weights of another size (size mismatch)" in card
+    assert "- enc.0: 0, 2, 3\n- enc.1: 3\n" in card
+
+
+def test_weights_are_saved_in_the_dtype_in_which_they_came(tmp_path: Path) -> None:
+    whole = encoder()
+    whole.model.to(torch.bfloat16).save_pretrained(tmp_path / "whole")
+    subject = load(tmp_path / "whole", device="cpu")
+    assert (subject.dtype, subject.stored) == (torch.float32, "bfloat16")
+    small = prune(subject, "enc.0.1")
+    assert small.save(tmp_path / "small").apart == 0  # nothing was lost
+
+    def stored(name: str) -> set[torch.dtype]:
+        kept = load_file(tmp_path / name / "model.safetensors")
+        return {one.dtype for one in kept.values() if one.is_floating_point()}
+
+    assert stored("small") == {torch.bfloat16}
+    small.save(tmp_path / "wide", dtype="float32")
+    assert stored("wide") == {torch.float32}
+    with torch.no_grad():
+        small.inner.embeddings.word_embeddings.weight += 1e-4  # it learned something
+    small.save(tmp_path / "learned")
+    assert stored("learned") == {torch.float32}
+    with pytest.raises(UsageError, match="There is no dtype 'int8' to save in; allowed: float32"):
+        small.save(tmp_path / "none", dtype="int8")
+
+
 def test_what_save_pretrained_writes_loads_with_us_too(tmp_path: Path) -> None:
     small = cut("marian", "enc.0.1,cross.1.0-1")
     small.model.save_pretrained(tmp_path)

@@ -31,6 +31,8 @@ class LoadCheck:
     folder: Path
     subject: Subject
     route: Route
+    #: How far outputs may be apart; by default as two runs of the same weights are.
+    room: float | None = None
 
     @property
     def loader(self) -> str:
@@ -107,7 +109,7 @@ def _checked(job: LoadCheck, result: dict[str, Any]) -> float:
     if "error" in result:
         raise ModelError(f"The saved model could not be loaded again: {result['error']}")
     apart = max(result["plain"], result["own"])
-    if not apart <= room_of(job.subject.dtype):
+    if not apart <= (job.room or room_of(job.subject.dtype)):
         raise ModelError(
             f"The saved model gives other outputs when it is loaded again ({apart:.1e} apart)."
         )

@@ -11,12 +11,13 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import torch
 import transformers
 from safetensors import SafetensorError
 
@@ -25,11 +26,12 @@ from headcount.models import resize as fit
 from headcount.models.anatomy import MAP, heads_left
 from headcount.models.find import find
 from headcount.models.guards import quiet
+from headcount.models.load import DTYPES
 from headcount.models.saving.exports import ONNX, filled_with_zeros, write_onnx
 from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fresh, room_of
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
-from headcount.records import reason, sync_folder
+from headcount.records import reason, sync_folder, version
 
 # --- Files next to a model that other programs read ---------------------------------------------
 
@@ -99,6 +101,56 @@ def code_for(model: Any) -> str:
     return text + "".join(f"\n{_CLASS.format(name=name)}" for name in names)
 
 
+# --- The card: what a stranger who finds the folder should know ---------------------------------
+
+CARD = "README.md"
+
+
+def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[str] = ()) -> str:
+    """The text of the card: which heads are left, how it loads, and what is said about it.
+
+    >>> from transformers import BertConfig, BertModel
+    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+    ...                     intermediate_size=16, vocab_size=32)
+    >>> card = card_for(Subject(BertModel(config), name="mine"), "plain", "whole", "AutoModel")
+    >>> "# mine" in card, "- enc.0: 0, 1, 2, 3" in card
+    (True, True)
+    """
+    layers: dict[str, list[str]] = {}
+    for head in subject.heads:
+        layers.setdefault(f"{head.stack}.{head.layer}", []).append(str(head.index))
+    lines = [
+        "---",
+        "library_name: transformers",
+        "tags: [attention-heads, pruned, headcount]",
+        "---",
+        f"# {subject.name}",
+        "",
+        f"Made with headcount {version()} from `{subject.source}`"
+        f"{f' (revision {subject.revision})' if subject.revision else ''}. Its licence is that of "
+        "the model it was made from.",
+        "",
+        "## How to load it",
+        "",
+        "```python",
+        *call.split(" and "),
+        "```",
+        "",
+        f"Saved as `{route}`: {why}.",
+    ]
+    if "trust_remote_code" in call:
+        lines += [
+            "",
+            "Without `trust_remote_code=True` transformers builds the layers in their old sizes, "
+            "and stops at weights of another size (size mismatch). The code is "
+            f"`{CODE}.py` in this folder: it needs transformers only.",
+        ]
+    lines += [f"\n{about_it}" for about_it in about]
+    lines += ["", "## Heads that are left", ""]
+    lines += [f"- {layer}: {', '.join(numbers)}" for layer, numbers in layers.items()]
+    return "\n".join(lines) + "\n"
+
+
 # --- Save a subject so that others load it ------------------------------------------------------
 
 _ZEROS = "it has its old size, with zeros in the place of removed heads"
@@ -131,34 +183,42 @@ def save(
     *,
     force: bool = False,
     export: str | None = None,
+    dtype: str | None = None,
+    about: Sequence[str] = (),
 ) -> Saved:
-    """Save a model, with its tokenizer and the names of its heads.
+    """Save a model, with its tokenizer, the names of its heads and a card (README.md).
 
     Ways are tried in turn: a plain config, Llama's weights as Mistral's, a config by layer, code
     that the folder brings. The first whose folder loads in another process, with the same
     outputs, is taken; `headcount.load` reads all of them. With `export="zeros"` the model has its
     old size and zeros in the place of removed heads; with `"onnx"` the folder holds `model.onnx`.
+    `about` are paragraphs for the card: how it was judged, figures. Weights are saved in the
+    `dtype` that is named; by default in that in which they came, if it holds them exactly.
     """
     place = _checked(folder, force)
+    wanted = _dtype_to_save(subject, dtype)
     _refuse_adapter(subject)
     if export not in (None, *EXPORTS):
         raise UsageError(f"There is no export '{export}'; it is {' or '.join(EXPORTS)}.")
     if export == "onnx":
-        return _save_onnx(subject, place)
+        return _save_onnx(subject, place, about)
     if export == "zeros":
         subject = _filled(subject)
     failures = []
     with draft_of(place) as draft:
         for route in _routes(subject, export):
-            written(subject, draft, route)
+            written(subject, draft, route, wanted)
             try:
-                (apart,) = check_fresh([LoadCheck(draft, subject, route)])
+                (apart,) = check_fresh([LoadCheck(draft, subject, route, room_of(wanted))])
             except ModelError as error:
                 failures.append(f"{route.name}: {error}")
                 shutil.rmtree(draft)
                 continue
+            call = _call(draft, subject, route, place)
+            card = card_for(subject, route.name, route.why, _call_here(call, place), about)
+            (draft / CARD).write_text(card, encoding="utf8")
             put_in_place(draft, place)
-            return Saved(place, route.name, route.why, _call(draft, subject, route, place), apart)
+            return Saved(place, route.name, route.why, call, apart)
     raise ModelError(
         f"{subject.name} could not be saved so that it loads again; nothing was written. "
         + " ".join(failures)
@@ -184,7 +244,7 @@ def _filled(subject: Subject) -> Subject:
     return filled
 
 
-def _save_onnx(subject: Subject, place: Path) -> Saved:
+def _save_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
     """A folder with the model as ONNX, its tokenizer and its map."""
     why = "layers with different numbers of heads load in any runtime"
     with draft_of(place) as draft:
@@ -195,6 +255,8 @@ def _save_onnx(subject: Subject, place: Path) -> Saved:
                 subject.tokenizer.save_pretrained(draft)
         route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
         (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+        card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{ONNX}')", about)
+        (draft / CARD).write_text(card, encoding="utf8")
         put_in_place(draft, place)
     return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
 
@@ -252,16 +314,37 @@ def put_in_place(draft: Path, place: Path) -> None:
     sync_folder(place.parent)
 
 
-def written(subject: Subject, draft: Path, route: Route) -> None:
+def _dtype_to_save(subject: Subject, asked: str | None) -> torch.dtype:
+    """The dtype asked for, or the one in which the weights came where it holds them exactly."""
+    if asked is not None:
+        if asked not in DTYPES or asked == "auto":
+            known = ", ".join(word for word in DTYPES if word != "auto")
+            raise UsageError(f"There is no dtype '{asked}' to save in; allowed: {known}.")
+        return cast("torch.dtype", getattr(torch, asked))
+    came = getattr(torch, subject.stored or "", None)
+    if not isinstance(came, torch.dtype) or came == subject.dtype:
+        return subject.dtype
+    floats = (one for one in subject.inner.state_dict().values() if one.is_floating_point())
+    exact = all(torch.equal(one.to(came).to(one.dtype), one) for one in floats)
+    return came if exact else subject.dtype
+
+
+def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | None = None) -> None:
     """Write weights, config, code, tokenizer and map into a folder."""
     model = subject.inner
     own = model.config
+    how: dict[str, Any] = {}
+    if dtype is not None and dtype != model.dtype:
+        how["state_dict"] = {
+            name: one.to(dtype) if one.is_floating_point() else one
+            for name, one in model.state_dict().items()
+        }
     with quiet():
         # Code of one's own is left out of transformers' renaming of weights (ViT, GPT-NeoX).
-        model.save_pretrained(draft, save_original_format=not route.code)
+        model.save_pretrained(draft, save_original_format=not route.code, **how)
         config = route.config
         config.architectures = [route.architecture]
-        config.dtype = model.dtype
+        config.dtype = dtype or model.dtype
         config.save_pretrained(draft)
         if subject.tokenizer is not None:
             subject.tokenizer.save_pretrained(draft)
@@ -285,6 +368,11 @@ def _map(subject: Subject, route: Route) -> dict[str, Any]:
         "per_layer_config": per_layer_counts(subject.inner),
         "transformers": transformers.__version__,
     }
+
+
+def _call_here(call: str, place: Path) -> str:
+    """The same for a folder that may be carried elsewhere."""
+    return call.replace(f"'{place}'", "'FOLDER'")
 
 
 def _call(draft: Path, subject: Subject, route: Route, place: Path) -> str:
