@@ -173,3 +173,12 @@ def skipped_in_words(skipped: Mapping[str, int]) -> list[str]:
 
 def _counted(count: int, what: str) -> str:
     return _THINGS.sub(r"\1", what, count=1) if count == 1 else what
+
+
+def install_hint(extra: str) -> str:
+    """How an extra is installed, from a registry and from a clone.
+
+    >>> install_hint("plot")
+    "`pip install 'headcount[plot]'` (in a clone: `pip install '.[plot]'`)"
+    """
+    return f"`pip install 'headcount[{extra}]'` (in a clone: `pip install '.[{extra}]'`)"

@@ -130,7 +130,10 @@ def test_nothing_that_can_go_for_sure(
     told = " ".join(ended.out.split())
     assert "over 3 examples (held-out)" in told
     assert "No head can go for sure within 0 nats: " in told, told
-    assert "Note: No curve.svg was drawn: that takes matplotlib (pip install matplotlib)." in told
+    assert (
+        "Note: No curve.svg was drawn: that takes matplotlib; `pip install 'headcount[plot]'`"
+        in told
+    )
     assert [path.name for path in (classes / "small").iterdir()] == ["run"]
 
 

@@ -82,7 +82,8 @@ def test_without_udpipe(
     with pytest.raises(UsageError) as caught:
         load_parser(path)
     assert str(caught.value) == (
-        "a.udpipe needs ufal.udpipe, which is not installed; pip install 'headcount[parsers]'."
+        "a.udpipe needs ufal.udpipe, which is not installed; "
+        "`pip install 'headcount[parsers]'` (in a clone: `pip install '.[parsers]'`)."
     )
 
 

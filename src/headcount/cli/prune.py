@@ -123,8 +123,9 @@ class PruneArguments:
     export: str | None = _result(
         None,
         "WHAT",
-        "Write also DIR/onnx, or DIR/zeros: the old size, with zeros for heads.",
-        choices=("onnx", "zeros"),
+        "Write also DIR/onnx; DIR/zeros: the old size, with zeros for heads; or DIR/gguf, of a "
+        "model that came as GGUF, with --even.",
+        choices=("onnx", "zeros", "gguf"),
     )
     survey: str | None = _result(
         None,

@@ -10,7 +10,7 @@ import typer
 import headcount as hc
 from headcount.cli.options import loaded
 from headcount.cli.output import say
-from headcount.errors import UsageError
+from headcount.errors import UsageError, install_hint
 from headcount.models import LoadOptions
 
 
@@ -70,5 +70,5 @@ def _check_installed() -> None:
     if lacking:
         raise UsageError(
             f"headcount serve needs {' and '.join(lacking)}, which is not installed; "
-            "pip install 'headcount[serve]'."
+            f"{install_hint('serve')}."
         )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from headcount.errors import HeadcountError, RunError, UsageError
+from headcount.errors import HeadcountError, RunError, UsageError, install_hint
 from headcount.records.engine import (
     DEATHS,
     TRIES,
@@ -118,7 +118,7 @@ def _ray() -> Any:
     except ImportError as error:
         raise UsageError(
             "The engine ray needs the package ray, which is not installed: "
-            "pip install 'headcount[ray]'; or use --engine local."
+            f"{install_hint('ray')}; or use --engine local."
         ) from error
     return ray
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import InputError, UsageError
+from headcount.errors import InputError, UsageError, install_hint
 from headcount.text.sentence import Item, Multiword, Sentence, Word, divided
 
 # --- A UDPipe 1 model as a parser (Straka and Straková 2017) ------------------------------------
@@ -67,8 +67,7 @@ def load_udpipe(path: Path) -> UDPipe:
         from ufal import udpipe
     except ImportError as error:
         raise UsageError(
-            f"{path.name} needs ufal.udpipe, which is not installed; "
-            "pip install 'headcount[parsers]'."
+            f"{path.name} needs ufal.udpipe, which is not installed; {install_hint('parsers')}."
         ) from error
     model = udpipe.Model.load(str(path))
     if model is None:
@@ -220,7 +219,7 @@ def _read(text: str, known: Sentence, parser: Parser) -> Sentence:
 def _installed() -> str:
     found = installed_pipelines()
     if found is None:
-        return "spaCy is not installed: pip install 'headcount[parsers]'"
+        return f"spaCy is not installed: {install_hint('parsers')}"
     return (
         f"installed: {', '.join(found)}" if found else "none is installed: python -m spacy download"
     )

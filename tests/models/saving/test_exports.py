@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,13 @@ from tiny import GROUPED, TINY, row, tiny_inputs
 from tiny_subjects import classifier, encoder
 
 from headcount.errors import ModelError, UsageError
+from headcount.models.find import find
+from headcount.models.load import load
 from headcount.models.saving import save as saving
 from headcount.models.saving.exports import filled_with_zeros, write_onnx
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
+from headcount.pruning.speed import even_heads
 
 
 def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
@@ -86,16 +88,43 @@ def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
+    def without(name: str) -> Any:
+        raise ImportError(f"No module named '{name}'", name=name)
 
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "onnxruntime":
-            raise ImportError("No module named 'onnxruntime'", name="onnxruntime")
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ModelError, match=r"needs the package onnxruntime.*headcount\[onnx\]"):
+    monkeypatch.setattr("headcount.models.saving.exports.importlib.import_module", without)
+    hint = (
+        r"needs the package onnxruntime.*headcount\[onnx\].*in a clone: `pip install '\.\[onnx\]'"
+    )
+    with pytest.raises(ModelError, match=hint):
         write_onnx(Subject(TINY["bert"]()), tmp_path)
+
+
+# --- GGUF ---------------------------------------------------------------------------------------
+
+
+def test_a_gguf_is_written_back_without_the_heads_that_went(
+    tmp_path: Path, smollm2: Subject
+) -> None:
+    whole = smollm2
+    assert whole.stored == "quantised"
+    small = prune(whole, even_heads(whole, 0.34))
+    saved = small.save(tmp_path / "out", export="gguf")
+    assert saved.apart <= 1e-5  # packed weights stay as they were
+    again = load(saved.folder / "model.gguf", device="cpu")
+    assert (len(again.heads), again.inner.config.head_dim) == (len(small.heads), 64)
+    source = find("smollm2")
+    came = (source.folder / str(source.gguf)).stat().st_size
+    assert 0.9 * came < (saved.folder / "model.gguf").stat().st_size < came
+    uneven = prune(whole, "dec.0.0-2")
+    with pytest.raises(UsageError, match="a GGUF file has one for all; take as many from every"):
+        uneven.save(tmp_path / "none", export="gguf")
+    with torch.no_grad():
+        small.inner.model.norm.weight *= 2
+    with pytest.raises(ModelError, match="weights that learned since it was loaded cannot be"):
+        small.save(tmp_path / "none", export="gguf")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(UsageError, match="did not come from a GGUF file, so there is none"):
+        prune(encoder(), "enc.0.1").save(tmp_path / "none", export="gguf")
 
 
 # --- At the old size, with zeros ----------------------------------------------------------------
@@ -150,5 +179,5 @@ def test_it_is_saved_as_a_plain_model(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_export_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="There is no export 'gguf'; it is zeros or onnx"):
-        prune(Subject(TINY["bert"]()), "enc.0.1").save(tmp_path / "out", export="gguf")
+    with pytest.raises(UsageError, match="There is no export 'exe'; it is one of zeros"):
+        prune(Subject(TINY["bert"]()), "enc.0.1").save(tmp_path / "out", export="exe")

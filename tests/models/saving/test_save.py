@@ -229,7 +229,7 @@ def test_a_draft_goes_whatever_happens(tmp_path: Path) -> None:
 def test_a_model_that_loads_as_another_is_not_called_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def spoilt(subject: Subject, draft: Path, route: object) -> None:
+    def spoilt(subject: Subject, draft: Path, route: object, dtype: object) -> None:
         written(subject, draft, route)  # type: ignore[arg-type]
         weights = load_file(draft / "model.safetensors")
         weights["embeddings.word_embeddings.weight"] *= 2

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import ModelError, UsageError
+from headcount.errors import ModelError, UsageError, install_hint
 from headcount.models.anatomy import KEY, heads_left, sites_of
 from headcount.models.dummy_forward import core_of, probe_inputs
 from headcount.models.guards import eval_mode, no_logs, quiet
@@ -52,7 +55,7 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     (eager, scaled_dot_product_attention, the operator Attention of opset 23) onnxruntime's CPU
     kernels run this one fastest.
     """
-    runtime = _imported()
+    runtime = _imported("ONNX", "onnxruntime", "onnxscript")  # torch.onnx writes with the second
     inputs = _inputs(subject, batch=2, longer=0)
     wrapped = _First(subject.inner, list(inputs)).eval()
     file = folder / ONNX
@@ -74,16 +77,16 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     return _compared(runtime, subject, wrapped, file)
 
 
-def _imported() -> Any:
+def _imported(what: str, *packages: str) -> Any:
+    """The first of some packages, all of which must be there."""
     try:
-        import onnxruntime
-        import onnxscript  # noqa: F401 - torch.onnx writes with it
+        first, *_ = (importlib.import_module(name) for name in packages)
+        return first
     except ImportError as error:
         raise ModelError(
-            f"Writing ONNX needs the package {error.name}, which is not installed; "
-            "run `pip install headcount[onnx]`."
+            f"Writing {what} needs the package {error.name}, which is not installed; "
+            f"run {install_hint(what.lower())}."
         ) from None
-    return onnxruntime
 
 
 def _inputs(subject: Subject, batch: int, longer: int) -> dict[str, Tensor]:
@@ -159,6 +162,82 @@ def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> fl
             f"{ROOM:.0e} is allowed), so no ONNX file was written."
         )
     return apart
+
+
+# --- Write a model that came as GGUF back as GGUF -----------------------------------------------
+# The file it came from is copied without the heads that went: packed weights stay packed, for rows
+# of query, key and value, and whole blocks of the output's columns, can be left out as they are.
+
+GGUF = "model.gguf"
+
+
+def write_gguf(subject: Subject, source: Path, folder: Path) -> None:
+    """Write `model.gguf`, for llama.cpp; every layer must have as many heads."""
+    gguf = _imported("GGUF", "gguf")
+    sites = sites_of(subject.inner)
+    if len({(site.heads, site.kv_heads, site.head_dim) for site in sites}) > 1:
+        raise UsageError(
+            f"The layers of {subject.name} have different numbers of heads, and a GGUF file has "
+            "one for all; take as many from every layer (even=True, --even)."
+        )
+    left = heads_left(subject.inner.config)
+    with quiet():
+        reader = gguf.GGUFReader(str(source))
+        kind = str(reader.fields["general.architecture"].contents())
+        writer = gguf.GGUFWriter(str(folder / GGUF), kind)
+        size = {
+            "attention.head_count": sites[0].heads,
+            "attention.head_count_kv": sites[0].kv_heads,
+            "attention.key_length": sites[0].head_dim,
+            "attention.value_length": sites[0].head_dim,
+        }
+        for name, value in size.items():
+            writer.add_uint32(f"{kind}.{name}", value)
+        for name, field in reader.fields.items():
+            own = name.removeprefix(f"{kind}.") in size or name == "general.architecture"
+            if not own and not name.startswith("GGUF."):
+                inner = field.types[1] if len(field.types) > 1 else None
+                writer.add_key_value(name, field.contents(), field.types[0], inner)
+        for tensor in reader.tensors:
+            data, stored = tensor.data, tensor.tensor_type
+            if left is not None:
+                data, stored = _without_heads(gguf, tensor, subject.inner, left)
+            writer.add_tensor(tensor.name, data, raw_dtype=stored)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+
+_BLOCK = re.compile(r"blk\.(\d+)\.attn_(q|k|v|output)\.(weight|bias)")
+
+
+def _without_heads(gguf: Any, tensor: Any, model: Any, left: dict[str, list[int]]) -> Any:
+    """A tensor's data without the heads that went, and how it is packed."""
+    found = _BLOCK.fullmatch(tensor.name)
+    if found is None:
+        return tensor.data, tensor.tensor_type
+    layer, part, what = found.groups()
+    site = next(site for site in sites_of(model) if site.layer == int(layer))
+    kept, width = left[f"dec.{layer}"], site.head_dim
+    if part in "kv":  # heads of keys and values stay while one of their query heads does
+        group = site.heads // site.kv_heads
+        kept = sorted({head // group for head in kept})
+    if part != "output":
+        rows = np.concatenate([np.arange(head * width, (head + 1) * width) for head in kept])
+        return np.ascontiguousarray(tensor.data[rows]), tensor.tensor_type
+    if what == "bias":
+        return tensor.data, tensor.tensor_type
+    block, packed = gguf.GGML_QUANT_SIZES[tensor.tensor_type]
+    data, stored = tensor.data, tensor.tensor_type
+    if width % block:  # a block would be torn: these few weights are unpacked
+        data = gguf.dequantize(data, stored).astype(np.float16)
+        stored, block, packed = gguf.GGMLQuantizationType.F16, 1, 1
+    elif data.dtype != np.uint8:
+        packed = block = 1
+    step = width // block * packed
+    columns = np.concatenate([np.arange(head * step, (head + 1) * step) for head in kept])
+    return np.ascontiguousarray(data[..., columns]), stored
 
 
 # --- Save a cut model at its old size, with zeros where heads were ------------------------------

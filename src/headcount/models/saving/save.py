@@ -26,8 +26,8 @@ from headcount.models import resize as fit
 from headcount.models.anatomy import MAP, heads_left
 from headcount.models.find import find
 from headcount.models.guards import quiet
-from headcount.models.load import DTYPES
-from headcount.models.saving.exports import ONNX, filled_with_zeros, write_onnx
+from headcount.models.load import DTYPES, load
+from headcount.models.saving.exports import GGUF, ONNX, filled_with_zeros, write_gguf, write_onnx
 from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fresh, room_of
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
@@ -156,7 +156,7 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
 _ZEROS = "it has its old size, with zeros in the place of removed heads"
 
 #: Other things than the model itself that can be saved.
-EXPORTS = ("zeros", "onnx")
+EXPORTS = ("zeros", "onnx", "gguf")
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,11 @@ def save(
     wanted = _dtype_to_save(subject, dtype)
     _refuse_adapter(subject)
     if export not in (None, *EXPORTS):
-        raise UsageError(f"There is no export '{export}'; it is {' or '.join(EXPORTS)}.")
+        raise UsageError(f"There is no export '{export}'; it is one of {', '.join(EXPORTS)}.")
     if export == "onnx":
         return _save_onnx(subject, place, about)
+    if export == "gguf":
+        return _save_gguf(subject, place, about)
     if export == "zeros":
         subject = _filled(subject)
     failures = []
@@ -259,6 +261,38 @@ def _save_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
         (draft / CARD).write_text(card, encoding="utf8")
         put_in_place(draft, place)
     return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
+
+
+def _save_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
+    """A folder with the model as GGUF: the file that it came from, without the heads that went."""
+    try:
+        found = None if subject.source == "in hand" else find(subject.source)
+    except HeadcountError:
+        found = None
+    if found is None or found.gguf is None:
+        raise UsageError(
+            f"{subject.name} did not come from a GGUF file, so there is none to write back; save "
+            "it without export and convert that folder with llama.cpp's convert_hf_to_gguf.py."
+        )
+    why = "llama.cpp and what is built on it read it"
+    with draft_of(place) as draft:
+        draft.mkdir()
+        write_gguf(subject, found.folder / found.gguf, draft)
+        again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
+        apart = apart_of(subject, again)
+        if not apart <= room_of(torch.float16):
+            raise ModelError(
+                f"The GGUF file gives other outputs than {subject.name} ({apart:.1e} apart), so it "
+                "was not kept; weights that learned since it was loaded cannot be written back: "
+                "save it without export and convert that folder with llama.cpp."
+            )
+        card = card_for(subject, "gguf", why, f"llama-cli -m {GGUF}", about)
+        (draft / CARD).write_text(card, encoding="utf8")
+        route = Route("gguf", why, subject.inner.config, type(subject.inner).__name__)
+        (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+        put_in_place(draft, place)
+    loads = f"llama-cli -m {place / GGUF} and headcount.load('{place / GGUF}')"
+    return Saved(place, "gguf", why, loads, apart)
 
 
 def _checked(folder: str | os.PathLike[str], force: bool) -> Path:

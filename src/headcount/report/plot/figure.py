@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from headcount.errors import HeadcountError, RunError, UsageError
+from headcount.errors import HeadcountError, RunError, UsageError, install_hint
 from headcount.records import HeadTable, Run, write_bytes
 from headcount.report.parts.look import LOOKS
 from headcount.report.parts.numbers import run_at
@@ -100,7 +100,7 @@ def paper() -> Iterator[None]:
         from matplotlib import rc_context, rcdefaults
     except ImportError as error:
         raise HeadcountError(
-            "Figures need matplotlib, which is not installed; `pip install 'headcount[plot]'`."
+            f"Figures need matplotlib, which is not installed; {install_hint('plot')}."
         ) from error
     with rc_context():
         rcdefaults()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from headcount.errors import RunError, UsageError
+from headcount.errors import RunError, UsageError, install_hint
 from headcount.pruning import FUNCTIONS, left_by_layer, left_by_stack, survivors
 from headcount.records import Head, parse_heads
 from headcount.report.parts.numbers import HELD_OUT, first_known, metric_title
@@ -131,7 +131,7 @@ def is_healed(rows: pd.DataFrame) -> np.ndarray:
 def draw_plan(plan: Plan, path: Path) -> list[str]:
     """The curve of a pruning as a picture, or a note that says why there is none."""
     if not draw.can_draw():
-        return [f"No {path.name} was drawn: that takes matplotlib (pip install matplotlib)."]
+        return [f"No {path.name} was drawn: that takes matplotlib; {install_hint('plot')}."]
     rows, first = plan.curve, plan.curve.iloc[0]
     single = rows["scope"] != "all"  # a stack by itself is a line of its own
     names = rows["order"].where(~single, rows["order"] + ", " + rows["scope"] + " only")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import InputError, UsageError
+from headcount.errors import InputError, UsageError, install_hint
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tally import Reading, SumsTally, add_micro, micro_sums, over_rows, read_micro
@@ -116,7 +116,7 @@ def _wordfreq(language: str, common: int) -> Frequencies:
     except ImportError as error:
         raise UsageError(
             "Word frequencies of wordfreq need the package wordfreq, which is not installed: "
-            "pip install 'headcount[words]'; or use those of the corpus."
+            f"{install_hint('words')}; or use those of the corpus."
         ) from error
     try:
         border = wordfreq.word_frequency(wordfreq.top_n_list(language, common + 1)[-1], language)
