@@ -26,17 +26,19 @@ class Parrot:
 
     subject = SimpleNamespace(name="<i>parrot</i>", heads=HEADS)
 
-    def look(
-        self, text: str, second: str = "", off: Sequence[str] = ()
-    ) -> tuple[list[dict[str, Any]], Source]:
+    def about(self) -> dict[str, Any]:
+        return {"model": self.subject.name, "heads": [str(head) for head in HEADS]}
+
+    def ask(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
         check_heads(parse_heads(list(off)), HEADS)
-        answers: list[dict[str, Any]] = [{"without": [], "title": "Says", "text": text.upper()}]
-        if off:
-            answers.append({"without": list(off), "title": "Says", "text": ""})
-        table = HeadTable.of(
-            HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.subject.name}
+        return {"whole": text.upper(), "cut": "" if off else None}
+
+    def look(self, text: str, second: str = "", off: Sequence[str] = ()) -> Source:
+        return Source(
+            HeadTable.of(
+                HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.subject.name}
+            )
         )
-        return answers, Source(table)
 
 
 @pytest.fixture
@@ -57,8 +59,10 @@ def test_the_page_and_its_parts(page: TestClient) -> None:
 
 
 def test_a_sentence_is_answered_and_shown(page: TestClient) -> None:
-    reply = page.post(f"/{TOKEN}/look", json={"text": " rain ", "off": ["enc.0.1"]}).json()
-    assert [one["text"] for one in reply["answers"]] == ["RAIN", ""]
+    asked = {"text": " rain ", "off": ["enc.0.1"]}
+    assert page.get(f"/{TOKEN}/about").json()["heads"] == ["enc.0.0", "enc.0.1"]
+    assert page.post(f"/{TOKEN}/ask", json=asked).json() == {"whole": "RAIN", "cut": ""}
+    reply = page.post(f"/{TOKEN}/look", json=asked).json()
     shown = page.get(f"/{TOKEN}/page/{reply['page']}")
     assert shown.status_code == 200
     assert shown.headers["content-security-policy"] == "frame-ancestors 'self'"
@@ -102,7 +106,7 @@ def test_another_name_for_this_machine_is_refused(page: TestClient, host: str) -
     ],
 )
 def test_what_cannot_be_asked_is_told(page: TestClient, body: bytes, told: str) -> None:
-    reply = page.post(f"/{TOKEN}/look", content=body)
+    reply = page.post(f"/{TOKEN}/ask", content=body)
     assert reply.status_code == 400
     assert told in reply.json()["error"]
 

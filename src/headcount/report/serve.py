@@ -6,6 +6,7 @@ import secrets
 import socket
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -86,6 +87,8 @@ def app_of(inspector: Inspector, token: str) -> Guard:
     desk = _Desk(inspector)
     routes = [
         Route("/", desk.index),
+        Route("/about", desk.about),
+        Route("/ask", desk.ask, methods=["POST"]),
         Route("/look", desk.look, methods=["POST"]),
         Route("/page/{number}", desk.page),
         Route("/{name}", desk.file),
@@ -122,28 +125,37 @@ class _Desk:
         own = {name: value for name, value in HEADERS.items() if name != "Content-Security-Policy"}
         return HTMLResponse(found, headers={**own, "Content-Security-Policy": _IN_OUR_FRAME})
 
+    async def about(self, request: Request) -> Response:
+        """The model and its heads."""
+        return JSONResponse(self.inspector.about(), headers=HEADERS)
+
+    async def ask(self, request: Request) -> Response:
+        """What the model says, whole and without heads: fast enough to play with."""
+        return await self._answered(request, self.inspector.ask)
+
     async def look(self, request: Request) -> Response:
-        """Run the model on a sentence."""
+        """Every head's map of a sentence, as a page."""
+        return await self._answered(request, self._page_of)
+
+    async def _answered(
+        self, request: Request, answer: Callable[[str, str, list[str]], dict[str, Any]]
+    ) -> Response:
+        def in_turn(*asked: Any) -> dict[str, Any]:
+            with self._turn:
+                return answer(*asked)
+
         try:
-            text, second, off = _read_request(await request.body())
-            return JSONResponse(
-                await run_in_threadpool(self._look, text, second, off), headers=HEADERS
-            )
+            asked = _read_request(await request.body())
+            return JSONResponse(await run_in_threadpool(in_turn, *asked), headers=HEADERS)
         except HeadcountError as error:
             return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
 
-    def _look(self, text: str, second: str, off: list[str]) -> dict[str, Any]:
-        with self._turn:
-            answers, source = self.inspector.look(text, second, off)
-            self._count += 1
-            self._pages[str(self._count)] = page_html(source)
-            while len(self._pages) > _KEPT:
-                self._pages.popitem(last=False)
-            about = {
-                "model": self.inspector.subject.name,
-                "heads": len(self.inspector.subject.heads),
-            }
-            return {**about, "answers": answers, "page": self._count}
+    def _page_of(self, text: str, second: str, off: list[str]) -> dict[str, Any]:
+        self._count += 1
+        self._pages[str(self._count)] = page_html(self.inspector.look(text, second, off))
+        while len(self._pages) > _KEPT:
+            self._pages.popitem(last=False)
+        return {"page": self._count}
 
 
 _IN_OUR_FRAME = "frame-ancestors 'self'"

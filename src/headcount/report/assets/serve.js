@@ -1,7 +1,8 @@
 "use strict";
-// A sentence goes to the model on this machine, its answer is told, and the report's page shows every head.
-const $ = id => document.getElementById(id), off = new Set(), frame = $("page");
+// A sentence goes to the model on this machine; heads are keys that are switched off and on.
+const $ = id => document.getElementById(id), off = new Set(), frame = $("page"), SVG = "http://www.w3.org/2000/svg";
 const made = (tag, text, cls) => { const node = document.createElement(tag); if (text != null) node.textContent = text; if (cls) node.className = cls; return node; };
+let about = null, last = null, turn = 0, timer = null;
 
 // The theme is the report's, kept under the same name.
 function setTheme(name) {
@@ -17,76 +18,176 @@ $("theme").addEventListener("click", () => {
   inPage("#theme")?.click();
 });
 
-function drawOff() {
-  $("all").disabled = !off.size;
-  $("off").replaceChildren(...[...off].map(head => {
-    const item = made("li"), button = made("button", `${head} ✕`);
-    button.type = "button"; button.setAttribute("aria-label", `Switch ${head} on`);
-    button.addEventListener("click", () => { off.delete(head); ask(); });
-    item.append(button);
-    return item;
-  }));
+// The board: a key a head, in the colours of roles; a layer's number switches the layer.
+const kindOf = role => about.kinds.find(k => k.id === role) || { id: "none", title: "no role known", d: "" };
+function sign(role) {
+  const kind = kindOf(role), svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path");
+  svg.setAttribute("viewBox", "0 0 16 16"); svg.setAttribute("aria-hidden", "true"); svg.setAttribute("class", `r-${kind.id}`);
+  path.setAttribute("d", kind.d); path.setAttribute("class", kind.solid ? "solid" : "drawn");
+  svg.append(path);
+  return svg;
 }
-function drawChosen() {
-  const head = chosenHead();
-  $("chosen").disabled = !head || off.has(head);
-  $("chosen").textContent = `Switch off ${head || "the chosen head"}`;
-}
-function chosenHead() {
-  try { return inPage("#big")?.textContent || undefined; } catch { return undefined; }
-}
-function switchOff(names) {
-  for (const name of names.split(/[\s,]+/).filter(Boolean)) off.add(name);
-  ask();
-}
-// Words that the whole model did not say are marked.
-function said(text, before) {
-  const node = made("p"), known = new Set((before ?? text).split(/\s+/));
-  for (const part of text.split(/(\s+)/)) node.append(known.has(part) || !part.trim() ? part : made("mark", part));
+function key(name) {
+  const role = about.roles[name] || "none", kind = kindOf(role), node = made("button", null, `key r-${role} ${role === "none" ? "none" : kind.rests ? "rests" : "does"}`), told = about.roles[name] ? `${kind.title.toLowerCase()}, ${kind.meaning}` : "no role known";
+  node.type = "button"; node.tabIndex = -1; node.dataset.head = name; node.title = `${name}: ${told}`; node.setAttribute("aria-label", `${name}, ${told}`);
+  node.classList.toggle("gone", !about.heads.includes(name));
+  node.append(sign(role));
+  node.addEventListener("click", () => flip([name]));
   return node;
 }
-function guessed(guesses, before) {
-  const list = made("ol"), share = new Map(before), told = v => `${(100 * v).toFixed(1)} %`;
-  for (const [word, now] of guesses) {
-    const was = before && (share.has(word) ? `, was ${told(share.get(word))}` : ", was not among them");
-    list.append(made("li", `${word.trim() === "" ? JSON.stringify(word) : word}  ${told(now)}${was || ""}`));
-  }
-  return list;
+function drawBoard() {
+  const wide = Math.max(...about.stacks.map(s => s.heads)), rows = about.stacks.reduce((n, s) => Math.max(n, s.layers), 0), titles = { enc: "encoder", dec: "decoder", cross: "decoder to encoder" };
+  $("board").style.setProperty("--key", `${Math.max(13, Math.min(28, 640 / wide, 520 / rows))}px`);
+  $("board").replaceChildren(...about.stacks.map(s => {
+    const box = made("div", null, "stack");
+    box.append(made("h3", titles[s.id]));
+    for (let layer = 0; layer < s.layers; layer++) {
+      const line = made("div", null, "line"), names = Array.from({ length: s.heads }, (_, h) => `${s.id}.${layer}.${h}`), lay = made("button", layer, "lay");
+      lay.type = "button"; lay.tabIndex = -1; lay.title = `Switch layer ${layer} of the ${titles[s.id]}`; lay.setAttribute("aria-label", lay.title);
+      lay.addEventListener("click", () => flip(names));
+      line.append(lay, ...names.map(key));
+      box.append(line);
+    }
+    return box;
+  }));
+  $("board").querySelector(".key:not(.gone)").tabIndex = 0;
+  $("sets").replaceChildren(...about.sets.map(set => {
+    const node = made("button", null, "btn");
+    node.type = "button"; node.title = set.title;
+    if (set.role) node.append(sign(set.role));
+    node.append(set.name);
+    node.addEventListener("click", () => { off.clear(); set.off.forEach(h => off.add(h)); changed(); });
+    return node;
+  }));
 }
-function drawAnswer(answer, whole) {
-  const cut = answer.without.length > 0, box = made("section", null, cut ? "answer cut" : "answer"), before = cut ? whole.find(a => a.title === answer.title) : null;
-  box.append(made("h3", cut ? `${answer.title}, without ${answer.without.join(", ")}` : answer.title));
-  if (answer.guesses) box.append(guessed(answer.guesses, before?.guesses));
-  else box.append(answer.text ? said(answer.text, before?.text) : made("p", "(nothing)"));
-  if (before && !answer.guesses) box.append(made("p", before.text === answer.text ? "The same as with all heads on." : "Changed.", "note"));
-  return box;
+// One stop of Tab; arrows go from key to key.
+$("board").addEventListener("keydown", event => {
+  const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key], at = event.target.closest(".key");
+  if (!step || !at) return;
+  event.preventDefault();
+  const here = at.getBoundingClientRect(), ahead = k => { const b = k.getBoundingClientRect(), dx = b.x - here.x, dy = b.y - here.y, along = dx * step[0] + dy * step[1]; return along > 1 ? along + 4 * Math.abs(dx * step[1] + dy * step[0]) : Infinity; };
+  const next = [...$("board").querySelectorAll(".key:not(.gone)")].reduce((best, k) => ahead(k) < ahead(best) ? k : best, at);
+  at.tabIndex = -1; next.tabIndex = 0; next.focus();
+});
+// What is off is off for all of these, or on for all.
+function flip(names) {
+  const there = names.filter(n => about.heads.includes(n)), on = there.every(n => off.has(n));
+  for (const name of there) on ? off.delete(name) : off.add(name);
+  changed();
 }
-async function ask() {
+function changed() {
   drawOff();
-  $("state").textContent = "Looking …"; $("go").disabled = true;
-  try {
-    const head = chosenHead(), body = JSON.stringify({ text: $("text").value, second: $("second").value, off: [...off] });
-    const reply = await fetch("look", { method: "POST", headers: { "Content-Type": "application/json" }, body });
-    const found = await reply.json();
-    if (found.error) { $("state").textContent = found.error; return; }
-    $("model").textContent = found.model;
-    $("size").textContent = `${found.heads} heads`;
-    $("answers").replaceChildren(...found.answers.map(answer => drawAnswer(answer, found.answers.filter(a => !a.without.length))));
-    frame.hidden = false;
-    frame.src = `page/${found.page}#${[head && `head=${head}`, off.size && "ex=cut&col=changed"].filter(Boolean).join("&")}`;
-    $("state").textContent = "";
-  } catch {
-    $("state").textContent = "The server has gone; start `headcount serve` again.";
-  } finally { $("go").disabled = false; }
+  clearTimeout(timer); timer = setTimeout(ask, 60);
 }
+function drawOff() {
+  for (const node of $("board").querySelectorAll(".key")) node.setAttribute("aria-pressed", off.has(node.dataset.head));
+  $("all").disabled = !off.size; $("invert").disabled = !off.size;
+  remember();
+}
+// The sentence and the heads are in the address, so that a find is a link.
+function remember() {
+  const parts = new URLSearchParams({ text: $("text").value, ...($("secondbox").hidden ? {} : { second: $("second").value }), ...(off.size ? { off: [...off].join(" ") } : {}) });
+  history.replaceState(null, "", `#${parts}`);
+}
+function recall() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  if (said.has("text")) $("text").value = said.get("text");
+  if (said.has("second")) $("second").value = said.get("second");
+  for (const name of (said.get("off") || "").split(" ")) if (about.heads.includes(name)) off.add(name);
+}
+
+// A diff by the longest common run of words; a word that is elsewhere in the other has moved.
+function aligned(a, b) {
+  const n = a.length, m = b.length, best = Array.from({ length: n + 1 }, () => new Uint16Array(m + 1)), both = [[], []];
+  for (let i = n - 1; i >= 0; i--) for (let j = m - 1; j >= 0; j--) best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+  for (let i = 0, j = 0; i < n && j < m;) a[i] === b[j] ? (both[0][i++] = both[1][j++] = true) : best[i + 1][j] >= best[i][j + 1] ? i++ : j++;
+  return both;
+}
+function diffed(words, kept, others, tag) {
+  const spare = [...others], nodes = [];
+  words.forEach((word, k) => {
+    if (k) nodes.push(" ");
+    const moved = !kept[k] && spare.includes(word);
+    if (moved) spare.splice(spare.indexOf(word), 1);
+    nodes.push(kept[k] ? word : made(moved ? "span" : tag, word, moved ? "moved" : ""));
+  });
+  return nodes;
+}
+function drawTexts(answer) {
+  const split = text => (text || "").split(/\s+/).filter(Boolean), before = split(answer.whole), after = split(answer.cut), n = answer.off.length;
+  $("wholeh").textContent = `${answer.title}, all heads on`;
+  const [a, b] = answer.cut == null ? [before.map(() => true), []] : aligned(before, after), gone = before.filter((_, k) => !a[k]), fresh = after.filter((_, k) => !b[k]);
+  $("whole").replaceChildren(...diffed(before, a, fresh, "del"));
+  $("cuth").textContent = n ? `Without ${n === 1 ? answer.off[0] : `${n} heads`}${answer.cut == null ? "" : answer.cut === answer.whole ? ": the same" : answer.cut ? "" : ": nothing at all"}` : "";
+  $("cut").replaceChildren(...(answer.cut == null ? [] : diffed(after, b, gone, "ins")));
+}
+const pct = v => v == null ? "–" : v >= .995 || v < .0005 ? `${Math.round(100 * v)} %` : `${(100 * v).toFixed(1)} %`;
+function drawBars(answer) {
+  const cut = answer.off.length > 0, keyed = { tokens: "the probability of each token of the translation", next: "the likeliest tokens", classes: "classes", similarity: "1: the same direction" };
+  $("barkey").textContent = `${keyed[answer.kind]}${cut ? "; grey: all heads on, blue: without" : ""}`;
+  $("bars").replaceChildren(...answer.bars.flatMap(([name, before, now]) => {
+    const track = made("div", null, "track"), told = made("span", null, cut && now < before - .1 ? "fell" : ""), bar = (cls, v) => { const i = made("i", null, cls); i.style.width = `${100 * Math.max(0, Math.min(1, v ?? 0))}%`; track.append(i); };
+    bar("was", before); if (cut) bar("now", now);
+    told.append(cut ? `${pct(before)} → ` : "", made("b", pct(cut ? now : before)));
+    return [made("code", name.trim() === "" ? "␣" : name.trim()), track, told];
+  }));
+  if (!answer.bars.length) $("bars").replaceChildren(made("p", answer.whole || "", "note"));
+}
+async function post(where) {
+  const body = JSON.stringify({ text: $("text").value, second: $("secondbox").hidden ? "" : $("second").value, off: [...off] });
+  const reply = await fetch(where, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  return reply.json();
+}
+function busy(text) { document.body.classList.toggle("busy", !!text); $("state").textContent = text || ""; }
+async function ask() {
+  const mine = ++turn, wait = setTimeout(() => { if (mine === turn) busy("the model is at work"); }, 150);
+  try {
+    const found = await post("ask");
+    if (mine !== turn) return;
+    busy("");
+    if (found.error) { $("state").textContent = found.error; return; }
+    last = found;
+    drawTexts(found); drawBars(found); remember();
+    if ($("inside").open) inside();
+  } catch {
+    busy(""); $("state").textContent = "The server has gone; start `headcount serve` again.";
+  } finally { clearTimeout(wait); }
+}
+// Heads by name; one that is not there is refused, and nothing is kept of it.
+$("byname").addEventListener("submit", event => {
+  event.preventDefault();
+  const names = $("head").value.split(/[\s,]+/).filter(Boolean), wrong = names.find(n => !about.heads.includes(n));
+  if (wrong) { $("state").textContent = `There is no head ${wrong}; heads are named like ${about.heads[0]} … ${about.heads.at(-1)}.`; return; }
+  $("head").value = ""; $("state").textContent = "";
+  flip(names);
+});
+$("all").addEventListener("click", () => { off.clear(); changed(); });
+$("invert").addEventListener("click", () => { const now = about.heads.filter(h => !off.has(h)); off.clear(); now.forEach(h => off.add(h)); changed(); });
+$("ask").addEventListener("submit", event => { event.preventDefault(); ask(); });
+for (const id of ["text", "second"]) {
+  $(id).addEventListener("keydown", event => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); ask(); } });
+  $(id).addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => { if ($("text").value.trim()) ask(); }, 500); });
+}
+$("copy").addEventListener("click", async () => {
+  if (!last) return;
+  const heads = last.off.length > 12 ? `${last.off.length} of ${about.count} heads` : last.off.join(", "), bars = last.bars.filter(([, a, b]) => b != null && Math.abs(a - b) > .1).map(([t, a, b]) => `${t.trim()} ${pct(a)} → ${pct(b)}`);
+  const text = [`${about.model} ${about.predicts}: “${$("text").value}”`, last.whole && `all ${about.count} heads: ${last.whole}`, last.off.length && `without ${heads}: ${last.cut ?? ""}`, bars.length && bars.join("; "), "(headcount serve)"].filter(Boolean).join("\n");
+  try { await navigator.clipboard.writeText(text); $("state").textContent = "Copied."; } catch { $("state").textContent = text; }
+});
+
 // The report tells of a corpus; here is one sentence, so that only what was measured on it stays.
+async function inside() {
+  const found = await post("look");
+  if (found.error) { $("state").textContent = found.error; return; }
+  const head = inPage("#big")?.textContent;
+  frame.hidden = false;
+  frame.src = `page/${found.page}#${[head && `head=${head}`, off.size && "ex=cut&col=changed"].filter(Boolean).join("&")}`;
+}
 function trim(page) {
-  for (const part of page.querySelectorAll(".mast, .lede, footer")) part.hidden = true;
+  for (const part of page.querySelectorAll(".mast, .lede, .argue, #profile, footer")) part.hidden = true;
   for (const part of page.querySelectorAll(".mapbox, .blk, .sec")) part.hidden ||= !!part.querySelector(".unmeasured") && !part.querySelector("svg, canvas");
   for (const cell of page.querySelectorAll(".cell")) cell.classList.toggle("off", off.has(cell.getAttribute("aria-label").split(",")[0]));
   new ResizeObserver(() => { frame.style.height = `${page.body.scrollHeight}px`; }).observe(page.body);
-  for (const event of ["click", "keyup"]) page.addEventListener(event, drawChosen);
-  drawChosen();
 }
 function whenReady() {
   const page = frame.contentDocument;
@@ -94,9 +195,16 @@ function whenReady() {
   else if (page?.getElementById("headcount-data")) requestAnimationFrame(whenReady);
 }
 frame.addEventListener("load", whenReady);
-$("ask").addEventListener("submit", event => { event.preventDefault(); ask(); });
-$("add").addEventListener("click", () => { switchOff($("head").value); $("head").value = ""; });
-$("chosen").addEventListener("click", () => switchOff(chosenHead() || ""));
-$("all").addEventListener("click", () => { off.clear(); ask(); });
-$("head").addEventListener("keydown", event => { if (event.key === "Enter") { event.preventDefault(); $("add").click(); } });
-ask();
+$("inside").addEventListener("toggle", () => { if ($("inside").open) inside(); });
+
+(async () => {
+  about = await (await fetch("about")).json();
+  $("model").textContent = about.model;
+  $("size").textContent = `${about.predicts}; ${about.count} heads`;
+  $("secondbox").hidden = about.predicts !== "compares two sentences";
+  if (about.mask) { $("textlabel").textContent = `Sentence, with ${about.mask} for the hidden word`; $("text").value = `The old kettle had been ${about.mask} before anyone noticed it.`; }
+  recall();
+  drawBoard(); drawOff();
+  await ask();
+  document.documentElement.dataset.ready = Math.round(performance.now());
+})();

@@ -15,7 +15,7 @@ import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
 from headcount.pruning import can_go
-from headcount.records import Head, parse_head, parse_heads
+from headcount.records import Head, parse_heads
 from headcount.report.parts.numbers import (
     HELD_OUT,
     Source,
@@ -112,14 +112,14 @@ def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str
     if own:
         rows = [_trained_row(one) for one in own]
         return {"note": f"Measured in this run, n = {own[0]['n']}.", "rows": rows}
-    kept = json.loads((files("headcount.bundle") / "translator" / "gates.json").read_text("utf-8"))
-    if source.table.provenance.get("weights") != kept["weights"]:
+    known = known_heads(source.table.provenance.get("weights"))
+    if known is None:
         return None
-    places, whole = source.places, len(source.table)
+    kept, whole = known["gates"], len(source.table)
     rows = [
         {
-            "left": whole - len(row["gone"]),
-            "gone": [places[head] for head in map(parse_head, row["gone"]) if head in places],
+            "left": len(row["kept"]),
+            "gone": [n for head, n in source.places.items() if str(head) not in row["kept"]],
             "metric": metric_title(kept["metric"]),
             "plain": figure(row["untouched"], 3),
             "value": figure(row["bleu"], 3),
@@ -133,6 +133,13 @@ def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str
         f"heads trained on as long have {metric_title(kept['metric'])} {kept['whole']:.1f}."
     )
     return {"note": note, "rows": rows}
+
+
+def known_heads(weights: Any) -> dict[str, Any] | None:
+    """What the project found of the bundled translator; None for any other model."""
+    place = files("headcount.bundle") / "translator" / "known.json"
+    known: dict[str, Any] = json.loads(place.read_text("utf-8"))
+    return known if known["weights"] == weights else None
 
 
 def _trained_row(order: dict[str, Any]) -> dict[str, Any]:
