@@ -25,7 +25,10 @@ def main(run: str) -> None:
     found = json.loads((ROOT / "docs/results/pruning-gates.json").read_text(encoding="utf8"))
     table = hc.HeadTable.load(run)
     heads = [str(head) for head in table.heads]
-    costs = {head: round(float(cost), 4) for head, cost in zip(heads, table.numbers("ablation"), strict=True)}
+    costs = {
+        head: round(float(cost), 4)
+        for head, cost in zip(heads, table.numbers("ablation"), strict=True)
+    }
     named = zip(heads, table.frame["role"].tolist(), strict=True)
     rows = []
     for name in RUNS:

@@ -35,9 +35,7 @@ class Parrot:
 
     def look(self, text: str, second: str = "", off: Sequence[str] = ()) -> Source:
         return Source(
-            HeadTable.of(
-                HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.subject.name}
-            )
+            HeadTable.of(HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.subject.name})
         )
 
 

@@ -48,6 +48,7 @@ def serve_command(
 
     taken = taken_socket(port)
     subject = loaded(model, load)
+    _one_thread_for_small(subject)
     token = new_token()
     app = app_of(inspector_of(subject, run), token)
     place = address(taken, token)
@@ -61,6 +62,17 @@ def serve_command(
         run_server(app, taken)
     except KeyboardInterrupt:
         say("Ended.")
+
+
+#: Weights of a model that one thread answers for sooner than two, a sentence at a time.
+_SMALL = 50_000_000
+
+
+def _one_thread_for_small(subject: hc.Subject) -> None:
+    import torch
+
+    if sum(weight.numel() for weight in subject.model.parameters()) < _SMALL:
+        torch.set_num_threads(1)
 
 
 def _check_installed() -> None:

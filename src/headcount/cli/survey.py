@@ -34,6 +34,7 @@ class SurveyArguments:
     """What is measured of the text."""
 
     columns: str | None = option(None, "NAMES", "Columns to measure and show, separated by commas.")
+    all: bool = option(False, None, "Print a line for every head, not for the telling ones alone.")
     long: str = option(
         "window",
         "HOW",
@@ -155,7 +156,7 @@ def survey_command(
         annotated = with_sample(annotated, subject, work)
         if judge.parser is not None:
             annotated["treebank"] = text
-        if asked.own_output:
+        if asked.own_output or _lacks_translations(subject, text, annotated, stacks):
             text, annotated = _translated(subject, text, annotated, work.batch_size)
         from headcount.survey import Divergence
 
@@ -192,7 +193,7 @@ def survey_command(
     if json:
         print_json(_survey_json(table) | ({} if families is None else _families_json(families)))
         return
-    _print_survey(table, subject, columns, stacks, other_texts)
+    _print_survey(table, subject, columns, stacks, other_texts, every=asked.all)
     if families is not None:
         _print_families(families)
     print_run(target.out)
@@ -228,6 +229,20 @@ def _check_columns(columns: list[str] | None, convention: str) -> None:
     patterns = {PATTERN.name, *(column.name for column in PATTERN_COLUMNS)}
     others = None if columns is None else [name for name in columns if name not in patterns]
     chosen_tallies(others, convention)
+
+
+def _lacks_translations(
+    subject: hc.Subject,
+    corpus: Corpus | None,
+    annotated: dict[str, Any],
+    stacks: Sequence[str] | None,
+) -> bool:
+    """Whether a translator's decoder would have nothing to read: it then reads its own output."""
+    sources = annotated["treebank"] if corpus is None else corpus
+    asked = subject.anatomy.stacks if stacks is None else stacks
+    translates = "cross" in subject.anatomy.stacks and subject.inner.can_generate()
+    wanted = translates and any(stack != "enc" for stack in asked)
+    return wanted and sources is not None and not sources.paired
 
 
 def _translated(
@@ -282,18 +297,24 @@ def _print_survey(
     columns: Sequence[str] | None,
     stacks: Sequence[str] | None,
     notes: Sequence[str],
+    *,
+    every: bool = False,
 ) -> None:
-    """The roles, where heads were judged; the columns, where not or where some were chosen."""
+    """The roles, where heads were judged; columns of all heads where asked for, else of a few."""
     judged = "roles" in table.details
-    if columns is not None or not judged:
+    if judged:
+        _print_roles(table, subject)
+    if columns is not None or every or not judged:
         shown = (
             table if stacks is None else table.select(h for h in table.heads if h.stack in stacks)
         )
         width = output().width
         chosen = list(columns) if columns is not None else _worth_seeing(shown, width)
-        output().print(shown.draw(chosen or None, papers=False))
-    if judged:
-        _print_roles(table, subject)
+        few = shown if every else _telling_heads(shown, chosen or shown.names)
+        output().print(few.draw(chosen or None, papers=False))
+        if len(few) < len(shown):
+            told = f"{len(few)} of {len(shown)} heads: the highest of each column and stack"
+            output().print(f"{told}. --all lists every head.", style="dim")
     if "pattern" in table.names:
         _print_patterns(table)
     about = table.provenance
@@ -305,6 +326,20 @@ def _print_survey(
     counts = [read["counts"]["skipped"] for read in corpora.values()]
     skipped = [line for each in counts for line in skipped_in_words(each)]
     print_notes([*subject.notes, *remarks, *skipped, *notes])
+
+
+#: Tables of so many heads are printed whole; of larger ones the highest of each column and stack.
+_SMALL = 24
+
+
+def _telling_heads(table: hc.HeadTable, columns: Sequence[str]) -> hc.HeadTable:
+    """The heads that have the highest value of some column in their stack; all if few."""
+    if len(table) <= _SMALL:
+        return table
+    numeric = table.frame[list(columns)].select_dtypes("number").columns
+    parts = [table.stack(stack) for stack in table.stacks]
+    wanted = {head for part in parts for name in numeric for head in part.rank(str(name))[:1]}
+    return table.select(head for head in table.heads if head in wanted)
 
 
 def _worth_seeing(table: hc.HeadTable, width: int) -> list[str]:

@@ -149,7 +149,7 @@ class TableText:
         self.heat = heat
         self.intervals = intervals
         self.papers = papers
-        measured = [name for name in table.names if table.frame[name].notna().any()]
+        measured = [name for name in telling_first(table) if table.frame[name].notna().any()]
         self.candidates = measured if columns is None else list(columns)
         self._cells = {name: self._texts(name) for name in self.candidates}
         self._titles = {name: _printable(table.column(name).title) for name in self.candidates}
@@ -253,6 +253,28 @@ class TableText:
             yield f"{len(hidden)} more {columns} not shown: {', '.join(hidden)}"
 
 
+#: The group of the columns that say how much a head matters.
+_MATTERS = "How much it matters"
+
+
+def telling_first(table: HeadTable) -> list[str]:
+    """The columns in the order of interest: what a head does, how much it matters, all others.
+
+    >>> from headcount.records import Column, Head, HeadTable
+    >>> columns = [Column("gradient", group="How much it matters")]
+    >>> values = {"self": [0.1], "gradient": [2.0], "role": ["sink"]}
+    >>> telling_first(HeadTable.of([Head("enc", 0, 0)], values, columns))
+    ['role', 'gradient', 'self']
+    """
+
+    def rank(name: str) -> int:
+        if name == "role":
+            return 0
+        return 1 if table.column(name).group == _MATTERS and "_p" not in name else 2
+
+    return sorted(table.names, key=rank)
+
+
 def _caption(table: HeadTable) -> str:
     model = table.provenance.get("model")
     return f"{len(table)} heads" + (f" of {model}" if model else "")
@@ -311,7 +333,7 @@ def table_html(table: HeadTable) -> str:
 
 
 def _headings(table: HeadTable) -> Iterator[str]:
-    for name in table.names:
+    for name in telling_first(table):
         column = table.column(name)
         parts = [column.name, column.meaning, column.unit, column.paper, table.notes.get(name, "")]
         tooltip = escape(" · ".join(part for part in parts if part))
@@ -319,7 +341,7 @@ def _headings(table: HeadTable) -> Iterator[str]:
 
 
 def _rows(table: HeadTable) -> Iterator[str]:
-    cells = [list(_cells(table, name)) for name in table.names]
+    cells = [list(_cells(table, name)) for name in telling_first(table)]
     layer = None
     for row, head in enumerate(table.heads):
         opening = "<tr>" if head[:2] == layer else '<tr class="layer">'

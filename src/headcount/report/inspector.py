@@ -44,9 +44,7 @@ class Prediction:
     shares: tuple[tuple[str, float], ...] = ()
 
 
-def predict(
-    subject: Subject, text: str, second: str = "", along: str | None = None
-) -> Prediction:
+def predict(subject: Subject, text: str, second: str = "", along: str | None = None) -> Prediction:
     """What the model makes of a text; a translator's shares are those of the translation `along`.
 
     So two models that say different things can be compared token by token.
@@ -74,9 +72,10 @@ def _spoken(subject: Subject, text: str, target: str) -> tuple[tuple[str, float]
     shares = forward(subject, batch).logits[0].float().softmax(-1)
     side = batch.sides["target"]
     ids, tokens = side.ids[0].tolist(), token_texts(side.tokens[0])
-    return tuple(
-        (tokens[place], float(shares[place - 1, ids[place]])) for place in range(1, len(ids))
-    )
+    end: Any = subject.tokenizer
+    ids, tokens = [*ids[1:], end.eos_token_id], [*tokens[1:], end.eos_token]
+    rows = zip(tokens, shares, ids, strict=True)
+    return tuple((token, float(row[number])) for token, row, number in rows)
 
 
 def _continued(subject: Subject, text: str) -> str:
@@ -122,7 +121,9 @@ def _judged(subject: Subject, text: str, second: str) -> Prediction:
 def _classes(subject: Subject, logits: Tensor) -> tuple[tuple[str, float], ...]:
     names = subject.inner.config.id2label
     shares = logits.float().softmax(-1) if len(logits) > 1 else logits.float()
-    return tuple((str(names.get(place, place)), value) for place, value in enumerate(shares.tolist()))
+    return tuple(
+        (str(names.get(place, place)), value) for place, value in enumerate(shares.tolist())
+    )
 
 
 def _all(subject: Subject, logits: Tensor) -> tuple[tuple[str, float], ...]:

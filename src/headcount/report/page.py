@@ -56,6 +56,7 @@ def page_data(
         "relations": verdicts.relation_part(source),
         "map": verdicts.pair_part(source),
         "agreement": scoreboard.agreement_part(source),
+        "function": scoreboard.function_part(source),
         "curve": scoreboard.curve_part(source),
         "exhibits": verdicts.exhibit_part(source) if maps != "none" else [],
         "compare": scoreboard.compare_part(source, other),

@@ -1,4 +1,4 @@
-import { $, el, num, plural, put, sv } from "./dom.js";
+import { $, el, num, plural, put, pval, range, sv } from "./dom.js";
 import { D, heads, kinds, matters, mainRole, ofRole, present, show, sort } from "./data.js";
 import { drawing, ticks, words } from "./chart.js";
 import { S, lens, mark, on, view } from "./state.js";
@@ -41,6 +41,13 @@ function lane(row, c, x, w, size, named) {
       return words(at + (right ? size + 5 : -size - 5), mid + 4, h.id, right ? "start" : "end", "name small");
     }));
 }
+// Whether a group matters more than the other heads of its layers, by a test that shuffles within layers.
+function tested(c, group) {
+  const found = D.function[c.id]?.[group];
+  if (!found) return null;
+  const [delta, low, high, p, answer] = found, said = { more: "matter more than others of their layers", less: "matter less than others of their layers" }[answer] || "cannot be told from others of their layers";
+  return el("span", { class: "test", title: "Cliff’s delta: 1 where every such head is above every other of its layer, −1 where below; permutation within layers, corrected", text: ` ${said}: δ ${num(delta, "+.2f")}${range(low, high, "+.2f")}, ${pval(p)}` });
+}
 function drawJobs() {
   const c = lens(), box = $("#jobs"), shown = c && present.some(h => c.values[h.i] != null);
   box.hidden = !shown;
@@ -54,7 +61,7 @@ function drawJobs() {
   const line = r => el("div", { class: "jr" }, D.roles ? roleChip(r.role) : el("span", { class: "note", text: "all heads" }), lane(r, c, x, w, size, named), el("span", { class: "note", "data-told": r.role, text: r.own.length ? told(r) : "not measured" }));
   put("#strip", GROUPS.map(([id, name]) => {
     const own = rows.filter(r => sort(r.role) === id), n = own.reduce((sum, r) => sum + r.all, 0);
-    return own.length ? [D.roles && id !== "none" && el("h3", { text: `${plural(n, "head").replace(/s?$/, n === 1 ? "" : "s")} ${n === 1 && id === "does" ? "does something" : n === 1 ? "only rests" : name}` }), own.map(line)] : [];
+    return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "only rests"}`, tested(c, id)), own.map(line)] : [];
   }), el("div", { class: "jr axisrow" }, el("span"), drawing(w, 18, `${c.title}, ${num(a, c.fmt)} to ${num(b, c.fmt)}`, ticks(a, b, 5).map(v => [sv("path", { class: "tick", d: `M${x(null, v).toFixed(1)} 0v4` }), words(x(null, v), 15, num(v, c.fmt.startsWith("+") && v ? "+.3g" : ".3g"), "middle")])), el("span")));
   const about = D.examples[c.id], by = c.id === "ablation" ? `${about?.metric || c.unit || "cost"} added when this head alone is switched off${D.costly ? "; filled: beyond chance" : ""}` : `${c.title}${c.unit ? `, ${c.unit}` : ""}`;
   put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "A head with several roles stands under its first, here and in every count of the page: what it does before where it rests." : ""}`);

@@ -39,7 +39,7 @@ function drawBoard() {
   const wide = Math.max(...about.stacks.map(s => s.heads)), rows = about.stacks.reduce((n, s) => Math.max(n, s.layers), 0), titles = { enc: "encoder", dec: "decoder", cross: "decoder to encoder" };
   $("board").style.setProperty("--key", `${Math.max(13, Math.min(28, 640 / wide, 520 / rows))}px`);
   $("board").replaceChildren(...about.stacks.map(s => {
-    const box = made("div", null, "stack");
+    const box = made("div", null, "deck");
     box.append(made("h3", titles[s.id]));
     for (let layer = 0; layer < s.layers; layer++) {
       const line = made("div", null, "line"), names = Array.from({ length: s.heads }, (_, h) => `${s.id}.${layer}.${h}`), lay = made("button", layer, "lay");
@@ -140,6 +140,7 @@ async function post(where) {
 }
 function busy(text) { document.body.classList.toggle("busy", !!text); $("state").textContent = text || ""; }
 async function ask() {
+  clearTimeout(timer);
   const mine = ++turn, wait = setTimeout(() => { if (mine === turn) busy("the model is at work"); }, 150);
   try {
     const found = await post("ask");

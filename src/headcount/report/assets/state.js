@@ -1,8 +1,13 @@
 import { $, $$, clamp, el, put } from "./dom.js";
 import { D, absent, byId, cols, hasRole, heads, kinds, roleNames, standing, verdicts } from "./data.js";
 // One state, kept in the address, so that a finding is a link: #enc.2.8, or #head=enc.2.8&col=entropy&ex=own-001
+// The order that decides what can go, as the curve with the most points tells it.
+function usual() {
+  const o = D.curve?.[D.go?.order ?? 0], same = (D.curve || []).filter(c => c.id === o.id && c.scope === o.scope && c.healed === o.healed);
+  return same.length ? D.curve.indexOf(same.reduce((a, b) => b.points.length > a.points.length ? b : a)) : 0;
+}
 export const S = {
-  head: D.opening.head, hover: null, col: D.opening.paint, role: null, order: D.go?.order ?? 0, step: 0,
+  head: D.opening.head, hover: null, col: D.opening.paint, role: null, order: usual(), step: 0,
   ex: 0, tok: null, held: false, keep: .8, specials: false, byRow: false, view: null, unit: "pieces",
 };
 const listeners = {};

@@ -6,9 +6,9 @@ const GRIDS = 7, TALLEST = 190;
 // The same heads judged by another metric: the curves of one order and scope.
 export const alike = o => D.curve.filter(c => c.id === o.id && c.scope === o.scope && c.healed === o.healed).sort((a, b) => (a.metric === "loss") - (b.metric === "loss"));
 function steps(o, best) {
-  const last = o.points.length - 1, wanted = [0, best, last], n = Math.min(GRIDS, last + 1);
-  for (let k = 1; wanted.length < n + 1 && k < n; k++) wanted.push(Math.round(k * last / (n - 1)));
-  return [...new Set(wanted)].sort((a, b) => a - b);
+  // those that every metric judged, where there are enough of them
+  const all = [...o.points.keys()], shared = all.filter(k => alike(o).every(c => c.points.some(p => p.left === o.points[k].left))), from = shared.length > 4 ? shared : all, n = Math.min(GRIDS, from.length);
+  return [...new Set([best, ...Array.from({ length: n }, (_, k) => from[Math.round(k * (from.length - 1) / Math.max(1, n - 1))])])].sort((a, b) => a - b);
 }
 // Every role is one path, so that a thousand heads are a few elements.
 function tiles(gone, width) {

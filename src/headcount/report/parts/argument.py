@@ -147,6 +147,7 @@ def path_part(data: Data) -> list[Data]:
         *_telling(data, worth, column, costs),
         *_unknown(data, worth, costs),
         *_resting(data, costs),
+        *_going(data),
         *_kinds(data, costs),
     ]
     return found[:4]
@@ -182,6 +183,19 @@ def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator
 def _resting(data: Data, costs: set[int]) -> Iterator[Data]:
     """The largest group that rests."""
     yield from _group(data, costs, [role for role in LOOKS if LOOKS[role].rests])
+
+
+def _going(data: Data) -> Iterator[Data]:
+    """How many can go together by the metric that allows most, and what the strictest says."""
+    by = data["go"]["by"] if data["go"] else []
+    if not by or not by[-1]["gone"]:
+        return
+    strict, most = by[0], by[-1]
+    heads = "1 head" if most["gone"] == 1 else f"{most['gone']} heads"
+    text = f" can go together within {most['within']}, untrained"
+    if strict["gone"] < most["gone"]:
+        text += f"; within {strict['within']} {strict['gone'] or 'none'} for sure"
+    yield {"link": heads, "text": f"{text}.", "to": {"step": [most["order"], most["step"]]}}
 
 
 def _kinds(data: Data, costs: set[int]) -> Iterator[Data]:

@@ -57,6 +57,20 @@ def agreement_part(source: Source) -> dict[str, Any] | None:
     }
 
 
+def function_part(source: Source) -> dict[str, dict[str, Any]]:
+    """Whether heads with a role matter more than others of their layers: by score, then by role.
+
+    "does" and "rests" are all heads that do something, and all that only rest.
+    """
+    frame, found = source.frame("function"), dict[str, dict[str, Any]]()
+    groups = {"any function": "does", "any rest": "rests"}
+    for row in [] if frame is None else frame.to_dict("records"):
+        role = groups.get(str(row["role"]), str(row["role"]))
+        numbers = [figure(row[name], 2) for name in ("delta", "low", "high", "p_adjusted")]
+        found.setdefault(str(row["score"]), {})[role] = [*numbers, str(row["answer"])]
+    return found
+
+
 # --- The pruning curve --------------------------------------------------------------------------
 
 _FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "p", "bound")
