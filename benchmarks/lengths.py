@@ -159,9 +159,7 @@ def main(arguments: list[str] | None = None) -> None:
         rounds = given.rounds if length <= 32_768 else 3
         row = measured(subject, length, device, rounds)
         if device == "cpu":
-            row["peak_gib"] = {
-                way: round(_alone(length, way), 3) for way in ("plain", "all rows")
-            }
+            row["peak_gib"] = {way: round(_alone(length, way), 3) for way in ("plain", "all rows")}
         found.append(row)
         print(json.dumps(row), flush=True)
     result = {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -211,3 +212,17 @@ def test_keys_are_the_arguments_of_the_task(kind: str) -> None:
     arguments = set(inspect.signature(getattr(tasks, kind)).parameters)
     own = {"name", "folder", "set"} if kind == "glue" else {"examples"}
     assert set(KEYS[kind]) - own == arguments - own
+
+
+def test_a_metric_of_ones_own_is_named_by_module_and_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_metric.py").write_text("def best(said, true):\n    return 1.0\n")
+    monkeypatch.setattr("sys.path", ["", *sys.path])
+    spec = parse_task("classification:dev.tsv,metric=my_metric:best")
+    assert spec.options["metric"]([], []) == 1.0
+    with pytest.raises(UsageError, match="my_metric has no function 'worst'"):
+        parse_task("classification:dev.tsv,metric=my_metric:worst")
+    with pytest.raises(UsageError, match="no_such_module cannot be imported"):
+        parse_task("classification:dev.tsv,metric=no_such_module:best")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from tiny_subjects import classifier, translator
+from tiny_tokenizers import ENGLISH, PAIRS
 
+from headcount import tasks
 from headcount.errors import StatsError, UsageError
 from headcount.stats import (
     bootstrap_difference,
@@ -19,6 +24,7 @@ from headcount.stats.sample import resample_weights
 from headcount.tasks.classification import ACCURACY, MATTHEWS, class_counts
 from headcount.tasks.comparison import (
     Metric,
+    called,
     choose_metric,
     compare_outcomes,
     redraw_difference,
@@ -220,3 +226,48 @@ def test_the_interval_holds_the_quantiles_of_spearman_on_resamples() -> None:
     ]
     found = redraw_interval(SPEARMAN, rows, 200, 0.95, 7)
     assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]))
+
+
+# --- Metrics of the caller's own ----------------------------------------------------------------
+
+
+class Evaluated:
+    """What a metric of Hugging Face's evaluate looks like."""
+
+    name = "accuracy"
+
+    def compute(self, predictions: list[float], references: list[float]) -> dict[str, float]:
+        """One number by name."""
+        same = [one == other for one, other in zip(predictions, references, strict=True)]
+        return {"accuracy": sum(same) / len(same)}
+
+
+def share(said: Any, true: Any) -> float:
+    return float(np.mean(np.asarray(said) == np.asarray(true)))
+
+
+@pytest.mark.parametrize("metric", [share, Evaluated()])
+def test_any_function_of_predictions_and_labels_is_a_metric(metric: Any) -> None:
+    subject = classifier()
+    texts = [(text, number % 2) for number, text in enumerate(ENGLISH[:8])]
+    ours = tasks.classification(texts, metric=metric).evaluate(subject)
+    assert ours.value == tasks.classification(texts).evaluate(subject).value
+    low, high = ours.interval()[1:]
+    assert low <= ours.value <= high
+
+
+def test_a_function_of_translations_is_called_for_each_sentence() -> None:
+    def length(said: list[str], true: list[str]) -> float:
+        return float(len(said[0]))
+
+    task = tasks.translation(PAIRS[:3], metric=length, max_new_tokens=4, beams=1)
+    found = task.evaluate(translator())
+    assert found.name == "length"
+    assert found.value == pytest.approx(np.mean([len(one) for one in found.outputs]))
+
+
+def test_a_metric_that_gives_no_number_is_told() -> None:
+    with pytest.raises(UsageError, match="gave a str; it must give a number"):
+        called(lambda said, true: "good", [1], [1])
+    with pytest.raises(UsageError, match="gives a, b; give a function that returns one of these"):
+        called(lambda said, true: {"a": 1, "b": 2}, [1], [1])

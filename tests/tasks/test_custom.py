@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from tiny_subjects import encoder
+from tiny_subjects import classifier, encoder, writer
+from tiny_tokenizers import ENGLISH
 
+import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, UsageError
 from headcount.models.subject import Subject
@@ -94,3 +97,50 @@ def test_what_is_wrong_is_told() -> None:
         tasks.custom(TEXTS, lengths).loss(encoder(), batch)
     with pytest.raises(UsageError, match="The batch size is 0"):
         tasks.custom(TEXTS, lengths).evaluate(encoder(), batch_size=0)
+
+
+# --- Batches as a model takes them --------------------------------------------------------------
+
+
+def test_batches_are_scored_as_the_texts_behind_them() -> None:
+    subject = classifier()
+    texts = [(text, number % 2) for number, text in enumerate(ENGLISH[:6])]
+    task = tasks.classification(texts, metric="loss")
+    made = []
+    for batch in task.batches(subject, 3):
+        made.append({**batch.inputs, "labels": batch.labels})
+    ours = hc.score(subject, made, by="gradient,ablation")
+    theirs = hc.score(subject, task, by="gradient,ablation")
+    for name in ("gradient", "ablation"):
+        np.testing.assert_allclose(ours.numbers(name), theirs.numbers(name), atol=1e-5)
+    loader = torch.utils.data.DataLoader(made, batch_size=None)
+    again = hc.score(subject, loader, by="gradient")
+    np.testing.assert_allclose(again.numbers("gradient"), ours.numbers("gradient"))
+    right = tasks.batches(made, metric="accuracy").evaluate(subject).value
+    assert right == tasks.classification(texts).evaluate(subject).value
+
+
+def test_batches_of_a_model_with_another_loss_take_its_own() -> None:
+    subject = writer()
+    made = [{"input_ids": torch.tensor([[3, 4, 5, 6], [4, 5, 3, 7]])}]
+    made[0]["labels"] = made[0]["input_ids"]
+    loss = tasks.batches(made).evaluate(subject)
+    one = subject.model(**{name: value[:1] for name, value in made[0].items()}).loss
+    assert loss.scores[0] == pytest.approx(one.item(), rel=1e-5)
+    assert (
+        tasks.batches(made).hash
+        != tasks.batches([{**made[0], "labels": made[0]["labels"] + 1}]).hash
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([{"input_ids": torch.ones(1, 2)}], "Batch 1 has no labels .it has input_ids.; add"),
+        ([(1, 2)], "Batch 1 is a tuple; give a mapping of names to tensors"),
+        ([], "There are no batches"),
+    ],
+)
+def test_batches_that_cannot_be_used_are_told(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tasks.batches(given)

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from headcount import tasks
 from headcount.errors import InputError
 from headcount.tasks.examples import (
     Columns,
@@ -194,3 +196,48 @@ def test_texts_come_a_line_each_or_from_a_column(tmp_path: Path) -> None:
     assert [one.text for one in read_texts(["One."], kind="lm").examples] == ["One."]
     with pytest.raises(InputError, match=r"There is no file .*b\.txt"):
         read_texts(tmp_path / "b.txt", kind="lm")
+
+
+# --- Input as people have it --------------------------------------------------------------------
+
+
+ROWS = [{"review": "A fine film.", "stars": 1}, {"review": "A dull film.", "stars": 0}]
+
+
+class Split(list):  # type: ignore[type-arg]
+    """What a split of Hugging Face datasets looks like: rows as mappings, and column names."""
+
+    column_names = ("review", "stars")
+
+
+@pytest.mark.parametrize("given", [ROWS, pd.DataFrame(ROWS), Split(ROWS)])
+def test_rows_with_names_are_read_by_the_names_that_are_given(given: Any) -> None:
+    task = tasks.classification(given, text="review", label="stars")
+    assert [(one.text, one.label) for one in task.examples] == [
+        ("A fine film.", 1),
+        ("A dull film.", 0),
+    ]
+    with pytest.raises(
+        InputError, match=r"or .sentence1. for the text; there are review, stars; name one"
+    ):
+        tasks.classification(given)
+    with pytest.raises(InputError, match="no column 'text' for the text; there are review, stars"):
+        tasks.classification(given, text="text", label="stars")
+    assert tasks.lm(given, text="review").examples[0].text == "A fine film."
+
+
+def test_splits_are_told_apart() -> None:
+    with pytest.raises(InputError, match=r"2 splits \(train, test\); give one of them, e"):
+        tasks.classification({"train": Split(ROWS), "test": Split(ROWS)}, text="review")
+
+
+def test_translations_as_data_sets_have_them() -> None:
+    rows = [{"id": "0", "translation": {"de": "Regen.", "en": "Rain."}}]
+    assert tasks.translation(rows, source="en", target="de").examples[0].source == "Rain."
+    assert tasks.translation(rows).examples[0].source == "Regen."
+    named = tasks.translation(
+        [{"english": "Rain.", "german": "Regen."}], source="english", target="german"
+    )
+    assert named.examples[0].target == "Regen."
+    with pytest.raises(InputError, match="no column 'source' for the source; there are a, b"):
+        tasks.translation([{"a": "Rain.", "b": "Regen."}])

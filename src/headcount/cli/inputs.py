@@ -6,7 +6,9 @@ All of it is read, or at least looked up, before a model is loaded for it.
 from __future__ import annotations
 
 import difflib
+import importlib
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -209,8 +211,24 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else str(value).split("|")
 
 
+def _metric(value: Any) -> Any:
+    """The name of a metric, or ``module:function``: a function of predictions and references."""
+    module, colon, name = _word(value).partition(":")
+    if not colon:
+        return module
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a file beside which the command was given
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError as error:
+        raise ValueError(f"module:function, and {module} cannot be imported: {error}") from None
+    if not callable(found):
+        raise ValueError(f"module:function, and {module} has no function '{name}'")
+    return found
+
+
 _COLUMNS: dict[str, Reader] = {"text": _word, "text2": _word, "label": _word, "header": _yes}
-_METRIC: dict[str, Reader] = {"metric": _word}
+_METRIC: dict[str, Reader] = {"metric": _metric}
 _TEXTS: dict[str, Reader] = {**_METRIC, "text": _word, "header": _yes, "long": _word}
 
 #: The keys of each kind, and how their values are read.

@@ -27,7 +27,7 @@ from headcount.records import (
     hash_strings,
 )
 from headcount.survey import COLUMNS, survey
-from headcount.tasks import Labelled, Similarity, Task
+from headcount.tasks import Labelled, Similarity, Task, batches
 from headcount.text import Item, Pair, Sentence, read_corpus
 
 # --- Which options belong to which score, sorted out before any work begins ---------------------
@@ -187,6 +187,7 @@ def score(
     >>> score(hc.load("translator", device="cpu"), task, by="gradient,confidence")
     HeadTable(144 heads: enc 48, dec 48, cross 48; 2 columns: gradient, confidence)
     """
+    task = _task_of(task)
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
@@ -343,6 +344,12 @@ def vocabulary_hash(subject: Subject) -> str | None:
         return None
     vocabulary = subject.tokenizer.get_vocab()
     return hash_strings(f"{vocabulary[token]} {token}" for token in sorted(vocabulary))
+
+
+def _task_of(task: Any) -> Any:
+    """A task; batches as a model takes them, or a DataLoader of them, are made one."""
+    first = task[0] if isinstance(task, list | tuple) and task else None
+    return batches(task) if hasattr(task, "collate_fn") or isinstance(first, Mapping) else task
 
 
 def _check_call(subject: Any, task: Any) -> None:

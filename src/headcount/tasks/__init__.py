@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headcount.tasks.classification import classification
     from headcount.tasks.comparison import Comparison, Metric, compare_outcomes
     from headcount.tasks.comparison import compare_outcomes as compare
-    from headcount.tasks.custom import Custom, custom
+    from headcount.tasks.custom import Batches, Custom, batches, custom
     from headcount.tasks.examples import Labelled
     from headcount.tasks.glue import glue, natural_task
     from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling, lm, mlm
@@ -44,6 +44,7 @@ __all__ = [
     "Outcome",
     "Sheet",
     "Task",
+    "batches",
     "classification",
     "compare",
     "custom",

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject
 from headcount.stats import Floats, ratio
-from headcount.tasks.comparison import Metric, choose_metric
+from headcount.tasks.comparison import Metric, choose_metric, own_metric_of
 from headcount.tasks.examples import Column, Columns, Label, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, labels_of
 from headcount.text import Batch
@@ -194,6 +194,8 @@ class Classification(HeadTask):
             rows = np.stack([_losses(answer, batch).cpu().double().numpy(), one], axis=1)
         elif self.metric.name == "accuracy":
             rows = np.stack([(predicted == gold).astype(np.float64), one], axis=1)
+        elif self.metric.columns == ("prediction", "reference"):
+            rows = np.stack([predicted, gold], axis=1).astype(np.float64)
         elif answer.shape[1] == 2 and self.positive == 0:
             rows = class_counts(1 - predicted, 1 - gold, 2)
         else:
@@ -212,7 +214,7 @@ def _losses(logits: Tensor, batch: Batch) -> Tensor:
 
 def classification(
     examples: Any,
-    metric: str = "accuracy",
+    metric: Any = "accuracy",
     *,
     text: Column = None,
     text2: Column = None,
@@ -224,13 +226,15 @@ def classification(
     """A classification task from (text, label) or (text, text2, label), or a file with columns.
 
     `metric` is "accuracy", "f1" (of the class `positive` where there are two, else the mean over
-    classes), "matthews" or "loss". A label is one of the model's own names, or an id; `labels`
+    classes), "matthews" or "loss"; or a function of predicted and true ids, or a metric of Hugging
+    Face's evaluate. A label is one of the model's own names, or an id; `labels`
     gives names for the ids where the model has none.
 
     >>> classification([("A fine film.", 1), ("A dull film.", 0)])
     Classification('examples in hand', 2 examples, accuracy)
     """
-    chosen = choose_metric("classification", metric, METRICS)
+    own = not isinstance(metric, str)
+    chosen = own_metric_of(metric) if own else choose_metric("classification", metric, METRICS)
     if positive not in (0, 1):
         raise UsageError(f"The positive class is {positive!r}; F1 of two classes is about 0 or 1.")
     found = read_labelled(examples, "classification", Columns(text, text2, label, header))

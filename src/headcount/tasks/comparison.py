@@ -45,6 +45,8 @@ class Metric:
     drawn: Callable[[stats.Floats, stats.Floats], stats.Floats] | None = None
     #: Why the metric of some statistics is undefined, for a value of NaN.
     reason: Callable[[stats.Floats], str] = lambda statistics: "there was nothing to count"
+    #: The most draws of a bootstrap, for a metric that is slow to compute.
+    most_draws: int | None = None
     #: How another program names exactly this metric, such as sacreBLEU's signature.
     signature: str | None = None
 
@@ -66,6 +68,71 @@ class Metric:
             return np.asarray(self.statistic(weights @ statistics))
         assert self.drawn is not None  # or there would be no way to compute the metric
         return self.drawn(statistics, weights)
+
+
+#: Draws of a bootstrap of a metric of the caller's own.
+_OWN_DRAWS = 1000
+
+
+def function_name(metric: Any) -> str:
+    """What a metric of the caller's own is called."""
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", "metric"))
+
+
+def called(metric: Any, predictions: Any, references: Any) -> float:
+    """The number that a metric of the caller's own gives.
+
+    It is a function of predictions and references, or a metric of Hugging Face's evaluate, whose
+    `compute` gives one number or several by name: then the one that is named as the metric.
+
+    >>> called(lambda said, true: sum(a == b for a, b in zip(said, true)), [1, 0], [1, 1])
+    1.0
+    """
+    if hasattr(metric, "compute"):
+        found = metric.compute(predictions=list(predictions), references=list(references))
+    else:
+        found = metric(predictions, references)
+    if isinstance(found, Mapping):
+        name = function_name(metric)
+        numbers = [one for one in found.values() if isinstance(one, int | float)]
+        if name not in found and len(numbers) != 1:
+            raise UsageError(
+                f"The metric {name} gives {', '.join(map(str, found))}; give a function that "
+                "returns one of these numbers."
+            )
+        found = found[name] if name in found else numbers[0]
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"The metric {function_name(metric)} gave a {type(found).__name__}; it must give a "
+            "number."
+        ) from None
+
+
+def own_metric_of(metric: Any) -> Metric:
+    """A function of predictions and references, `[example]` each, as a metric.
+
+    Higher is better, unless the function says ``higher_is_better = False``.
+    """
+
+    def drawn(statistics: stats.Floats, weights: stats.Floats) -> stats.Floats:
+        rows = np.arange(len(statistics))
+        found = []
+        for counts in weights:
+            some = statistics[np.repeat(rows, counts.astype(int))]
+            found.append(called(metric, some[:, 0], some[:, 1]))
+        return np.array(found)
+
+    return Metric(
+        function_name(metric),
+        ("prediction", "reference"),
+        None,
+        higher_is_better=bool(getattr(metric, "higher_is_better", True)),
+        each=lambda rows: (rows[:, 0] == rows[:, 1]).astype(np.float64),
+        drawn=drawn,
+        most_draws=_OWN_DRAWS,
+    )
 
 
 M = TypeVar("M")
@@ -96,7 +163,7 @@ def redraw_interval(
     """A metric's percentile interval; draws in which it is undefined are left out."""
     rows = stats.read_statistics(statistics)
     value = np.array([metric.value(rows)])
-    drawn = _drawn(metric, [rows], draws, seed)
+    drawn = _drawn(metric, [rows], _most(metric, draws), seed)
     low, high = _ends(value, drawn, confidence)
     return stats.Interval(value[0], low[0], high[0])
 
@@ -117,6 +184,7 @@ def redraw_difference(
     p as in `headcount.stats.bootstrap_difference`: the share of draws that lie as far from the
     difference as the difference from 0.
     """
+    draws = _most(metric, draws)
     value = np.array([metric.value(rows) for rows in systems]) - metric.value(baseline)
     tests = int(np.count_nonzero(~np.isnan(value)))
     stats.check_resolution(
@@ -128,6 +196,10 @@ def redraw_difference(
     p = (np.count_nonzero(~nearer, axis=0) + 1) / (len(drawn) + 1)
     p = np.where(np.isnan(value), np.nan, np.maximum(p, stats.floor(len(baseline), "two-sided")))
     return stats.PairedDifference(value, low, high, p, stats.adjust(p, correction))
+
+
+def _most(metric: Metric, draws: int) -> int:
+    return draws if metric.most_draws is None else min(draws, metric.most_draws)
 
 
 def _drawn(metric: Metric, systems: Sequence[stats.Floats], draws: int, seed: int) -> stats.Floats:

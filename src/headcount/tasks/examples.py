@@ -64,6 +64,7 @@ def read_each(
     items: Iterable[Any], read: Callable[[Any, str], T], kind: str, shape: str
 ) -> tuple[T, ...]:
     """Read items in hand one by one; none at all is an error."""
+    items = rows_in_hand(items)
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise InputError(
             f"Examples of the kind {kind} are a list of {shape}, or the path of a file, not of the "
@@ -73,6 +74,45 @@ def read_each(
     if not found:
         raise InputError(f"There are no examples; tasks of the kind {kind} take a list of {shape}.")
     return found
+
+
+def rows_in_hand(items: Any) -> Any:
+    """Rows of a DataFrame or of a split of Hugging Face datasets as mappings; all else as it is.
+
+    >>> import pandas as pd
+    >>> rows_in_hand(pd.DataFrame({"text": ["A fine film."], "label": [1]}))
+    [{'text': 'A fine film.', 'label': 1}]
+    """
+    if isinstance(items, Mapping) and items and all(map(_is_split, items.values())):
+        raise InputError(
+            f"The examples are {len(items)} splits ({', '.join(map(str, items))}); give one of "
+            f"them, e.g. dataset['{next(iter(items))}']."
+        )
+    if hasattr(items, "columns") and hasattr(items, "to_dict"):
+        return items.to_dict("records")
+    return items
+
+
+def _is_split(one: Any) -> bool:
+    return hasattr(one, "column_names") or (hasattr(one, "columns") and hasattr(one, "to_dict"))
+
+
+def picked(row: Mapping[Any, Any], asked: Column, usual: Sequence[str], what: str) -> Any:
+    """A value of a row by the name that was asked for, or by a usual one.
+
+    >>> picked({"review": "Fine."}, "text", TEXT, "text")
+    Traceback (most recent call last):
+    headcount.errors.InputError: There is no column 'text' for the text; there are review.
+    """
+    names = usual if asked is None else (asked,)
+    for name in names:
+        if name in row:
+            return row[name]
+    wanted = f"'{asked}'" if asked is not None else " or ".join(f"'{name}'" for name in usual)
+    raise InputError(
+        f"There is no column {wanted} for the {what}; there are {', '.join(map(str, row))}"
+        f"{'.' if asked is not None else f'; name one with {what}=.'}"
+    )
 
 
 def labelled(item: Any, where: str) -> Labelled:
@@ -201,7 +241,7 @@ def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
         table = read_rows(source, header=columns.header)
         found = FoundExamples(labelled_rows(table, columns, read), table.name)
     else:
-        found = FoundExamples(read_each(source, read, kind, shape), IN_HAND)
+        found = FoundExamples(read_each(_named(source, columns), read, kind, shape), IN_HAND)
     paired = [example.second is not None for example in found.examples]
     if len(set(paired)) > 1:
         odd = paired.index(not paired[0])
@@ -210,6 +250,27 @@ def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
             f"{odd + 1} has {'one' if paired[0] else 'two'}; give all of them the same."
         )
     return found
+
+
+def _named(source: Any, columns: Columns) -> Any:
+    """Examples in hand, those that are mappings by the names of their columns."""
+    rows = rows_in_hand(source)
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        return rows  # told by whoever reads it
+
+    def example(row: Any) -> Any:
+        if not isinstance(row, Mapping):
+            return row
+        second = columns.text2
+        if second is None and columns.text is None:
+            second = next((name for name in SECOND if name in row), None)
+        return {
+            "text": picked(row, columns.text, TEXT, "text"),
+            "text2": None if second is None else picked(row, second, SECOND, "text2"),
+            "label": picked(row, columns.label, LABEL, "label"),
+        }
+
+    return [example(row) for row in rows]
 
 
 def labelled_rows(
@@ -249,7 +310,8 @@ def read_translations(
     """
     if not isinstance(source, str | Path):
         shape = "(source, target) pairs"
-        return FoundExamples(read_each(source, pair, "translation", shape), IN_HAND)
+        items = [_sides(item, columns) for item in _items(source)]
+        return FoundExamples(read_each(items or source, pair, "translation", shape), IN_HAND)
     text_file(source)  # a missing file with an odd suffix is above all missing
     numbered = all(column is None or str(column).isdecimal() for column in columns)
     if numbered and not header and suffix_of(source) in (".tsv", ".txt"):
@@ -265,12 +327,41 @@ def read_translations(
     return FoundExamples(rows, table.name)
 
 
+def _items(source: Any) -> list[Any]:
+    """Rows in hand as a list; empty for what is none, which whoever reads it tells."""
+    rows = rows_in_hand(source)
+    none = isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable)
+    return [] if none else list(rows)
+
+
+def _sides(item: Any, columns: tuple[Column, Column]) -> Any:
+    """The two sides of a row by their names; ``{"translation": {"en": ..., "de": ...}}``, too.
+
+    >>> _sides({"translation": {"en": "Rain.", "de": "Regen."}}, (None, None))
+    ('Rain.', 'Regen.')
+    """
+    if not isinstance(item, Mapping):
+        return item
+    inner = item.get("translation")
+    row = inner if isinstance(inner, Mapping) else item
+    if isinstance(inner, Mapping) and columns == (None, None) and len(row) == 2:
+        return tuple(row.values())
+    return tuple(
+        picked(row, column, (side,), side)
+        for column, side in zip(columns, ("source", "target"), strict=True)
+    )
+
+
 def read_texts(
     source: Any, *, kind: str, text: Column = None, header: bool = True
 ) -> FoundExamples:
     """Single texts: a line each in a .txt or .conllu, else the column of a file."""
     if not isinstance(source, str | Path):
-        return FoundExamples(read_each(source, sentence, kind, "texts"), IN_HAND)
+        items = [
+            picked(item, text, TEXT, "text") if isinstance(item, Mapping) else item
+            for item in _items(source)
+        ]
+        return FoundExamples(read_each(items or source, sentence, kind, "texts"), IN_HAND)
     if text is None and not {".tsv", ".csv", ".jsonl", ".ndjson"} & {*Path(source).suffixes}:
         corpus = read_corpus(source)
         return FoundExamples(tuple(corpus), corpus.name)

@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject
 from headcount.stats import Floats, correlate_weighted
-from headcount.tasks.comparison import Metric, choose_metric
+from headcount.tasks.comparison import Metric, choose_metric, own_metric_of
 from headcount.tasks.examples import Column, Columns, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, Task, forward, labels_of, refuse
 from headcount.text import Batch, Encoded, Sentence
@@ -148,7 +148,7 @@ def number_marks(metric: Metric, said: Tensor, gold: Tensor, losses: Tensor) -> 
 
 def regression(
     examples: Any,
-    metric: str = "spearman",
+    metric: Any = "spearman",
     *,
     text: Column = None,
     text2: Column = None,
@@ -157,12 +157,14 @@ def regression(
 ) -> Regression:
     """A regression task from (text, number) or (text, text2, number), or a file with columns.
 
-    `metric` is "spearman", "pearson" or "loss", the mean squared error.
+    `metric` is "spearman", "pearson" or "loss", the mean squared error; or a function of predicted
+    and true numbers, or a metric of Hugging Face's evaluate.
 
     >>> regression([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)])
     Regression('examples in hand', 2 examples, spearman)
     """
-    chosen = choose_metric("regression", metric, METRICS)
+    own = not isinstance(metric, str)
+    chosen = own_metric_of(metric) if own else choose_metric("regression", metric, METRICS)
     found = read_labelled(examples, "regression", Columns(text, text2, label, header))
     return Regression(found.examples, chosen, found.name)
 
@@ -249,7 +251,7 @@ def embed(subject: Subject, batch: Batch) -> Tensor:
 
 def similarity(
     examples: Any,
-    metric: str = "spearman",
+    metric: Any = "spearman",
     *,
     text: Column = None,
     text2: Column = None,
@@ -267,7 +269,8 @@ def similarity(
     >>> similarity([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)]).span
     (0.5, 4.5)
     """
-    chosen = choose_metric("similarity", metric, METRICS)
+    own = not isinstance(metric, str)
+    chosen = own_metric_of(metric) if own else choose_metric("similarity", metric, METRICS)
     found = read_labelled(examples, "similarity", Columns(text, text2, label, header))
     if found.examples[0].second is None:
         raise InputError(

@@ -18,8 +18,8 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria
 from headcount.errors import ModelError, StatsError, UsageError
 from headcount.models import Subject, check_finite, quiet
 from headcount.records import Progress
-from headcount.stats import Floats, bleu
-from headcount.tasks.comparison import Metric, choose_metric
+from headcount.stats import Floats, bleu, ratio
+from headcount.tasks.comparison import Metric, called, choose_metric, function_name
 from headcount.tasks.examples import Column, read_translations
 from headcount.tasks.task import (
     LOSS,
@@ -290,6 +290,8 @@ class Translation(TokenTask):
     length_penalty: float | None = None
     #: sacreBLEU's tokenizer; None for 13a.
     tokenize: str | None = None
+    #: A metric of the caller's own, called for each sentence.
+    judge: Any = None
 
     @property
     def generates(self) -> bool:
@@ -325,12 +327,16 @@ class Translation(TokenTask):
         if self.metric.name == "bleu":
             count = partial(bleu_counts, tokenize=self.tokenize)
         references = [self.examples[number].target for number in batch.index]
+        if self.judge is not None:
+            both = zip(answer, references, strict=True)
+            scores = [[called(self.judge, [one], [true]), 1.0] for one, true in both]
+            return Marks(np.array(scores), answer)
         return Marks(np.array(list(map(count, answer, references)), dtype=np.float64), answer)
 
 
 def translation(
     examples: Any,
-    metric: str = "bleu",
+    metric: Any = "bleu",
     *,
     beams: int = 4,
     max_new_tokens: int | None = None,
@@ -343,7 +349,9 @@ def translation(
     """A translation task from (source, target) pairs, or a file of them.
 
     `metric` is "bleu" or "chrf" of the model's own translations (beam search, judged as
-    sacreBLEU does), or "loss": nats a token of the references. A .tsv needs no header; name
+    sacreBLEU does), or "loss": nats a token of the references; or a function of a list of
+    translations and one of references (or a metric of Hugging Face's evaluate), called for each
+    sentence and averaged. A .tsv needs no header; name
     columns (`source`, `target`) in a file that has one.
 
     >>> translation([("Rain fell.", "Regen fiel.")], metric="chrf")
@@ -354,13 +362,19 @@ def translation(
         "chrf": chrf_metric,
         "loss": lambda: LOSS,
     }
-    chosen = choose_metric("translation", metric, known)()
+    judge = None if isinstance(metric, str) else metric
+    if judge is None:
+        chosen = choose_metric("translation", metric, known)()
+    else:
+        better = bool(getattr(judge, "higher_is_better", True))
+        name, columns = function_name(judge), ("score", "sentences")
+        chosen = Metric(name, columns, ratio, higher_is_better=better, test="sign-flip")
     for name, number in (("beams", beams), ("max_new_tokens", max_new_tokens)):
         if number is not None and number < 1:
             raise UsageError(f"{name} is {number}; it must be 1 or more.")
     found = read_translations(examples, columns=(source, target), header=header)
     return Translation(
-        found.examples, chosen, found.name, beams, max_new_tokens, length_penalty, tokenize
+        found.examples, chosen, found.name, beams, max_new_tokens, length_penalty, tokenize, judge
     )
 
 
