@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import tiny_subjects
 
+import headcount as hc
 from headcount.bundle import sample
 from headcount.report.chosen_sentences import (
     chosen_items,
@@ -16,7 +17,7 @@ from headcount.report.chosen_sentences import (
     wanted_by,
 )
 from headcount.report.show import show
-from headcount.text import Sentence, Word, read_corpus
+from headcount.text import Sentence, Word, read_corpus, read_sample
 
 
 def test_a_translator_shows_all_three_stacks_of_a_pair() -> None:
@@ -77,3 +78,19 @@ def test_what_is_over_the_budget_is_left_out_and_told() -> None:
 def test_a_corpus_of_odd_lengths_still_gives_one() -> None:
     found, _ = exhibits_of(tiny_subjects.encoder(), read_corpus(["No.", "Yes."]), own_text=False)
     assert [one.title for one in found] == ["No."]
+
+
+def test_known_arcs_and_translations_are_kept() -> None:
+    """Arcs lie between words of the text, and links between tokens that are no special ones."""
+    subject = hc.load("translator", device="cpu")
+    found, _ = exhibits_of(subject, read_sample(translation="text_de", limit=60), own_text=False)
+    for one in found:
+        words = one.texts["src"].word_texts
+        assert len(one.arcs) > 4
+        assert all(text == "src" and word != head for text, _, word, head in one.arcs)
+        assert any(relation == "nsubj" for _, relation, _, _ in one.arcs)
+        assert max(max(word, head) for *_, word, head in one.arcs) < len(words)
+        assert one.links
+        for target, source in one.links:
+            assert not one.texts["tgt"].special[target]
+            assert not one.texts["src"].special[source]

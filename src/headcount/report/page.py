@@ -156,12 +156,23 @@ def _examples(source: Source) -> dict[str, Any]:
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
     *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "jobs"),
-    *("survivors", "grid", "legend", "maps", "evidence", "links", "attention", "dossier", "scores"),
+    *(
+        "survivors",
+        "changes",
+        "grid",
+        "legend",
+        "maps",
+        "evidence",
+        "links",
+        "attention",
+        "dossier",
+        "scores",
+    ),
     "profile",
     *("relations", "similar", "resemblance", "agreement", "pruning", "provenance", "main"),
 )
 #: Only in pages of two runs.
-_OF_TWO = "compare"
+_OF_TWO = ("compare", "changes")
 STYLES = ("base", "overview", "dossier", "sections", "media")
 
 #: Letters of a headline that is set smaller.
@@ -197,7 +208,7 @@ def page_html(
 
 def script(two: bool = False) -> str:
     """The modules as one, as they were written; they share a scope, so imports fall away."""
-    joined = [name for name in MODULES if two or name != _OF_TWO]
+    joined = [name for name in MODULES if two or name not in _OF_TWO]
     return "\n".join(_LEFT_OUT.sub("", look.asset(f"{name}.js")) for name in joined)
 
 

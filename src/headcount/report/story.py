@@ -95,7 +95,8 @@ def story(
     """
     check_page(page, maps)
     allowed = str(read_tolerance(tolerance)) or None
-    other = None if compare is None else read_source(compare, exhibits=False).table
+    if compare is not None:
+        read_source(compare, exhibits=False)  # what cannot be read is refused before the work
     show = progress or (lambda done, total, stage: None)
     corpora = _read_texts(text, treebank, limit, seed, show)
     if task is not None and limit is not None:
@@ -133,7 +134,7 @@ def story(
             if seconds > 5:
                 announce(f"About {in_words(seconds)} on this machine.")
         stages = run_story(context, exhibits=exhibits, progress=show)
-    written = report(kept, page, exhibits=exhibits, maps=maps, compare=other)
+    written = report(kept, page, exhibits=exhibits, maps=maps, compare=compare)
     return Report(written.path, written.run, tuple(stages))
 
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from report_runs import ENCODER, THREE, made_curve, made_pairs, made_relations, made_run, made_table
+from report_runs import (
+    ENCODER,
+    THREE,
+    made_curve,
+    made_pairs,
+    made_relations,
+    made_roles,
+    made_run,
+    made_table,
+)
 
+import headcount as hc
+from headcount.records.table import HeadTable
 from headcount.report.page import page_data
+from headcount.report.parts import scoreboard
 from headcount.report.parts.numbers import (
     Source,
     column_part,
@@ -19,6 +32,7 @@ from headcount.report.parts.numbers import (
 )
 from headcount.report.parts.scoreboard import compare_part, could_go, curve_part, run_tolerance
 from headcount.report.parts.verdicts import pair_part, relation_part, role_part
+from headcount.survey.roles.role import with_roles
 
 
 def test_columns_come_back_as_they_were() -> None:
@@ -286,3 +300,73 @@ def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     assert {"roles", "relations", "ablation", "curve", "pairs", "exhibits"} <= set(told)
     whole = page_data(read_source(made_run(tmp_path / "run", THREE)))
     assert {row[0] for row in whole["missing"]} == {"pattern", "probe_weight"}
+
+
+# --- what the page argues ------------------------------------------------------------------------
+
+
+def test_a_head_is_counted_by_what_it_does_before_where_it_rests() -> None:
+    frame = made_roles({"enc": (1, 1)}).assign(role="sink")
+    both = pd.concat([frame, frame.assign(role="feature"), frame.assign(role="separator")])
+    source = Source(made_table({"enc": (1, 2)}), frames={"roles": both})
+    assert [one["role"] for one in (role_part(source) or [])[0]] == ["feature", "separator", "sink"]
+    table = HeadTable.of(source.table.heads, {}, details={"roles": both})
+    assert with_roles(table).frame["role"].tolist()[0] == "feature"
+    data = page_data(source)
+    assert data["headline"].startswith("1 of the 2 attention heads does a nameable job.")
+    assert data["opening"] == {"head": 0, "col": "ablation", "paint": "role"}
+
+
+def test_a_head_without_a_role_is_told_its_nearest_miss() -> None:
+    heads = made_table({"enc": (1, 2)})
+    table = HeadTable.of(heads.heads, {"best_offset_share": [0.59, 0.2], "separator": [0.1, 0.55]})
+    source = Source(table, frames={"roles": made_roles({"enc": (1, 2)}).iloc[:0]})
+    assert page_data(source)["misses"] == [
+        "the same offset for a share of 0.59; the rule asks 0.90",
+        "mass on separators 0.55; the rule asks 0.60",
+    ]
+
+
+def test_every_verdict_has_its_row_among_the_relations() -> None:
+    """The same relation in two directions, one of them confirmed: that one is bold and shown."""
+    row = made_relations({"enc": (1, 1)}, ["obj"]).iloc[0].to_dict()
+    rows = [
+        row | {"direction": direction, "split": "report", "accuracy": accuracy, "n": 80}
+        for direction, accuracy in (("dep->head", 0.95), ("head->dep", 0.6))
+    ]
+    said = made_roles({"enc": (1, 1)}).assign(role="syntactic", label="obj head->dep")
+    frames = {"relations": pd.DataFrame(rows), "roles": said}
+    found = relation_part(Source(made_table({"enc": (1, 1)}), frames=frames)) or {}
+    told = {
+        found["questions"][one[0]]["direction"]: found["status"][one[-1]]
+        for one in found["heads"][0]
+    }
+    assert told["head->dep"] == "confirmed"
+    assert [found["questions"][one[1]]["direction"] for one in found["best"]] == ["head->dep"]
+    assert found["questions"][0]["meaning"] == "object"
+
+
+def test_only_the_bundled_translator_has_the_projects_gates() -> None:
+    assert page_data(Source(made_table()))["trained"] is None
+    table = made_table({"enc": (6, 8), "dec": (6, 8), "cross": (6, 8)})
+    table.provenance["weights"] = known_heads_weights()
+    found = page_data(Source(table))["trained"]
+    assert [row["left"] for row in found["rows"]] == [113, 106, 48]
+    assert found["note"].startswith("Not this run")
+
+
+def known_heads_weights() -> str:
+    place = Path(scoreboard.__file__).parents[2] / "bundle" / "translator" / "known.json"
+    return str(json.loads(place.read_text())["weights"])
+
+
+def test_what_is_known_of_the_translator_is_of_its_weights() -> None:
+    assert known_heads_weights() == hc.load("translator", device="cpu").weights_hash
+
+
+def test_healed_curves_of_the_run_come_first() -> None:
+    frame = made_curve(ENCODER, ["gates"]).query("step == 1").assign(healed=True, value=29.5)
+    whole = made_curve(ENCODER, ["gates"]).query("step == 0")
+    source = Source(made_table(), frames={"curve": pd.concat([whole, frame])})
+    found = page_data(source)["trained"]
+    assert [(row["left"], row["value"]) for row in found["rows"]] == [(60, 29.5)]

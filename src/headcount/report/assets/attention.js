@@ -8,7 +8,7 @@ import { evidenceOf, tellingExhibit } from "./evidence.js";
 import { bipartite, lightLinks } from "./links.js";
 // One head on one exhibit: matrix and lines share the tokens that ask; long texts are shaded instead.
 let A = null, attTurn = 0;
-const LONG = 40, phone = () => innerWidth <= 640;
+const LONG = 40, WIDE = 28, phone = () => innerWidth <= 640;
 
 async function drawAttention() {
   const mine = ++attTurn, stage = $("#stage"), there = hasMap(S.head, S.ex);
@@ -18,13 +18,14 @@ async function drawAttention() {
   if (!there) { A = null; put("#stage", unmeasured("exhibits", D.exhibits.length ? "This exhibit has no map of this head." : "No exhibit is in this page, so there is no attention to look at.")); return; }
   const m = await mapOf(S.head, S.ex, S.unit === "words"), proof = await evidenceOf(S.head, S.ex);
   if (mine !== attTurn) return;
-  const [asks, answers] = D.exhibits[S.ex].sides[heads[S.head].stack], wanted = S.view || (Math.max(m.q, m.k) > LONG ? "text" : "lines");
-  A = { m, proof: placed(m, proof), view: wanted === "matrix" && !phone() ? "lines" : wanted, two: asks !== answers, faint: m.to.map(t => t.special && !S.specials) };
-  stage.className = `stage ${A.view}`;
+  const [asks, answers] = D.exhibits[S.ex].sides[heads[S.head].stack], size = Math.max(m.q, m.k), one = phone() || size > WIDE, wanted = S.view || (size > LONG ? "text" : size > WIDE && !phone() ? "matrix" : "lines");
+  A = { m, proof: placed(m, proof), one, view: wanted === "matrix" && !one ? "lines" : wanted, two: asks !== answers, faint: m.to.map(t => t.special && !S.specials) };
+  stage.className = `stage ${A.view} ${one ? "one" : ""}`;
+  $('[data-view="matrix"]').hidden = !one;  // side by side while there is room
   $("#keepbox").hidden = A.view !== "lines";
   pressed("view", A.view); pressed("unit", S.unit);
   for (const b of $$("[data-flip]")) b.setAttribute("aria-pressed", S[b.dataset.flip]);
-  put("#stage", A.view === "text" ? flowing() : bipartite(A, stage.clientWidth, phone(), token, matrix));
+  put("#stage", A.view === "text" ? flowing() : bipartite(A, stage.clientWidth, one, token, matrix));
   put("#seen", seen(proof));
   point(S.tok); scale();
 }

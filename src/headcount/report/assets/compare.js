@@ -1,7 +1,7 @@
 import { $, el, num, put, sv } from "./dom.js";
 import { D, addColumn, cols, present } from "./data.js";
 import { headChart, words } from "./chart.js";
-import { S, setCol, view } from "./state.js";
+import { S, view } from "./state.js";
 import { headButton, headPoint } from "./glyph.js";
 import { tables } from "./save.js";
 // Two runs of one architecture: the chosen column in both, and the heads that changed most. In pages of two runs alone.
@@ -10,7 +10,7 @@ const V = D.compare;
 function difference(c, { values: other, lo = null, hi = null }) {
   const values = c.values.map((v, i) => v == null || other[i] == null ? null : other[i] - v), far = Math.max(1e-9, ...values.map(v => Math.abs(v ?? 0)));
   return { ...c, id: `diff-${c.id}`, of: c.id, group: "Second less first", title: `Δ ${c.title}`, values, other, lo, hi, p: null, diverging: true, domain: [-far, far],
-    more: `more in ${V.name}`, fmt: c.fmt.startsWith("+") ? c.fmt : "+" + c.fmt, meaning: `${c.title} in ${V.name} less that in ${D.model}. ${c.meaning}` };
+    more: `more in ${V.name}`, fmt: "+" + c.fmt.replace("+", ""), meaning: `${c.title} in ${V.name} less that in ${D.model}. ${c.meaning}` };
 }
 for (const c of [...V.changes, ...Object.entries(V.columns).filter(([id]) => cols.has(id)).map(([id, other]) => difference(cols.get(id), other))]) { D.columns.push(c); addColumn(c); }
 const changes = D.columns.filter(c => c.of || c.id.startsWith("change-"));
@@ -40,8 +40,6 @@ view(() => {
 }, "col size");
 view(() => {
   $("#compare").hidden = false;
-  put("#ch", `${D.model} and ${V.name}`);
-  put("#chcols", changes.slice(0, 4).map((c, k) => [k ? ", " : "", el("button", { class: "inline", text: c.title, onclick: () => setCol(c.id) })]));
   put("#chroles", V.roles.length ? ["won", "lost"].map(moved) : "");
   tables.comparison = () => [["column", "head", "first", "second", "difference"], ...changes.filter(c => c.of).flatMap(c => present.map(h => [c.of, h.id, cols.get(c.of).values[h.i], c.other[h.i], c.values[h.i]]))];
 });

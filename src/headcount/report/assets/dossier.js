@@ -1,6 +1,5 @@
-import { el, num, pval, put, range, sv, when } from "./dom.js";
+import { el, num, pval, put, range, when } from "./dom.js";
 import { D, absent, cols, heads, kinds, matters, rolesOf, show, tag, unmeasured, verdicts } from "./data.js";
-import { curveLine, drawing } from "./chart.js";
 import { S, select, setStep, view } from "./state.js";
 import { sign } from "./glyph.js";
 // Who this head is, with its evidence; and what happens when it is removed.
@@ -31,17 +30,12 @@ function cost(c, i) {
   const tail = [c.p && `${pval(p)}${c.corrected ? ` after correction for ${c.known === D.count ? "all" : `the ${c.known}`} heads${c.known === D.count ? "" : " that were tried"}` : ""}`, c.known === D.count && `rank ${c.rank[i]} of ${c.known}`, about && `n = ${about.n}`].filter(Boolean).join("; ");
   return el("p", {}, el("b", { text: verdict }), `Switched off alone, it ${v < 0 ? "saves" : "costs"} `, el("b", { "data-cost": c.id, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${by}; ${tail}.`);
 }
-function spark(o, k) {
-  const w = 150, h = 34, values = o.points.map(p => p.value).filter(v => v != null), a = Math.min(...values), b = Math.max(...values), n = o.points[0].left, here = o.points[k];
-  const x = p => 4 + (w - 8) * (n - p.left) / n, y = p => 4 + (h - 8) * (1 - (p.value - a) / (b - a || 1));
-  return drawing(w, h, "quality along the pruning curve", curveLine(o.points, x, y, "thin"), here.value != null && sv("circle", { cx: x(here), cy: y(here), r: 4, class: "dot" }));
-}
 function together() {
   if (!D.curve?.length) return unmeasured("curve", "When it goes as heads are removed together.");
   const o = D.curve[S.order], k = o.points.findIndex(p => p.gone.includes(S.head)), p = o.points[k];
   if (!p) return el("p", {}, el("b", { text: "It stays. " }), `In the order of ${o.id} it is still there when ${o.points.at(-1).left} heads are left.`);
   const change = p.delta == null ? "" : ` (${num(p.delta, "+.2g")}${range(p.delta_low, p.delta_high, "+.2g")} against the whole model)`;
-  return el("div", { class: "goes" }, spark(o, k), el("p", {}, `In the order of ${o.id} it goes at step ${k}, which leaves ${p.left} heads: ${o.metric} ${num(p.value, ".3g")}${change}. `, el("button", { class: "inline", text: "Go to that step", onclick: () => setStep(S.order, k) })));
+  return el("p", {}, `In the order of ${o.id} it goes at step ${k}, which leaves ${p.left} heads: ${o.metric} ${num(p.value, ".3g")}${change}. `, el("button", { class: "inline", text: "Go to that step", onclick: () => setStep(S.order, k) }));
 }
 when("#before", "click", () => turn(-1));
 when("#after", "click", () => turn(1));

@@ -1,10 +1,10 @@
 import { argmax } from "./dom.js";
 import { D, heads, verdicts } from "./data.js";
 import { hasMap, mapOf, sides } from "./maps.js";
-// What a verdict expects of a sentence, known from its tree, its translation or its repeats, and whether the head does it here.
+// What a verdict expects of a sentence, and whether the head does it here.
 const SAID = { "dep->head": "from the dependent to its head", "head->dep": "from the head to the dependent", "head<-dep": "the head looks most at it" };
 const piecesOf = (text, word) => (text.words || []).flatMap((w, t) => w === word ? [t] : []);
-// [{ rows, cols }, ...] of tokens: who asks, and who should answer; null where the role expects nothing of one sentence.
+// [{ rows, cols }, ...] of tokens: who asks, and who should answer.
 function expected(v, i, ex) {
   const { arcs, links, sides: by } = D.exhibits[ex], stack = heads[i].stack, [asks, answers] = sides(i, ex), own = by[stack][0] === by[stack][1], places = asks.tokens.map((_, t) => t);
   const special = new Set(asks.special), earlier = t => special.has(t) ? -1 : asks.tokens.lastIndexOf(asks.tokens[t], t - 1), there = (r, c) => c >= 0 && c < answers.tokens.length ? [{ rows: [r], cols: [c] }] : [];

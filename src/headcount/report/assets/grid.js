@@ -11,10 +11,11 @@ const row = (s, layer) => el("div", { class: "row", role: "row" }, el("span", { 
 function gridStack(s) {
   const every = s.heads > 16 ? 4 : 1, many = D.stacks.length > 1, cap = clamp(560 / s.layers, 16, 40);
   return el("div", { class: "stack", "data-stack": s.id, css: { "--h": s.heads, "flex-grow": s.heads, "--cap": `${cap}px` } }, many && el("h3", { text: s.title }),
-    el("div", { class: "row top", "aria-hidden": "true" }, el("span"), each(s.heads, k => el("span", { class: "lab", text: k % every ? "" : k })), el("span", { class: "lab mean", text: many ? "" : "mean" })),
+    el("div", { class: "row top", "aria-hidden": "true" }, el("span"), each(s.heads, k => el("span", { class: "lab", text: k % every ? "" : k })), el("span", { class: "lab mean", text: "mean" })),
     el("div", { class: "grid", role: "grid", "aria-label": `${s.title}: layer by head` }, each(s.layers, layer => row(s, layer))));
 }
 function paint() {
+  $("#grid").classList.toggle("byroles", S.col === "role");
   const c = cols.get(S.col);
   for (const node of $$(".cell")) {
     const i = +node.dataset.head, v = c?.values[i], role = mainRole(i).role;

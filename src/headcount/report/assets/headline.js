@@ -1,4 +1,4 @@
-import { $, el, put } from "./dom.js";
+import { $, el, put, when } from "./dom.js";
 import { D, heads } from "./data.js";
 import { select, setCol, setRole, setStep, view } from "./state.js";
 // The finding is the title; beside it a path: a few sentences, each a link to what it speaks of.
@@ -9,6 +9,14 @@ function lead({ head, role, step, section }) {
   $(section || (step ? "#go" : "#inst")).scrollIntoView({ block: "start" });
 }
 const address = ({ head, role, step }) => "#" + [head != null && `head=${heads[head].id}`, role && `role=${role}`, step && `step=${step.join(".")}`].filter(Boolean).join("&");
+// The state is in the address, so that a finding is a link.
+async function copyLink(e) {
+  let said = "Copied";
+  try { await navigator.clipboard.writeText(location.href); } catch { said = "It is in the address"; }
+  e.target.textContent = said;
+  setTimeout(() => { e.target.textContent = "Copy link"; }, 1500);
+}
+when("#share", "click", copyLink);
 view(() => {
   put("#model", D.model);
   put("#made", D.stacks.map(s => `${s.id} ${s.layers} × ${s.heads}`).join(", ") + (D.absent.length ? `; ${D.absent.length} removed before` : ""));

@@ -37,7 +37,7 @@ function lane(row, c, x, w, size, named) {
     sv("path", { class: "axis", d: `M0 ${mid}H${w}` }), dots, mean, row.own.filter(h => named.has(h.i)).sort((p, q) => x(q.i) - x(p.i)).map(h => {
       const at = x(h.i), right = at < w - 66 && free(at + size, at + 70), from = right ? at : at - 70;
       if (!right && !free(from, at - size)) return null;
-      xs.push(from + 20, from + 45);
+      xs.push(from - 6, from + 20, from + 45);
       return words(at + (right ? size + 5 : -size - 5), mid + 4, h.id, right ? "start" : "end", "name small");
     }));
 }
@@ -52,7 +52,7 @@ function drawJobs() {
   const c = lens(), box = $("#jobs"), shown = c && present.some(h => c.values[h.i] != null);
   box.hidden = !shown;
   if (!shown) return;
-  const rows = jobRows(c), phone = innerWidth <= 640, w = Math.max(120, $("#strip").clientWidth - (phone ? 0 : 128 + 92)), pad = 8;
+  const rows = jobRows(c), phone = innerWidth <= 640, w = Math.max(120, $("#strip").clientWidth - (phone ? 0 : innerWidth >= 1800 ? 260 : 232)), pad = 8;
   const values = present.map(h => c.values[h.i]).filter(v => v != null), [a, b] = [Math.min(0, ...values), Math.max(0, ...values)], size = present.length > 400 ? 2.6 : 4.2;
   const x = (i, v = c.values[i]) => pad + (w - 2 * pad) * (v - a) / (b - a || 1);
   const cost = c.group === "How much it matters", top = [...present].filter(h => c.values[h.i] != null && (c.id !== "ablation" || !D.costly || matters(h.i))).sort((p, q) => c.values[q.i] - c.values[p.i]).slice(0, cost ? OUTLIERS : 0), named = new Set(top.map(h => h.i));

@@ -21,10 +21,10 @@ export function lightLinks(A, r) {
 const longest = list => Math.min(116, Math.max(...list.map(t => Math.min(14, visible(t.text).length))) * 7.3 + 14);
 const short = text => text.length > 11 ? `${text.slice(0, 10)}…` : text;
 
-// On a phone the style sheet leaves out the matrix, or all but it.
+// Where there is room for one alone, the style sheet leaves out the matrix, or all but it.
 export function bipartite(A, W, phone, token, matrix) {
   const { m } = A, lf = longest(m.from), lt = longest(m.to), alone = A.view === "matrix";
-  const tall = phone ? (alone ? Math.min(24, (W - lf) / m.k) : 18) : clamp((W - lf - lt - 110) / m.k, 9, 18), mw = tall * m.k;
+  const tall = phone ? (alone ? Math.min(24, (W - lf) / m.k) : m.q > 28 ? 15 : 18) : clamp((W - lf - lt - 110) / m.k, 9, 18), mw = tall * m.k;
   const css = { height: `${tall}px`, "line-height": `${tall}px`, "font-size": `${Math.min(12, tall - 2)}px` };
   A.asks = m.from.map((t, r) => token(t, r, css));
   A.answers = m.to.map(t => token(t, null, css));

@@ -1,5 +1,6 @@
 import { $, $$, el, sv, when } from "./dom.js";
-import { D, present, rolesOf } from "./data.js";
+import { D, heads, present, rolesOf } from "./data.js";
+import { S } from "./state.js";
 // Any part of the page as a picture: its text, boxes, drawings and canvases are written anew as one SVG.
 const LOOK = ["fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
 
@@ -27,9 +28,10 @@ function* pieces(node, x0, y0) {
   }
 }
 function picture(node) {
-  const box = node.getBoundingClientRect(), pad = 12, width = Math.ceil(box.width + 2 * pad), height = Math.ceil(box.height + 2 * pad);
+  const box = node.getBoundingClientRect(), pad = 12, width = Math.ceil(Math.max(box.width + 2 * pad, 420)), height = Math.ceil(box.height + 2 * pad + 20), ink = getComputedStyle(document.body);
+  const title = node.closest("section")?.querySelector("h2, h3")?.textContent || "", caption = sv("text", { x: pad, y: height - 9, fill: ink.color, opacity: .75, "font-family": ink.fontFamily, "font-size": "11px", text: `${D.model}: ${title}; chosen ${heads[S.head].id}. headcount` });
   const svg = sv("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` },
-    sv("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }), [...pieces(node, box.left - pad, box.top - pad)]);
+    sv("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }), [...pieces(node, box.left - pad, box.top - pad)], caption);
   return { text: new XMLSerializer().serializeToString(svg), width, height };
 }
 function download(part, name, type) {

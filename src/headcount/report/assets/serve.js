@@ -37,7 +37,8 @@ function key(name) {
 }
 function drawBoard() {
   const wide = Math.max(...about.stacks.map(s => s.heads)), rows = about.stacks.reduce((n, s) => Math.max(n, s.layers), 0), titles = { enc: "encoder", dec: "decoder", cross: "decoder to encoder" };
-  $("board").style.setProperty("--key", `${Math.max(13, Math.min(28, 640 / wide, 520 / rows))}px`);
+  const n = about.stacks.length, room = $("board").clientWidth, abreast = (room - 22 * (n - 1)) / n - 27;  // side by side, if keys stay large enough
+  $("board").style.setProperty("--key", `${Math.max(13, Math.min(28, abreast / wide - 3 >= 20 ? abreast / wide - 3 : (room - 27) / wide - 3, 560 / rows))}px`);
   $("board").replaceChildren(...about.stacks.map(s => {
     const box = made("div", null, "deck");
     box.append(made("h3", titles[s.id]));

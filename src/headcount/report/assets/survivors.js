@@ -11,12 +11,12 @@ function steps(o, best) {
   return [...new Set([best, ...Array.from({ length: n }, (_, k) => from[Math.round(k * (from.length - 1) / Math.max(1, n - 1))])])].sort((a, b) => a - b);
 }
 // Every role is one path, so that a thousand heads are a few elements.
-function tiles(gone, width) {
-  const wide = Math.max(...D.stacks.map(s => s.heads)), rows = D.stacks.reduce((n, s) => n + s.layers, 0), cell = Math.min(10.5, width / wide, TALLEST / rows), gap = cell > 5 ? 1.2 : .4, paths = {};
+export function tiles(gone, width, roleOf = i => mainRole(i).role) {
+  const wide = Math.max(...D.stacks.map(s => s.heads)), rows = D.stacks.reduce((n, s) => n + s.layers, 0), cell = Math.min(innerWidth >= 1800 ? 15 : 10.5, width / wide, (innerWidth >= 1800 ? 280 : TALLEST) / rows), gap = cell > 5 ? 1.2 : .4, paths = {};
   let top = 0;
   for (const s of D.stacks) {
     for (const h of heads.slice(s.first, s.end)) {
-      const key = gone.has(h.i) || absent.has(h.i) ? "gone" : mainRole(h.i).role;
+      const key = gone.has(h.i) || absent.has(h.i) ? "gone" : roleOf(h.i);
       (paths[key] ||= []).push(`M${(h.index * cell).toFixed(1)} ${(top + h.layer * cell).toFixed(1)}h${(cell - gap).toFixed(1)}v${(cell - gap).toFixed(1)}h${(gap - cell).toFixed(1)}z`);
     }
     top += s.layers * cell + 6;
@@ -24,7 +24,7 @@ function tiles(gone, width) {
   return sv("svg", { width: wide * cell, height: top - 6, "aria-hidden": "true" }, Object.entries(paths).map(([key, d]) => sv("path", { d: d.join(""), class: key === "gone" ? "hole" : `tile r-${key} ${sort(key)}` })));
 }
 function grids(best) {
-  const o = D.curve[S.order], shown = steps(o, best), box = $("#survivors"), width = Math.max(44, Math.min(120, box.clientWidth / shown.length - 18)), curves = alike(o);
+  const o = D.curve[S.order], shown = steps(o, best), box = $("#survivors"), width = Math.max(44, Math.min(150, box.clientWidth / shown.length - 18)), curves = alike(o);
   box.style.setProperty("--n", shown.length);
   put("#survivors", shown.map(k => {
     const p = o.points[k], gone = new Set(o.points.slice(0, k + 1).flatMap(q => q.gone)), value = c => { const q = c.points.find(r => r.left === p.left); return q?.value == null ? null : [q, c]; };
@@ -32,7 +32,7 @@ function grids(best) {
     return el("button", { class: `sv ${k === best ? "best" : ""}`, "aria-pressed": k === S.step, "data-step": k, onclick: () => setStep(S.order, k) }, tiles(gone, width), el("span", {}, el("b", { text: k ? p.left : `all ${p.left}` }), k ? " left" : "", lines));
   }));
 }
-// What can go at so many times the usual tolerance: by each metric the last step before the first whose bound is beyond it, as pruning/tolerance.py has it.
+// What can go at so many times the usual tolerance, by the rule of pruning/tolerance.py.
 const TIMES = [.25, .5, 1, 2, 4, 8, 16];
 let times = 1;
 function allowed(b) {
@@ -53,7 +53,7 @@ function byMetric(b) {
 function canGo() {
   if (!D.go) { put("#cango"); return; }
   const by = D.go.by.map(allowed), least = strictest();
-  put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), ` can go together${least.gone ? "" : " for sure"}, without training:`);
+  put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), least.gone ? " can go together, without training:" : " can go for sure, without training:");
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
   put("#gonote", `In the order of ${D.curve[S.order].id}. Framed: within the tolerance. Choose a grid: heads that went empty out below.`);

@@ -14,6 +14,7 @@ import numpy as np
 
 from headcount.report.parts.look import LOOKS
 from headcount.report.parts.numbers import figures, printed, unpack_column
+from headcount.report.parts.verdicts import UD
 
 #: A head matters by itself when its test says so after correction.
 _LEVEL = 0.05
@@ -95,14 +96,14 @@ def headline(data: Data) -> str:
     free = None if data["costly"] is None else _tested(data) - len(data["costly"])
     if data["roles"] is None:
         if free is not None:
-            of = f"{free} of the {heads} attention heads"
+            of = f"{free} of the {heads:,} attention heads"
             return f"Switched off alone, {of} cost nothing measurable."
-        return f"The {heads} attention heads{_focused(data)}"
+        return f"The {heads:,} attention heads{_focused(data)}"
     first = [own[0]["role"] for own in data["roles"] if own]
     rests = sum(LOOKS[role].rests for role in first)
     does = len(first) - rests
     do = "do" if does > 1 else "does"
-    told = f"{does or 'None'} of the {heads} attention heads {do} a nameable job"
+    told = f"{does or 'None'} of the {heads:,} attention heads {do} a nameable job"
     if rests:
         told += f"; {rests} {'more ' if does else ''}only {'rest' if rests > 1 else 'rests'}"
     if free is None:
@@ -159,13 +160,36 @@ def _telling(data: Data, worth: list[float | None], column: str, costs: set[int]
     if place is None:
         return
     verdict = data["roles"][place][0]
-    tail = f" {LOOKS[verdict['role']].meaning}"
+    tail = f" {_does(verdict)}"
     if place in costs:
         rank = 1 + sum(value is not None and value > (worth[place] or 0) for value in worth)
         most = "more than any other head" if rank == 1 else f"rank {rank} of {_tested(data)}"
         metric = data["examples"].get("ablation", {}).get("metric") or "quality"
         tail += f"; without it {metric} is {printed(abs(worth[place] or 0), '.2g')} worse, {most}"
     yield {"link": _name(data, place), "text": f"{tail}.", "to": {"head": place}}
+
+
+#: How a head points along a relation.
+_WAYS = {
+    "dep->head": "from the dependent to its head",
+    "head->dep": "from the head to its dependent",
+    "head<-dep": "where the head looks most at its dependent",
+}
+
+
+def _does(verdict: Data) -> str:
+    """What a head does, by its verdict.
+
+    >>> _does({"role": "syntactic", "label": "det head->dep"})
+    'points along det (determiner), from the head to its dependent'
+    >>> _does({"role": "rare", "label": "two rarest tokens"})
+    'points to the rarest token'
+    """
+    relation, _, way = verdict["label"].rpartition(" ")
+    if verdict["role"] != "syntactic" or way not in _WAYS:
+        return LOOKS[verdict["role"]].meaning
+    meaning = UD.get(relation.partition(":")[0])
+    return f"points along {relation}{f' ({meaning})' if meaning else ''}, {_WAYS[way]}"
 
 
 def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator[Data]:

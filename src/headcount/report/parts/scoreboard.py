@@ -16,6 +16,7 @@ import pandas as pd
 from headcount.errors import HeadcountError, UsageError
 from headcount.pruning import can_go
 from headcount.records import Head, parse_heads
+from headcount.report.parts.look import LOOKS
 from headcount.report.parts.numbers import (
     HELD_OUT,
     Source,
@@ -23,8 +24,10 @@ from headcount.report.parts.numbers import (
     figures,
     first_known,
     metric_title,
+    printed,
     row_head,
 )
+from headcount.report.parts.verdicts import role_part
 
 # --- Do measures of importance rank heads alike? Spearman's correlation of each pair ------------
 
@@ -224,13 +227,53 @@ def compare_part(source: Source, other: Source | None) -> dict[str, Any] | None:
     if other is None and frame is None:
         return None
     rows = pd.DataFrame() if frame is None else frame.drop_duplicates(_KEYS).set_index(_KEYS)
+    name = _second_name(source, other)
+    second = None if other is None else _first_roles(source, other)
+    columns = _from_run(source, other) if other is not None else _from_frame(source, rows)
     return {
-        "name": _second_name(source, other),
-        "said": "",
-        "columns": _from_run(source, other) if other is not None else _from_frame(source, rows),
+        "name": name,
+        "said": _changes_said(source, name, second, columns),
+        "second": second,
+        "columns": columns,
         "changes": [_alike(source, rows, name) for name in _MAPS if name in rows],
         "roles": _roles(source),
     }
+
+
+def _first_roles(source: Source, of: Source) -> list[str] | None:
+    """The role that each head is counted by in a run, at the page's places; None if not judged."""
+    own = role_part(of)
+    if own is None:
+        return None
+    first = {
+        head: one[0]["role"] if one else "none" for head, one in zip(of.places, own, strict=True)
+    }
+    return [first.get(head, "none") for head in source.places]
+
+
+def _changes_said(
+    source: Source, name: str, second: list[str] | None, columns: dict[str, dict[str, Any]]
+) -> str:
+    """What changed between two runs, in a sentence: roles, and how alike importance is."""
+    said = [f"From {source.model} to {name}"]
+    first = _first_roles(source, source)
+    if first is not None and second is not None:
+        pairs = list(zip(first, second, strict=True))
+        does = [tuple(role != "none" and not LOOKS[role].rests for role in one) for one in pairs]
+        changed = sum(a != b for a, b in pairs)
+        won, lost = does.count((False, True)), does.count((True, False))
+        heads = f"{changed} of {len(pairs)} heads changed their role"
+        said.append(f"{heads}: {won or 'none'} took a job up, {lost or 'none'} gave one up")
+    score = next((one for one in ("ablation", "gradient") if one in columns), None)
+    if score is not None:
+        ours = np.array(_at(source, source.table.frame[score]), dtype=float)
+        theirs = np.array(columns[score]["values"], dtype=float)
+        known = np.isfinite(ours) & np.isfinite(theirs)
+        if known.sum() > 2:
+            ranks = [np.argsort(np.argsort(one[known])) for one in (ours, theirs)]
+            alike = float(np.corrcoef(np.stack(ranks))[0, 1])
+            said.append(f"the order of importance agrees at {printed(alike, '.2f')}")
+    return "" if len(said) == 1 else f"{', '.join(said[:2])}{'; ' + said[2] if said[2:] else ''}."
 
 
 def _second_name(source: Source, other: Source | None) -> str:
