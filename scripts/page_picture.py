@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("page", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--width", type=int, default=1440)
-    parser.add_argument("--height", type=int, default=900)
+    parser.add_argument("--height", type=int, default=1180)
     parser.add_argument("--dark", action="store_true")
     parser.add_argument("--head", default="", help="the head that is chosen")
     parser.add_argument("--whole", action="store_true", help="the whole length of the page")

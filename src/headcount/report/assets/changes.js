@@ -3,7 +3,7 @@ import { D, cols, mainRole, present } from "./data.js";
 import { view } from "./state.js";
 import { headButton } from "./glyph.js";
 import { tiles } from "./survivors.js";
-// Both runs side by side in the colours of roles, and whose role and importance changed. In pages of two runs alone.
+// Both runs side by side, and whose role and importance changed. In pages of two runs alone.
 view(() => {
   const { name, second } = D.compare, c = cols.get("diff-ablation") || cols.get("diff-gradient"), first = i => mainRole(i).role, far = h => Math.abs(c.values[h.i] ?? 0);
   const side = (title, roleOf) => el("figure", {}, tiles(new Set(), 240, roleOf), el("figcaption", { class: "note", text: title }));

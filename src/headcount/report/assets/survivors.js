@@ -62,7 +62,7 @@ function trained() {
   const t = D.trained;
   if (!t) return null;
   const row = r => el("tr", {}, el("td", {}, el("button", { class: "inline", text: `${r.left} left`, onclick: () => showWithout(r.gone) })), t.rows.some(q => q.plain != null) && el("td", { text: quality(r.plain) }), el("td", {}, el("b", { text: quality(r.value) }), ` ${num(r.delta, "+.2g")}${range(r.delta_low, r.delta_high, "+.2g")}`));
-  return el("div", { class: "trained" }, el("h3", { text: "If gates choose, and the rest learns on" }), el("table", {}, el("thead", {}, el("tr", {}, ["heads", t.rows.some(q => q.plain != null) && `${t.rows[0].metric} as they are`, `${t.rows[0].metric} healed`].filter(Boolean).map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row))), el("p", { class: "note", text: t.note }));
+  return el("div", { class: "trained" }, el("div", {}, el("h3", { text: "If gates choose, and the rest learns on" }), el("p", { class: "note", text: t.note })), el("table", {}, el("thead", {}, el("tr", {}, ["heads", t.rows.some(q => q.plain != null) && `${t.rows[0].metric} as they are`, `${t.rows[0].metric} healed`].filter(Boolean).map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row))));
 }
 const drawGo = () => { canGo(); grids(reach()); };
 view(() => {

@@ -271,7 +271,7 @@ def _changes_said(
         known = np.isfinite(ours) & np.isfinite(theirs)
         if known.sum() > 2:
             ranks = [np.argsort(np.argsort(one[known])) for one in (ours, theirs)]
-            alike = float(np.corrcoef(np.stack(ranks))[0, 1])
+            alike = float(np.asarray(np.corrcoef(np.stack(ranks)))[0, 1])
             said.append(f"the order of importance agrees at {printed(alike, '.2f')}")
     return "" if len(said) == 1 else f"{', '.join(said[:2])}{'; ' + said[2] if said[2:] else ''}."
 
