@@ -25,11 +25,23 @@ def halves(
     select: list[dict[str, Any]], report: list[dict[str, Any]], **common: Any
 ) -> pd.DataFrame:
     """Rows of both halves; each dict is a head of `enc.0`, in order, unless it says which."""
-    usual = {"stack": "enc", "layer": 0, "low": 0.0, "high": 1.0, "n": 50, "p": 0.001}
+    usual = {"stack": "enc", "layer": 0, "n": 50, "p": 0.001}
     return pd.DataFrame(
         [
-            {"head": place, "split": split, "p_adjusted": 0.01, **usual, **common, **row}
+            {"head": place, "split": split, "p_adjusted": 0.01, **usual, **_ends(common | row)}
             for split, rows in (("select", select), ("report", report))
             for place, row in enumerate(rows)
         ]
     )
+
+
+def _ends(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the ends of a narrow interval around its figures, where it has none."""
+    for name, low, high in (
+        ("accuracy", "low", "high"),
+        ("value", "low", "high"),
+        ("compared", "compared_low", "compared_high"),
+    ):
+        if name in row:
+            row = {low: row[name] - 1e-3, high: row[name] + 1e-3, **row}
+    return row

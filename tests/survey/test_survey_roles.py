@@ -20,7 +20,16 @@ from headcount.wiring import Needs
 
 TREES, CLUSTERS = sample.path("sample.conllu"), sample.path("coref.jsonl")
 FAST: dict[str, Any] = {"limit": 24}
-ANY = hc.roles.Positional(share=0.0, level=1.0)  # every head is at some offset most often
+
+
+class AnyOffset(hc.roles.Positional):
+    """Every head is at some offset most often, and its twin is asked for a tenth of it."""
+
+    def chance(self, twin: hc.HeadTable, verdict: hc.roles.Verdict) -> float:
+        return super().chance(twin, verdict) / 10
+
+
+ANY = AnyOffset(share=0.0, level=1.0)
 
 
 def test_plain_text_is_surveyed_as_ever() -> None:
@@ -69,6 +78,14 @@ def test_a_twin_stands_beside_every_verdict() -> None:
     assert table.details["relations"]["control"].dropna().between(0, 1).all()
     assert table.details["relations"]["control"].notna().mean() > 0.9
     assert set(table.details["control"]["column"]) == set(table.names) - {"role", "roles"}
+
+
+def test_a_head_that_does_no_better_than_a_random_twin_has_no_role() -> None:
+    positional = hc.roles.Positional(share=0.0, level=1.0)
+    alone = hc.survey(encoder(), treebank=TREES, roles=[positional], **FAST)
+    held = hc.survey(encoder(), treebank=TREES, roles=[positional], control="random-init", **FAST)
+    assert len(alone.details["roles"]) == len(alone)
+    assert len(held.details["roles"]) < len(held) / 4
 
 
 def test_several_twins_are_averaged() -> None:

@@ -27,10 +27,11 @@ def table(**changes: list[float]) -> HeadTable:
     frame = pd.DataFrame(
         {
             "stack": "enc", "layer": 0, "head": range(4), "offset": [-1, 1, 0, 2], "edges": "keep",
-            "n": 500, "low": 0.9, "high": 0.97, "chance": 0.04, **keep,
+            "n": 500, "high": 0.97, "chance": 0.04, **keep,
         }
     )  # fmt: skip
-    dropped = frame.assign(edges="drop", share=frame["share"] + 0.02)
+    frame["low"] = frame["share"] - 0.005
+    dropped = frame.assign(edges="drop", share=frame["share"] + 0.02, low=frame["low"] + 0.02)
     details = {"positions": pd.concat([frame, dropped], ignore_index=True)}
     return HeadTable.of(HEADS, {"best_offset_share": frame["share"].tolist()}, details=details)
 
@@ -39,12 +40,13 @@ def test_the_threshold_and_the_test_both_count() -> None:
     (verdict,) = Positional().judge(table(p=[1e-9, 1e-9, 0.06, np.nan]))
     assert (str(verdict.head), verdict.label, verdict.n) == ("enc.0.0", "offset -1", 500)
     assert verdict.p_adjusted == pytest.approx(3e-9)
-    assert verdict.evidence == "offset -1 for 0.95 [0.90, 0.97] of tokens, chance 0.04"
+    assert verdict.evidence == "offset -1 for 0.95 [0.94, 0.97] of tokens, chance 0.04"
 
 
 def test_thresholds_are_fields() -> None:
     assert [verdict.label for verdict in Positional().judge(table())] == ["offset -1", "offset 0"]
     assert len(Positional(share=0.85).judge(table())) == 3
+    assert len(Positional(share=0.906).judge(table())) == 1  # 0.91 is not surely above it
     assert len(Positional(level=0.01).judge(table())) == 1
 
 
@@ -121,14 +123,16 @@ def test_no_interval_no_verdict() -> None:
     assert Separator().judge(bare) == []
 
 
-def relations(lead: float = 0.3, direction: str = "dep->head") -> pd.DataFrame:
+def relations(lead: float = 0.3, direction: str = "dep->head", n: int = 60) -> pd.DataFrame:
     rows = [{"accuracy": 0.4 + lead, "baseline": 0.4}, {"accuracy": 0.45, "baseline": 0.4}]
-    return halves(rows, rows, relation="det", direction=direction)
+    return halves(rows, rows, relation="det", direction=direction, n=n)
 
 
-def rests(difference: float = -0.3, p: float = 0.001, rest: str = "separator") -> pd.DataFrame:
+def rests(
+    difference: float = -0.3, p: float = 0.001, rest: str = "separator", value: float = 0.1
+) -> pd.DataFrame:
     row = {
-        "value": 0.1, "baseline": 0.1 - difference, "difference": difference, "p": p,
+        "value": value, "baseline": value - difference, "difference": difference, "p": p,
         "difference_low": difference - 0.02, "difference_high": difference + 0.02,
     }  # fmt: skip
     return halves([row, row], [row, row], relation="det", direction="dep->head", rest=rest)
@@ -144,7 +148,7 @@ def test_a_head_that_follows_a_relation_rests_without_it() -> None:
     assert (verdict.value, verdict.low, verdict.high) == pytest.approx((0.3, 0.28, 0.32))
     assert verdict.evidence == (
         "det dep->head: mass on separators 0.10 from words that bear it, 0.40 from others, "
-        "0.30 [0.28, 0.32] apart"
+        "0.30 [0.28, 0.32] apart, h 0.73"
     )
 
 
@@ -157,21 +161,41 @@ def test_where_it_rests_is_its_role() -> None:
     ("relation", "rest"),
     [
         (relations(0.05), rests()),
+        (relations(n=40), rests()),
+        (relations().assign(relation="punct"), rests().assign(relation="punct")),
         (relations(), rests(-0.01)),
+        (relations(), rests(-0.06)),
+        (relations(), rests(-0.09, value=0.45)),
         (relations(), rests(0.3)),
         (relations(), rests(p=0.2)),
         (relations(direction="head<-dep"), rests()),
     ],
-    ids=["follows nothing", "hardly rests", "works there", "chance", "columns"],
+    ids=[
+        "follows nothing",
+        "too few arcs",
+        "punctuation",
+        "hardly rests",
+        "not surely",
+        "no effect to speak of",
+        "works there",
+        "chance",
+        "columns",
+    ],
 )
 def test_what_is_no_no_op(relation: pd.DataFrame, rest: pd.DataFrame) -> None:
     assert NoOp().judge(frame_table(relations=relation, rest_by_relation=rest)) == []
 
 
-def test_each_head_is_asked_about_its_best_relation_alone() -> None:
-    better = relations(0.4).assign(relation="obj")
-    both = pd.concat([relations(0.3), better], ignore_index=True)
-    assert NoOp().judge(frame_table(relations=both, rest_by_relation=rests())) == []
+def test_what_places_alone_do_is_no_no_op() -> None:
+    # The second head does worse than the offset and shows the same difference: words stand so.
+    worse = relations(0.3)
+    worse.loc[worse["head"] == 1, "accuracy"] = 0.3
+    found = NoOp().judge(frame_table(relations=worse, rest_by_relation=rests()))
+    assert found == []
+    differs = rests()
+    differs.loc[differs["head"] == 1, "difference"] = -0.02
+    (verdict,) = NoOp().judge(frame_table(relations=worse, rest_by_relation=differs))
+    assert verdict.evidence.endswith("h 0.73, by place alone 0.02")
 
 
 def test_the_twin_rests_too_or_not() -> None:
@@ -208,3 +232,18 @@ def test_which_token_is_the_sink() -> None:
 def test_sink_thresholds_are_fields() -> None:
     assert len(Sink(least=0.6).judge(TABLE)) == 1
     assert Sink().chance(TABLE, Sink().judge(TABLE)[0]) == 0.9
+
+
+def test_the_line_of_a_sink_moves_with_the_length_of_the_texts() -> None:
+    sinks = TABLE.details["sinks"]
+    usual = sum(1 / place for place in range(5, 65)) / 60
+    windows = TABLE.details | {"sinks": sinks.assign(uniform=usual)}
+    short = TABLE.details | {"sinks": sinks.assign(uniform=0.125)}
+    line = {
+        name: Sink().line(HeadTable.of(TABLE.heads, {}, details=details), details["trials"])
+        for name, details in (("windows", windows), ("short", short))
+    }
+    assert line["windows"].tolist() == pytest.approx([0.3, 0.3])
+    assert line["short"].tolist() == pytest.approx([0.57, 0.57], abs=0.005)
+    assert len(Sink().judge(HeadTable.of(TABLE.heads, {}, details=short))) == 1
+    assert len(Sink(window=None).judge(HeadTable.of(TABLE.heads, {}, details=short))) == 2

@@ -42,14 +42,19 @@ def all_roles() -> list[Role]:
 def judged(
     table: HeadTable, roles: Sequence[Role], twins: Sequence[HeadTable] = ()
 ) -> list[Verdict]:
-    """The verdicts of all roles whose figures are there, each beside its random twins' mean."""
+    """The verdicts of all roles whose figures are there.
+
+    Where random twins were measured they decide: what the best head of a model that has learned
+    nothing reaches is no role. The lower end of a verdict's interval must lie above their mean.
+    """
     found = [
         verdict.beside(_chance(role, verdict, twins)) if twins else verdict
         for role in roles
         if not unread(role, table)
         for verdict in role.judge(table)
     ]
-    return sorted(found, key=lambda verdict: [*KINDS].index(verdict.role))
+    held = [verdict for verdict in found if verdict.beats_twin]
+    return sorted(held, key=lambda verdict: [*KINDS].index(verdict.role))
 
 
 def unread(role: Role, table: HeadTable) -> list[str]:

@@ -45,7 +45,8 @@ class Syntactic:
     confirmed on the other.
     """
 
-    #: How far above the offset, in points, or as a share of the offset's accuracy.
+    #: How far above the offset, in points, or as a share of the offset's accuracy; on the half
+    #: that judges, the lower end of the interval must be so far above.
     margin: float = 0.10
     relative: bool = False
     #: The level of the paired test, Holm over all heads; None asks for no test, as Voita did.
@@ -90,13 +91,13 @@ class Syntactic:
         return confirmed(
             frame.assign(tested=tested).join(arcs, on=key),
             key,
-            self._beats,
-            lambda rows: self._beats(rows) & rows["tested"] & (rows["arcs"] >= self.support),
+            lambda rows: self._beats(rows, "accuracy"),
+            lambda rows: self._beats(rows, "low") & rows["tested"] & (rows["arcs"] >= self.support),
         )
 
-    def _beats(self, rows: pd.DataFrame) -> pd.Series:
+    def _beats(self, rows: pd.DataFrame, figure: str) -> pd.Series:
         wanted = self.margin * rows["baseline"] if self.relative else self.margin
-        return rows["accuracy"] - rows["baseline"] >= wanted - _SLACK
+        return rows[figure] - rows["baseline"] >= wanted - _SLACK
 
 
 def _reported(frame: pd.DataFrame, verdict: Verdict, **same: str) -> pd.DataFrame:
@@ -121,12 +122,12 @@ def _first(values: pd.Series) -> float:
 class Rare:
     """Heads that point to one of the two rarest tokens of a sentence."""
 
-    #: The least share of tokens on one of the two rarest.
+    #: The least share of tokens on one of the two rarest, also at the lower end of its interval.
     share: float = 0.5
     #: How many times chance: a causal query that sees three tokens can hardly miss two.
     times: float = 2.0
     #: What it must surely lie above: a pick among all tokens, or among the uncommon ones alone.
-    above: Literal["chance", "uncommon"] = "chance"
+    above: Literal["chance", "uncommon"] = "uncommon"
     #: The level of that test, Holm over all heads.
     level: float = 0.05
     name = "rare"
@@ -140,7 +141,7 @@ class Rare:
         p = two["p" if self.above == "chance" else "p_uncommon"]
         two = two.assign(rarest=rarest, baseline=two[self.above], p=p).reset_index()
         two = two.assign(p_adjusted=stats.holm(two["p"].to_numpy()))
-        high = (two["share"] >= self.share) & (two["share"] >= self.times * two["chance"])
+        high = (two["low"] >= self.share) & (two["low"] >= self.times * two["chance"])
         held = two[high & (two["p_adjusted"] <= self.level)].rename(columns={"share": "value"})
         return row_verdicts(
             held.sort_values("value", ascending=False),
@@ -183,7 +184,7 @@ class Features:
             rows,
             [*_HEAD, "feature"],
             self._high,
-            lambda rows: self._high(rows) & (rows["p_adjusted"] <= self.level),
+            lambda rows: self._high(rows, "compared_low") & (rows["p_adjusted"] <= self.level),
         ).sort_values("compared", ascending=False)
         figures = {
             name: held[f"compared{end}"]
@@ -208,10 +209,8 @@ class Features:
         lead = (rows["compared"] / rows["baseline"]).max()
         return float(lead) * verdict.baseline if len(rows) else math.nan
 
-    def _high(self, rows: pd.DataFrame) -> pd.Series:
-        return (rows["compared"] >= self.least) & (
-            rows["compared"] >= self.times * rows["baseline"]
-        )
+    def _high(self, rows: pd.DataFrame, figure: str = "compared") -> pd.Series:
+        return (rows[figure] >= self.least) & (rows[figure] >= self.times * rows["baseline"])
 
 
 def _article(noun: str) -> str:
@@ -343,7 +342,8 @@ class Coreference:
         return rows["accuracy"] - rows["baseline"] >= self.margin
 
     def _surely_beats(self, rows: pd.DataFrame) -> pd.Series:
-        return self._beats(rows) & (rows["p_adjusted"] <= self.level)
+        above = rows["low"] - rows["baseline"] >= self.margin
+        return above & (rows["p_adjusted"] <= self.level)
 
 
 def _rules(frame: pd.DataFrame, row: pd.Series) -> str:

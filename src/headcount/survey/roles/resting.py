@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from headcount import stats
 from headcount.records import Head, HeadTable
+from headcount.survey.roles.linguistic import Syntactic
 from headcount.survey.roles.role import (
     TRIALS,
     TrialRole,
@@ -31,7 +33,11 @@ from headcount.survey.roles.role import (
 # from words that are none. Where a model rests on its first token instead, the verdict says so.
 
 #: Where a head may rest, by column: its role, and the words for it.
-RESTS = {"separator": ("separator", "separators"), "first": ("sink", "the first token")}
+RESTS = {
+    "separator": ("separator", "separators"),
+    "first": ("sink", "the first token"),
+    "punctuation": ("punctuation", "punctuation"),
+}
 
 _KEY = ["stack", "layer", "head", "relation", "direction"]
 
@@ -40,23 +46,31 @@ _KEY = ["stack", "layer", "head", "relation", "direction"]
 class NoOp:
     """The rule for heads that follow a relation, and rest where a word does not bear it.
 
-    Each head is tested on one relation: the one in which it leads its offset baseline most, on the
-    half of the sentences that chooses.
+    Only a relation that the head is confirmed to follow (`follows`) is asked for: a head that does
+    nothing cannot be said to stop. Heads that do worse than the offset on a relation show what the
+    place of words alone does to the difference; it must exceed all but `level` of theirs.
     """
 
-    #: How far it must lead there, in points.
-    margin: float = 0.10
-    #: How much more of its attention rests where the relation is not.
+    #: The rule for heads that follow a relation, with its relations and its support.
+    follows: Syntactic = field(default_factory=Syntactic)
+    #: How much more of its attention surely rests where the relation is not.
     least: float = 0.05
+    #: Cohen's h of the two masses, from which a difference is called small.
+    effect: float = 0.2
     #: The level of the test, Holm over the heads tested.
     level: float = 0.05
     reads = ("relations", "rest_by_relation")
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """A verdict for each head and resting place that holds, the clearest first."""
-        rows = self._best_relations(table)
+        rows = self._followed(table)
         rows = rows.assign(p_adjusted=stats.holm(rows["p"].to_numpy(dtype=float)))
-        held = rows[(-rows["difference"] >= self.least) & (rows["p_adjusted"] <= self.level)]
+        held = rows[
+            (-rows["difference_high"] >= self.least)
+            & (-rows["difference"] > rows["by_place"])
+            & (rows["effect"] >= self.effect)
+            & (rows["p_adjusted"] <= self.level)
+        ]
         return [_noop(row) for _, row in held.sort_values("difference").iterrows()]
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
@@ -68,15 +82,25 @@ class NoOp:
         same = rows[rows.apply(_label, axis=1) == verdict.label] if len(rows) else rows
         return float((-same["difference"]).max()) if len(same) else math.nan
 
-    def _best_relations(self, table: HeadTable) -> pd.DataFrame:
-        """The rows of `report` for each head's best relation."""
+    def _followed(self, table: HeadTable) -> pd.DataFrame:
+        """The rows of `report` for relations that heads follow, with what places alone do."""
         relations, rest = table.details["relations"], table.details["rest_by_relation"]
-        known = relations["direction"].isin(rest["direction"]) & (relations["relation"] != "all")
-        rows = relations[(relations["split"] == "select") & known]
-        lead = rows["accuracy"] - rows["baseline"]
-        best = rows.assign(lead=lead).sort_values("lead", kind="stable")
-        best = best[best["lead"] >= self.margin].drop_duplicates(_KEY[:3], keep="last")
-        return rest[rest["split"] == "report"].merge(best[_KEY], on=_KEY)
+        rest = rest[rest["split"] == "report"]
+        value, baseline = (rest[name].clip(0, 1) ** 0.5 for name in ("value", "baseline"))
+        rest = rest.assign(effect=2 * (np.arcsin(baseline) - np.arcsin(value)), by_place=-math.inf)
+        worse = relations[
+            (relations["split"] == "report") & (relations["accuracy"] < relations["baseline"])
+        ]
+        null = rest.merge(worse[_KEY], on=_KEY)
+        for (stack, place), rows in null.groupby(["stack", "rest"]):
+            own = (rest["stack"] == stack) & (rest["rest"] == place)
+            rest.loc[own, "by_place"] = (-rows["difference"]).quantile(1 - self.level)
+        labels = {(verdict.head, verdict.label) for verdict in self.follows.judge(table)}
+        follows = [
+            (head_of(row), f"{row['relation']} {row['direction']}") in labels
+            for _, row in rest.iterrows()
+        ]
+        return rest[follows]
 
 
 def _label(row: pd.Series) -> str:
@@ -98,7 +122,8 @@ def _noop(row: pd.Series) -> Verdict:
         p_adjusted=float(row["p_adjusted"]),
         evidence=f"{row['relation']} {row['direction']}: mass on {RESTS[row['rest']][1]} "
         f"{row['value']:.2f} from words that bear it, {row['baseline']:.2f} from others, "
-        f"{-row['difference']:.2f} [{low:.2f}, {high:.2f}] apart",
+        f"{-row['difference']:.2f} [{low:.2f}, {high:.2f}] apart, h {row['effect']:.2f}"
+        + (f", by place alone {row['by_place']:.2f}" if math.isfinite(row["by_place"]) else ""),
     )
 
 
@@ -126,6 +151,7 @@ class Separator:
         encoders = [stack for stack in table.stacks if stack == "enc"]
         found = _resting(table, "separator", self.share, table.stacks)
         found += _resting(table, "first", self.share, encoders)
+        found += _resting(table, "punctuation", self.share, table.stacks)
         there = all(name in table.details for name in self.noop.reads)
         return found + (self.noop.judge(table) if there else [])
 
@@ -191,21 +217,41 @@ def _loss_change(table: HeadTable, head: Head, column: str) -> str:
 
 #: The details of which token is the sink, with and without a begin-of-sequence token.
 SINKS = "sinks"
+#: Rows up to this place are not asked for their sink: they see little else.
+SINK_AFTER = 4
 
 
 @dataclass(frozen=True)
 class Sink(TrialRole):
     """Heads whose mean weight on the first token, from later ones, is high.
 
-    Xiao et al. 2024; the line is that of Gu et al. 2025: a mean weight above 0.3.
+    Xiao et al. 2024; the line is that of Gu et al. 2025: a mean weight above 0.3 in windows of 64
+    tokens. On shorter texts even uniform attention gives the first token much, so the line moves
+    with it: the odds of the first token against the others must be as many times those of uniform
+    attention as 0.3 is in such a window.
     """
 
     least: float = 0.3
+    #: The tokens of a window in which the line is `least`; None holds it whatever the length.
+    window: int | None = 64
     #: The level of the test, Holm over all heads.
     level: float = 0.05
     name = column = "sink"
     reads = ("sink", TRIALS, SINKS)
     measured = "first token"
+
+    def line(self, table: HeadTable, rows: pd.DataFrame) -> pd.Series:
+        """The line at the length of the texts, which the share of uniform attention tells."""
+        if self.window is None or "uniform" not in table.details[SINKS]:
+            return super().line(table, rows)
+        sinks = table.details[SINKS].drop_duplicates(["stack", "layer", "head"])
+        keys = ["stack", "layer", "head"]
+        uniform = rows[keys].merge(sinks[[*keys, "uniform"]], how="left")["uniform"].to_numpy()
+        places = range(SINK_AFTER + 1, self.window + 1)
+        usual = sum(1 / place for place in places) / len(places)
+        odds = self.least / (1 - self.least) * (1 - usual) / usual
+        odds = odds * uniform / (1 - uniform)
+        return pd.Series(odds / (1 + odds), rows.index)
 
     def label(self, table: HeadTable, row: pd.Series) -> str:
         """The first token, unless another one is looked at more often."""
@@ -282,7 +328,7 @@ class Positional:
     offset -1, stay in the denominator ("keep", the strict reading) or leave it ("drop").
     """
 
-    #: The least share of tokens at the offset.
+    #: The least share of tokens at the offset, also at the lower end of its interval.
     share: float = 0.9
     edges: Literal["keep", "drop"] = "keep"
     #: The level of the test against chance, Holm over all heads.
@@ -296,7 +342,7 @@ class Positional:
         found = found[found["edges"] == self.edges]
         found = found.rename(columns={"share": "value", "chance": "baseline"})
         found = found.assign(p_adjusted=stats.holm(found["p"].to_numpy()))
-        held = found[(found["value"] >= self.share) & (found["p_adjusted"] <= self.level)]
+        held = found[(found["low"] >= self.share) & (found["p_adjusted"] <= self.level)]
         return row_verdicts(
             held.sort_values("value", ascending=False),
             self.name,

@@ -133,6 +133,12 @@ class Verdict:
         """The same verdict with the twin's figure."""
         return replace(self, control=control)
 
+    @property
+    def beats_twin(self) -> bool:
+        """Whether its figure surely lies above that of a random twin, where one was measured."""
+        surely = self.value if math.isnan(self.low) else self.low
+        return math.isnan(self.control) or surely > self.control
+
 
 class Role(Protocol):
     """The protocol of a role: a dataclass whose thresholds are its fields."""
@@ -310,7 +316,10 @@ MEASURES = "trial_models"
 
 
 class TrialRole:
-    """Heads whose value in a trial reaches `least`, above chance at the `level` of its test."""
+    """Heads whose value in a trial surely reaches `least`, above chance at the test's `level`.
+
+    Surely: the lower end of the interval reaches it.
+    """
 
     name: ClassVar[str]
     column: ClassVar[str]
@@ -323,7 +332,7 @@ class TrialRole:
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads that pass, the highest value first."""
-        rows = passing_rows(table, self.column, least=self.least, level=self.level)
+        rows = passing_rows(table, self.column, least=partial(self.line, table), level=self.level)
         return row_verdicts(
             rows, self.name, partial(self.label, table), partial(self.evidence, table)
         )
@@ -331,6 +340,10 @@ class TrialRole:
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """The value of the twin's best head."""
         return best_of(twin, self.column, verdict.head.stack)
+
+    def line(self, table: HeadTable, rows: pd.DataFrame) -> pd.Series:
+        """What the lower end of each head's interval must reach."""
+        return pd.Series(self.least, rows.index)
 
     def label(self, table: HeadTable, row: pd.Series) -> str:
         """Which of its kind a head is."""
@@ -342,13 +355,19 @@ class TrialRole:
 
 
 def passing_rows(
-    table: HeadTable, column: str, *, least: float, level: float, margin: float = 0.0
+    table: HeadTable,
+    column: str,
+    *,
+    least: float | Callable[[pd.DataFrame], pd.Series],
+    level: float,
+    margin: float = 0.0,
 ) -> pd.DataFrame:
-    """The rows that reach the threshold, lie so far above the baseline and are no chance."""
+    """The rows that surely reach the line, lie so far above the baseline and are no chance."""
     rows = table.details[TRIALS]
     rows = rows[rows["column"] == column]
-    above = rows["value"] - rows["baseline"] >= margin
-    held = rows[(rows["value"] >= least) & above & (rows["p_adjusted"] <= level)]
+    above = rows["low"] - rows["baseline"] >= margin
+    line = least(rows) if callable(least) else least
+    held = rows[(rows["low"] >= line) & above & (rows["p_adjusted"] <= level)]
     return held.sort_values("value", ascending=False, kind="stable")
 
 

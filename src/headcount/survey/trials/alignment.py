@@ -183,21 +183,33 @@ class SourceEndMass:
 
     finding: Finding = field(
         default_factory=lambda: Finding(
-            SOURCE_END, "uniform attention", skipped={"enc": _WHY, "dec": _WHY}
+            SOURCE_END,
+            "the tokens before it, or uniform attention",
+            skipped={"enc": _WHY, "dec": _WHY},
         )
     )
     needs = Needs(maps=True)
 
     def update(self, sighting: Sighting) -> None:
-        """Add each pair's mean mass over its target tokens."""
+        """Add each pair's mean mass over its target tokens, but for those that end the target.
+
+        There the end of the source is what is to be translated. The baseline is what as many
+        tokens just before the end get, or uniform attention where that is more: a head may look at
+        the last part of the source for its place.
+        """
         if sighting.site.stack != "cross":
             return
         assert sighting.maps is not None
-        rows, ends = sighting.queries.real, source_ends(sighting.keys)
-        mass = (sighting.maps * ends[:, None, None]).sum(-1).double()
-        hits = (mass * rows[:, None]).sum(-1)
-        there = ends.sum(-1)
-        chance = there / sighting.keys.real.sum(-1).double() * rows.sum(-1)
+        queries, keys = sighting.queries, sighting.keys
+        rows, ends = queries.real & ~source_ends(queries), source_ends(keys)
+        there, text = ends.sum(-1), keys.real & ~ends
+        last = text & (text.sum(-1, keepdim=True) - text.long().cumsum(-1) < there[:, None])
+        hits, near = (
+            ((sighting.maps * part[:, None, None]).sum(-1).double() * rows[:, None]).sum(-1)
+            for part in (ends, last)
+        )
+        uniform = there / keys.real.sum(-1).double() * rows.sum(-1)
+        chance = torch.maximum(near, uniform[:, None])
         cells = rows.sum(-1) * (there > 0)
         self.finding.counts.add(sighting.site, sighting.batch.index, hits, chance, cells)
 
@@ -376,21 +388,34 @@ class SinkMass:
     #: Rows before this place are not asked: they see little else.
     after: int = 4
     finding: Finding = field(
-        default_factory=lambda: Finding(SINK, "uniform attention", skipped=dict(_SILENT_SINK))
+        default_factory=lambda: Finding(
+            SINK, "the second token, or uniform attention", skipped=dict(_SILENT_SINK)
+        )
     )
     #: How often each token was the top of a head's rows, and under None the first one.
     tops: dict[Site, list[Counter[int | None]]] = field(default_factory=lambda: defaultdict(list))
-    needs = Needs(masses=frozenset({"first"}), tops=frozenset({_ALL}))
+    #: What uniform attention would give the first token, and over how many rows.
+    uniform: dict[Site, list[float]] = field(default_factory=lambda: defaultdict(lambda: [0.0, 0]))
+    needs = Needs(masses=frozenset({"first"}), tops=frozenset({_ALL}), maps=True)
 
     def update(self, sighting: Sighting) -> None:
-        """Add each text's mean weight on its first token."""
+        """Add each text's mean weight on its first token, beside that on its second.
+
+        A head that looks at the beginning for its place gives both about as much.
+        """
         if sighting.site.stack != "dec":
             return
-        real = sighting.queries.real
+        assert sighting.maps is not None
+        real, keys = sighting.queries.real, sighting.keys.real
         rows = real & (real.long().cumsum(-1) > self.after)
         hits = (sighting.masses["first"].double() * rows[:, None]).sum(-1)
-        chance = (rows / sighting.visible.clamp_min(1).double()).sum(-1)
+        second = keys & (keys.long().cumsum(-1) == 2)
+        beside = ((sighting.maps * second[:, None, None]).sum(-1).double() * rows[:, None]).sum(-1)
+        uniform = (rows / sighting.visible.clamp_min(1).double()).sum(-1)
+        chance = torch.maximum(beside, uniform[:, None])
         self.finding.counts.add(sighting.site, sighting.batch.index, hits, chance, rows.sum(-1))
+        known = self.uniform[sighting.site]
+        known[0], known[1] = known[0] + float(uniform.sum()), known[1] + int(rows.sum())
         self._count(sighting, rows)
 
     def _count(self, sighting: Sighting, rows: Tensor) -> None:
@@ -474,6 +499,7 @@ def _site_frame(subject: Subject, resting: SinkMass, site: Site) -> pd.DataFrame
             "value": value,
             "low": low,
             "high": high,
+            "uniform": resting.uniform[site][0] / max(resting.uniform[site][1], 1),
             "resting_texts": (counted.hits > RESTING * counted.cells).mean(axis=0),
             "first_top": [first / rows for first, _, _ in seen],
             "token": [_sink_written(subject, number) for _, number, _ in seen],
