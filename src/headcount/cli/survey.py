@@ -109,8 +109,9 @@ class RoleArguments:
     word_frequencies: str | None = option(
         None,
         "WHOSE",
-        "How rare a token is: those of the corpus (by default), wordfreq or wordfreq:de, or a file "
-        "with a word, a tab and its count on each line.",
+        "How rare a token is: by default as the model's training text says where it is known, else "
+        "as the text itself, by which no role is judged; wordfreq or wordfreq:de, a file with a "
+        "word, a tab and its count on each line, or tokens:FILE.",
         panel=_ROLES,
     )
 

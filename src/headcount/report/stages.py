@@ -167,9 +167,9 @@ _EACH = 7.0
 def survey_stage(context: StoryContext) -> StoryStage:
     """All columns of a survey, and the verdicts that texts, trees and mentions allow.
 
-    A thorough story also measures a randomly initialised twin.
+    A randomly initialised twin is measured too, and decides.
     """
-    control = "random-init" if context.thorough else None
+    control = "random-init"  # what a model that has learned nothing reaches is no role
 
     def work(progress: Progress) -> list[str]:
         table = survey(
@@ -188,8 +188,7 @@ def survey_stage(context: StoryContext) -> StoryStage:
 
     settings = {**context.about_texts, "control": control, "convention": "headcount"}
     title = "Where every head looks, and its roles"
-    twice = 1 if control is None else 2
-    return StoryStage("survey", title, settings, work, forwards=twice * _EACH * len(context.texts))
+    return StoryStage("survey", title, settings, work, forwards=2 * _EACH * len(context.texts))
 
 
 # --- A few sentences to look at -----------------------------------------------------------------

@@ -46,7 +46,13 @@ from headcount.survey.tallies.counts import RelationTest
 from headcount.survey.tallies.features import FeatureTally
 from headcount.survey.tallies.links import ArgumentTally, Links
 from headcount.survey.tallies.offsets import OffsetMass, Offsets
-from headcount.survey.tallies.rarity import Frequencies, Rarity, corpus_frequencies, frequencies_of
+from headcount.survey.tallies.rarity import (
+    Frequencies,
+    Rarity,
+    corpus_frequencies,
+    frequencies_of,
+    training_frequencies,
+)
 from headcount.survey.tallies.relations import Relations
 from headcount.survey.tallies.rest_by_relation import RestByRelation
 from headcount.survey.tallies.surface import (
@@ -264,7 +270,7 @@ class SurveyOptions:
     reads: frozenset[str] = frozenset()
     word_rows: Rows | None = None
     relations: Sequence[str] | None = None
-    #: None: those of the text itself.
+    #: None: those of the model's training text where they are known, else of the text itself.
     frequencies: Frequencies | None = None
     seed: int | None = None
     limit: int | None = None
@@ -327,7 +333,8 @@ def _for_roles(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -
     unread = options.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
     if unread or options.convention == "code" or isinstance(text, Ready):
         return resting  # of rare tokens there is no program of the authors
-    known = options.frequencies or corpus_frequencies(batches_of(subject, text, options.inputs))
+    known = options.frequencies or training_frequencies(subject.tokenizer)
+    known = known or corpus_frequencies(batches_of(subject, text, options.inputs))
     return [*resting, Rarity(known)]
 
 

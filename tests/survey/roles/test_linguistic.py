@@ -248,6 +248,15 @@ def test_a_share_that_uncommon_tokens_explain_is_refused() -> None:
     assert (str(verdict.head), verdict.baseline) == ("enc.0.0", 0.4)
 
 
+def test_counts_of_the_text_itself_judge_nothing() -> None:
+    own = table()
+    own.details["rarity"]["counts"] = "the corpus"
+    assert Rare().judge(own) == []
+    assert len(Rare(own_text=True).judge(own)) == 1
+    own.details["rarity"]["counts"] = "its training text"
+    assert Rare().judge(own)[0].evidence.endswith("0.40, counts of its training text")
+
+
 def test_rare_thresholds_are_fields() -> None:
     assert Rare(share=0.6).judge(table()) == []  # the lower end is 0.5
     assert Rare(times=2.5).judge(table()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,7 @@ from sightings import SEPARATOR, Text, batch_of, draw_texts
 from tiny import INTERFACE
 from tiny_subjects import encoder
 
+import headcount as hc
 from headcount.errors import InputError, UsageError
 from headcount.models.site import Site
 from headcount.models.subject import Subject
@@ -17,6 +20,7 @@ from headcount.survey.tallies.rarity import (
     Rarity,
     corpus_frequencies,
     frequencies_of,
+    training_frequencies,
 )
 from headcount.text import encode
 from headcount.text.sentence import Sentence, Word
@@ -247,3 +251,29 @@ def test_wordfreq_that_is_not_installed_is_told(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_translators_cross_heads_look_at_the_source() -> None:
     assert set(tallied("bart", [14]).details()["rarity"]["stack"]) == {"enc", "dec", "cross"}
+
+
+def test_the_bundled_translator_knows_how_often_its_tokens_occurred() -> None:
+    tokenizer = hc.load("translator", device="cpu").tokenizer
+    known = training_frequencies(tokenizer)
+    assert set(known) == {"source", "target"}
+    assert known["source"].of("▁the") > 50_000 > known["source"].of("▁zebra")
+    assert known["target"].of("▁die") > known["target"].border
+    assert known["source"].by == "token"
+
+
+def test_a_model_without_counts_has_none(tmp_path: Path) -> None:
+    class Bare:
+        name_or_path = str(tmp_path)
+
+    assert training_frequencies(Bare()) == {}
+    (tmp_path / "token_counts.json").write_text("[1, 2]")
+    with pytest.raises(InputError, match="holds no counts of tokens"):
+        training_frequencies(Bare())
+
+
+def test_counts_of_tokens_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "tokens.tsv").write_text("▁the\t900\n▁cat\t3\n")
+    known = frequencies_of(f"tokens:{tmp_path / 'tokens.tsv'}")
+    assert known is not None
+    assert (known.by, known.of("▁the")) == ("token", 900)

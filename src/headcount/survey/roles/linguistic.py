@@ -29,6 +29,8 @@ from headcount.survey.roles.role import (
 )
 
 _HEAD = ["stack", "layer", "head"]
+#: What a survey calls frequencies that are counted on the text under test.
+OWN_TEXT = "the corpus"
 
 
 # --- Syntactic heads ----------------------------------------------------------------------------
@@ -120,7 +122,11 @@ def _first(values: pd.Series) -> float:
 
 @dataclass(frozen=True)
 class Rare:
-    """Heads that point to one of the two rarest tokens of a sentence."""
+    """Heads that point to one of the two rarest tokens of a sentence.
+
+    How rare a token is cannot be told from the text under test: the score would fall as the text
+    grows. So nothing is judged by its counts, unless `own_text` is asked for.
+    """
 
     #: The least share of tokens on one of the two rarest, also at the lower end of its interval.
     share: float = 0.5
@@ -130,15 +136,21 @@ class Rare:
     above: Literal["chance", "uncommon"] = "uncommon"
     #: The level of that test, Holm over all heads.
     level: float = 0.05
+    #: Whether frequencies may be those of the text under test.
+    own_text: bool = False
     name = "rare"
     reads = ("rare_two", "rarity")
 
     def judge(self, table: HeadTable) -> list[Verdict]:
         """The heads whose share reaches the threshold and lies above the baseline."""
         found = table.details["rarity"].set_index(_HEAD)
+        if "counts" in found and not self.own_text:
+            found = found[found["counts"] != OWN_TEXT]
         rarest = found.loc[found["target"] == "rare", "share"]
         two = found[found["target"] == "rare_two"]
         p = two["p" if self.above == "chance" else "p_uncommon"]
+        if two.empty:
+            return []
         two = two.assign(rarest=rarest, baseline=two[self.above], p=p).reset_index()
         two = two.assign(p_adjusted=stats.holm(two["p"].to_numpy()))
         high = (two["low"] >= self.share) & (two["low"] >= self.times * two["chance"])
@@ -150,6 +162,7 @@ class Rare:
             lambda row: (
                 f"one of the two rarest tokens {value_text(row)}, the rarest {row['rarest']:.2f}, "
                 f"chance {row['chance']:.2f}, among uncommon tokens {row['uncommon']:.2f}"
+                + (f", counts of {row['counts']}" if row.get("counts") else "")
             ),
         )
 

@@ -7,11 +7,12 @@ least frequent. The end of sentence is left out. There is no author code.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from headcount import stats
 from headcount.errors import InputError, UsageError, install_hint
 from headcount.models import Site
 from headcount.records import Column
+from headcount.survey.roles.linguistic import OWN_TEXT
 from headcount.survey.tally import Reading, SumsTally, add_micro, micro_sums, over_rows, read_micro
 from headcount.text import SIDES, Batch, Side, text_file
 from headcount.wiring import Needs, Sighting
@@ -76,8 +78,9 @@ def frequencies_of(
 ) -> Frequencies | None:
     """Frequencies as they come: made, a mapping, `wordfreq` or `wordfreq:de`, a file of counts.
 
-    None, or the word `corpus`, means those of the corpus itself, which are counted when it is
-    read.
+    A file counts words, or with `tokens:` before its name tokens as the tokenizer writes them.
+    None, or the word `corpus`, means those that the model was trained on where they lie next to it,
+    else those of the corpus itself, which are counted when it is read.
     """
     if source is None or source == "corpus":
         return None
@@ -88,7 +91,39 @@ def frequencies_of(
     name, _, language = str(source).partition(":")
     if name == "wordfreq":
         return _wordfreq(language or "en", common)
+    if name == "tokens":
+        return Frequencies.from_counts(_read(language), name=language, by="token", common=common)
     return Frequencies.from_counts(_read(source), name=str(source), common=common)
+
+
+#: A file next to a model: for each side a count for every id of its vocabulary.
+TOKEN_COUNTS = "token_counts.json"
+
+
+def training_frequencies(tokenizer: Any, common: int = COMMON) -> dict[str, Frequencies]:
+    """How often each token occurs in what a model was trained on; empty where nobody says.
+
+    The bundled translator has such counts, and so may any folder: `token_counts.json`.
+    """
+    path = Path(getattr(tokenizer, "name_or_path", "") or ".") / TOKEN_COUNTS
+    if not path.is_file():
+        return {}
+    try:
+        sides = json.loads(path.read_text(encoding="utf8"))
+        tokens = {number: token for token, number in tokenizer.get_vocab().items()}
+        counts = {
+            side: {tokens[number]: count for number, count in enumerate(found) if number in tokens}
+            for side, found in sides.items()
+        }
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"{path} holds no counts of tokens; it is written as "
+            '{"source": [count of each id, ...]}; mend it or take it away.'
+        ) from error
+    return {
+        side: Frequencies.from_counts(found, name="its training text", by="token", common=common)
+        for side, found in counts.items()
+    }
 
 
 def corpus_frequencies(batches: Iterable[Batch], common: int = COMMON) -> dict[str, Frequencies]:
@@ -98,7 +133,7 @@ def corpus_frequencies(batches: Iterable[Batch], common: int = COMMON) -> dict[s
         for name, side in batch.sides.items():
             counts[name].update(_own_tokens(side))
     return {
-        name: Frequencies.from_counts(found, name="the corpus", by="token", common=common)
+        name: Frequencies.from_counts(found, name=OWN_TEXT, by="token", common=common)
         for name, found in counts.items()
         if found
     }
@@ -435,5 +470,7 @@ class Rarity(SumsTally):
         figures = {"share": share, "low": low, "high": high}
         for part in PICKS:
             figures[part] = float(self.sums.of(site, f"{name}_{part}")) / np.maximum(sums.n, 1)
+        known = self._of_side(SIDES[site.stack][1])
+        about["counts"] = "" if known is None else known.name
         figures |= {"p": stats.ratio_test(*over[0]), "p_uncommon": stats.ratio_test(*over[1])}
         return pd.DataFrame({**about, "target": name, "n": sums.n.astype(int), **figures})

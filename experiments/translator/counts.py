@@ -1,0 +1,43 @@
+"""`python -m experiments.translator.counts --data DIR`: how often each piece occurs in training.
+
+Writes `token_counts.json` next to the bundled translator: for each side a count for every id of
+the vocabulary, over the pairs that it was trained on, cut the one best way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from .config import read_config
+from .pairs import read_splits
+from .pieces import encode
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="experiments.translator.counts", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    given = parser.parse_args()
+    folder = Path(str(files("headcount.bundle"))) / "translator"
+    inner = Path(given.data) / "parallel"
+    recipe = read_config(HERE / "config.en-de.toml")
+    pairs = read_splits(recipe.data, inner if inner.is_dir() else Path(given.data)).train
+    size = len(json.loads((folder / "vocab.json").read_text(encoding="utf8")))
+    sides = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
+    told = {
+        side: np.bincount(encode(texts, folder, processes=1)[0], minlength=size).tolist()
+        for side, texts in sides.items()
+    }
+    text = json.dumps(told, separators=(",", ":"))
+    (folder / "token_counts.json").write_text(text + "\n", encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
