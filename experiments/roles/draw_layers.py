@@ -13,7 +13,6 @@ from headcount.report.plot.figure import (
     SEQUENTIAL,
     Style,
     finish,
-    label_outer,
     layer_axis,
     paper,
     role_colour,
@@ -26,9 +25,9 @@ __all__ = ["draw_layers"]
 
 #: Survey, stack and title of each grid, after those of the encoders.
 GRIDS = {
-    ("de-lohelp", "enc"): "en-de encoder, lohelp",
-    ("ru-lohelp", "enc"): "en-ru encoder, lohelp",
-    ("de-lohelp", "cross"): "en-de cross, lohelp",
+    ("de-lohelp", "enc"): "en-de encoder",
+    ("ru-lohelp", "enc"): "en-ru encoder",
+    ("de-lohelp", "cross"): "en-de cross",
     ("smollm2", "dec"): "SmolLM2",
 }
 
@@ -46,16 +45,26 @@ def _figure(grids: list[tuple[dict[str, Any], str, str]], most: int, path: Path)
     if not grids:
         return
     with paper():
+        sizes = [len(role_heads(survey, stack)) for survey, stack, _ in grids]
+        lines = [max(sizes[k : k + most]) for k in range(0, len(sizes), most)]
         figure, drawn = wrapped(len(grids), most=most, height=1.7)
-        for panel, (survey, stack, title) in zip(drawn, grids, strict=True):
-            _grid(panel, survey, stack)
-            panel.set_title(title)
-        label_outer(drawn, "layer", "")
+        spec = drawn[0].get_gridspec()
+        assert spec is not None
+        spec.set_height_ratios([0.21 * rows + 0.5 for rows in lines])
+        figure.set_figheight(sum(0.21 * rows + 0.5 for rows in lines) + 0.2)
+        for k, (panel, (survey, stack, title)) in enumerate(zip(drawn, grids, strict=True)):
+            width = _grid(panel, survey, stack, lines[k // most])
+            panel.set_title(f"{title} ({width} heads a layer)")
+        note = "In a cell: how many heads of the layer have the role; darker is a larger share."
+        figure.supxlabel(note, fontsize=7, x=0.01, ha="left", color=INK)
         finish(figure, path)
 
 
-def _grid(panel: Axes, survey: dict[str, Any], stack: str) -> None:
-    """Rows are roles in their colours, columns layers; darker is a larger share of the layer."""
+def _grid(panel: Axes, survey: dict[str, Any], stack: str, rows: int) -> int:
+    """Rows are roles in their colours, columns layers; darker is a larger share of the layer.
+
+    Rows are as high in every panel. Returns how many heads a layer has.
+    """
     heads = role_heads(survey, stack)
     own = [head for head in survey["index"] if head.startswith(stack + ".")]
     layers = 1 + max(map(layer_of, own))
@@ -75,9 +84,12 @@ def _grid(panel: Axes, survey: dict[str, Any], stack: str) -> None:
                 color="white" if share[line, layer] > 0.75 else INK,
                 **style,
             )
+    panel.set_ylim(rows - 0.5, -0.5)
     panel.set_yticks(range(len(heads)), list(heads))
     for label, role in zip(panel.get_yticklabels(), heads, strict=True):
         label.set_color(role_colour(role))
     layer_axis(panel, layers)
+    panel.set_xlabel("layer")
     panel.tick_params(length=0)
     panel.spines[:].set_visible(False)
+    return len(own) // layers

@@ -357,12 +357,27 @@ def head_map(
                     _by_layer(panel, points, chosen)
                 else:
                     _by_role(panel, points, chosen, held)
+                _distance_bar(panel, points)
                 panel.set_title(f"{stack}, by {what}")
                 panel.set_aspect("equal", adjustable="datalim")
                 panel.margins(0.08)
                 panel.set(xticks=[], yticks=[])
                 panel.spines[:].set_visible(False)
         return draw.finish(figure, path)
+
+
+def _distance_bar(panel: Axes, points: np.ndarray) -> None:
+    """A length to read distances by: the plane is in the divergence's own unit."""
+    span = float(np.ptp(points, axis=0).max()) if len(points) > 1 else 0.0
+    lengths = [unit for unit in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01) if unit < span / 3]
+    if not lengths:
+        return
+    right, low = points[:, 0].max(), points[:, 1].min() - 0.06 * span
+    line: Style = {"color": draw.INK, "linewidth": 0.8, "gid": "scale"}
+    panel.plot([right - lengths[0], right], [low, low], **line)
+    below = low - 0.02 * span
+    style: Style = {"fontsize": 6, "ha": "center", "va": "top"}
+    panel.text(right - lengths[0] / 2, below, f"{lengths[0]} nats", **style)
 
 
 def _by_layer(panel: Axes, points: np.ndarray, heads: list[Head]) -> None:
@@ -391,4 +406,19 @@ def _by_role(panel: Axes, points: np.ndarray, heads: list[Head], roles: Roles) -
         }
         own = points[first == role]
         panel.scatter(own[:, 0], own[:, 1], s=24, linewidths=0, gid=f"role {role}", **about)
+        _name_cluster(panel, own, role)
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+#: A role of so many heads has its name where they lie.
+_CLUSTER = 4
+
+
+def _name_cluster(panel: Axes, points: np.ndarray, role: str) -> None:
+    """The role's name in the middle of its heads, on a ground that keeps it readable."""
+    if len(points) < _CLUSTER:
+        return
+    x, y = np.median(points, axis=0)
+    ground: Style = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.8}
+    label: Style = {"fontsize": 7, "ha": "center", "va": "center", "color": draw.role_colour(role)}
+    panel.text(x, y, f"{role}, {len(points)}", bbox=ground, gid=f"name {role}", **label)

@@ -346,12 +346,30 @@ def functions_left(
             label = "none of these" if name == "other" else name
             style: Style = {"bottom": below.copy(), "color": colour, "label": label, "gid": name}
             axes[0, 0].bar(range(len(wide)), counts, 0.8, **style)
+            _count_in(axes[0, 0], counts, below, 0.05 * float(wide.sum(axis=1).max()))
             below += counts
+        left = [int(own.loc[own["set"] == name, "left"].max()) for name in wide.index]
+        marks: Style = {"color": draw.INK, "linewidth": 1.1, "gid": "left"}
+        for place, heads in enumerate(left):
+            label = "heads left" if not place else ""
+            axes[0, 0].plot([place - 0.46, place + 0.46], [heads, heads], label=label, **marks)
         axes[0, 0].set_xticks(range(len(wide)), _ticks(own))
-        axes[0, 0].set_xlabel(f"{stack} heads left")
-        axes[0, 0].set_ylabel("heads with the function")
+        axes[0, 0].set_xlabel(f"{_STACKS.get(stack, stack)} heads left")
+        axes[0, 0].set_ylabel("heads with the function\n(several count in each)")
         draw.key_below(figure, axes[0, 0], columns=6)
         return draw.finish(figure, path)
+
+
+_STACKS = {"enc": "encoder", "dec": "decoder", "cross": "cross"}
+
+
+def _count_in(panel: Axes, counts: np.ndarray, below: np.ndarray, room: float) -> None:
+    """Write the count into each part of a bar that has room for it."""
+    ground: Style = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}
+    where: Style = {"ha": "center", "va": "center", "fontsize": 6, "bbox": ground}
+    for place, (count, low) in enumerate(zip(counts, below, strict=True)):
+        if count > room:
+            panel.text(place, low + count / 2, f"{count:.0f}", **where)
 
 
 def stacks_left(

@@ -64,11 +64,18 @@ def scores_without_one_head(
             panel.hist(after, bins=_edges(after, bins), color=draw.SERIES[0][0], gid="heads")
             style: Style = {"color": draw.INK, "linewidth": 0.9, "linestyle": ":", "gid": "whole"}
             panel.axvline(whole, **style)
+            worse = int((after < whole - 1e-9).sum())
+            about = f"whole model {whole:.3g}\n{worse} of {len(after)} below"
+            where: Style = {"transform": panel.transAxes, "fontsize": 6, "va": "top", "ha": "left"}
+            panel.text(0.02, 0.98, about, gid="about", **where)
+            panel.set_ylim(top=1.22 * panel.get_ylim()[1])
             panel.set_title(name)
             metrics.append(metric)
-        draw.label_outer(drawn, "", "heads")
+        draw.label_outer(drawn, "", "number of heads")
         for panel, metric in zip(drawn, metrics, strict=True):
-            panel.set_xlabel(f"{metric} without one head" if len(drawn) < 3 else metric)
+            panel.set_xlabel(
+                f"{metric} without one head" if len(drawn) < 3 else f"{metric} without it"
+            )
         return draw.finish(figure, path)
 
 
