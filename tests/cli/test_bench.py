@@ -41,6 +41,23 @@ def test_two_models_are_compared(folders: tuple[str, str]) -> None:
     assert "6 pairs in turn" in out
 
 
+def test_strangers_are_not_compared(folders: tuple[str, str], tmp_path: Path) -> None:
+    code, _, told = bench(folders[1], folders[0], *QUICK)
+    assert code == 2
+    assert "name the whole model first, then the same model pruned." in " ".join(told.split())
+    other = save(tmp_path / "other", "gpt2")
+    code, _, told = bench(folders[0], str(other), *QUICK)
+    assert (
+        code,
+        "other (gpt2, 8 heads) is not whole (bert, 8 heads)" in " ".join(told.split()),
+    ) == (
+        2,
+        True,
+    )
+    code, _, told = bench(folders[0], folders[0], *QUICK)
+    assert "has all 8 heads of whole: nothing was removed" in " ".join(told.split())
+
+
 def test_json_has_every_cell(folders: tuple[str, str]) -> None:
     code, out, _ = bench(*folders, *QUICK, "--json")
     assert code == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from report_runs import made_run
 from safetensors.torch import load_file
 
 Saved = Callable[[str], Path]
@@ -95,3 +96,21 @@ def test_what_cannot_be_listed(
     assert message in ended.err
     assert ended.err.count("\n") == 1
     assert not ended.out
+
+
+def test_tables_for_papers(headcount: Callable, tmp_path: Path) -> None:
+    made_run(tmp_path / "run", {"enc": (2, 3)})
+    told = headcount("ls", "run", "--table", "curve").out.splitlines()
+    assert told[0] == "| order | heads left | metric | value | change | p | n |"
+    assert told[2].startswith("| ablation | 6 | bleu | 30 [29, 31] | 0 [-1, 1] | 0.700 |")
+    latex = headcount("ls", "run", "--table", "agreement", "--format", "latex").out
+    assert latex.startswith("\\begin{tabular}{llllll}\n\\toprule\nmeasure & and & stack &")
+    assert headcount("ls", "run", "--table", "roles").code == 0
+    assert headcount("ls", "run", "--table", "relations").code == 0
+    assert (
+        "There is no table of 'heads'; choose roles"
+        in headcount("ls", "run", "--table", "heads").err
+    )
+    wrong = headcount("ls", "run", "--table", "curve", "--format", "word")
+    assert (wrong.code, "The format is 'word'; choose markdown or latex." in wrong.err) == (2, True)
+    assert "--table is of a run" in headcount("ls", "--table", "curve").err

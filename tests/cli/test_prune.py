@@ -137,6 +137,25 @@ def test_nothing_that_can_go_for_sure(
     assert [path.name for path in (classes / "small").iterdir()] == ["run"]
 
 
+def test_a_decoder_says_what_it_says_before_and_after(
+    headcount: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
+    save(tmp_path / "model", "gpt2", "gpt2")
+    (tmp_path / "dev.txt").write_text("\n".join(text for text, _ in PAIRS), encoding="utf8")
+    line = ["prune", "model", "--task", "lm:dev.txt", "--keep", 4, "--step", 50]
+    told = json.loads(headcount(*line, "-o", "small", "--json").out)
+    assert [set(one) for one in told["said"]] == [{"prompt", "before", "after"}] * 3
+    card = (tmp_path / "small" / "model" / "README.md").read_text(encoding="utf8")
+    assert "examples of dev.txt (held-out), heads ordered by gradient." in card
+    assert "The loss on plain text says little of chat" in card
+    refused = headcount("prune", "model", "--task", TASK, "--keep", 4, "--chat", "--dry-run")
+    assert (refused.code, "--chat is of lm tasks, and this is" in refused.err) == (2, True)
+    none = headcount(*line, "--chat", "--dry-run")
+    assert none.code == 2
+    assert "has no chat template" in none.err
+
+
 def test_a_file_to_judge_by_that_is_not_there_is_told_first(
     headcount: Callable, classes: Path
 ) -> None:

@@ -239,6 +239,8 @@ def test_even_takes_as_many_from_every_layer() -> None:
     assert plan.orders[0].name == "gradient even"
     odd = prune_plan(subject, CLASSES, even=True, keep=3)
     assert len(odd.going) == 4  # three cannot be shared by two layers
+    with pytest.raises(UsageError, match="1 heads are to go, and 2 is the fewest that can go at"):
+        prune_plan(subject, CLASSES, even=True, keep=7)
     with pytest.raises(UsageError, match="as many heads from every layer by one score; leave out"):
         prune_plan(subject, CLASSES, even=True, exact=True, keep=4)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+import headcount as hc
 from headcount import pruning
 from headcount.cli.options import Json, loaded, without
 from headcount.cli.output import bar, output, print_json
@@ -69,6 +70,8 @@ def bench_command(
         if pruned is None
         else loaded(pruned, load)
     )
+    if pruned is not None:
+        _check_related(one, other)
     how: dict[str, Any] = {"pairs": asked.pairs, "way": asked.way}
     with bar("Timing", "cells") as progress:
         report = pruning.latency(
@@ -78,6 +81,25 @@ def bench_command(
         print_json(report.to_json())
     else:
         output().print(str(report), soft_wrap=True)
+
+
+def _check_related(whole: hc.Subject, pruned: hc.Subject) -> None:
+    """Refuse strangers: the second model must be the first without some heads."""
+    kinds = [one.inner.config.model_type for one in (whole, pruned)]
+    sizes = [getattr(one.inner.config, "hidden_size", None) for one in (whole, pruned)]
+    ours, theirs = set(whole.heads), set(pruned.heads)
+    related = {*kinds} <= {"llama", "mistral"} or kinds[0] == kinds[1]
+    if not related or sizes[0] != sizes[1] or not theirs <= ours:
+        raise UsageError(
+            f"{pruned.name} ({kinds[1]}, {len(theirs)} heads) is not {whole.name} ({kinds[0]}, "
+            f"{len(ours)} heads) without some heads; name the whole model first, then the same "
+            "model pruned."
+        )
+    if theirs == ours:
+        raise UsageError(
+            f"{pruned.name} has all {len(ours)} heads of {whole.name}: nothing was removed, so "
+            "there is nothing to compare; name a pruned model, or none for --share."
+        )
 
 
 def numbers(words: str, option: str) -> list[int]:

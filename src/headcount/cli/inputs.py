@@ -246,7 +246,7 @@ KEYS: dict[str, dict[str, Reader]] = {
     "classification": {**_METRIC, **_COLUMNS, "labels": _words, "positive": _whole},
     "regression": {**_METRIC, **_COLUMNS},
     "similarity": {**_METRIC, **_COLUMNS, "span": _span, "prefix": _word},
-    "lm": _TEXTS,
+    "lm": {**_TEXTS, "chat": _yes},
     "mlm": {**_TEXTS, "share": _number, "hiding": _word, "seed": _whole},
     "glue": {**_METRIC, "set": _word, "split": _word, "similarity": _yes},
 }
@@ -266,6 +266,12 @@ class TaskSpec:
     @property
     def _is_sample(self) -> bool:
         return self.place == SAMPLE and self.kind in _BUNDLED
+
+    def in_chat(self, chat: bool) -> TaskSpec:
+        """The same with each text as a user's turn, where that is asked for."""
+        if chat and self.kind != "lm":
+            raise UsageError(f"--chat is of lm tasks, and this is {self.kind}; leave it out.")
+        return replace(self, options=self.options | {"chat": True}) if chat else self
 
     def beside(self, text: str) -> TaskSpec:
         """Another task: written out, or a file that is read as this one is.
@@ -338,8 +344,13 @@ class TaskArguments:
 
     def build(self, work: WorkOptions) -> Task:
         """The task with as many examples as are wanted."""
-        task = self.spec().build()
-        return task if work.limit is None else task.limit(work.limit, work.seed)
+        return work_on(self.spec(), work)
+
+
+def work_on(spec: TaskSpec, work: WorkOptions) -> Task:
+    """A task with as many examples as are wanted."""
+    task = spec.build()
+    return task if work.limit is None else task.limit(work.limit, work.seed)
 
 
 def parse_task(text: str) -> TaskSpec:

@@ -11,6 +11,7 @@ import typer
 import headcount as hc
 from headcount.cli.options import Json, loaded, without
 from headcount.cli.output import output, print_json, print_notes, print_rows
+from headcount.errors import UsageError
 from headcount.models import LoadOptions
 
 
@@ -24,6 +25,17 @@ def ls_command(
             show_default=False,
         ),
     ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of a run, for a paper: its roles, relations, curve or agreement.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        str, typer.Option(metavar="HOW", help="How a --table is written: markdown or latex.")
+    ] = "markdown",
     json: Json = False,
 ) -> None:
     """List the models at hand, the stacks and heads of a model, or what a run holds.
@@ -31,13 +43,28 @@ def ls_command(
     [dim]headcount ls[/dim]
     [dim]headcount ls minilm[/dim]
     [dim]headcount ls run/[/dim]
+    [dim]headcount ls run/ --table curve --format latex[/dim]
     """
-    if what is None:
+    if table is not None:
+        _paper_table(what, table, format)
+    elif what is None:
         _models(json)
     elif Path(what, "run.json").exists():
         _run(Path(what), json)
     else:
         _anatomy(loaded(what, replace(load, device="cpu")), json)
+
+
+def _paper_table(what: str | None, name: str, format: str) -> None:
+    """One frame of a run, to be pasted."""
+    if what is None or not Path(what, "run.json").exists():
+        raise UsageError(
+            f"--table is of a run, and {what or 'none'} is no run directory; name one."
+        )
+    from headcount.records import paper_table
+
+    run = hc.Run.open(what, create=False)
+    typer.echo(paper_table(name, run.read_frame(name), format))
 
 
 def _models(json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import headcount as hc
 from headcount import pruning
-from headcount.cli.inputs import TaskArguments, parse_task
+from headcount.cli.inputs import TaskArguments, parse_task, work_on
 from headcount.cli.options import Json, Model, loaded, names
 from headcount.cli.output import bar, say
 from headcount.cli.prune_output import print_pruning
@@ -83,6 +83,11 @@ class PruneArguments:
         None, "NAMES", "Take heads from these stacks only: enc, dec, cross."
     )
     by_stack: bool = _order(False, None, "Also draw the curve of each stack by itself.")
+    chat: bool = _order(
+        False,
+        None,
+        "An lm task of an instruct model: each text as a user's turn, in its chat template.",
+    )
     judge: str | None = _order(
         None,
         "FILE",
@@ -258,10 +263,12 @@ def prune_command(
     training = None if asked.train is None else parse_task(asked.train)
     if training is not None:
         training.check_file()
-    judging = None if asked.judge is None else task.spec().beside(asked.judge)
-    if judging is not None:
-        judging.check_file()
-    examples = task.build(work) if task.given else None
+    spec = task.spec().in_chat(asked.chat) if task.given else None
+    judging = None if asked.judge is None or spec is None else spec.beside(asked.judge)
+    for one in (spec, judging):
+        if one is not None:
+            one.check_file()
+    examples = None if spec is None else work_on(spec, work)
     subject = loaded(model, load)
     how: dict[str, Any] = {
         name: getattr(asked, name) for name in ("heads", "export", "force", "save_dtype", "survey")

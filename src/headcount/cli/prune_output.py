@@ -33,6 +33,8 @@ def print_pruning(
         _print_quality(plan)
     for sentence in _functions(done):
         output().print(sentence)
+    for prompt, before, after in done.said:
+        output().print(f"{prompt!r}\n  before: {before!r}\n  after:  {after!r}", markup=False)
     for saved in done.saved.values():
         output().print(str(saved))
     print_notes([*subject.notes, *done.notes])
@@ -160,6 +162,7 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
             what: {**vars(saved), "folder": str(saved.folder)} for what, saved in done.saved.items()
         },
         "notes": [*subject.notes, *done.notes],
+        "said": [dict(zip(("prompt", "before", "after"), one, strict=True)) for one in done.said],
         "function": None if done.function is None else done.function.to_dict("records"),
         "roles": None if done.survey is None else done.survey.details["roles"].to_dict("records"),
     }

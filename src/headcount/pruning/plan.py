@@ -211,6 +211,11 @@ def last_step(order: Order, goal: Goal, units: Sequence[Unit], at_least: int) ->
     steps = range(1, len(order) + 1)
     reached = max((step for step in steps if len(order.gone(step)) <= wanted), default=0)
     gone = len(order.gone(reached))
+    if wanted and not gone and wanted < min(map(len, units)):
+        raise UsageError(
+            f"{wanted} heads are to go, and {min(map(len, units))} is the fewest that can go at "
+            "once; remove more, or leave out even (--even)."
+        )
     if wanted - gone >= max(map(len, units)):
         raise UsageError(
             f"{wanted} heads are to go, but no more than {gone} can while every layer keeps at "

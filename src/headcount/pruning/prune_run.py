@@ -37,7 +37,7 @@ from headcount.records import (
 )
 from headcount.survey import read_corpora
 from headcount.survey import survey as run_survey
-from headcount.tasks import Task
+from headcount.tasks import LanguageModelling, Task, continued
 from headcount.text import Corpus, read_sample
 
 # --- Prunings in which weights learn ------------------------------------------------------------
@@ -156,6 +156,8 @@ class Pruned:
     function: pd.DataFrame | None = None
     #: The survey of the model that is left, where one was asked for.
     survey: HeadTable | None = None
+    #: Prompt, what the whole model says, and what the one that is left says; of lm tasks.
+    said: tuple[tuple[str, str, str], ...] = ()
 
 
 def prune_run(
@@ -215,6 +217,8 @@ def prune_run(
         left = set(subject.heads if small is None else small.heads)
         going = tuple(head for head in subject.heads if head not in left)
         notes += [] if plan is None else plan.notes
+        notes += _warned(subject, task, place, export)
+        said = () if small is None or task is None else continuations(subject, small, task)
         saved: dict[str, Saved] = {}
         function, surveyed = None, None
         if place is not None:
@@ -238,7 +242,44 @@ def prune_run(
     tokens = min(128, longest_input(subject) or 128)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
     known = tuple(dict.fromkeys(notes))
-    return Pruned(going, plan, small, saved, costs, known, function, surveyed)
+    return Pruned(going, plan, small, saved, costs, known, function, surveyed, said)
+
+
+def _warned(
+    subject: Subject, task: Task | None, place: OutputFolder | None, export: str | None
+) -> list[str]:
+    """What people who prune an instruct model, or one that came quantised, should know."""
+    notes = []
+    template = getattr(subject.tokenizer, "chat_template", None)
+    if isinstance(task, LanguageModelling) and template and not task.chat:
+        notes.append(
+            f"{subject.name} has a chat template, and the loss on plain text says little of its "
+            "answers; judge it in chat (--chat, lm:FILE,chat=yes), and read what it says."
+        )
+    if place is not None and subject.stored == "quantised" and export != "gguf":
+        notes.append(
+            "Its weights came quantised (GGUF) and are saved unpacked, so the folder is larger "
+            "than the file; --save-dtype float16 halves it, --even --export gguf writes GGUF back."
+        )
+    return notes
+
+
+#: Prompts that are continued before and after, words of each, and new tokens.
+_PROMPTS, _WORDS, _TOKENS = 3, 8, 24
+
+
+def continuations(subject: Subject, small: Subject, task: Task) -> tuple[tuple[str, str, str], ...]:
+    """A few texts of an lm task begun and continued, greedily, by the whole model and the other."""
+    if not isinstance(task, LanguageModelling) or subject.tokenizer is None:
+        return ()
+    if not subject.inner.can_generate():
+        return ()
+    found = []
+    for example in task.examples[:_PROMPTS]:
+        prompt = " ".join(example.text.split()[:_WORDS])
+        both = (continued(one, prompt, tokens=_TOKENS, chat=task.chat) for one in (subject, small))
+        found.append((prompt, *both))
+    return tuple(found)  # type: ignore[arg-type]
 
 
 def card_of(
@@ -264,11 +305,11 @@ def card_of(
         told.append(
             f"- {row['metric']}{' after training' if row['healed'] else ''}: "
             f"{row['value'] - row['delta']:.4g} -> {row['value']:.4g} ({change}) on {row['n']:,} "
-            f"examples of {task.name} ({row['part']}), heads ordered by {first.name}."
+            f"examples of {Path(task.name).name} ({row['part']}), heads ordered by {first.name}."
         )
     if plan.found is not None:
         told += [one.sentence for one in can_go(plan.curve, plan.goal.max_loss)[:1]]
-    if task.kind == "lm":
+    if isinstance(task, LanguageModelling) and not task.chat:
         told.append(
             "The loss on plain text says little of chat: look at what it generates before you rely "
             "on it."

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
+from headcount.errors import UsageError
 from headcount.records.columns import NA, STEPS, heat_steps
 
 if TYPE_CHECKING:
@@ -460,3 +461,117 @@ def _label(token: str, x: int, row: int, anchor: str = "start") -> str:
 
 def _middle(row: int) -> int:
     return _STEP * row + _STEP
+
+
+# --- Tables for papers --------------------------------------------------------------------------
+
+#: What a paper shows of each frame: a title, and a column or a value with its interval.
+_SHOWN: dict[str, dict[str, str | tuple[str, str, str]]] = {
+    "roles": {
+        "head": "head",
+        "role": "role",
+        "of": "label",
+        "value": ("value", "low", "high"),
+        "chance": "baseline",
+        "p (corrected)": "p_adjusted",
+        "n": "n",
+    },
+    "relations": {
+        "relation": "relation",
+        "direction": "direction",
+        "head": "head",
+        "accuracy": ("accuracy", "low", "high"),
+        "best offset": "baseline",
+        "p (corrected)": "p_adjusted",
+        "n": "n",
+    },
+    "curve": {
+        "order": "order",
+        "heads left": "heads_left",
+        "metric": "metric",
+        "value": ("value", "low", "high"),
+        "change": ("delta", "delta_low", "delta_high"),
+        "p": "p",
+        "lost at most": "bound",
+        "n": "n",
+    },
+    "agreement": {
+        "measure": "first",
+        "and": "second",
+        "stack": "stack",
+        "correlation": "kind",
+        "value": ("value", "low", "high"),
+        "heads": "heads",
+    },
+}
+
+
+def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str:
+    """A frame of a run (roles, relations, curve, agreement) as Markdown or LaTeX.
+
+    Of relations the best head of each, on sentences that it was not chosen on.
+
+    >>> frame = pd.DataFrame({"first": ["gradient"], "second": ["ablation"], "stack": ["enc"],
+    ...     "kind": ["spearman"], "value": [0.5], "low": [0.3], "high": [0.7], "heads": [48]})
+    >>> print(paper_table("agreement", frame))
+    | measure | and | stack | correlation | value | heads |
+    |---|---|---|---|---|---|
+    | gradient | ablation | enc | spearman | 0.500 [0.300, 0.700] | 48 |
+    """
+    if name not in _SHOWN:
+        raise UsageError(f"There is no table of '{name}'; choose {', '.join(_SHOWN)}.")
+    if format not in ("markdown", "latex"):
+        raise UsageError(f"The format is '{format}'; choose markdown or latex.")
+    if name == "relations":
+        frame = _best_relations(frame)
+    if "head" in frame and "layer" in frame:
+        named = [f"{r.stack}.{r.layer}.{r.head}" for r in frame.itertuples()]
+        frame = frame.assign(head=named)
+    there = {
+        title: columns
+        for title, columns in _SHOWN[name].items()
+        if (columns if isinstance(columns, str) else columns[0]) in frame
+    }
+    rows = [[_cell(row, columns) for columns in there.values()] for row in frame.to_dict("records")]
+    if format == "markdown":
+        lines = [list(there), *rows]
+        text = [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
+        return "\n".join([text[0], "|" + "---|" * len(there), *text[1:]])
+    body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
+    head = " & ".join(map(_latex, there)) + r" \\"
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{'l' * len(there)}}}", r"\toprule", head, r"\midrule", *body,
+         r"\bottomrule", r"\end{tabular}"]
+    )  # fmt: skip
+
+
+def _best_relations(frame: pd.DataFrame) -> pd.DataFrame:
+    """The best head of every relation and direction on the sentences that judge."""
+    if "split" in frame and (frame["split"] == "test").any():
+        frame = frame[frame["split"] == "test"]
+    best = frame.sort_values("accuracy", ascending=False, kind="stable")
+    return best.drop_duplicates(["relation", "direction"])
+
+
+def _cell(row: Mapping[Any, Any], columns: str | tuple[str, str, str]) -> str:
+    if isinstance(columns, str):
+        return _figure(row.get(columns))
+    value, low, high = (_figure(row.get(name)) for name in columns)
+    return f"{value} [{low}, {high}]" if low and high else value
+
+
+def _figure(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        value += 0.0  # no minus before 0
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.2g}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+_LATEX = str.maketrans({c: "\\" + c for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\^{}"})
+
+
+def _latex(text: str) -> str:
+    return text.replace("\\", r"\textbackslash{}").translate(_LATEX).replace("->", r"$\to$")

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from headcount.tasks.custom import Batches, Custom, batches, custom
     from headcount.tasks.examples import Labelled
     from headcount.tasks.glue import glue, natural_task
-    from headcount.tasks.language import LanguageModelling, MaskedLanguageModelling, lm, mlm
+    from headcount.tasks.language import (
+        LanguageModelling,
+        MaskedLanguageModelling,
+        continued,
+        lm,
+        mlm,
+    )
     from headcount.tasks.regression import Regression, Similarity, embed, regression, similarity
     from headcount.tasks.task import (
         IGNORED,

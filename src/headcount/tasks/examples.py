@@ -97,10 +97,10 @@ def _is_split(one: Any) -> bool:
     return hasattr(one, "column_names") or (hasattr(one, "columns") and hasattr(one, "to_dict"))
 
 
-def picked(row: Mapping[Any, Any], asked: Column, usual: Sequence[str], what: str) -> Any:
+def column_value(row: Mapping[Any, Any], asked: Column, usual: Sequence[str], what: str) -> Any:
     """A value of a row by the name that was asked for, or by a usual one.
 
-    >>> picked({"review": "Fine."}, "text", TEXT, "text")
+    >>> column_value({"review": "Fine."}, "text", TEXT, "text")
     Traceback (most recent call last):
     headcount.errors.InputError: There is no column 'text' for the text; there are review.
     """
@@ -265,9 +265,9 @@ def _named(source: Any, columns: Columns) -> Any:
         if second is None and columns.text is None:
             second = next((name for name in SECOND if name in row), None)
         return {
-            "text": picked(row, columns.text, TEXT, "text"),
-            "text2": None if second is None else picked(row, second, SECOND, "text2"),
-            "label": picked(row, columns.label, LABEL, "label"),
+            "text": column_value(row, columns.text, TEXT, "text"),
+            "text2": None if second is None else column_value(row, second, SECOND, "text2"),
+            "label": column_value(row, columns.label, LABEL, "label"),
         }
 
     return [example(row) for row in rows]
@@ -347,7 +347,7 @@ def _sides(item: Any, columns: tuple[Column, Column]) -> Any:
     if isinstance(inner, Mapping) and columns == (None, None) and len(row) == 2:
         return tuple(row.values())
     return tuple(
-        picked(row, column, (side,), side)
+        column_value(row, column, (side,), side)
         for column, side in zip(columns, ("source", "target"), strict=True)
     )
 
@@ -358,7 +358,7 @@ def read_texts(
     """Single texts: a line each in a .txt or .conllu, else the column of a file."""
     if not isinstance(source, str | Path):
         items = [
-            picked(item, text, TEXT, "text") if isinstance(item, Mapping) else item
+            column_value(item, text, TEXT, "text") if isinstance(item, Mapping) else item
             for item in _items(source)
         ]
         return FoundExamples(read_each(items or source, sentence, kind, "texts"), IN_HAND)

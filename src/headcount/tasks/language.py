@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from headcount.errors import ModelError, UsageError
-from headcount.models import Subject
+from headcount.models import Subject, eval_mode
 from headcount.stats import ratio
 from headcount.tasks import task as base
 from headcount.tasks.comparison import Metric, choose_metric
@@ -38,6 +38,8 @@ class LanguageModelling(base.TokenTask):
     needs: ClassVar[str] = "lm needs a decoder-only model with a language-modelling head"
 
     long: Long = "window"
+    #: Whether each text is read as a user's turn, in the frame of the tokenizer's chat template.
+    chat: bool = False
 
     def check(self, subject: Subject) -> None:
         """Raise unless the model reads from left to right only."""
@@ -50,7 +52,7 @@ class LanguageModelling(base.TokenTask):
 
     def encode(self, subject: Subject, batch_size: int) -> Encoded:
         """Texts, longest first."""
-        return self.encoded(self.examples, subject, batch_size, long=self.long)
+        return self.encoded(self.examples, subject, batch_size, long=self.long, chat=self.chat)
 
     def dress(self, batch: Batch, subject: Subject) -> Batch:
         """The batch with what comes next at each place as its labels, ``[row, token]``."""
@@ -73,10 +75,12 @@ def lm(
     long: Long = "window",
     text: Column = None,
     header: bool = True,
+    chat: bool = False,
 ) -> LanguageModelling:
     """A language-modelling task from texts, a .txt file of one a line, or a column of a file.
 
-    `metric` is "loss", nats a token, or "perplexity".
+    `metric` is "loss", nats a token, or "perplexity". With `chat` each text is a user's turn in the
+    tokenizer's chat template: the loss on plain text says little of a model that answers.
 
     >>> lm(["Rain fell.", "It stopped."])
     LanguageModelling('examples in hand', 2 examples, loss)
@@ -84,7 +88,25 @@ def lm(
     chosen = choose_metric("lm", metric, METRICS)
     check_long(long)
     found = read_texts(examples, kind="lm", text=text, header=header)
-    return LanguageModelling(found.examples, chosen, found.name, long)
+    return LanguageModelling(found.examples, chosen, found.name, long, chat)
+
+
+def continued(subject: Subject, prompt: str, *, tokens: int = 24, chat: bool = False) -> str:
+    """What a model says after a prompt, greedily; in chat, its answer to it."""
+    tokenizer: Any = subject.tokenizer
+    if chat:
+        turn = [{"role": "user", "content": prompt}]
+        given = tokenizer.apply_chat_template(
+            turn, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+    else:
+        given = tokenizer(prompt, return_tensors="pt")
+    inputs = {name: given[name].to(subject.device) for name in ("input_ids", "attention_mask")}
+    with eval_mode(subject.model), torch.no_grad():
+        said = subject.model.generate(
+            **inputs, max_new_tokens=tokens, do_sample=False, pad_token_id=tokenizer.eos_token_id
+        )
+    return str(tokenizer.decode(said[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))
 
 
 # --- Masked language modelling ------------------------------------------------------------------

@@ -342,6 +342,7 @@ class Task(ABC):
         stacks: Sequence[str] | None = None,
         long: Long = "truncate",
         sort: bool = True,
+        chat: bool = False,
     ) -> Encoded:
         """Texts of this task as batches for a model."""
         return encode(
@@ -352,6 +353,7 @@ class Task(ABC):
             batch_size=batch_size,
             long=long,
             sort=sort,
+            chat=chat,
         )
 
     def check_numbers(self, marks: Marks, batch: Batch, subject: Subject) -> None:
