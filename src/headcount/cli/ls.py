@@ -61,8 +61,9 @@ def _paper_table(what: str | None, name: str, format: str) -> None:
         raise UsageError(
             f"--table is of a run, and {what or 'none'} is no run directory; name one."
         )
-    from headcount.records import paper_table
+    from headcount.records import check_paper_table, paper_table
 
+    check_paper_table(name, format)
     run = hc.Run.open(what, create=False)
     typer.echo(paper_table(name, run.read_frame(name), format))
 

@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from headcount.records.options import WorkOptions, option
     from headcount.records.progress import Progress
     from headcount.records.provenance import hash_strings, version
-    from headcount.records.rendering import paper_table, token_texts, view_html, visible_token
+    from headcount.records.rendering import (
+        check_paper_table,
+        paper_table,
+        token_texts,
+        view_html,
+        visible_token,
+    )
     from headcount.records.run import FRAMES, Run, Stage, writable_run
     from headcount.records.table import HeadTable
 

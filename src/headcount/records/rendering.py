@@ -506,6 +506,14 @@ _SHOWN: dict[str, dict[str, str | tuple[str, str, str]]] = {
 }
 
 
+def check_paper_table(name: str, format: str) -> None:
+    """Refuse a table that there is not, or a format."""
+    if name not in _SHOWN:
+        raise UsageError(f"There is no table of '{name}'; choose {', '.join(_SHOWN)}.")
+    if format not in ("markdown", "latex"):
+        raise UsageError(f"The format is '{format}'; choose markdown or latex.")
+
+
 def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str:
     """A frame of a run (roles, relations, curve, agreement) as Markdown or LaTeX.
 
@@ -518,10 +526,7 @@ def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str
     |---|---|---|---|---|---|
     | gradient | ablation | enc | spearman | 0.500 [0.300, 0.700] | 48 |
     """
-    if name not in _SHOWN:
-        raise UsageError(f"There is no table of '{name}'; choose {', '.join(_SHOWN)}.")
-    if format not in ("markdown", "latex"):
-        raise UsageError(f"The format is '{format}'; choose markdown or latex.")
+    check_paper_table(name, format)
     if name == "relations":
         frame = _best_relations(frame)
     if "head" in frame and "layer" in frame:
