@@ -17,6 +17,7 @@ from subjects import subject_of
 
 from headcount.errors import InputError, RunError
 from headcount.records import HeadTable
+from headcount.records.engine import LocalEngine
 from headcount.survey import shards
 from headcount.survey.survey import survey
 from headcount.survey.tallies.divergence import Divergence
@@ -128,11 +129,8 @@ def test_shards_may_come_back_in_any_order(order: list[int], killed: int) -> Non
 
     subject = subject_of("bert", "wordpiece")
 
-    class Shuffled:
-        remote, gpus_per_worker = False, 0.0
-
+    class Shuffled(LocalEngine):
         def run(self, make: Any, pieces: Any) -> Iterator[Any]:
-            from headcount.records.engine import LocalEngine
 
             answers = {answer.number: answer for answer in LocalEngine().run(make, pieces)}
             for count, number in enumerate(one for one in order if one in answers):
@@ -142,7 +140,6 @@ def test_shards_may_come_back_in_any_order(order: list[int], killed: int) -> Non
 
     class Resumed(Shuffled):
         def run(self, make: Any, pieces: Any) -> Iterator[Any]:
-            from headcount.records.engine import LocalEngine
 
             return LocalEngine().run(make, pieces)
 

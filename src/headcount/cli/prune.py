@@ -16,7 +16,14 @@ from headcount.cli.output import bar, say
 from headcount.cli.prune_output import print_pruning
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions, find
-from headcount.records import WorkOptions, check_head_set, check_once, check_stack, option
+from headcount.records import (
+    EngineOptions,
+    WorkOptions,
+    check_head_set,
+    check_once,
+    check_stack,
+    option,
+)
 
 # --- Its options --------------------------------------------------------------------------------
 
@@ -244,6 +251,7 @@ def prune_command(
     task: TaskArguments,
     asked: PruneArguments,
     work: WorkOptions,
+    engine: EngineOptions,
     load: LoadOptions,
     json: Json = False,
 ) -> None:
@@ -257,6 +265,12 @@ def prune_command(
     [dim]headcount prune translator --heads enc.0.7,cross.5 -o small/[/dim]
     """
     _check(asked, task.given)
+    where = engine.made()
+    if where.remote and asked.gates:
+        raise UsageError(
+            "--engine ray measures scores and the curve; gates are trained on several processes by "
+            "`accelerate launch -m headcount prune ...`."
+        )
     find(model)
     place = None if asked.out is None else pruning.output_folder(asked.out, force=asked.force)
     table = None if asked.scores is None else hc.HeadTable.load(asked.scores)
@@ -283,6 +297,7 @@ def prune_command(
             how |= {name: getattr(asked, name) for name in (*ranking, "normalize")}
             how |= {"table": table}
     common = {"batch_size": work.batch_size, "seed": work.seed or 0}
+    how |= {"engine": where}
     learned = None if training is None else training.build()
     done = _pruned(subject, examples, place, asked, {"task": learned, **common}, how | common)
     print_pruning(done, subject, place, json=json)

@@ -233,7 +233,7 @@ def carried(subject: Subject, engine: Engine) -> Callable[[], Subject]:
     must have the same weights. It lies on the worker's GPUs; over several, accelerate spreads it.
     """
     if not engine.remote:
-        return lambda: subject
+        return engine.pack(subject)
     size = sum(weight.numel() * weight.element_size() for weight in subject.model.parameters())
     how: dict[str, Any] = {"gpus": engine.gpus_per_worker, "name": subject.name}
     if size > _SENT and subject.source != "in hand":
@@ -242,7 +242,11 @@ def carried(subject: Subject, engine: Engine) -> Callable[[], Subject]:
     sent = subject
     if subject.device.type != "cpu":
         sent = replace(subject, model=deepcopy(subject.model).to("cpu"))
-    return partial(_placed, sent, **how)
+    return partial(_sent, engine.pack(sent), **how)
+
+
+def _sent(packed: Callable[[], Subject], *, gpus: float, name: str) -> Subject:
+    return _placed(packed(), gpus=gpus, name=name)
 
 
 def _read_again(

@@ -46,7 +46,16 @@ from headcount.pruning.tolerance import (
     points_in_words,
     share_bound,
 )
-from headcount.records import Head, HeadTable, Journal, Progress, Run, writable_run
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    Head,
+    HeadTable,
+    Journal,
+    Progress,
+    Run,
+    writable_run,
+)
 from headcount.stats import DRAWS, Floats
 from headcount.tasks import Task
 
@@ -93,6 +102,7 @@ class Orders:
     journal: Journal | None = None
     progress: Progress | None = None
     announce: Callable[[str], None] | None = None
+    engine: Engine | EngineOptions | str | None = None
 
     def of(self, names: Sequence[str], goal: Goal) -> list[Order]:
         """An order for every score, and by stack for the first with `by_stack`."""
@@ -166,6 +176,7 @@ class Orders:
             seed=self.how.seed,
             progress=name_first(self.progress),
             announce=self.announce,
+            engine=self.engine,
         )
         sign = -1.0 if table.column(name).direction == "lower" else 1.0
         scores = dict(zip(table.heads, (sign * table.numbers(name)).tolist(), strict=True))
@@ -187,6 +198,7 @@ class Orders:
             journal=self.journal,
             progress=None if self.progress is None else partial(self.progress, what="curve"),
             announce=self.announce,
+            engine=self.engine,
         )
         if self.run is not None:
             if not self.run.has_table:
@@ -307,6 +319,7 @@ def prune_plan(
     convention: str = "headcount",
     batch_size: int = 16,
     seed: int = 0,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Plan:
@@ -322,6 +335,7 @@ def prune_plan(
     over the norm of its layer, as `--normalize_pruning_by_layer` of the authors' program. `judge`
     is a task to judge by, in place of the second half. With a `run` directory every finished unit
     is on the disk at once, and the same call goes on after a kill.
+    Scores and the curve are measured in this process, or by the workers of an `engine`.
 
     `hc.prune(subject, plan.going)` then removes the heads.
 
@@ -368,7 +382,7 @@ def prune_plan(
         writable_run(run) as kept,
         _journal(subject, [choose, held_out], how, names, goal, kept) as log,
     ):
-        maker = Orders(subject, choose, how, table, kept, log, progress, announce)
+        maker = Orders(subject, choose, how, table, kept, log, progress, announce, engine)
         orders = maker.of(names, goal)
         sweep, frame, notes = maker.curve(held_out, orders, "held-out")
     found = None if max_loss is None else search(sweep, orders[0], max_loss, seed=seed)
@@ -407,6 +421,7 @@ def plan_of_heads(
     run: Run | None = None,
     batch_size: int = 16,
     seed: int = 0,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Plan:
@@ -419,7 +434,7 @@ def plan_of_heads(
     how, names = OrderOptions(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
     part = "held-out" if halve else "all"
     with _journal(subject, [judged], how, names, Goal(), run) as log:
-        maker = Orders(subject, judged, how, None, run, log, progress, announce)
+        maker = Orders(subject, judged, how, None, run, log, progress, announce, engine)
         sweep, frame, notes = maker.curve(judged, [order], part)
     return Plan(order.gone(1), Goal(), (order,), 1, frame, sweep, notes=notes, choose=choose)
 

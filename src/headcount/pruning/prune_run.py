@@ -26,6 +26,8 @@ from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
 from headcount.pruning.tolerance import can_go
 from headcount.records import (
+    Engine,
+    EngineOptions,
     Head,
     HeadTable,
     Progress,
@@ -173,6 +175,7 @@ def prune_run(
     force: bool = False,
     batch_size: int = 16,
     seed: int = 0,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     draw: Callable[[Plan, Path], list[str]] | None = None,
@@ -197,7 +200,7 @@ def prune_run(
     notes: list[str] = []
     with _warnings_into(notes), _run_at(place, task, subject, force) as run:
         common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
-        common |= {"progress": progress, "announce": announce}
+        common |= {"progress": progress, "announce": announce, "engine": engine}
         plan, small = None, None
         if gates is not None:
             assert task is not None  # nothing can be learned without one

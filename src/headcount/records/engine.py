@@ -52,6 +52,9 @@ class Engine(Protocol):
     #: Of each remote worker; more than one: the model is spread over them.
     gpus_per_worker: float
 
+    def pack(self, thing: Any) -> Callable[[], Any]:
+        """What gives a worker a thing, as it is now: itself, or a copy where the worker is."""
+
     def run(self, make: MakeWorker, pieces: Iterable[Piece]) -> Iterator[Answer]:
         """The answer of every piece, in the order in which they end; pieces are taken as needed."""
 
@@ -114,6 +117,10 @@ class LocalEngine:
 
     remote = False
     gpus_per_worker: float = 0
+
+    def pack(self, thing: Any) -> Callable[[], Any]:
+        """The thing itself."""
+        return lambda: thing
 
     def run(self, make: MakeWorker, pieces: Iterable[Piece]) -> Iterator[Answer]:
         """Each answer when its piece has ended; the worker is there until the last one is taken."""

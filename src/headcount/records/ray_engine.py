@@ -12,8 +12,9 @@ import os
 import platform
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -54,15 +55,21 @@ class RayEngine:
     workers: int | None = None
     gpus_per_worker: float = 0
     remote: bool = field(default=True, init=False)
+    #: Actors that are free: a process that has loaded its libraries is worth keeping.
+    _free: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    def pack(self, thing: Any) -> Callable[[], Any]:
+        """A copy: what happens to the thing from now on does not travel."""
+        return partial(_unpacked, _ray().cloudpickle.dumps(thing))
 
     def run(self, make: MakeWorker, pieces: Iterable[Piece]) -> Iterator[Answer]:
-        """Answers as they come; actors are gone when the last one is taken, or the walk ends."""
+        """Answers as they come; actors are free when the last one is taken, or the walk ends."""
         pieces = iter(pieces)
         first = next(pieces, None)
         if first is None:
             return
         ray = self._connected()
-        crew = _Crew(ray, make, self._number(ray), self.gpus_per_worker)
+        crew = _Crew(ray, make, self._number(ray), self.gpus_per_worker, self._free)
         try:
             yield from crew.work(chain([first], pieces))
         finally:
@@ -110,6 +117,10 @@ class RayEngine:
                 "(--workers)."
             )
         return number
+
+
+def _unpacked(packed: bytes) -> Any:
+    return _ray().cloudpickle.loads(packed)
 
 
 def _ray() -> Any:
@@ -165,8 +176,15 @@ def _actor_class() -> type:
             """Make the worker: load the model."""
             from ray import cloudpickle
 
+            self.stop()
             self.opened = cloudpickle.loads(packed)()
             self.worker = self.opened.__enter__()
+
+        def stop(self) -> None:
+            """Let the worker go, and its model."""
+            opened, self.opened, self.worker = getattr(self, "opened", None), None, None
+            if opened is not None:
+                opened.__exit__(None, None, None)
 
         def do(self, parts: Any) -> Any:
             """Work on some parts."""
@@ -189,8 +207,10 @@ class _Slot:
 class _Crew:
     """The actors of one call, and the pieces that are under way."""
 
-    def __init__(self, ray: Any, make: MakeWorker, number: int, gpus: float) -> None:
-        self._ray = ray
+    def __init__(
+        self, ray: Any, make: MakeWorker, number: int, gpus: float, free: list[Any]
+    ) -> None:
+        self._ray, self._free = ray, free
         options = {"num_cpus": 1, "num_gpus": gpus, "scheduling_strategy": "SPREAD"}
         self._actors = ray.remote(**options)(_actor_class())
         #: One copy a node, whoever of its workers reads it.
@@ -229,16 +249,23 @@ class _Crew:
                 self._check_patience()
 
     def dismiss(self) -> None:
-        """Let all actors go."""
+        """Free the actors that have nothing to do, and end all others."""
+        if not self._ray.is_initialized():
+            self._free.clear()
+            return
         for slot in self._slots:
-            if slot.actor is not None and self._ray.is_initialized():
+            if slot.ready and slot.work is None:
+                slot.actor.stop.remote()
+                self._free.append(slot.actor)
+            elif slot.actor is not None:
                 self._ray.kill(slot.actor)
 
     # -- workers --
 
     def _hire(self, slot: _Slot) -> None:
-        """A new actor for a place; it is ready when it has the model."""
-        slot.actor, slot.ready = self._actors.remote(), False
+        """A free or a new actor for a place; it is ready when it has the model."""
+        slot.actor = self._free.pop() if self._free else self._actors.remote()
+        slot.ready = False
         self._under_way[slot.actor.about.remote()] = slot
 
     def _begun(self, slot: _Slot, ref: Any) -> None:

@@ -587,6 +587,7 @@ def sweep(
     where = engine_of(engine)
     how: dict[str, Any] = {"batch_size": batch_size, "reference": reference}
     how |= {"seed": seed, "fast": fast}
+    model = carried(subject, where)  # before anything hangs on it
     with _job(subject, task, interventions, **how) as job:
         way = job.way.name
         job.ledger = JournaledCounts(journal, name)
@@ -596,7 +597,7 @@ def sweep(
             job.ledger.begin(settings | about)
         if not where.remote:
             return job.run(progress, announce)
-        make = partial(_worker, carried(subject, where), task, interventions, way, **how)
+        make = partial(_worker, model, task, interventions, way, **how)
         return job.run(progress, announce, where, make)
 
 
@@ -645,6 +646,7 @@ def _worker(
         if job.way.name != way:
             raise ModelError(
                 f"A worker runs {job.subject.name} the {job.way.name} way, and this process the "
-                f"{way} one, so their numbers would differ; use fast=False, or the same devices."
+                f"{way} one, so their numbers would differ; use the same devices and packages "
+                f"everywhere. {' '.join(job.notes)}"
             )
         yield job.work
