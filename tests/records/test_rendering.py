@@ -325,3 +325,10 @@ def test_nothing_shown_is_invisible_or_commands_the_terminal(token: str) -> None
     shown = visible_token(token)
     assert shown
     assert all(unicodedata.category(sign)[0] not in "CZ" for sign in shown)
+
+
+def test_one_column_is_drawn_by_its_name() -> None:
+    table = HeadTable.of([Head("enc", 0, 0)], {"gradient": [0.5], "self": [0.25]})
+    told = printed(table.draw("gradient"))
+    assert "gradient" in told
+    assert "self" not in told

@@ -464,3 +464,12 @@ def test_a_bare_side_knows_nothing_of_its_tokens() -> None:
 def test_spread() -> None:
     real = np.array([[True, True], [True, False]])
     assert spread(np.array([4, 5, 6]), real, -100).tolist() == [[4, 5], [6, -100]]
+
+
+def test_sound_without_what_the_decoder_reads_is_told() -> None:
+    sound = {"input_features": torch.zeros(2, 8, 20)}
+    with pytest.raises(
+        InputError, match=r"lack decoder_input_ids \(they have input_features\); add"
+    ):
+        ready_batch(sound, ("enc", "dec", "cross"))
+    assert len(ready_batch(sound, ("enc",))) == 2

@@ -72,7 +72,8 @@ def test_columns_are_found_by_name_number_or_usual_name(tmp_path: Path) -> None:
         table.find(None, ("label", "score"), "label")
     assert str(error.value) == (
         f"{table.name} has no column label or score for the label; it has sentence, grade: "
-        "name one with label=COLUMN."
+        "name one with label=COLUMN; where the first line is no header, say header=no and columns "
+        "by number (header=no,text=0,label=1)."
     )
 
 

@@ -402,15 +402,16 @@ class HeadTable:
 
     def draw(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         *,
         heat: bool = True,
         intervals: bool = False,
         papers: bool = True,
     ) -> TableText:
-        """The table for a terminal, with a choice of columns; rich prints it."""
+        """The table for a terminal, with one column or a choice of them; rich prints it."""
         from headcount.records.rendering import TableText
 
+        columns = [columns] if isinstance(columns, str) else columns
         return TableText(self, columns, heat=heat, intervals=intervals, papers=papers)
 
     def __rich__(self) -> TableText:

@@ -357,7 +357,8 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
         why = context.why_no_task or "the task has no metric besides its loss"
         return StoryStage("own-metric", title, why_not=why)
     count = len(context.heads) if context.thorough else _FEW
-    task = context.afforded(whole, 7.0 * (count + 1), _OWN_BUDGET)
+    each = (7.0 if whole.generates else 1.0) * (count + 1)
+    task = context.afforded(whole, each, _OWN_BUDGET)
     settings = {**context.about_task(task), "heads": count}
 
     def work(progress: Progress) -> list[str]:
@@ -380,7 +381,7 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
         return [f"{tried}, those whose ablation costs most loss."]
 
     title = f"What the most important heads cost in {metric_title(task.metric.name)}"
-    return StoryStage("own-metric", title, settings, work, task, 7.0 * (count + 1) * len(task))
+    return StoryStage("own-metric", title, settings, work, task, each * len(task))
 
 
 def _own_metric_table(

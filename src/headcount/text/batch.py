@@ -283,6 +283,11 @@ def ready_batch(inputs: Mapping[str, Tensor], stacks: Collection[str], first: in
     found = {"source" if "enc" in stacks else "target": _ready_side(inputs, "")}
     if "enc" in stacks and "dec" in stacks:
         found["target"] = _ready_side(inputs, "decoder_")
+    if "cross" in stacks and not {"decoder_input_ids", "decoder_inputs_embeds"} & {*inputs}:
+        raise InputError(
+            f"Ready inputs of an encoder-decoder lack decoder_input_ids (they have "
+            f"{', '.join(inputs)}); add what the decoder reads, e.g. its start token in every row."
+        )
     sides = {name: side for name, side in found.items() if side is not None}
     return Batch(dict(inputs), sides, list(range(first, first + rows)), [0] * rows)
 

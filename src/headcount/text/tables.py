@@ -58,7 +58,8 @@ class Table:
         if found is None:
             raise InputError(
                 f"{self.name} has no column {' or '.join(usual)} for the {what}; it has "
-                f"{', '.join(self.columns)}: name one with {what}=COLUMN."
+                f"{', '.join(self.columns)}: name one with {what}=COLUMN; where the first line is "
+                "no header, say header=no and columns by number (header=no,text=0,label=1)."
             )
         return found
 
