@@ -157,7 +157,20 @@ def exhibits_of(
             kept = f"{len(found)} of {count} exhibits were kept"
             return found, [f"{kept}: more would take over {budget / 1e6:.0f} MB."]
         found.append(exhibit)
+    if subject.kind == "dec" and roles is not None and _REPEATED & set(roles["role"]):
+        found.append(_twice(subject, found[0], own_text))
     return found, []
+
+
+#: Words of a sentence that is shown twice.
+_FEW_WORDS = 8
+
+
+def _twice(subject: Subject, first: Exhibit, own_text: bool) -> Exhibit:
+    """The beginning of a sentence, said twice: what heads do that find a token again."""
+    words = " ".join(first.title.split()[:_FEW_WORDS])
+    seen = look_at(subject, f"{words} {words}")
+    return replace(seen, id=f"{first.id}-twice", title=f"Said twice: {words}", own_text=own_text)
 
 
 def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:

@@ -7,7 +7,7 @@ const piecesOf = (text, word) => (text.words || []).flatMap((w, t) => w === word
 // [{ rows, cols }, ...] of tokens: who asks, and who should answer.
 function expected(v, i, ex) {
   const { arcs, links, sides: by } = D.exhibits[ex], stack = heads[i].stack, [asks, answers] = sides(i, ex), own = by[stack][0] === by[stack][1], places = asks.tokens.map((_, t) => t);
-  const special = new Set(asks.special), earlier = t => special.has(t) ? -1 : asks.tokens.lastIndexOf(asks.tokens[t], t - 1), there = (r, c) => c >= 0 && c < answers.tokens.length ? [{ rows: [r], cols: [c] }] : [];
+  const special = new Set(asks.special), earlier = t => special.has(t) || !/\p{L}/u.test(asks.tokens[t]) ? -1 : asks.tokens.lastIndexOf(asks.tokens[t], t - 1), there = (r, c) => c >= 0 && c < answers.tokens.length ? [{ rows: [r], cols: [c] }] : [];
   if (v.role === "syntactic" && own) {
     const [, relation, way] = /^(.*) (\S+)$/.exec(v.label) || [], found = arcs.filter(a => a[0] === by[stack][0] && (a[1] === relation || a[1].split(":")[0] === relation));
     const pairs = found.map(([, , child, head]) => way === "dep->head" ? [child, head] : [head, child]).filter(([r, c]) => stack !== "dec" || c < r);

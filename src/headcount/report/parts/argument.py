@@ -235,7 +235,7 @@ def _group(data: Data, costs: set[int], roles: list[str]) -> Iterator[Data]:
         return
     verb, _, rest = LOOKS[role].meaning.partition(" ")
     matter = "" if data["costly"] is None else f"; {len(costs & set(sizes[role])) or 'none'} matter"
-    plural = f"{verb.removesuffix('s')} {rest}"
+    plural = f"{verb[:-3] + 'y' if verb.endswith('ies') else verb.removesuffix('s')} {rest}"
     yield {"link": f"{len(sizes[role])} heads", "text": f" {plural}{matter}.", "to": {"role": role}}
 
 
@@ -271,11 +271,18 @@ def opening(data: Data) -> Data:
 
 
 def telling_head(data: Data, worth: list[float | None]) -> int | None:
-    """The head that matters most among those of the most telling role that does something."""
+    """Of the most telling role the head that costs most alone; where no cost is known, the clearest.
+
+    >>> roles = [[{"role": "induction", "value": 0.3}], [{"role": "induction", "value": 0.9}]]
+    >>> telling_head({"roles": roles, "costly": None}, [2.0, 1.0])
+    1
+    """
     for role in _TELLING:
         own = _with(data, role)
+        if own and data["costly"]:
+            return max(own, key=lambda one: worth[one] or 0.0)
         if own:
-            return max(own, key=lambda one: (worth[one] or 0.0) if worth else 0.0)
+            return max(own, key=lambda one: data["roles"][one][0]["value"] or 0.0)
     return None
 
 
@@ -307,7 +314,8 @@ def profile_part(data: Data) -> list[Data]:
             means = _by_layer(
                 data, [None if i in set(data["absent"]) else s for i, s in enumerate(shares)]
             )
-            found.append({"title": title, "fmt": "%", "stacks": means})
+            if any(shares):
+                found.append({"title": title, "fmt": "%", "stacks": means})
     return found
 
 
