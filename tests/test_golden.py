@@ -39,6 +39,8 @@ class Tolerance:
     absolute: float = 1e-6
 
     def apart(self, old: float, new: float, size: float = 0.0, n: int = 1) -> bool:
+        if old == new:  # also what has no size: "inf"
+            return False
         allowed = self.relative * max(abs(old), size) + self.absolute * math.sqrt(n)
         return not math.isclose(old, new, rel_tol=0, abs_tol=allowed)
 

@@ -607,7 +607,7 @@ def test_columns_are_shown_beside_roles_when_chosen(headcount: Command, saved: S
     words = ["--treebank", "sample", "--limit", 8, "--columns", "self,next"]
     ended = headcount("survey", saved("bert"), *words)
     assert "Self" in ended.out
-    assert "a role that we can name" in ended.out
+    assert "a nameable job" in ended.out
 
 
 def test_json_has_the_verdicts(headcount: Command, saved: Saved) -> None:

@@ -176,7 +176,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
     """The page, the run, and what the page is about."""
     from headcount.importance import role_sentences
     from headcount.pruning import can_go
-    from headcount.report import read_source, run_tolerance
+    from headcount.report import finding, read_source, run_tolerance
 
     source = read_source(str(page.run), exhibits=exhibits)
     frame: Any = source.frame("roles")
@@ -193,6 +193,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
         "model": source.model,
         "heads": len(source.table),
         "columns": source.table.names,
+        "headline": finding(source),
         "with_role": len({tuple(head) for *head, _ in roles}),
         "roles": dict(Counter(role for *_, role in roles).most_common()),
         "can_go": [one.to_dict() for one in going],
@@ -205,11 +206,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
 
 def _print_summary(found: dict[str, Any]) -> None:
     """For people."""
-    if found["roles"]:
-        some = f"{found['with_role']} of {found['heads']} heads of {found['model']} have a role:"
-        counts = ", ".join(f"{n} {role}" for role, n in found["roles"].items())
-        several = sum(found["roles"].values()) > found["with_role"]
-        output().print(f"{some} {counts}{' (some have several)' if several else ''}.")
+    output().print(found["headline"], style="bold")
     for one in found["can_go"]:
         output().print(one["sentence"])
     for sentence in found["function"]:

@@ -92,7 +92,7 @@ def syntactic(label: str, head: int) -> Verdict:
 
 def test_at_a_glance() -> None:
     told = drawn(RolesText([RARE.beside(0.3)], 72, "minilm", ["rare", "positional"]))
-    assert told.startswith("minilm: 1 of 72 heads has a role that we can name\n")
+    assert told.startswith("minilm: 1 of 72 heads does a nameable job\n")
     assert "rare · points to the rarest token · 1 head\n" in told
     assert "  enc.0.1  rare 0.70, random twin 0.30" in told
     assert "with random weights" in told
@@ -105,7 +105,7 @@ def test_without_a_twin_none_is_spoken_of() -> None:
 
 def test_what_was_not_asked_is_told() -> None:
     told = drawn(RolesText([], 72, "m", unjudged={"coreference": "--coref", "sink": ""}))
-    assert "none of 72 heads has a role" in told
+    assert "none of 72 heads does a nameable job" in told
     assert "Not asked: coreference (--coref)." in told
     assert "Not for this model: sink." in told
 

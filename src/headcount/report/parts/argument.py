@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 
 from headcount.report.parts.look import LOOKS
-from headcount.report.parts.numbers import figures, printed, unpack_column
-from headcount.report.parts.verdicts import UD
+from headcount.report.parts.numbers import (
+    Source,
+    column_part,
+    figures,
+    printed,
+    unpack_column,
+)
+from headcount.report.parts.verdicts import UD, role_part
 
 #: A head matters by itself when its test says so after correction.
 _LEVEL = 0.05
@@ -111,6 +117,17 @@ def headline(data: Data) -> str:
     return (
         f"{told}. Switched off alone, {free} {'costs' if free == 1 else 'cost'} nothing measurable."
     )
+
+
+def finding(source: Source) -> str:
+    """The title of a run's page."""
+    data: Data = {
+        "count": len(source.table),
+        "roles": role_part(source),
+        "columns": column_part(source),
+        "compare": None,
+    }
+    return headline(data | {"costly": costly(data)})
 
 
 def _focused(data: Data) -> str:
@@ -271,7 +288,7 @@ def opening(data: Data) -> Data:
 
 
 def telling_head(data: Data, worth: list[float | None]) -> int | None:
-    """Of the most telling role the head that costs most alone; where no cost is known, the clearest.
+    """Of the most telling role the head that costs most alone; the clearest, if no cost is known.
 
     >>> roles = [[{"role": "induction", "value": 0.3}], [{"role": "induction", "value": 0.9}]]
     >>> telling_head({"roles": roles, "costly": None}, [2.0, 1.0])

@@ -424,15 +424,17 @@ class RolesText:
 
     @property
     def headline(self) -> str:
-        """How many heads have a role.
+        """How many heads do something, and how many only rest, as a report says it.
 
         >>> RolesText([], 72, "minilm").headline
-        'minilm: none of 72 heads has a role that we can name'
+        'minilm: none of 72 heads does a nameable job'
         """
-        found = len({verdict.head for verdict in self.verdicts})
-        of = f"of {self.heads} heads {'has' if found < 2 else 'have'} a role that we can name"
+        does = {verdict.head for verdict in self.verdicts if not verdict.rests}
+        rests = {verdict.head for verdict in self.verdicts} - does
+        of = f"of {self.heads} heads {'does' if len(does) < 2 else 'do'} a nameable job"
+        more = f"; {len(rests)} {'more ' if does else ''}only rest" if rests else ""
         name = f"{self.model}: " if self.model else ""
-        return f"{name}{found or 'none'} {of}"
+        return f"{name}{len(does) or 'none'} {of}{more}{'s' if len(rests) == 1 else ''}"
 
     def _shown(self, own: Sequence[Verdict]) -> list[Verdict]:
         """The clearest of each label first, so that one relation does not fill the block."""
