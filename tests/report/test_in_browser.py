@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,38 @@ def test_two_texts_ask_and_answer(visit: Visit) -> None:
         ".flow:last-child .tok", "all => all.filter(e => e.style.backgroundColor).length"
     )
     assert shaded > 0
+
+
+def test_known_arcs_are_counted_and_outlined(visit: Visit, tmp_path: Path) -> None:
+    """What the page says a head does here is what its map of words says."""
+    sizes = {"enc": (1, 1)}
+    seen = made_exhibit(sizes, ["[CLS]", *"abcdefgh", "[SEP]"])
+    arcs = [("src", "obj", 0, 2), ("src", "obj", 3, 1), ("src", "det", 1, 0), ("src", "obj", 2, 3)]
+    exhibit = replace(seen, arcs=arcs)
+    words = np.array(exhibit.texts["src"].words)
+    maps, n = exhibit.maps["enc", 0][0], max(words) + 1
+    of_words = np.array(
+        [[maps[words == a][:, words == b].sum(1).mean() for b in range(n)] for a in range(n)]
+    )
+    np.fill_diagonal(of_words, -1)
+    hits = sum(of_words[word].argmax() == head for _, name, word, head in arcs if name == "obj")
+    run = made_run(tmp_path / "run", sizes, exhibits=[exhibit])
+    said = made_roles(sizes).assign(role="syntactic", label="obj dep->head", value=0.75)
+    with Run.open(run) as opened:
+        opened.write_frame("roles", said)
+    page = visit(report(run, tmp_path / "page.html").path)
+    assert page.inner_text("#seen").startswith(f"Here {hits} of 3 obj arcs")
+    assert "over the corpus 0.75" in page.inner_text("#seen")
+    assert len(page.query_selector_all(".mx .proof")) == 3
+    assert len(page.query_selector_all(".mx .proof.missed")) == 3 - hits
+    assert page.wrongs == []
+
+
+def test_a_head_without_a_role_says_what_it_missed(visit: Visit) -> None:
+    page = visit("encoder", "#enc.0.1")
+    assert "No role found" in page.inner_text("#dh")
+    assert "nothing it does" not in page.inner_text("#dh")
+    assert page.inner_text("#dh .ev").startswith(("Nearest: ", "No rule could be asked"))
 
 
 def test_words_add_up_their_pieces(visit: Visit, runs: dict[str, Path]) -> None:

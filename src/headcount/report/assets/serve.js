@@ -121,8 +121,13 @@ function drawTexts(answer) {
   $("whole").replaceChildren(...diffed(before, a, fresh, "del"));
   $("cuth").textContent = n ? `Without ${n === 1 ? answer.off[0] : `${n} heads`}${answer.cut == null ? "" : answer.cut === answer.whole ? ": the same" : answer.cut ? "" : ": nothing at all"}` : "";
   $("cut").replaceChildren(...(answer.cut == null ? [] : diffed(after, b, gone, "ins")));
+  if (answer.whole != null || !answer.bars.length) return;
+  // classes, hidden words and similarity have no text: the likeliest stands for it
+  const best = k => answer.bars.reduce((a, c) => (c[k] ?? -1) > (a[k] ?? -1) ? c : a), told = k => { const bar = best(k); return answer.kind === "similarity" ? bar[k].toFixed(3) : `${bar[0].trim()}, ${pct(bar[k])}`; };
+  $("whole").textContent = told(1);
+  if (n) $("cut").textContent = told(2);
 }
-const pct = v => v == null ? "–" : v >= .995 || v < .0005 ? `${Math.round(100 * v)} %` : `${(100 * v).toFixed(1)} %`;
+const pct = v => v == null ? "≈ 0 %" : v >= .995 || v < .0005 ? `${Math.round(100 * v)} %` : `${(100 * v).toFixed(1)} %`;
 function drawBars(answer) {
   const cut = answer.off.length > 0, keyed = { tokens: "the probability of each token of the translation", next: "the likeliest tokens", classes: "classes", similarity: "1: the same direction" };
   $("barkey").textContent = `${keyed[answer.kind]}${cut ? "; grey: all heads on, blue: without" : ""}`;
