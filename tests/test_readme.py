@@ -1,0 +1,63 @@
+"""The command lines of the README run as they stand, and its figures are those of the JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf8")
+LINES = re.findall(r"^\| [^|]+ \| `(headcount [^`]+)` \|$", README, re.MULTILINE)
+
+#: Fewer examples for the clock; what a line says is not changed. A server does not end by itself.
+QUICK = {
+    "report": "--limit 4",
+    "survey": "--limit 6",
+    "score": "--limit 3",
+    "bench": "--batches 1 --lengths 8 --pairs 6",
+    "probe": "--limit 12",
+    "compare": "--limit 4",
+    "prune": "--limit 60",
+    "show": "",
+    "serve": "--help",
+}
+
+
+def test_the_lines_of_the_readme_run_one_after_another(tmp_path: Path) -> None:
+    assert [shlex.split(line)[1] for line in LINES] == [
+        *("report", "survey", "score", "prune", "bench", "probe", "compare", "show", "serve"),
+    ]
+    start = [sys.executable, "-c", "from headcount.cli.main import run; run()"]
+    for line in LINES:
+        words = shlex.split(f"{line} {QUICK[shlex.split(line)[1]]}")[1:]
+        done = subprocess.run(
+            [*start, *words], cwd=tmp_path, capture_output=True, text=True, env={**os.environ}
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr[-2000:]}"
+    assert (tmp_path / "report.html").is_file()
+    assert (tmp_path / "small" / "model" / "README.md").is_file()
+
+
+@pytest.mark.parametrize(
+    ("figure", "place"),
+    [
+        ("{:.2f} times as long as evaluating once a head", ("ablation", "ratio", "median")),
+        ("relevance {:.1f} times the forward", ("relevance", "ratio", "median")),
+        ("gradients {:.1f} times in bfloat16", ("gradient", 0, "ratio", "example", "median")),
+        ("takes {:.1f} times the plain", ("survey", "ratio", "median")),
+    ],
+)
+def test_the_figures_of_the_gpu_are_those_of_its_json(
+    figure: str, place: tuple[str | int, ...]
+) -> None:
+    found = json.loads((ROOT / "benchmarks" / "results" / "gpu.json").read_text(encoding="utf8"))
+    for key in place:
+        found = found[key]
+    assert figure.format(found) in " ".join(README.split())
