@@ -9,7 +9,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from headcount.cli import bench, compare, ls, probe, prune, report, score, serve, show, survey
+from headcount.cli import (
+    atlas,
+    bench,
+    compare,
+    ls,
+    probe,
+    prune,
+    report,
+    score,
+    serve,
+    show,
+    survey,
+)
 from headcount.cli.options import with_options
 from headcount.errors import HeadcountError
 
@@ -50,6 +62,7 @@ for _verb in (
     prune.prune_command,
     probe.probe_command,
     compare.compare_command,
+    atlas.atlas_command,
     show.show_command,
     serve.serve_command,
     ls.ls_command,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         options_by_score,
         read_names,
         score,
+        stacks_read,
         texts_of_task,
         vocabulary_hash,
     )

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
     from headcount.pruning.curve import measure_curve, removal_table
     from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
-    from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult
+    from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, prune_plan
     from headcount.pruning.prune_run import Pruned, TrainingOptions, prune_run
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import check_timing, even_heads, latency

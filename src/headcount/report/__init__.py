@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
+    from headcount.report.atlas import AtlasModel, AtlasPlan, run_atlas
     from headcount.report.inspector import inspector_of
     from headcount.report.page import Report, report
     from headcount.report.parts.argument import finding
