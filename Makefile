@@ -22,7 +22,7 @@ COUNTS ?= build
 SECONDS ?= 600
 N      ?= 300
 .PHONY: help install demo test check format bench docs models figures reproduce clean
-.PHONY: fuzz kills soak lowest
+.PHONY: fuzz kills soak chaos lowest
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,8 +55,8 @@ bench: $(VENV)/.installed  ## measure the speed promises; results go to benchmar
 	$(BIN)/python scripts/models.py minilm
 	$(BIN)/python -m benchmarks
 
-fuzz kills soak lowest: export OMP_NUM_THREADS = 1
-fuzz kills soak lowest: export TOKENIZERS_PARALLELISM = false
+fuzz kills soak chaos lowest: export OMP_NUM_THREADS = 1
+fuzz kills soak chaos lowest: export TOKENIZERS_PARALLELISM = false
 fuzz: $(VENV)/.installed  ## damaged files for every reader, for ten minutes (SECONDS); counts in build/fuzz.json
 	@mkdir -p $(COUNTS)
 	$(BIN)/python tests/fuzz --seconds $(SECONDS) --json $(COUNTS)/fuzz.json
@@ -68,6 +68,12 @@ kills: $(VENV)/.installed  ## commands broken off at every file operation, run a
 soak: $(VENV)/.installed  ## 300 rounds (N) of surveys and scores in one process: what grew; counts in build/soak.json
 	@mkdir -p $(COUNTS)
 	$(BIN)/python tests/soak --rounds $(N) --json $(COUNTS)/soak.json
+
+# How many kills `make chaos` makes.
+KILLS  ?= 20
+chaos: $(VENV)/.installed  ## workers, a node and the driver of a Ray cluster killed 20 times (KILLS); counts in build/chaos.json
+	@mkdir -p $(COUNTS)
+	$(BIN)/python tests/chaos --kills $(KILLS) --json $(COUNTS)/chaos.json
 
 # Those tests that hold no other version's figures.
 LOWEST ?= tests/cli tests/laws tests/models tests/records tests/text tests/tasks tests/wiring tests/importance tests/pruning

@@ -1,0 +1,22 @@
+"""The chaos script in its short setting: one kill of each kind that the seed draws first."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="chaos needs a Ray cluster: pip install 'headcount[ray]'")
+
+
+def test_a_few_kills_change_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "chaos.json"
+    line = [sys.executable, str(Path(__file__).parent), "--kills", "2", "--json", str(out)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(out.read_text())
+    assert sum(found["kills"].values()) == 2
+    assert found["tables_that_are_the_same"] == 2 * found["rounds"]
