@@ -45,7 +45,7 @@ def main() -> int:
     """Kill until all kills are made and the work is done; 1 where a table differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--pause", type=float, default=6.0, help="seconds between kills, at least")
+    parser.add_argument("--pause", type=float, default=10.0, help="seconds between kills, at least")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     found = chaos(asked.kills, asked.pause)

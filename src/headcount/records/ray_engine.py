@@ -32,8 +32,11 @@ from headcount.records.engine import (
 )
 from headcount.records.provenance import version
 
-#: Seconds without any worker before the cluster is given up, and starts in a row that may fail.
-_PATIENCE, _STARTS = 120.0, 6
+#: Seconds without any worker before the cluster is given up.
+_PATIENCE = 120.0
+#: Starts in a row that may fail: because they raise, or because the worker dies, which others may
+#: be to blame for.
+_STARTS, _DEAD_STARTS = 6, 20
 #: Pieces that may be done ahead of the oldest one that is not, for each worker.
 _AHEAD = 8
 
@@ -279,9 +282,9 @@ class _Crew:
                 raise cause from error
             if _is_full(cause):
                 raise _full(cause) from error
-            self._start_failed(slot, cause)
+            self._start_failed(slot, cause, _STARTS)
         except (errors.RayActorError, errors.RaySystemError, errors.ObjectLostError) as error:
-            self._start_failed(slot, error)
+            self._start_failed(slot, error, _DEAD_STARTS)
         else:
             if about is None:
                 slot.ready, self._failed_starts = True, 0
@@ -289,11 +292,11 @@ class _Crew:
             _check_versions(about)
             self._under_way[slot.actor.start.remote(self._packed)] = slot
 
-    def _start_failed(self, slot: _Slot, error: BaseException) -> None:
+    def _start_failed(self, slot: _Slot, error: BaseException, most: int) -> None:
         self._failed_starts += 1
-        if self._failed_starts >= _STARTS:
+        if self._failed_starts >= most:
             raise RunError(
-                f"No worker could be started, {_STARTS} times in a row; the last one said "
+                f"No worker could be started, {most} times in a row; the last one said "
                 f"{told(error)}. What is done is safe; run the same again when that is mended."
             ) from error
         self._hire(slot)
