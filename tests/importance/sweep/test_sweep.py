@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ import tiny_subjects
 import torch
 from small_tasks import KINDS
 from subjects import subject_of
+from tiny_subjects import classifier
+from tiny_tokenizers import PAIRS
 
+import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UnknownHead, UnsupportedModel, UsageError
 from headcount.importance.sweep.interventions import (
@@ -323,3 +327,35 @@ def test_windows_add_up_and_others_are_left_out() -> None:
     windows = [sum(batch.index.count(number) for batch in batches) for number in numbers]
     assert outcome.statistics[:, 1].tolist() == windows
     assert outcome.notes == ("so",)
+
+
+# --- Examples that break the model ----------------------------------------------------------------
+
+
+def test_an_example_that_breaks_the_model_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every score: named, counted, and the others are what they would be without it."""
+    subject = classifier()
+    rows = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
+    how: dict[str, Any] = {"by": "gradient,ablation,relevance", "batch_size": 4}
+    without = hc.score(subject, hc.tasks.classification([*rows[:5], *rows[6:]]), **how)
+    poison = subject.tokenizer(rows[5][0])["input_ids"]
+    forward = subject.model.forward
+
+    def breaking(*args: Any, **inputs: Any) -> Any:
+        for row in inputs["input_ids"].tolist():
+            if row[: len(poison)] == poison:
+                raise ZeroDivisionError("no such embedding")
+        return forward(*args, **inputs)
+
+    monkeypatch.setattr(subject.model, "forward", breaking)
+    found = hc.score(subject, hc.tasks.classification(rows), **how, run=tmp_path / "run")
+    np.testing.assert_allclose(found.frame, without.frame, atol=1e-6)
+    for name in ("gradient", "ablation", "relevance"):
+        about = found.origins.get(name, found.provenance)
+        (told,) = [one for one in about["remarks"] if "set aside" in one]
+        assert told.startswith("Example 6 ")
+        assert told.endswith("was set aside: ZeroDivisionError: no such embedding")
+    again = hc.score(subject, hc.tasks.classification(rows), **how, run=tmp_path / "run")
+    np.testing.assert_allclose(again.frame, found.frame, atol=1e-12)
