@@ -61,3 +61,8 @@ def test_the_figures_of_the_gpu_are_those_of_its_json(
     for key in place:
         found = found[key]
     assert figure.format(found) in " ".join(README.split())
+
+
+def test_the_page_of_roles_follows_the_rules() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "roles_page.py"), "--check"])
+    assert done.returncode == 0, "run: python scripts/roles_page.py"
