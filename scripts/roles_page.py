@@ -41,14 +41,14 @@ _LOOKS: dict[str, Callable[[int], int]] = {
 
 
 _WORDS = """\
-Written by `python scripts/roles_page.py` from the rules in `headcount.survey.roles`; a test says when
-it no longer follows them. A head can have several roles, or none. Thresholds are fields of the rules,
-e.g. `hc.roles.Positional(share=0.8)`. The pictures are made: rows look, columns are looked at, ten
-tokens each. [How to write a role](how-to/write-a-role.md).
+Written by `python scripts/roles_page.py` from the rules in `headcount.survey.roles`; a test
+says when it no longer follows them. A head can have several roles, or none. Thresholds are
+fields of the rules, e.g. `hc.roles.Positional(share=0.8)`. The pictures are made: rows look,
+columns are looked at, ten tokens each. [How to write a role](how-to/write-a-role.md).
 
-A role says what a head does, or where its attention rests when it does nothing that we can name. Where
-a rule chooses among relations or labels, it judges on sentences that it did not choose on; where random
-twins were measured, they must be beaten."""
+A role says what a head does, or where its attention rests when it does nothing that we can
+name. Where a rule chooses among relations or labels, it judges on sentences that it did not
+choose on; where random twins were measured, they must be beaten."""
 
 
 def page() -> str:
