@@ -4,7 +4,7 @@ import { drawing, ticks, words } from "./chart.js";
 import { S, lens, mark, on, view } from "./state.js";
 import { roleChip } from "./glyph.js";
 import { tables } from "./save.js";
-// Function by importance: a row a role, a dot a head, filled where it is beyond chance, a bar at the mean.
+// Function by importance: a row a role, a dot a head.
 const GROUPS = [["does", "do something"], ["rests", "only rest"], ["none", "no role found"]], OUTLIERS = 5;
 // The rows of a column: [{ role, own, mean, matter }], the largest mean of each group first.
 function jobRows(c) {
@@ -41,12 +41,12 @@ function lane(row, c, x, w, size, named) {
       return words(at + (right ? size + 5 : -size - 5), mid + 4, h.id, right ? "start" : "end", "name small");
     }));
 }
-// Whether a group matters more than the other heads of its layers, by a test that shuffles within layers.
+// Whether a group matters more than other heads of its layers.
 function tested(c, group) {
   const found = D.function[c.id]?.[group];
   if (!found) return null;
   const [delta, low, high, p, answer] = found, said = { more: "matter more than others of their layers", less: "matter less than others of their layers" }[answer] || "cannot be told from others of their layers";
-  return el("span", { class: "test", title: "Cliff’s delta: 1 where every such head is above every other of its layer, −1 where below; permutation within layers, corrected", text: ` ${said}: δ ${num(delta, "+.2f")}${range(low, high, "+.2f")}, ${pval(p)}` });
+  return el("span", { class: "test", title: "Cliff’s delta: 1 where every such head is above all others of its layer; permuted within layers, corrected", text: ` ${said}: δ ${num(delta, "+.2f")}${range(low, high, "+.2f")}, ${pval(p)}` });
 }
 function drawJobs() {
   const c = lens(), box = $("#jobs"), shown = c && present.some(h => c.values[h.i] != null);

@@ -40,7 +40,7 @@ function allowed(b) {
   return { ...b, o, step, gone: o.points[0].left - o.points[step].left, within: b.within.replace(/^[\d.]+/, n => num(n * times, ".3g")), bound: o.points[Math.max(1, step)]?.bound };
 }
 const strictest = () => D.go.by.map(allowed).reduce((a, b) => b.gone < a.gone ? b : a);
-// The furthest step of the chosen order that stays within what is tolerated.
+// The furthest step that is tolerated.
 export function reach() {
   if (!D.go || !alike(D.curve[D.go.order]).includes(D.curve[S.order])) return 0;
   const { gone } = strictest(), o = D.curve[S.order];

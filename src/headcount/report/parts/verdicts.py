@@ -95,7 +95,7 @@ def miss_part(source: Source, roles: list[list[dict[str, Any]]] | None) -> list[
         for head, value in zip(table.heads, values, strict=False):
             said = f"{what} {value:.2f}; the rule asks {least:.2f}"
             if value >= least:
-                said += ", and beyond chance, which it is not for sure"
+                said += " for sure, and beyond chance"
             _nearer(best, places[head], value / least, said)
     for place, part, said in _missed_relations(source):
         _nearer(best, place, part, said)
