@@ -227,6 +227,9 @@ def test_bad_input_of_a_cluster(cluster: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_a_cluster_that_is_not_there_or_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Ray itself says is put into one sentence."""
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(UsageError, match=r"There is no Ray cluster at 127.0.0.1:1: .*refused"):
+        hc.survey(subject_of("bert", "wordpiece"), TEXTS, engine=RayEngine("127.0.0.1:1"))
+    monkeypatch.setattr(ray_engine, "_knock", lambda address: None)
     monkeypatch.setattr(ray, "init", lambda **_: refuse())
     said: list[Exception] = []
 
@@ -257,5 +260,5 @@ def test_a_cluster_that_is_not_there_or_differs(monkeypatch: pytest.MonkeyPatch)
 
 def test_without_ray_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageError, match=r"needs the package ray, .* pip install 'headcount\[ray"):
+    with pytest.raises(UsageError, match=r"needs the package ray, .*pip install 'headcount\[ray"):
         hc.survey(subject_of("bert", "wordpiece"), TEXTS, engine="ray")

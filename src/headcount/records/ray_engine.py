@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -86,8 +88,9 @@ class RayEngine:
         if self.address is None:
             how |= {"num_cpus": self.workers or os.cpu_count(), "include_dashboard": False}
         try:
+            _knock(self.address)
             ray.init(address=self.address, ignore_reinit_error=True, **how)
-        except ConnectionError as error:
+        except OSError as error:  # ConnectionError is one
             raise UsageError(
                 f"There is no Ray cluster at {self.address}: {_line(error)}; start one with "
                 "`ray start --head`, or leave --address out to use this machine."
@@ -120,6 +123,13 @@ class RayEngine:
                 "(--workers)."
             )
         return number
+
+
+def _knock(address: str | None) -> None:
+    """Fail at once where nobody listens: Ray itself tries for minutes."""
+    place = re.fullmatch(r"(?:ray://)?([^/:]+):(\d+)", address or "")
+    if place is not None:
+        socket.create_connection((place[1], int(place[2])), timeout=10).close()
 
 
 def _unpacked(packed: bytes) -> Any:
