@@ -27,15 +27,16 @@ def main() -> None:
     parser.add_argument("--label", required=True, help="before, after, ...")
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--out", type=Path, default=RESULTS / "verdicts.json")
-    parser.add_argument("--runs", type=Path, help="keep each survey in this folder")
+    parser.add_argument("--runs", type=Path, help="keep each survey here, and count those there")
     given = parser.parse_args()
     told: dict[str, Any] = {"command": COMMAND, "counts": {}}
     if given.out.exists():
         told = json.loads(given.out.read_text(encoding="utf8"))
     for name in given.models:
-        table = surveyed(name)
-        if given.runs is not None:
-            table.save(given.runs / f"{name}-{given.label}", replace=True)
+        kept = None if given.runs is None else given.runs / f"{name}-{given.label}"
+        table = hc.HeadTable.load(kept) if kept is not None and kept.is_dir() else surveyed(name)
+        if kept is not None and not kept.is_dir():
+            table.save(kept)
         told["counts"].setdefault(given.label, {})[name] = counted(table)
         given.out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf8")
         print(name, told["counts"][given.label][name]["roles"], flush=True)
@@ -65,7 +66,20 @@ def counted(table: hc.HeadTable) -> dict[str, Any]:
         "with a role": len(heads.drop_duplicates(["stack", "layer", "head"])),
         "roles": dict(sorted(Counter(heads["role"]).items())),
         "named": names,
+        "rarest": _rarest(table),
     }
+
+
+def _rarest(table: hc.HeadTable) -> dict[str, Any] | None:
+    """The head that points to one of the two rarest tokens most often, and by whose counts."""
+    rows = table.details.get("rarity")
+    if rows is None:
+        return None
+    rows = rows[(rows["target"] == "rare_two") & (rows["stack"] != "cross")]
+    best = rows.sort_values("share").iloc[-1]
+    figures = {name: round(float(best[name]), 4) for name in ("share", "low", "high", "uncommon")}
+    head = f"{best['stack']}.{best['layer']}.{best['head']}"
+    return {"head": head, **figures, "counts": best.get("counts", "the corpus")}
 
 
 if __name__ == "__main__":

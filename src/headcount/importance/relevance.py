@@ -7,7 +7,7 @@ what each head gave, as a share of its layer, then the mean over predictions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -357,6 +357,7 @@ def _measuring(subject: Subject, task: tasks.Task, rule: str, per: Per) -> Itera
     """Within the block, a function that gives shares and flow of a batch."""
     with (
         enough_memory(subject),
+        in_double(subject) if rule_named(rule).settles else nullcontext(),
         traced(subject, rule_named(rule)) as tracing,
         explaining(subject, task) as explain,
     ):
@@ -369,6 +370,27 @@ def _measuring(subject: Subject, task: tasks.Task, rule: str, per: Per) -> Itera
             return head_shares(subject, found, start) | flow_arrays(found.flow, start)
 
         yield measure
+
+
+@contextmanager
+def in_double(subject: Subject) -> Iterator[None]:
+    """Within the block the model computes in float64; afterwards its own tensors are back.
+
+    Rules that divide by sums which may be near zero make large numbers of small rounding errors:
+    in float32 two batch sizes differ in the third digit, and some sums overflow.
+    """
+    if subject.device.type == "mps":  # has no float64
+        yield
+        return
+    own = [*subject.model.parameters(), *subject.model.buffers()]
+    kept = [(one, one.data) for one in own if one.is_floating_point()]
+    try:
+        for one, data in kept:
+            one.data = data.double()
+        yield
+    finally:
+        for one, data in kept:
+            one.data = data
 
 
 @dataclass

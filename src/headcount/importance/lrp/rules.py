@@ -130,14 +130,14 @@ class ZPlus(Rule):
     def add(self, a: Tensor, b: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """In proportion, then positive and kept together."""
         a, b = a + EPS, b + EPS
-        share = relevance / (a + b)
+        share = _quotient(relevance, a + b)
         first, second = _positive([a * share, b * share], relevance)
         return first, second
 
     def pool(self, x: Tensor, axes: Sequence[int], relevance: Tensor) -> Tensor:
         """An addition of many."""
         safe = x + EPS
-        flow = safe * (relevance / safe.sum(dim=list(axes), keepdim=True))
+        flow = safe * _quotient(relevance, safe.sum(dim=list(axes), keepdim=True))
         return _positive([flow], relevance)[0]
 
     def attention(self, call: Attending, relevance: Tensor) -> Sequence[Tensor | None]:
@@ -145,7 +145,7 @@ class ZPlus(Rule):
         heads, weights, scale = call.query.shape[-3], call.weights, call.scale
         q, k = call.query + EPS, repeat_heads(call.key, heads) + EPS
         v = repeat_heads(call.value, heads) + EPS
-        slope = relevance / (weights @ v + EPS)
+        slope = _quotient(relevance, weights @ v + EPS)
         by_weight = slope @ v.mT
         by_score = weights * (by_weight - (weights * by_weight).sum(dim=-1, keepdim=True))
         flows = [
@@ -158,7 +158,12 @@ class ZPlus(Rule):
 
 def _z_plus(x: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
     safe, positive = x + EPS, weight.clamp_min(EPS)
-    return safe * ((relevance / (safe @ positive)) @ positive.mT)
+    return safe * (_quotient(relevance, safe @ positive) @ positive.mT)
+
+
+def _quotient(relevance: Tensor, total: Tensor) -> Tensor:
+    """Relevance over a sum that may be zero, as on padding: where none came in, none goes on."""
+    return torch.where(relevance == 0, 0, over(relevance, total, torch.finfo(total.dtype).tiny))
 
 
 def _positive(flows: Sequence[Tensor], relevance: Tensor) -> list[Tensor]:
