@@ -10,6 +10,10 @@ EXPERIMENTS = (
     "experiments.roles",
     "experiments.probes",
     "experiments.translator.bundled",
+    "experiments.rules",
+    "experiments.verdicts",
+    "experiments.verdicts.antecedents",
+    "experiments.findings",
 )
 
 

@@ -24,7 +24,7 @@ MODELS = ("translator", "minilm", "e5-small", "smollm2")
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="experiments.verdicts", description=__doc__)
-    parser.add_argument("--label", required=True, help="before, after, ...")
+    parser.add_argument("--label", default="after", help="before, after, ...")
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--out", type=Path, default=RESULTS / "verdicts.json")
     parser.add_argument("--runs", type=Path, help="keep each survey here, and count those there")
@@ -76,6 +76,8 @@ def _rarest(table: hc.HeadTable) -> dict[str, Any] | None:
     if rows is None:
         return None
     rows = rows[(rows["target"] == "rare_two") & (rows["stack"] != "cross")]
+    rows = rows[rows["layer"] == 0] if (rows["stack"] == "enc").any() else rows
+    rows = rows[rows["stack"] == rows["stack"].iloc[0]]
     best = rows.sort_values("share").iloc[-1]
     figures = {name: round(float(best[name]), 4) for name in ("share", "low", "high", "uncommon")}
     head = f"{best['stack']}.{best['layer']}.{best['head']}"

@@ -13,9 +13,12 @@ from tiny import TINY
 from tiny_subjects import classifier, encoder, filler, translator, writer
 from tiny_tokenizers import ENGLISH, PAIRS
 
+import headcount as hc
 from headcount import tasks
+from headcount.bundle import sample
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
 from headcount.importance.examples import Interrupted
+from headcount.importance.lrp.rules import EPS, ZPlus
 from headcount.importance.relevance import relevance
 from headcount.models.subject import Subject
 from headcount.records.journal import Journal
@@ -202,3 +205,25 @@ def test_a_function_without_a_rule_is_refused_by_name() -> None:
     subject = subject_of("gpt_oss", "gpt2")
     with pytest.raises(UnsupportedModel, match=r"gpt_oss calls torch\.\w+, which no relev"):
         relevance(subject, tasks.lm(ENGLISH[:1]))
+
+
+@pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
+def test_the_batch_size_changes_no_number(rule: str) -> None:
+    few = rule in ("z+", "ding")  # the real translator, on which float32 was too narrow
+    subject = hc.load("translator", device="cpu") if few else translator()
+    task = tasks.translation(sample.pairs()[:3] if few else PAIRS, metric="loss")
+    before = subject.weights_hash
+    one, all_ = (
+        hc.score(subject, task, by="relevance", rule=rule, batch_size=size).numbers("relevance")
+        for size in (1, 3)
+    )
+    # The default rule is computed as the model is, in float32; the others in float64.
+    np.testing.assert_allclose(all_, one, rtol=0, atol=1e-4 if rule == "default" else 1e-6)
+    assert hc.Subject(subject.model).weights_hash == before
+
+
+def test_a_sum_of_zero_gives_no_relevance_where_none_came_in() -> None:
+    x = torch.zeros(1, 2, 3, dtype=torch.float64)
+    first, second = ZPlus().add(x - EPS, x - EPS, x[..., :1].expand_as(x) * 0)
+    assert not first.isnan().any()
+    assert not second.isnan().any()
