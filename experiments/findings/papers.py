@@ -639,7 +639,7 @@ FINDINGS: tuple[Finding, ...] = (
         lambda: _by_stack("cross"),
         -10,
         at_most=True,
-        source="pruning-by-stack",
+        note="the recipe is there and was run at a tiny size only",
         command="python -m experiments.stacks",
     ),
     _m(
@@ -647,7 +647,7 @@ FINDINGS: tuple[Finding, ...] = (
         "about -6 BLEU",
         lambda: _by_stack("enc"),
         -10,
-        source="pruning-by-stack",
+        note="the recipe is there and was run at a tiny size only",
         command="python -m experiments.stacks",
     ),
     _m(

@@ -40,8 +40,7 @@ def test_every_finding_can_be_read_and_names_its_files() -> None:
         judged = one.judged()
         assert judged or one.note, one.claim
         for name in one.source.split():
-            if name != "pruning-by-stack":
-                assert (RESULTS / f"{name}.json").is_file(), name
+            assert (RESULTS / f"{name}.json").is_file(), name
 
 
 def test_the_page_is_the_one_that_the_command_writes(capsys: pytest.CaptureFixture[str]) -> None:

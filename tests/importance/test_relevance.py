@@ -209,13 +209,13 @@ def test_a_function_without_a_rule_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
 def test_the_batch_size_changes_no_number(rule: str) -> None:
-    few = rule in ("z+", "ding")  # the real translator, on which float32 was too narrow
+    few = rule == "z+"  # the real translator, on which float32 was too narrow
     subject = hc.load("translator", device="cpu") if few else translator()
-    task = tasks.translation(sample.pairs()[:3] if few else PAIRS, metric="loss")
+    task = tasks.translation(sample.pairs()[:2] if few else PAIRS, metric="loss")
     before = subject.weights_hash
     one, all_ = (
         hc.score(subject, task, by="relevance", rule=rule, batch_size=size).numbers("relevance")
-        for size in (1, 3)
+        for size in (1, 2)
     )
     # The default rule is computed as the model is, in float32; the others in float64.
     np.testing.assert_allclose(all_, one, rtol=0, atol=1e-4 if rule == "default" else 1e-6)
