@@ -153,9 +153,12 @@ def seconds_a_text(context: StoryContext) -> float:
     texts = context.texts.limit(8, context.seed or 0)
     manner = PassOptions(context.subject.anatomy.stacks, context.batch_size)
     run_pass(context.subject, texts, [], manner)  # to warm up
-    begun = monotonic()
-    run_pass(context.subject, texts, [], manner)
-    return (monotonic() - begun) / len(texts)
+    taken = []
+    for _ in range(3):  # the best of three: a busy machine is slower now and then
+        begun = monotonic()
+        run_pass(context.subject, texts, [], manner)
+        taken.append(monotonic() - begun)
+    return min(taken) / len(texts)
 
 
 # --- Where every head looks, and what it does there ---------------------------------------------
