@@ -220,16 +220,26 @@ def add_macro(
     )
 
 
-def read_macro(sums: Sums, site: Site, name: str, why: str) -> Reading:
-    """Mean over sentences with a 95% interval, or a missing reading where there was none."""
-    total, squares, count = (
-        sums.of(site, part).numpy() for part in (name, f"{name}_squares", f"{name}_count")
-    )
-    if not count.any():
-        return Reading.missing(name, site, why)
-    if np.isnan(total).any():
-        return Reading.broken(name, site)
-    return Reading(name, site, *stats.mean_interval(total, squares, count))
+def read_macro(
+    sums: Sums, name: str, why: str | Callable[[Site], str], sites: Sequence[Site] | None = None
+) -> list[Reading]:
+    """Mean over sentences with a 95% interval at every site, or why there is none."""
+    sites = list(sums) if sites is None else sites
+    parts = (name, f"{name}_squares", f"{name}_count")
+    read = {site: [sums.of(site, part).numpy() for part in parts] for site in sites}
+    known = [site for site in sites if read[site][2].any() and not np.isnan(read[site][0]).any()]
+    found: dict[Site, Reading] = {}
+    if known:
+        together = [np.concatenate([read[site][part] for site in known]) for part in range(3)]
+        ends = np.cumsum([site.heads for site in known])[:-1]
+        split = [np.split(values, ends) for values in stats.mean_interval(*together)]
+        found = {site: Reading(name, site, *own) for site, *own in zip(known, *split, strict=True)}
+    for site in sites:
+        if site not in found and read[site][2].any():
+            found[site] = Reading.broken(name, site)
+        elif site not in found:
+            found[site] = Reading.missing(name, site, why if isinstance(why, str) else why(site))
+    return [found[site] for site in sites]
 
 
 def add_micro(sums: Sums, site: Site, name: str, hits: Tensor, cells: Tensor) -> None:

@@ -148,9 +148,17 @@ class Side:
 
     def to(self, device: torch.device | str) -> Side:
         """The same side on a device."""
-        names = ("ids", "real", "special", "separator", "punctuation", "stops")
-        moved = {name: getattr(self, name).to(device, non_blocking=True) for name in names}
-        return replace(self, **moved, words=self.words and self.words.to(device))
+        if self.ids.device == torch.device(device):
+            return self
+        # The flags travel together: each transfer to a GPU costs as much as a large one.
+        names = ("real", "special", "separator", "punctuation", "stops")
+        flags = torch.stack([getattr(self, name) for name in names]).to(device, non_blocking=True)
+        return replace(
+            self,
+            ids=self.ids.to(device, non_blocking=True),
+            **dict(zip(names, flags.unbind(), strict=True)),
+            words=self.words and self.words.to(device),
+        )
 
 
 def side_of(

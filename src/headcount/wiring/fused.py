@@ -37,7 +37,7 @@ def serves(scores: Scores, asked: Asked) -> bool:
         needs.smoothed is None
         and not needs.maps
         and len(asked.allowed) <= _MOST_TOPS
-        and len(asked.members) <= _MOST_CLASSES
+        and len(asked.classes) <= _MOST_CLASSES
         and len(needs.offsets) <= _MOST_OFFSETS
         and scores.query.shape[-1] <= _MOST_DIM
         and scores.query.shape[0] * scores.query.shape[1] < 2**16

@@ -262,7 +262,9 @@ def _row_statistics(
 
 
 #: Rows and keys of a tile, warps and stages, by the size of a head; measured on an H200.
-_TILES = {64: (128, 64, 4, 3), 128: (64, 64, 4, 3), 256: (64, 64, 8, 2)}
+_TILES = {64: (64, 64, 4, 3), 128: (64, 64, 4, 3), 256: (64, 64, 8, 2)}
+#: The same for heads of 64 or less over many keys.
+_LONG, _MANY = (64, 128, 4, 3), 4096
 _EXACT_TILES = {64: (64, 32, 4, 3), 128: (64, 32, 4, 2), 256: (32, 32, 4, 1)}
 
 
@@ -291,12 +293,14 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
     entropy = room(batch, heads, rows)
     weights = room(len(tops), batch, heads, rows)
     keys = room(len(tops), batch, heads, rows, dtype=torch.int64)
-    masses = room(batch, heads, rows, 16) if asked.members else entropy
+    masses = room(batch, heads, rows, 16) if asked.classes else entropy
     at = room(len(offsets), batch, heads, rows)
     left_out = sum(1 << n for n, name in enumerate(tops) if asked.allowed[name] is not None)
     exact = query.dtype == torch.float32
     dims = max(16, triton.next_power_of_2(dim))
     tiles = (_EXACT_TILES if exact else _TILES)[max(64, dims)]
+    if not exact and dims <= 64 and count >= _MANY:
+        tiles = _LONG
     mask_kind = 0
     mask, mask_strides = query, _NONE
     if scores.mask is not None:
@@ -307,12 +311,13 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
     bias, bias_strides = query, _NONE
     if scores.bias is not None:
         bias, bias_strides = scores.bias, _broadcast_strides(scores.bias)
+    columns = asked.class_columns if asked.classes else entropy
     grid = (triton.cdiv(rows, tiles[0]), batch * heads)
     _row_statistics[grid](
-        query, key, bias, mask, place, asked.class_columns, asked.kept_columns, entropy, weights,
+        query, key, bias, mask, place, columns, asked.kept_columns, entropy, weights,
         keys, masses, at, asked.offset_numbers, scores.scaling * _LOG2E, rows, count, heads,
         heads // key.shape[1], batch, *query.stride()[:3], *key.stride()[:3], *bias_strides[:3],
-        *mask_strides, place_stride, DIM=dim, DIMS=dims, CLASSES=16 if asked.members else 0,
+        *mask_strides, place_stride, DIM=dim, DIMS=dims, CLASSES=16 if asked.classes else 0,
         TOPS=len(tops), LEFT_OUT=left_out, OFFSETS=len(offsets), ENTROPY=needs.entropy,
         CAUSAL=scores.causal, BIAS=scores.bias is not None, MASK=mask_kind, EXACT=exact,
         TILE_ROWS=tiles[0], TILE_KEYS=tiles[1], num_warps=tiles[2], num_stages=tiles[3],
@@ -321,7 +326,7 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
         "entropy": entropy if needs.entropy else None,
         "smoothed_entropy": None,
         "tops": {name: (weights[n], keys[n]) for n, name in enumerate(tops)},
-        "masses": {name: masses[..., n] for n, name in enumerate(asked.members)},
+        "masses": {name: masses[..., n] for n, name in enumerate(asked.classes)},
         "offsets": {offset: at[n] for n, offset in enumerate(offsets)},
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -180,8 +180,8 @@ class Asked:
     needs: Needs
     queries: Side
     keys: Side
-    #: For each class, the places of its tokens `[batch, n]`, and which of those are there.
-    members: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    #: For each class, which keys belong to it `[batch, key]`.
+    classes: Mapping[str, Tensor] = field(default_factory=dict)
     #: For each set of classes that is left out, the keys that stay `[batch, key]`; None: all.
     allowed: Mapping[frozenset[str], Tensor | None] = field(default_factory=dict)
     #: The places of a sample of rows `[batch, row]`, and how many rows each stands for.
@@ -191,43 +191,50 @@ class Asked:
     @classmethod
     def of(cls, needs: Needs, queries: Side, keys: Side, sample: RowSample | None = None) -> Asked:
         """What is asked of these queries and keys."""
-        members = {name: _members(of_class(keys, name)) for name in sorted(needs.masses)}
+        classes = {name: of_class(keys, name) for name in sorted(needs.masses)}
         allowed: dict[frozenset[str], Tensor | None] = {}
         for left_out in needs.tops:
-            kept = keys.real
-            for name in left_out:
-                kept = kept & ~of_class(keys, name)
+            kept = _kept(keys, left_out)
             # Padding has no weight in a map; among scores it must be left out as well.
             allowed[left_out] = None if torch.equal(kept, keys.real) else kept
         places, weights = (None, None) if sample is None else sample.drawn(queries.real)
-        return cls(needs, queries, keys, members, allowed, places, weights)
+        return cls(needs, queries, keys, classes, allowed, places, weights)
 
-    def to(self, device: torch.device | str) -> Asked:
+    def to(self, device: torch.device) -> Asked:
         """The same on a device."""
-        if self.keys.real.device == torch.device(device):
+        if self.keys.real.device == device:
             return self
-        move = partial(_moved, device=device)
         queries = self.queries.to(device)
+        return self.on(queries, queries if self.keys is self.queries else self.keys.to(device))
+
+    def on(self, queries: Side, keys: Side) -> Asked:
+        """The same for sides that were moved to a device already."""
+        device = keys.real.device
+        # Classes and kept keys are told by the sides: cheaper there than to send them after.
+        allowed = {
+            left_out: None if kept is None else _kept(keys, left_out)
+            for left_out, kept in self.allowed.items()
+        }
         return replace(
             self,
             queries=queries,
-            keys=queries if self.keys is self.queries else self.keys.to(device),
-            members={name: (move(a), move(b)) for name, (a, b) in self.members.items()},
-            allowed={
-                name: kept if kept is None else move(kept) for name, kept in self.allowed.items()
-            },
-            places=None if self.places is None else move(self.places),
-            weights=None if self.weights is None else move(self.weights),
+            keys=keys,
+            classes={name: of_class(keys, name) for name in self.classes},
+            allowed=allowed,
+            places=None if self.places is None else self.places.to(device, non_blocking=True),
+            weights=None if self.weights is None else self.weights.to(device, non_blocking=True),
         )
+
+    @cached_property
+    def members(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """For each class, the places of its tokens `[batch, n]`, and which of those are there."""
+        return {name: _members(chosen) for name, chosen in self.classes.items()}
 
     @cached_property
     def class_columns(self) -> Tensor:
         """A column of 0 and 1 for each class, `[batch, key, 16]`, for a product on the GPU."""
-        rows, keys = self.keys.real.shape
-        found = torch.zeros(16, rows, keys, dtype=torch.float16, device=self.keys.real.device)
-        for column, (places, there) in zip(found, self.members.values(), strict=False):
-            column.scatter_(1, places, there.half())
-        return found.permute(1, 2, 0).contiguous()
+        chosen = torch.stack(list(self.classes.values()), dim=-1).half()
+        return torch.nn.functional.pad(chosen, (0, 16 - chosen.shape[-1]))
 
     @cached_property
     def kept_columns(self) -> Tensor:
@@ -256,8 +263,12 @@ class Asked:
         return replace(taken, real=taken.real & (self.weights > 0))
 
 
-def _moved(tensor: Tensor, device: torch.device | str) -> Tensor:
-    return tensor.to(device, non_blocking=True)
+def _kept(keys: Side, left_out: frozenset[str]) -> Tensor:
+    """The real keys of no class that is left out."""
+    kept = keys.real
+    for name in left_out:
+        kept = kept & ~of_class(keys, name)
+    return kept
 
 
 def _members(chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -411,7 +422,7 @@ def of_map(maps: Tensor, asked: Asked, places: Tensor | None = None) -> dict[str
         "entropy": entropy(maps) if needs.entropy else None,
         "smoothed_entropy": smoothed,
         "tops": {left_out: top(maps, kept) for left_out, kept in asked.allowed.items()},
-        "masses": {name: class_mass(maps, *asked.members[name]) for name in asked.members},
+        "masses": {name: class_mass(maps, *found) for name, found in asked.members.items()},
         "offsets": {offset: at_offset(maps, offset, places) for offset in sorted(needs.offsets)},
     }
 

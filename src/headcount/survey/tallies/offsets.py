@@ -64,26 +64,21 @@ def most_frequent(counts: np.ndarray) -> int:
     return int(min(full, key=lambda place: (abs(place - REACH), place)))
 
 
-def possible(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
-    """Tokens of each sentence that have a key at each offset, `[batch, offset]`.
+def expected_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each sentence's tokens, how many have a key at each offset, `[batch, offset]`, and how
+    many a pick among all visible keys would put there.
 
     Offsets run from -(T-1) to T-1, T being the width of the batch. The first token has none to
     its left, the last none to its right, and nothing lies to the right in a causal stack.
     """
-    at = sighting.over_places(rows)
-    found = _cut(sighting, pairs_at(at.double(), keys.double()))
-    return found.round() if sighting.weights is None else found
-
-
-def uniform_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> Tensor:
-    """How many tokens a pick among all visible keys would put at each offset, `[batch, offset]`."""
     seen = keys.sum(-1, keepdim=True)
     if sighting.site.causal:
         seen = sighting.at_places(keys.cumsum(-1))
     seen = torch.minimum(seen.expand_as(rows), sighting.visible)
-    weights = torch.where(rows & (seen > 0), 1.0 / seen.clamp_min(1), 0.0)
-    at = sighting.over_places(weights.double())
-    return _cut(sighting, pairs_at(at, keys.double()))
+    picks = torch.where(rows & (seen > 0), 1.0 / seen.clamp_min(1), 0.0).double()
+    both = torch.stack([sighting.over_places(rows).double(), sighting.over_places(picks)])
+    there, blind = _cut(sighting, pairs_at(both, keys.double()))
+    return (there.round() if sighting.weights is None else there), blind
 
 
 def pairs_at(rows: Tensor, keys: Tensor) -> Tensor:
@@ -149,24 +144,34 @@ class Offsets(SumsTally):
         counts = histogram(keys, counted, sighting.places)
         tokens = counted.sum(-1).double()
         answering = sighting.keys.real & ~sighting.keys.separator
-        inside = within_reach(possible(sighting, rows, answering))
-        blind = within_reach(uniform_offsets(sighting, rows, answering))
+        inside, blind = map(within_reach, expected_offsets(sighting, rows, answering))
+        of_heads = torch.stack(
+            [
+                counts.sum(0),
+                counts.square().sum(0),
+                torch.einsum("bho,b->ho", counts, tokens),
+                torch.einsum("bho,bo->ho", counts, inside),
+            ]
+        )
+        of_all = torch.stack([inside.sum(0), inside.square().sum(0), blind.sum(0)])
+        hits, squares, products, possible_products = widen_histogram(of_heads)
+        possible, possible_squared, uniform = widen_histogram(of_all)
         self.sums.add(
             sighting.site,
             {
-                "counts": widen_histogram(counts.sum(0)),
-                "squares": widen_histogram(counts.square().sum(0)),
-                "products": widen_histogram((counts * tokens[:, None, None]).sum(0)),
+                "counts": hits,
+                "squares": squares,
+                "products": products,
                 "weights": over_rows(weights, counted).sum(0),
-                "possible_products": widen_histogram((counts * inside[:, None]).sum(0)),
+                "possible_products": possible_products,
             },
             shared={
                 "tokens": tokens.sum(),
                 "tokens_squared": tokens.square().sum(),
                 "sentences": (tokens > 0).sum(),
-                "possible": widen_histogram(inside.sum(0)),
-                "possible_squared": widen_histogram(inside.square().sum(0)),
-                "uniform": widen_histogram(blind.sum(0)),
+                "possible": possible,
+                "possible_squared": possible_squared,
+                "uniform": uniform,
             },
         )
 

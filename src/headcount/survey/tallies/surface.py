@@ -158,9 +158,9 @@ class Entropy(SumsTally):
     def compute(self) -> list[Reading]:
         """Three readings a site."""
         return [
-            read_macro(self.sums, site, column.name, "there was no sentence")
-            for site in self.sums
+            reading
             for column in self.columns
+            for reading in read_macro(self.sums, column.name, "there was no sentence")
         ]
 
     def _entropies(self, sighting: Sighting) -> Tensor:
@@ -200,6 +200,13 @@ NEXT = _column("next", "Next token", "Mean weight of a token on the one after it
 OFFSETS = {SELF.name: 0, PREVIOUS.name: -1, NEXT.name: 1}
 
 
+def _cannot(site: Site, offset: int) -> str | None:
+    """Why the heads of a site have no weight at an offset."""
+    if site.stack == "cross":
+        return "queries and keys are different texts"
+    return "a causal head cannot look ahead" if site.causal and offset > 0 else None
+
+
 @dataclass
 class Neighbours(SumsTally):
     """Mean weight at the offsets 0, -1 and +1, averaged over sentences."""
@@ -221,14 +228,13 @@ class Neighbours(SumsTally):
 
     def compute(self) -> list[Reading]:
         """Three readings a site; none where rows and columns are different texts."""
-        return [self._read(site, name) for site in self.sums for name in OFFSETS]
+        return [reading for name in OFFSETS for reading in self._read(name)]
 
-    def _read(self, site: Site, name: str) -> Reading:
-        if site.stack == "cross":
-            return Reading.missing(name, site, "queries and keys are different texts")
-        if site.causal and OFFSETS[name] > 0:
-            return Reading.missing(name, site, "a causal head cannot look ahead")
-        return read_macro(self.sums, site, name, "every sentence was a single token")
+    def _read(self, name: str) -> list[Reading]:
+        blind = {site: _cannot(site, OFFSETS[name]) for site in self.sums}
+        found = [Reading.missing(name, site, why) for site, why in blind.items() if why]
+        seeing = [site for site, why in blind.items() if not why]
+        return found + read_macro(self.sums, name, "every sentence was a single token", seeing)
 
 
 # --- How much a head looks at the first token, at separators and at punctuation -----------------
@@ -315,13 +321,17 @@ class Specials(SumsTally):
 
     def compute(self) -> list[Reading]:
         """Five readings a site."""
-        return [self._read(site, column.name) for site in self.sums for column in self.columns]
+        return [reading for column in self.columns for reading in self._read(column.name)]
 
-    def _read(self, site: Site, name: str) -> Reading:
-        why = _WHY[name] if self.sums.of(site, "known").any() else _UNKNOWN
-        if name == PUNCTUATION.name and not self.sums.of(site, "marks").any():
-            return Reading.missing(name, site, why)
-        return read_macro(self.sums, site, name, why)
+    def _read(self, name: str) -> list[Reading]:
+        def why(site: Site) -> str:
+            return _WHY[name] if self.sums.of(site, "known").any() else _UNKNOWN
+
+        sites = list(self.sums)
+        unmarked = [site for site in sites if not self.sums.of(site, "marks").any()]
+        silent = unmarked if name == PUNCTUATION.name else []
+        found = [Reading.missing(name, site, why(site)) for site in silent]
+        return found + read_macro(self.sums, name, why, [s for s in sites if s not in silent])
 
     def _cells(self, column: Column, rows: Tensor, real: Tensor) -> Tensor:
         """How many rows the mean is over: those that exist, or what the program assumes."""
@@ -381,7 +391,7 @@ class SeparatorRow(SumsTally):
     def compute(self) -> list[Reading]:
         """Two readings a site."""
         return [
-            read_macro(self.sums, site, column.name, _NONE)
-            for site in self.sums
+            reading
             for column in self.columns
+            for reading in read_macro(self.sums, column.name, _NONE)
         ]
