@@ -41,6 +41,12 @@ class SurveyArguments:
         "What to do with longer sentences: window, truncate or error.",
         choices=("window", "truncate", "error"),
     )
+    rows: int | None = option(
+        None,
+        "N",
+        "Read so many queries of each longer text, drawn at random, in place of all, e.g. 2048.",
+        least=2,
+    )
     own_output: bool = option(
         False, None, "Translate first, and survey the model's own translations."
     )
@@ -162,7 +168,7 @@ def survey_command(
         from headcount.survey import Divergence
 
         divergence = Divergence(work.convention) if asked.families else None
-        how: dict[str, Any] = {"long": asked.long, "word_rows": judge.word_rows}
+        how: dict[str, Any] = {"long": asked.long, "word_rows": judge.word_rows, "rows": asked.rows}
         table = hc.survey(
             subject,
             text,

@@ -6,6 +6,7 @@ head that only does as well has learnt nothing that can be told apart.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
@@ -13,10 +14,12 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
 from operator import or_
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 import torch
+from torch import nn
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
@@ -41,7 +44,7 @@ from headcount.text import (
     read_corpus,
     texts_of,
 )
-from headcount.wiring import Needs, tap
+from headcount.wiring import Needs, halve_tiles, tap
 
 # --- One pass -----------------------------------------------------------------------------------
 
@@ -59,11 +62,16 @@ class PassOptions:
     chat: bool = False
     #: False puts both texts of a pair in segment 0, as Clark's extraction did.
     segments: bool = True
+    #: So many queries stand for all of a longer text; None: all of them are read.
+    rows: int | None = None
+    #: For the draw of the rows.
+    seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The settings that a run keeps; numbers do not depend on the size of batches."""
         kept = {**asdict(self), "stacks": list(self.stacks)}
-        return {name: value for name, value in kept.items() if name != "batch_size"}
+        unused = {"batch_size"} | ({"rows", "seed"} if self.rows is None else set())
+        return {name: value for name, value in kept.items() if name not in unused}
 
 
 def run_pass(
@@ -87,14 +95,62 @@ def run_part(
     *,
     inputs: PassOptions,
 ) -> EncodeReport:
-    """The same for a corpus, or a part of one, of which what it came to is checked later."""
-    batches = batches_of(subject, source, inputs)
-    done = 0
+    """The same for a corpus, or a part of one, of which what it came to is checked later.
+
+    Where memory runs out, the part is begun anew in batches of half the size, then in smaller
+    tiles; what fitted is remembered for the model.
+    """
+    fresh, smaller = deepcopy(tuple(tallies)), 0
+    while True:
+        try:
+            report = _run_part(subject, source, tallies, progress, _fitting(subject, inputs))
+        except torch.OutOfMemoryError:
+            if not _make_smaller(subject, source, inputs):
+                with enough_memory(subject, _SMALLER):
+                    raise
+            smaller += 1
+            for tally, clean in zip(tallies, deepcopy(fresh), strict=True):
+                vars(tally).clear()
+                vars(tally).update(vars(clean))
+        else:
+            report.smaller += smaller
+            return report
+
+
+#: The largest batch that fitted, by model, once memory has run out.
+_FITS: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+
+
+def _fitting(subject: Subject, inputs: PassOptions) -> PassOptions:
+    """The options with batches that fitted before."""
+    return replace(inputs, batch_size=min(inputs.batch_size, _FITS.get(subject.model, 2**30)))
+
+
+def _make_smaller(subject: Subject, source: Corpus | Ready, inputs: PassOptions) -> bool:
+    """Halve what is done at once, and remember it; False where it is as small as can be."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    size = _fitting(subject, inputs).batch_size
+    if size > 1 and not isinstance(source, Ready):
+        _FITS[subject.model] = size // 2
+        return True
+    return halve_tiles(subject.device)
+
+
+def _run_part(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    progress: Progress | None,
+    inputs: PassOptions,
+) -> EncodeReport:
+    batches, done = batches_of(subject, source, inputs), 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-
     shown = receivers(tallies)
-
-    with tap(subject, needs, stacks=inputs.stacks) as watch, enough_memory(subject, _SMALLER):
+    # A map between words is of all rows.
+    rows = None if needs.maps else inputs.rows
+    with tap(subject, needs, stacks=inputs.stacks, rows=rows, seed=inputs.seed) as watch:
         for batch in batches:
             watch(batch if inputs.segments else _one_segment(batch), **shown)
             if not done and not getattr(source, "first", 0):
@@ -103,7 +159,10 @@ def run_part(
             done += batch.window.count(0)
             if progress is not None:
                 progress(done, len(source))
-    return batches.report
+    report = batches.report
+    report.paths += watch.paths
+    report.sampled += watch.sampled
+    return report
 
 
 def check_pass(
@@ -310,11 +369,18 @@ class Pass:
             corpus=source.name,
             data=source.hash,
             unit=self.unit,
-            counts=vars(report) | {"tokens": dict(report.tokens), "skipped": dict(source.skipped)},
+            counts=_counts(report) | {"skipped": dict(source.skipped)},
+            attention=sorted(report.paths),
             remarks=[*report.sentences_in_words(), *set_aside, *remarks],
             **({"set_aside": len(set_aside)} if set_aside else {}),
             **self.facts,
         )
+
+
+def _counts(report: EncodeReport) -> dict[str, Any]:
+    """What was read, as a run keeps it; how it was read says nothing of the corpus."""
+    found = {name: count for name, count in vars(report).items() if name != "paths"}
+    return found | {"tokens": dict(report.tokens)}
 
 
 @dataclass(frozen=True)

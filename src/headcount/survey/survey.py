@@ -416,6 +416,7 @@ def survey(
     long: Long = "window",
     chat: bool = False,
     segments: bool = True,
+    rows: int | None = None,
     limit: int | None = None,
     seed: int | None = None,
     offset_mass: bool = False,
@@ -432,7 +433,8 @@ def survey(
     read no text, a list of ready model inputs. `convention` is "headcount", "paper" or
     "code"; `columns` chooses some of the columns, `stacks` some of the stacks, `tallies` adds
     your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
-    of a pair the segment 0, as Clark's extraction did; `offset_mass` adds the whole distribution
+    of a pair the segment 0, as Clark's extraction did; `rows` reads so many queries of each longer
+    text, drawn by `seed`, in place of all; `offset_mass` adds the whole distribution
     of mass by offset to `table.details`. `patterns` adds the shares of Kovaleva et al.'s five
     patterns, as seen by the bundled network (True, "network") or by the "rule", and the column
     `pattern`. Nothing of the model is changed.
@@ -456,7 +458,10 @@ def survey(
     _check_call(subject, columns, tallies)
     check_control(control, control_seeds)
     columns, patterned = _patterns(columns, patterns, convention)
-    inputs = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long, chat, segments)
+    _check_rows(rows)
+    inputs = PassOptions(
+        stacks_of(subject, stacks), batch_size, max_length, long, chat, segments, rows, seed or 0
+    )
     texts = {
         "treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser,
     }  # fmt: skip
@@ -495,6 +500,15 @@ def survey(
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
         table = with_roles(table)
     return table
+
+
+def _check_rows(rows: Any) -> None:
+    """A sample of rows has the first one and at least one of the others."""
+    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
+        raise UsageError(
+            f"rows is {rows!r}; give how many queries stand for a longer text, 2 or more, e.g. "
+            "2048, or leave it out to read all of them."
+        )
 
 
 def _check_call(subject: Any, columns: Any, tallies: Any) -> None:

@@ -387,6 +387,12 @@ class EncodeReport:
     cut: int = 0
     #: Words that have a token in common with another word: multiword tokens, wide tokens.
     shared: int = 0
+    #: Rows of which some queries stand for all.
+    sampled: int = 0
+    #: How often memory ran out and the work went on in smaller pieces.
+    smaller: int = 0
+    #: How attention was read, by the name of the path, in calls.
+    paths: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: EncodeReport) -> None:
         """Take in the counts of another part of the corpus."""
@@ -417,6 +423,15 @@ class EncodeReport:
             (self.cut, f"{self.cut} {words} lost a token where a sentence was cut."),
             (self.shared, f"{self.shared} {words} shared a token with another word."),
             (self.mended, f"{_plural(self.mended, 'text')} held half a character (U+FFFD now)."),
+            (
+                self.sampled,
+                f"Of {_plural(self.sampled, 'long row')} a sample of queries stands for all.",
+            ),
+            (
+                self.smaller,
+                f"Memory ran out {_plural(self.smaller, 'time')}; the work went on in smaller "
+                "batches or tiles.",
+            ),
         ]
         return [sentence for count, sentence in told if count]
 

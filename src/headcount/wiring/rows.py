@@ -27,6 +27,9 @@ LOWEST = -1e30
 #: Cells of a tile: small enough for the caches of a CPU, large enough to keep a GPU busy.
 TILE = {"cpu": 2**19, "cuda": 2**25}
 
+#: Tiles are halved down to this where memory runs out.
+_SMALLEST = 2**16
+
 #: The rows on which a path is held against the family's own function, and the largest difference
 #: between two weights that is put down to rounding.
 _CHECKED, _TOLERANCE = 16, 1e-3
@@ -141,6 +144,15 @@ def tiled(scores: Scores, asked: Asked, cells: int | None = None) -> dict[str, A
         for places in asked.places.split(step, dim=1):
             parts.append(_of_tile(scores.of_rows(places), asked, places))
     return _joined(parts, dim=2)
+
+
+def halve_tiles(device: torch.device) -> bool:
+    """Make tiles on a device half as large from now on; False where they are small already."""
+    kind = device.type if device.type in TILE else "cuda"
+    if TILE[kind] <= _SMALLEST:
+        return False
+    TILE[kind] //= 2
+    return True
 
 
 def _step(device: torch.device, row: int, cells: int | None = None) -> int:

@@ -91,6 +91,8 @@ class Watch:
         self.turns = Turns(subject)
         #: By which path the rows of how many calls were read (see `wiring/rows.py`).
         self.paths: Counter[str] = Counter()
+        #: Rows of batches of which some queries stood for all.
+        self.sampled = 0
         self._rows, self._seed = rows, seed
         self._quiet = quiet_arguments(subject.model)
         self._now: _Now | None = None
@@ -108,6 +110,9 @@ class Watch:
         check_ids(self.subject, batch.inputs)
         asked = self._asked(batch)
         batch = batch.to(self.subject.device)
+        drawn = next((one.weights for one in asked.values() if one.weights is not None), None)
+        if drawn is not None:
+            self.sampled += int((drawn.amax(-1) > 1).sum())
         self._now = _Now(batch, asked, receive, together)
         try:
             with torch.no_grad():

@@ -25,13 +25,16 @@ from headcount.wiring import Needs, Sighting
 REACH = 512
 
 
-def histogram(keys: Tensor, rows: Tensor, places: Tensor | None = None) -> Tensor:
+def histogram(
+    keys: Tensor, rows: Tensor, places: Tensor | None = None, width: int | None = None
+) -> Tensor:
     """Counts of key - query, `[batch, head, offset]`, as far as this batch reaches.
 
-    `rows` say which queries count, or how much; `places` where they stand, if not side by side.
+    `rows` say which queries count, or how much; `places` where they stand in a text as wide as
+    `width`, if not side by side.
     """
     batch, heads, queries = keys.shape
-    reach = REACH if places is not None else min(REACH, queries - 1)
+    reach = min(REACH, (width or queries) - 1)
     own = torch.arange(queries, device=keys.device) if places is None else places[:, None]
     offsets = keys - own
     bins = offsets.clamp(-reach, reach) + reach
@@ -141,7 +144,7 @@ class Offsets(SumsTally):
         rows = sighting.queries.real & ~sighting.queries.separator
         counted = sighting.weigh(rows)
         weights, keys = sighting.tops[_LEFT_OUT]
-        counts = histogram(keys, counted, sighting.places)
+        counts = histogram(keys, counted, sighting.places, sighting.keys.real.shape[1])
         tokens = counted.sum(-1).double()
         answering = sighting.keys.real & ~sighting.keys.separator
         inside, blind = map(within_reach, expected_offsets(sighting, rows, answering))
