@@ -36,6 +36,8 @@ LENGTHS = {
     "cpu": (128, 512, 2_048, 4_096, 8_192),
 }
 SAMPLE = 2_048
+#: Tokens of a survey: as many texts as that gives, but four at most and one at least.
+TOKENS = 131_072
 
 
 def llama_1b(device: str) -> Subject:
@@ -52,9 +54,14 @@ def llama_1b(device: str) -> Subject:
     return Subject(model, None, name="Llama of 1B shape")
 
 
-def text(length: int, device: str) -> Batch:
+def texts(length: int) -> list[Batch]:
+    """One to four texts of a length."""
+    return [text(length, seed) for seed in range(max(1, min(4, TOKENS // length)))]
+
+
+def text(length: int, seed: int) -> Batch:
     """One text of random tokens, one in ten of them punctuation."""
-    noise = torch.Generator().manual_seed(length)
+    noise = torch.Generator().manual_seed(seed)
     ids = torch.randint(100, 30_000, (1, length), generator=noise)
     real, none, marks = torch.ones_like(ids).bool(), torch.zeros_like(ids).bool(), ids % 10 == 0
     side = Side(ids, real, none, none, marks, marks, [[]])
@@ -62,19 +69,21 @@ def text(length: int, device: str) -> Batch:
     return Batch(inputs, {"target": side}, [0], [0])
 
 
-def plain(subject: Subject, batch: Batch) -> None:
-    """The forward pass alone, without a cache."""
-    inputs = {name: part.to(subject.device) for name, part in batch.inputs.items()}
-    with torch.no_grad():
-        subject.inner(**inputs, use_cache=False)
+def plain(subject: Subject, batches: list[Batch]) -> None:
+    """The forward passes alone, without a cache."""
+    for batch in batches:
+        inputs = {name: part.to(subject.device) for name, part in batch.inputs.items()}
+        with torch.no_grad():
+            subject.inner(**inputs, use_cache=False)
 
 
-def surveyed(subject: Subject, batch: Batch, rows: int | None = None) -> Counter[str]:
+def surveyed(subject: Subject, batches: list[Batch], rows: int | None = None) -> Counter[str]:
     """The same with every default tally; gives the paths that were taken."""
     tallies = chosen_tallies(None, "headcount")
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
     with tap(subject, needs, rows=rows) as watch:
-        watch(batch, **receivers(tallies))
+        for batch in batches:
+            watch(batch, **receivers(tallies))
     for tally in tallies:
         tally.compute()
     return watch.paths
@@ -94,23 +103,24 @@ def peak_gib(work: Any, device: str) -> float:
 
 def measured(subject: Subject, length: int, device: str, rounds: int) -> dict[str, Any]:
     """One length: every way in turns."""
-    batch = text(length, device)
+    batches = texts(length)
     ways: dict[str, Any] = {
-        "plain": lambda: plain(subject, batch),
-        "all rows": lambda: surveyed(subject, batch),
+        "plain": lambda: plain(subject, batches),
+        "all rows": lambda: surveyed(subject, batches),
     }
     if length > SAMPLE:
-        ways[f"{SAMPLE} rows"] = lambda: surveyed(subject, batch, SAMPLE)
+        ways[f"{SAMPLE} rows"] = lambda: surveyed(subject, batches, SAMPLE)
     if device == "cuda":
         ways = {name: _waited(work) for name, work in ways.items()}
     seconds = interleaved(ways, rounds, warm_up=1)
     row: dict[str, Any] = {
         "length": length,
+        "texts": len(batches),
         "milliseconds": {
             name: round(1e3 * statistics.median(times), 2) for name, times in seconds.items()
         },
         "ratio": {name: ratio(seconds, name, "plain") for name in ways if name != "plain"},
-        "paths": dict(surveyed(subject, batch)),
+        "paths": dict(surveyed(subject, batches)),
     }
     if device == "cuda":
         row["peak_gib"] = {name: round(peak_gib(work, device), 3) for name, work in ways.items()}
@@ -150,9 +160,9 @@ def main(arguments: list[str] | None = None) -> None:
         torch.set_num_threads(2)
     subject = subject_on(device)
     if given.alone:
-        batch = text(given.lengths[0], device)
+        batches = texts(given.lengths[0])[:1]
         way = plain if given.alone == "plain" else surveyed
-        print(peak_gib(lambda: way(subject, batch), device))
+        print(peak_gib(lambda: way(subject, batches), device))
         return
     found = []
     for length in given.lengths or LENGTHS[device]:
@@ -163,7 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
         found.append(row)
         print(json.dumps(row), flush=True)
     result = {
-        "what": f"{subject.name}, {subject.model.dtype}, one text, all default columns",
+        "what": f"{subject.name}, {subject.model.dtype}, all default columns",
         "device": torch.cuda.get_device_name() if device == "cuda" else "2 CPU threads",
         "lengths": found,
         "provenance": provenance.collect() | {"command": "python -m benchmarks.lengths"},

@@ -12,10 +12,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiny import INTERFACE, tiny_inputs
 from torch import Tensor
 
-from headcount.text.batch import Side
-from headcount.wiring import fused
+from headcount.models.subject import Subject
+from headcount.text.batch import Side, ready_batch
+from headcount.wiring import Sighting, fused, tap, taps
 from headcount.wiring.rows import Scores, tiled
 from headcount.wiring.sighting import Asked, Needs, RowSample
 
@@ -138,6 +140,33 @@ def test_the_kernel_gives_what_the_definition_gives(
         ours, where = found["tops"][left_out]
         close(ours, weight, of_weights, f"largest weight without {sorted(left_out)}")
         assert bool((~real | (where == key) | ((ours - weight).abs() < 1e-5)).all())
+
+
+@pytest.mark.parametrize("family", ["bert", "llama", "marian", "gemma3", "t5"])
+def test_a_tap_reads_all_layers_in_few_launches(kernel: ModuleType, family: str) -> None:
+    subject = Subject(INTERFACE[family]())
+    batch = ready_batch(tiny_inputs(subject.model, pad=3), subject.anatomy.stacks)
+    with tap(subject, NEEDS) as watch:
+        expected = {one.site: one for one in watch(batch)}
+    alone, together = list[Sighting](), list[Sighting]()
+    launched = mock.patch.object(kernel, "launched", wraps=kernel.launched)
+    with mock.patch.object(taps, "_SMALL_MAP", -1), launched as launches:
+        with tap(subject, NEEDS) as watch:
+            watch(batch, receive=alone.append, together=together.append)
+        assert watch.paths == {"fused": len(expected)}
+    biased = sum(one.site.stack != "cross" for one in alone) if family == "t5" else 0
+    assert launches.call_count <= max(biased + 1, 3)
+    for found in (alone, [one for group in together for one in group.by_site()]):
+        assert {one.site for one in found} == set(expected)
+        for one in found:
+            real, theirs = one.queries.real[:, None], expected[one.site]
+            parts = [(one.entropy, theirs.entropy)]
+            parts += [(one.offsets[name], theirs.offsets[name]) for name in theirs.offsets]
+            parts += [(one.masses[name], theirs.masses[name]) for name in theirs.masses]
+            for mine, other in parts:
+                assert mine is not None
+                assert other is not None
+                assert float(torch.where(real, (mine - other).abs(), 0).max()) < 1e-5
 
 
 def test_what_the_kernel_has_no_room_for_is_left_to_tiles(kernel: ModuleType) -> None:

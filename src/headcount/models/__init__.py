@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from headcount.models.resize import OwnConfig, Pick, forget_bias, put
     from headcount.models.saving.save import Saved
-    from headcount.models.site import Site, SiteGroup
+    from headcount.models.site import Site, SiteGroup, members_of
     from headcount.models.subject import (
         Subject,
         carried,

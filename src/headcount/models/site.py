@@ -80,6 +80,11 @@ class SiteGroup(Site):
         )
 
 
+def members_of(site: Site) -> tuple[Site, ...]:
+    """The sites of a group; a single site is its own."""
+    return site.members if isinstance(site, SiteGroup) else (site,)
+
+
 # --- Whether attention is causal, by its maps ---------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount import stats
-from headcount.models import Anatomy, Site, SiteGroup
+from headcount.models import Anatomy, Site, members_of
 from headcount.records import Column, HeadTable
 from headcount.text import Sentence, Word, Words
 from headcount.wiring import Needs, Sighting
@@ -44,7 +44,7 @@ class Sums:
         self._read: dict[Site, dict[str, Tensor]] = {}
 
     def __iter__(self) -> Iterator[Site]:
-        return iter(dict.fromkeys(site for whole in self._sums for site in _members(whole)))
+        return iter(dict.fromkeys(site for whole in self._sums for site in members_of(whole)))
 
     def add(
         self,
@@ -81,7 +81,7 @@ class Sums:
         for whole, sums in self._sums.items():
             start = 0
             here = {name: value.cpu() for name, value in sums.items()}
-            for site in _members(whole):
+            for site in members_of(whole):
                 own = self._read.setdefault(site, {})
                 heads = slice(start, start + site.heads)
                 start += site.heads
@@ -95,10 +95,6 @@ class Sums:
         for whole, sums in other._sums.items():
             device = next((v.device for v in self._sums.get(whole, {}).values()), None)
             self._add(whole, {n: v if device is None else v.to(device) for n, v in sums.items()})
-
-
-def _members(site: Site) -> tuple[Site, ...]:
-    return site.members if isinstance(site, SiteGroup) else (site,)
 
 
 # --- A tally ------------------------------------------------------------------------------------

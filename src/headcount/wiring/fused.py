@@ -42,7 +42,6 @@ def serves(scores: Scores, asked: Asked) -> bool:
         and scores.query.shape[-1] <= _MOST_DIM
         and scores.query.shape[0] * scores.query.shape[1] < 2**16
         and scores.query.dtype in (torch.float16, torch.bfloat16, torch.float32)
-        and (scores.bias is None or scores.bias.stride(-1) == 1)
         and (scores.mask is None or scores.mask.dim() == 4)
         and available(scores.query.device)
     )

@@ -137,9 +137,9 @@ def _row_statistics(
     out_offset, offsets, scaled, rows, count, heads, groups, texts,
     q0, q1, q2, k0, k1, k2, b0, b1, b2, m0, m1, m2, m3, place0,
     DIM: tl.constexpr, DIMS: tl.constexpr, CLASSES: tl.constexpr, TOPS: tl.constexpr,
-    LEFT_OUT: tl.constexpr, OFFSETS: tl.constexpr, ENTROPY: tl.constexpr, CAUSAL: tl.constexpr,
-    BIAS: tl.constexpr, MASK: tl.constexpr, EXACT: tl.constexpr,
-    TILE_ROWS: tl.constexpr, TILE_KEYS: tl.constexpr,
+    COLUMNS: tl.constexpr, LEFT_OUT: tl.constexpr, OFFSETS: tl.constexpr,
+    ENTROPY: tl.constexpr, CAUSAL: tl.constexpr, BIAS: tl.constexpr, MASK: tl.constexpr,
+    EXACT: tl.constexpr, TILE_ROWS: tl.constexpr, TILE_KEYS: tl.constexpr,
 ):  # fmt: skip
     """One tile of rows of one head of one text, over all the keys that they may see."""
     block = tl.program_id(0)
@@ -235,8 +235,8 @@ def _row_statistics(
         tl.store(out_entropy + base, tl.where(total == 0, 0.0, entropy), mask=in_row)
     if CLASSES > 0:
         tl.store(
-            out_mass + base[:, None] * CLASSES + column[None, :], mass / safe[:, None],
-            mask=in_row[:, None],
+            out_mass + base[:, None] * COLUMNS + column[None, :], mass / safe[:, None],
+            mask=in_row[:, None] & (column[None, :] < COLUMNS),
         )  # fmt: skip
     stride = tl.num_programs(1).to(tl.int64) * rows
     for number in tl.static_range(TOPS):
@@ -293,7 +293,7 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
     entropy = room(batch, heads, rows)
     weights = room(len(tops), batch, heads, rows)
     keys = room(len(tops), batch, heads, rows, dtype=torch.int64)
-    masses = room(batch, heads, rows, 16) if asked.classes else entropy
+    masses = room(batch, heads, rows, len(asked.classes)) if asked.classes else entropy
     at = room(len(offsets), batch, heads, rows)
     left_out = sum(1 << n for n, name in enumerate(tops) if asked.allowed[name] is not None)
     exact = query.dtype == torch.float32
@@ -310,7 +310,8 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
         mask_strides = _broadcast_strides(mask)
     bias, bias_strides = query, _NONE
     if scores.bias is not None:
-        bias, bias_strides = scores.bias, _broadcast_strides(scores.bias)
+        bias = scores.bias if scores.bias.stride(-1) == 1 else scores.bias.contiguous()
+        bias_strides = _broadcast_strides(bias)
     columns = asked.class_columns if asked.classes else entropy
     grid = (triton.cdiv(rows, tiles[0]), batch * heads)
     _row_statistics[grid](
@@ -318,7 +319,8 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
         keys, masses, at, asked.offset_numbers, scores.scaling * _LOG2E, rows, count, heads,
         heads // key.shape[1], batch, *query.stride()[:3], *key.stride()[:3], *bias_strides[:3],
         *mask_strides, place_stride, DIM=dim, DIMS=dims, CLASSES=16 if asked.classes else 0,
-        TOPS=len(tops), LEFT_OUT=left_out, OFFSETS=len(offsets), ENTROPY=needs.entropy,
+        TOPS=len(tops),
+        COLUMNS=len(asked.classes), LEFT_OUT=left_out, OFFSETS=len(offsets), ENTROPY=needs.entropy,
         CAUSAL=scores.causal, BIAS=scores.bias is not None, MASK=mask_kind, EXACT=exact,
         TILE_ROWS=tiles[0], TILE_KEYS=tiles[1], num_warps=tiles[2], num_stages=tiles[3],
     )  # fmt: skip

@@ -10,8 +10,8 @@ function is held against it on a few rows of each layer before it is trusted (`a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,6 +49,15 @@ class Scores:
     mask: Tensor | None = None
     causal: bool = False
     bias: Tensor | None = None
+
+    @classmethod
+    def together(cls, several: Sequence[Scores]) -> Scores:
+        """The scores of several layers as those of one with all their heads."""
+        first = several[0]
+        if len(several) == 1:
+            return first
+        query = torch.cat([one.query for one in several], dim=1)
+        return replace(first, query=query, key=torch.cat([one.key for one in several], dim=1))
 
     @property
     def shape(self) -> tuple[int, int, int, int]:

@@ -6,14 +6,23 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models import Site, SiteGroup, Subject, on_exit, own_maps, quiet_arguments, window_of
+from headcount.models import (
+    Site,
+    SiteGroup,
+    Subject,
+    members_of,
+    on_exit,
+    own_maps,
+    quiet_arguments,
+    window_of,
+)
 from headcount.records import STACKS
 from headcount.text import Batch
 from headcount.wiring import fused
@@ -35,6 +44,9 @@ Receiver = Callable[[Sighting], None]
 
 #: Rows that wait to be shown together; more would cost memory that a long text needs itself.
 _WAITING = 2**22
+
+#: Bytes of queries and keys that wait for one launch of the kernel.
+_HELD = 2**27
 
 #: Up to so many cells, a CPU reduces the map of the family's own function faster than it would
 #: compute scores a second time.
@@ -146,8 +158,11 @@ class Watch:
         small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
         reuse = self.needs.maps or eager or (small and query.device.type == "cpu")
         if not reuse and _agrees(call) and call.scores is not None:
-            found, path = _cheapest(call.scores, asked)
-            self._show(now, site, asked, found, mask, path)
+            if fused.serves(call.scores, asked):
+                self._note(now, site, "fused")
+                now.hold(site, asked, now.visible(site, asked, mask), call.scores)
+            else:
+                self._show(now, site, asked, tiled(call.scores, asked), mask, "tiled")
             return function(module, query, key, value, mask, **arguments)
         if small or self.needs.maps:
             output, weights = (
@@ -201,13 +216,16 @@ class Watch:
         path: str,
         maps: Tensor | None = None,
     ) -> None:
-        self.paths[path] += 1
-        now.seen.add(site)
+        self._note(now, site, path)
         visible = now.visible(site, asked, mask)
         if now.receive is not None:
             now.receive(now.sighting(site, asked, visible, found, maps))
         if now.together is not None:
             now.wait(site, asked, visible, found)
+
+    def _note(self, now: _Now, site: Site, path: str) -> None:
+        self.paths[path] += 1
+        now.seen.add(site)
 
     def _check_all_seen(self, seen: set[Site]) -> None:
         """Raise for a site that the forward went past: its heads would be missing silently."""
@@ -234,7 +252,9 @@ class _Now:
         self._asked: dict[tuple[str, torch.device], Asked] = {}
         self._given = asked
         self._visible: dict[tuple[str, int], tuple[Any, Tensor]] = {}
-        self._waiting: dict[int, list[tuple[Site, Asked, Tensor, dict[str, Any]]]] = {}
+        #: Rows that wait to be shown, and scores that wait for the kernel, by what they see.
+        self._waiting: dict[int, list[_Waiting]] = {}
+        self._held: dict[tuple[Any, ...], list[_Held]] = {}
 
     def asked_of(
         self, site: Site, shape: tuple[int, ...], device: torch.device, needs: Needs
@@ -292,19 +312,71 @@ class _Now:
     def wait(self, site: Site, asked: Asked, visible: Tensor, found: dict[str, Any]) -> None:
         """Keep a site's rows until there are enough of the same kind to be shown together."""
         waiting = self._waiting.setdefault(id(visible), [])
-        waiting.append((site, asked, visible, found))
-        rows = visible.numel() * sum(one[0].heads for one in waiting)
-        if rows >= _WAITING:
-            self.flush(id(visible))
+        waiting.append(_Waiting(site, asked, visible, found))
+        if visible.numel() * sum(one.site.heads for one in waiting) >= _WAITING:
+            self._show_waiting(id(visible))
 
-    def flush(self, only: int | None = None) -> None:
+    def hold(self, site: Site, asked: Asked, visible: Tensor, scores: Scores) -> None:
+        """Keep a site's scores, so that one launch of the kernel serves several layers."""
+        alike = (
+            id(visible),
+            scores.scaling,
+            scores.causal,
+            scores.query.shape[3],
+            scores.bias is None,
+        )
+        ratio = scores.query.shape[1] // scores.key.shape[1]
+        held = self._held.setdefault((*alike, ratio), [])
+        held.append(_Held(site, asked, visible, scores))
+        size = sum(one.scores.query.nbytes + one.scores.key.nbytes for one in held)
+        if size >= _HELD or scores.bias is not None:
+            self._launch((*alike, ratio))
+
+    def flush(self) -> None:
         """Show what waits."""
-        for place in list(self._waiting) if only is None else [only]:
-            waiting = self._waiting.pop(place)
-            sites, (_, asked, visible, _) = [one[0] for one in waiting], waiting[0]
-            found = heads_together([one[3] for one in waiting])
-            assert self.together is not None
-            self.together(self.sighting(SiteGroup.of(sites), asked, visible, found))
+        for place in list(self._held):
+            self._launch(place)
+        for number in list(self._waiting):
+            self._show_waiting(number)
+
+    def _launch(self, place: tuple[Any, ...]) -> None:
+        held = self._held.pop(place)
+        first = held[0]
+        scores = Scores.together([one.scores for one in held])
+        found = fused.row_quantities(scores, first.asked)
+        site = SiteGroup.of([one.site for one in held])
+        if self.receive is not None:
+            shown = self.sighting(site, first.asked, first.visible, found)
+            for one in shown.by_site():
+                self.receive(one)
+        if self.together is not None:
+            self.wait(site, first.asked, first.visible, found)
+
+    def _show_waiting(self, number: int) -> None:
+        waiting = self._waiting.pop(number)
+        sites = [site for one in waiting for site in members_of(one.site)]
+        found = heads_together([one.found for one in waiting])
+        assert self.together is not None
+        first = waiting[0]
+        self.together(self.sighting(SiteGroup.of(sites), first.asked, first.visible, found))
+
+
+class _Waiting(NamedTuple):
+    """Rows of a site, or of several, that wait to be shown with others."""
+
+    site: Site
+    asked: Asked
+    visible: Tensor
+    found: dict[str, Any]
+
+
+class _Held(NamedTuple):
+    """Scores of a site that wait for the kernel with others."""
+
+    site: Site
+    asked: Asked
+    visible: Tensor
+    scores: Scores
 
 
 def _is_eager(module: nn.Module) -> bool:
@@ -318,13 +390,6 @@ def _agrees(call: Call) -> bool:
     if call.module not in _AGREES:
         _AGREES[call.module] = agrees(call)
     return _AGREES[call.module]
-
-
-def _cheapest(scores: Scores, asked: Asked) -> tuple[dict[str, Any], str]:
-    """What is asked of the rows, by the cheapest path that serves it, and that path's name."""
-    if fused.serves(scores, asked):
-        return fused.row_quantities(scores, asked), "fused"
-    return tiled(scores, asked), "tiled"
 
 
 # --- Maps from the model's own `output_attentions` ----------------------------------------------
