@@ -226,9 +226,11 @@ def read_macro(
     known = [site for site in sites if read[site][2].any() and not np.isnan(read[site][0]).any()]
     found: dict[Site, Reading] = {}
     if known:
-        together = [np.concatenate([read[site][part] for site in known]) for part in range(3)]
+        total, squares, count = (
+            np.concatenate([read[site][part] for site in known]) for part in range(3)
+        )
         ends = np.cumsum([site.heads for site in known])[:-1]
-        split = [np.split(values, ends) for values in stats.mean_interval(*together)]
+        split = [np.split(values, ends) for values in stats.mean_interval(total, squares, count)]
         found = {site: Reading(name, site, *own) for site, *own in zip(known, *split, strict=True)}
     for site in sites:
         if site not in found and read[site][2].any():

@@ -153,12 +153,9 @@ class Side:
         # The flags travel together: each transfer to a GPU costs as much as a large one.
         names = ("real", "special", "separator", "punctuation", "stops")
         flags = torch.stack([getattr(self, name) for name in names]).to(device, non_blocking=True)
-        return replace(
-            self,
-            ids=self.ids.to(device, non_blocking=True),
-            **dict(zip(names, flags.unbind(), strict=True)),
-            words=self.words and self.words.to(device),
-        )
+        moved: dict[str, Any] = dict(zip(names, flags.unbind(), strict=True))
+        moved["ids"] = self.ids.to(device, non_blocking=True)
+        return replace(self, **moved, words=self.words and self.words.to(device))
 
 
 def side_of(

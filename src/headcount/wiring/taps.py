@@ -271,11 +271,11 @@ class _Now:
                     for side, count in zip(sides, counts, strict=True)
                 )
                 given = Asked.of(needs, queries, keys)
-            moved = self.batch.query(site.stack), self.batch.key(site.stack)
-            if moved[0] is not None and moved[1] is not None and moved[1].real.device == device:
-                self._asked[place] = given.on(*moved)
-            else:
+            asking, answering = self.batch.query(site.stack), self.batch.key(site.stack)
+            if asking is None or answering is None or answering.real.device != device:
                 self._asked[place] = given.to(device)
+            else:
+                self._asked[place] = given.on(asking, answering)
         return self._asked[place]
 
     def visible(self, site: Site, asked: Asked, mask: Any) -> Tensor:
