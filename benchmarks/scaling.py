@@ -25,6 +25,8 @@ from headcount.records.ray_engine import RayEngine
 from headcount.survey import shards
 from headcount.text import read_corpus
 
+#: Of the files that are read.
+LINES = 50_000
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
 
 
@@ -38,12 +40,12 @@ def _reading() -> dict[str, float]:
             line = json.dumps({"text": text.strip()}) + "\n" if ".jsonl" in name else text
             opener = gzip.open if name.endswith("gz") else open
             with opener(path, "wb") as file:
-                file.write(line.encode() * 200_000)
+                file.write(line.encode() * LINES)
             begun = time.perf_counter()
             corpus = read_corpus(path)
             pieces = sum(1 for _ in shards.cut_into_shards(corpus))
             assert pieces
-            speeds[name] = round(len(text) * 200_000 / 1e6 / (time.perf_counter() - begun), 1)
+            speeds[name] = round(len(text) * LINES / 1e6 / (time.perf_counter() - begun), 1)
     return speeds
 
 
@@ -58,13 +60,13 @@ def _shard(subject: hc.Subject) -> dict[str, int]:
 def main() -> None:
     shards.SHARD_ITEMS = 32  # the sample is small
     subject = hc.load("minilm", device="cpu")
-    texts = sample.sentences() * 3
+    texts = sample.sentences()
     translator = hc.load("translator", device="cpu")
-    task = hc.tasks.translation(sample.pairs()[:32], metric="loss")
+    task = hc.tasks.translation(sample.pairs()[:8], metric="loss")
     works: dict[str, Any] = {
         "survey": lambda engine: hc.survey(subject, texts, engine=engine),
         "ablation": lambda engine: hc.score(
-            translator, task, by="ablation", batch_size=4, engine=engine
+            translator, task, by="ablation", batch_size=2, engine=engine
         ),
     }
     how = {"object_store_memory": 200 << 20, "include_dashboard": False, "log_to_driver": False}
@@ -100,7 +102,7 @@ def main() -> None:
         "python": platform.python_version(),
         "ray": ray.__version__,
     }
-    sizes = {"survey": f"{len(texts)} sentences, MiniLM", "ablation": "144 heads, 32 pairs"}
+    sizes = {"survey": f"{len(texts)} sentences, MiniLM", "ablation": "144 heads, 8 pairs"}
     found["sizes"] = sizes
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found))
