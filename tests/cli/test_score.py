@@ -10,8 +10,10 @@ import pytest
 from subjects import save
 from tiny_tokenizers import ENGLISH
 
+import headcount as hc
 from headcount import tasks
 from headcount.bundle import sample
+from headcount.cli.output import _significant
 from headcount.models.load import load
 from headcount.records.journal import Journal
 from headcount.records.run import Run
@@ -205,3 +207,12 @@ def test_scores_of_other_examples_are_told(headcount: Callable) -> None:
     told = " ".join(ended.out.split())
     assert "confidence was measured on other texts (sample.en-de.tsv)." in told
     assert "gradient was measured on other examples (4 of the bundled sample)." in told
+
+
+def test_layers_are_counted_as_layers() -> None:
+    heads = [hc.Head("enc", layer, index) for layer in range(3) for index in range(4)]
+    values = {"ablation": [0.1] * 4 + [0.2] * 4 + [0.0] * 4}
+    values["ablation_p_adjusted"] = [0.01] * 4 + [0.02] * 4 + [1.0] * 4
+    table = hc.HeadTable.of(heads, values)
+    said = list(_significant(table, "ablation"))
+    assert said[0] == "2 of 3 layers cost something (p < 0.05 after Holm)."

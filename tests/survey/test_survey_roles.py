@@ -215,3 +215,9 @@ def test_minilm_has_the_heads_that_everybody_finds(minilm: hc.Subject) -> None:
     for verdict in found:
         if verdict.role in ("positional", "syntactic"):
             assert verdict.control < 0.5 < verdict.value
+
+
+def test_how_often_the_rarest_token_is_pointed_to_can_be_asked_by_name() -> None:
+    table = hc.survey(encoder(), ["Rain fell in the night.", "It stopped."] * 4, columns=["rare"])
+    assert "rare" in table.names
+    assert "roles" not in table.details

@@ -257,16 +257,20 @@ def _lines(table: hc.HeadTable, name: str) -> Iterator[str]:
 
 
 def _significant(table: hc.HeadTable, name: str) -> Iterator[str]:
-    """How many heads matter, and how many stand in the way, beyond chance."""
+    """How many heads (or layers, where they have one value) matter or stand in the way."""
     p, cost = (table.numbers(column) for column in (f"{name}_p_adjusted", name))
-    sure = [head for head, chance in zip(table.heads, p, strict=True) if chance < LEVEL]
-    worse = {head for head, lost in zip(table.heads, cost, strict=True) if lost > 0}
+    asked = _order(table, name)
+    known = {head: (p[row], cost[row]) for row, head in enumerate(table.heads)}
+    sure = [head for head in asked if known[head][0] < LEVEL]
+    worse = {head for head in sure if known[head][1] > 0}
+    what = " layers" if len(asked) < len(table.rank(name)) else ""
     for deed, heads in (
         ("cost something", [head for head in sure if head in worse]),
         ("are better gone", [head for head in sure if head not in worse]),
     ):
         where = f": {_by_stack(heads, table)}" if heads and len(table.stacks) > 1 else ""
-        yield f"{len(heads)} of {len(table)} {deed} (p < {LEVEL} after Holm){where}."
+        of = len(asked) if what else len(table)
+        yield f"{len(heads)} of {of}{what} {deed} (p < {LEVEL} after Holm){where}."
 
 
 def _by_stack(heads: Sequence[hc.Head], table: hc.HeadTable) -> str:

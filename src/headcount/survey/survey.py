@@ -308,6 +308,7 @@ def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pa
     if options.reads and corpora.text_is_annotated:
         options = options.for_annotated(subject, corpora.text)
     given = {column.name for tally in options.tallies for column in tally.columns}
+    given |= {column.name for column in Rarity.columns}  # of which the frequencies must be known
     columns = options.columns
     ours = None if columns is None else [name for name in columns if name not in given]
     tallies = [*chosen_tallies(ours, options.convention), *options.tallies]
@@ -478,7 +479,8 @@ def survey(
         columns,
         [*patterned, *tallies],
         offset_mass,
-        reads=frozenset(name for role in judging for name in role.reads),
+        reads=frozenset(name for role in judging for name in role.reads)
+        | {column.name for column in Rarity.columns if column.name in (columns or ())},
         word_rows=word_rows,
         relations=relations,
         frequencies=frequencies_of(frequencies),
