@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 pytest.importorskip("ray", reason="chaos needs a Ray cluster: pip install 'headcount[ray]'")
 
 
+@pytest.mark.skipif("HEADCOUNT_LONG" not in os.environ, reason="minutes: set HEADCOUNT_LONG=1")
 def test_a_few_kills_change_nothing(tmp_path: Path) -> None:
     out = tmp_path / "chaos.json"
     line = [sys.executable, str(Path(__file__).parent), "--kills", "2", "--json", str(out)]
