@@ -23,7 +23,7 @@ from headcount.errors import UnsupportedModel
 SECONDS = 10.0
 MEGABYTES = 600.0
 #: Words that only a programmer wants to read.
-_INSIDE = re.compile(r"Traceback|<class '|<function | object at 0x|\bself\.|\.py\b")
+_INSIDE = re.compile(r"Traceback|<class '|<function | object at 0x|(?<!\.)\bself\.|\.py\b")
 _LONGEST = 1_500
 
 

@@ -286,7 +286,14 @@ class TaskSpec:
     def check_file(self) -> None:
         """Refuse a file or folder that is not there, before anything heavy is loaded."""
         path = Path(self.place)
-        if self.place != "-" and not self._is_sample and not path.exists():
+        try:
+            there = self.place == "-" or self._is_sample or path.exists()
+        except OSError as error:  # a name longer than any may be
+            raise InputError(
+                f"The task {self.kind} is to be read from '{self.place[:60]}...', which no file "
+                f"can be called ({error.strerror}); give the path of a file."
+            ) from error
+        if not there:
             around = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
             what = "folder" if self.kind == "glue" else "file"
             raise InputError(
@@ -390,7 +397,7 @@ def read_task_file(path: Path) -> TaskSpec:
         raise InputError(f"There is no task file {path}.") from None
     except OSError as error:
         raise InputError(f"The task file {path} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not TOML, or numbers of thousands of digits
         raise InputError(f"The task file {path} is not TOML: {error}.") from error
     kind = str(given.pop("kind", ""))
     _check_kind(kind, f"The task file {path}")

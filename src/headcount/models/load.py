@@ -136,7 +136,7 @@ def _auto_class(name: str) -> Any:
 def _named_class(config: PreTrainedConfig) -> Any:
     """The class in ``config.architectures``, when transformers has it and it takes this config."""
     for name in config.architectures or ():
-        found: Any = getattr(transformers, name, None)
+        found: Any = getattr(transformers, name, None) if isinstance(name, str) else None
         is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
         if is_model and isinstance(config, found.config_class or ()):
             return found

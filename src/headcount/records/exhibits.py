@@ -149,7 +149,7 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
         )
     try:
         return [_read(folder, entry) for entry in index["exhibits"]]
-    except (KeyError, TypeError, ValueError, FileNotFoundError, UsageError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OSError, UsageError) as error:
         raise RunError(_damaged(folder, error)) from error
 
 

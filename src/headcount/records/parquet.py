@@ -56,7 +56,14 @@ def frame_bytes(frame: pd.DataFrame, about: Mapping[str, Any] | None = None) -> 
 
 def read_frame(path: Path) -> pd.DataFrame:
     """Read a frame, or say in a sentence why not."""
-    return _read(path).to_pandas()
+    data = _read(path)
+    try:
+        return data.to_pandas()
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RunError(
+            f"{path} holds a description of its columns that cannot be read ({error}); make it "
+            "again or choose another folder."
+        ) from error
 
 
 def read_table(path: Path, about: Mapping[str, Any] | None = None) -> HeadTable:

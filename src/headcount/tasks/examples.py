@@ -156,7 +156,7 @@ def scored(item: Any, where: str) -> Labelled:
     example = labelled(item, where)
     try:
         number = float(example.label)
-    except ValueError:
+    except (ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise InputError(f"{where} has the score '{example.label}'; a score is a finite number.")

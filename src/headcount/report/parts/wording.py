@@ -85,7 +85,8 @@ def _stages(source: Source) -> dict[str, dict[str, Any]]:
 
 
 def _stage(stage: dict[str, Any]) -> str:
-    task = stage.get("provenance", {}).get("task") or {}
+    found = stage.get("provenance")
+    task = (found.get("task") or {}) if isinstance(found, dict) else {}
     settings = stage.get("settings") or {}
     kept = ("metric", "mode", "convention")
     how = [f"{key} {settings[key]}" for key in kept if settings.get(key)]
