@@ -417,7 +417,9 @@ def _record(
         "routes": {what: one.route for what, one in saved.items()},
     }
     run.write_frame("curve", plan.curve)
-    table = run.read_table() if run.has_table else HeadTable.of(subject.heads, {}, provenance=about)
+    # A table without the record beside it is what a killed pruning left.
+    kept = run.has_table and (run.path / "run.json").exists()
+    table = run.read_table() if kept else HeadTable.of(subject.heads, {}, provenance=about)
     gone = removal_table(plan.curve, subject.heads)
     run.write_table(table := table.join(gone, replace=True))
     given = how.get("table")  # a run whose scores heads were ranked by may know roles too

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -254,7 +255,7 @@ def _save_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
         apart = write_onnx(subject, draft)
         with quiet():
             if subject.tokenizer is not None:
-                subject.tokenizer.save_pretrained(draft)
+                _save_tokenizer(subject.tokenizer, draft)
         route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
         (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
         card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{ONNX}')", about)
@@ -381,12 +382,24 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
         config.dtype = dtype or model.dtype
         config.save_pretrained(draft)
         if subject.tokenizer is not None:
-            subject.tokenizer.save_pretrained(draft)
+            _save_tokenizer(subject.tokenizer, draft)
     assert model.config is own
     if route.code:
         (draft / f"{CODE}.py").write_text(code_for(model), encoding="utf8")
     copy_companions(subject, draft)
     (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+
+
+def _save_tokenizer(tokenizer: Any, folder: Path) -> None:
+    """Save a tokenizer; the library of tokenizers tells a full disk by a bare `Exception`."""
+    try:
+        tokenizer.save_pretrained(folder)
+    except Exception as error:
+        told = re.search(r"os error (\d+)", str(error))
+        if type(error) is not Exception or told is None:
+            raise
+        number = int(told.group(1))
+        raise OSError(number, os.strerror(number), str(folder)) from error
 
 
 def _map(subject: Subject, route: Route) -> dict[str, Any]:
