@@ -12,7 +12,6 @@ EXPERIMENTS = (
     "experiments.translator.bundled",
     "experiments.rules",
     "experiments.verdicts",
-    "experiments.verdicts.antecedents",
     "experiments.findings",
 )
 

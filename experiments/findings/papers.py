@@ -177,7 +177,7 @@ def _coreference() -> list[Ours]:
             )
             found.append(Ours(title, value, low, high, f"({100 * row['accuracy']:.0f} / "
                               f"{100 * row['baseline']:.0f}, {row['head']})"))  # fmt: skip
-    return found + _antecedents()
+    return found
 
 
 def _last_two() -> list[Ours]:
@@ -276,16 +276,6 @@ def _last_cross() -> list[Ours]:
             "translator, loss, beyond the next", *(last[k] - other for k in ("cost", "low", "high"))
         )
     ]
-
-
-def _antecedents() -> list[Ours]:
-    found = load("antecedents") or {}
-    rows = [(n, r) for n, rows in found.items() if n != "command" for r in rows]
-    return [
-        Ours(f"{n}, OntoGUM train", *(100 * (r[k] - r["baseline"]) for k in ("accuracy", "low", "high")),
-             f"({100 * r['accuracy']:.0f} / {100 * r['baseline']:.0f})")
-        for n, r in rows if r["kind"] == "all" and r["against"] == "head match"
-    ]  # fmt: skip
 
 
 def _count(role: str) -> Callable[[], list[Ours]]:
