@@ -226,3 +226,16 @@ def test_a_metric_of_ones_own_is_named_by_module_and_function(
         parse_task("classification:dev.tsv,metric=my_metric:worst")
     with pytest.raises(UsageError, match="no_such_module cannot be imported"):
         parse_task("classification:dev.tsv,metric=no_such_module:best")
+
+
+def test_a_task_s_file_with_a_name_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(InputError, match="which no file can be called"):
+        TaskSpec("lm", "x" * 5000, {}).check_file()
+
+
+@pytest.mark.parametrize("text", ["kind = " + "[" * 3000, "kind = " + "9" * 5000])
+def test_a_task_file_beyond_the_limits_of_toml_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "task.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match="is not TOML"):
+        read_task_file(file)

@@ -6,6 +6,7 @@ import errno
 import json
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -267,3 +268,15 @@ def test_a_real_llama_loads_in_plain_transformers(smollm2: Subject, tmp_path: Pa
     said = small.save(tmp_path / "small")
     assert said.route == "native"
     assert said.apart <= 1e-5
+
+
+def test_a_full_disk_while_the_tokenizer_is_saved_is_an_error_of_the_disk(tmp_path: Path) -> None:
+    """The library of tokenizers raises a bare Exception; it must not pass for a fault of ours."""
+    tokenizer = mock.Mock()
+    tokenizer.save_pretrained.side_effect = Exception("No space left on device (os error 28)")
+    with pytest.raises(OSError, match="No space left") as caught:
+        saving._save_tokenizer(tokenizer, tmp_path)
+    assert caught.value.errno == errno.ENOSPC
+    tokenizer.save_pretrained.side_effect = Exception("something else")
+    with pytest.raises(Exception, match="something else"):
+        saving._save_tokenizer(tokenizer, tmp_path)
