@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus_files import file_of, records
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
 from headcount.text.coreference import (
     GAP_HEADER,
+    brackets,
     documents,
     entity_clusters,
     read_coref,
@@ -359,3 +363,9 @@ def test_words_stand_where_the_text_has_them_and_heads_stay_in_their_sentence() 
 def test_a_passage_has_a_word_at_least() -> None:
     with pytest.raises(UsageError, match="A passage has 0 words; it must have 1 or more"):
         list(split_passages(sentences(), (), 0))
+
+
+@given(st.text(alphabet="()ab-", max_size=14))
+def test_brackets_are_those_of_the_pattern(text: str) -> None:
+    """What the pattern says, without going through a long name again from each of its letters."""
+    assert list(brackets(text)) == re.findall(r"\(([^()]*)|([^()]*)\)", text)

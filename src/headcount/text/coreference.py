@@ -179,7 +179,31 @@ def _with_trees(
 # ``(e1`` opens a mention of entity e1, ``e1)`` closes it, ``(e1)`` is one word; after the entity's
 # name further fields may follow, with hyphens between.
 
-_BRACKET = re.compile(r"\(([^()]*)|([^()]*)\)")
+_PIECES = re.compile(r"[()]|[^()]+")
+
+
+def brackets(text: str) -> Iterator[tuple[str, str]]:
+    """What stands behind each opening bracket, or before each closing one, in their order.
+
+    One walk over the pieces: a pattern that looks for either would go through a long name again
+    from each of its letters.
+
+    >>> list(brackets("(e1-person(e2)e3)"))
+    [('e1-person', ''), ('e2', ''), ('', ''), ('', 'e3')]
+    """
+    pieces = _PIECES.findall(text)
+    place = 0
+    while place < len(pieces):
+        piece, after = pieces[place], pieces[place + 1] if place + 1 < len(pieces) else ""
+        named = piece == "(" and after not in ("(", ")", "")
+        closed = piece not in ("(", ")") and after == ")"
+        if piece == "(":
+            yield after if named else "", ""
+        elif piece == ")" or closed:
+            yield "", piece if closed else ""
+        place += 2 if named or closed else 1
+
+
 #: What the header calls an entity's name.
 _NAMES = ("eid", "GRP")
 
@@ -224,7 +248,7 @@ def _mentions(
 ) -> Iterator[tuple[str, Span]]:
     opened: list[tuple[str, int]] = []
     for place, word in enumerate(sentence.words or ()):
-        for starts, ends in _BRACKET.findall(word.misc.get("Entity") or ""):
+        for starts, ends in brackets(word.misc.get("Entity") or ""):
             if starts:
                 fields = starts.split("-")
                 opened.append((fields[field if field < len(fields) else 0], place))
