@@ -145,7 +145,7 @@ def test_a_task_file_has_the_same_keys(tmp_path: Path) -> None:
         ("kind = ", "The task file {path} is not TOML: Invalid value (at end of document)."),
         (
             'kind = "lm"\nfile = "a.txt"\nbeams = 4',
-            "Tasks of the kind lm have no key 'beams'; they have metric, text, header, long.",
+            "Tasks of the kind lm have no key 'beams'; they have metric, text, header, long, chat.",
         ),
         (
             'kind = "translation"\nfile = "a.tsv"\nbeams = true',

@@ -101,7 +101,7 @@ def records(folder: Path) -> dict[str, Any]:
     return {"files": files, "stage": stage, "curve": str(curve), "heads": heads}
 
 
-def saved_heads(subject: hc.Subject, folder: Path, *, force: bool) -> Saved:
+def saved_heads(subject: hc.Subject, folder: Path, *, force: bool, **_: object) -> Saved:
     """A folder with the names of the heads in place of a model."""
     assert force or not folder.exists()
     with draft_of(folder) as draft:

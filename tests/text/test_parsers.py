@@ -67,7 +67,7 @@ def test_without_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     monkeypatch.setitem(sys.modules, "spacy.util", None)
     with pytest.raises(
-        UsageError, match=r"spaCy is not installed: pip install 'headcount\[parsers"
+        UsageError, match=r"spaCy is not installed: `pip install 'headcount\[parsers"
     ):
         load_parser("fr_core_news_sm")
 

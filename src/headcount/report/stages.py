@@ -530,7 +530,7 @@ def function_stage(context: StoryContext) -> StoryStage:
         if name in needed or name.startswith("score-")
     }
     title = "Whether heads with a role matter more"
-    return StoryStage("function", title, settings, work, why_not=context.why_no_task)
+    return StoryStage("function", title, settings, work, why_not=context.why_no_task, derived=True)
 
 
 # --- All stages ---------------------------------------------------------------------------------
