@@ -54,9 +54,9 @@ def llama_1b(device: str) -> Subject:
     return Subject(model, None, name="Llama of 1B shape")
 
 
-def texts(length: int) -> list[Batch]:
-    """One to four texts of a length."""
-    return [text(length, seed) for seed in range(max(1, min(4, TOKENS // length)))]
+def texts(length: int, most: int = 4) -> list[Batch]:
+    """One to so many texts of a length."""
+    return [text(length, seed) for seed in range(max(1, min(most, TOKENS // length)))]
 
 
 def text(length: int, seed: int) -> Batch:
@@ -101,9 +101,9 @@ def peak_gib(work: Any, device: str) -> float:
     return torch.cuda.max_memory_allocated() / 2**30
 
 
-def measured(subject: Subject, length: int, device: str, rounds: int) -> dict[str, Any]:
+def measured(subject: Subject, length: int, device: str, rounds: int, most: int) -> dict[str, Any]:
     """One length: every way in turns."""
-    batches = texts(length)
+    batches = texts(length, most)
     ways: dict[str, Any] = {
         "plain": lambda: plain(subject, batches),
         "all rows": lambda: surveyed(subject, batches),
@@ -153,6 +153,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lengths", type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--texts", type=int, default=4, help="at most so many of each length")
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -167,7 +168,7 @@ def main(arguments: list[str] | None = None) -> None:
     found = []
     for length in given.lengths or LENGTHS[device]:
         rounds = given.rounds if length <= 32_768 else 3
-        row = measured(subject, length, device, rounds)
+        row = measured(subject, length, device, rounds, given.texts)
         if device == "cpu":
             row["peak_gib"] = {way: round(_alone(length, way), 3) for way in ("plain", "all rows")}
         found.append(row)

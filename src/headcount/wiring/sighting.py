@@ -91,15 +91,8 @@ def top(maps: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """
     if allowed is not None:
         maps = maps * allowed[:, None, None, :].to(maps.dtype)
-    if maps.device.type != "cpu":
-        weight, key = maps.max(dim=-1)
-        return weight, key
-    # Several times faster on a CPU, where a maximum is found by vectors and its place is not.
-    weight = maps.amax(dim=-1)
-    last = maps.shape[-1] - 1
-    back = torch.arange(0, -last - 1, -1, dtype=torch.float32)
-    found = torch.where(maps == weight[..., None], back, float(-last)).amax(dim=-1)
-    return weight, found.neg_().long()
+    weight, key = maps.max(dim=-1)
+    return weight, key
 
 
 def at_offset(maps: Tensor, offset: int, places: Tensor | None = None) -> Tensor:
