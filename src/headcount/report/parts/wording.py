@@ -85,14 +85,19 @@ def _stages(source: Source) -> dict[str, dict[str, Any]]:
 
 
 def _stage(stage: dict[str, Any]) -> str:
-    found = stage.get("provenance")
-    task = (found.get("task") or {}) if isinstance(found, dict) else {}
-    settings = stage.get("settings") or {}
+    task = _part(_part(stage, "provenance"), "task")
+    settings = _part(stage, "settings")
     kept = ("metric", "mode", "convention")
     how = [f"{key} {settings[key]}" for key in kept if settings.get(key)]
     examples = f"{task['examples']} examples" if task.get("examples") else None
     seconds = f"{stage['seconds']:.0f} s" if stage.get("seconds") else None
     return _joined(task.get("data"), examples, *how, seconds)
+
+
+def _part(of: Any, name: str) -> dict[str, Any]:
+    """A part of a record; nothing where the record is damaged there."""
+    found = of.get(name) if isinstance(of, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _counted(facts: dict[str, Any]) -> str:
