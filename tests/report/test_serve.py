@@ -98,6 +98,7 @@ def test_another_name_for_this_machine_is_refused(page: TestClient, host: str) -
         (b"[]", "must be JSON"),
         (b'{"text": 3}', "must be texts"),
         (b'{"text": "a", "off": "enc.0.0"}', "off a list of heads"),
+        (b'{"text": "a", "heads": []}', "has the key 'heads'; there are text, second and off"),
         (b'{"text": "  "}', "The sentence is empty"),
         (b'{"text": "%s"}' % (b"a" * (LONGEST + 1)), "over 2,000 characters"),
         (b'{"text": "a", "off": ["enc.7.0"]}', "There is no head enc.7.0"),

@@ -170,6 +170,11 @@ def _read_request(body: bytes) -> tuple[str, str, list[str]]:
         text, second, off = given["text"], given.get("second", ""), given.get("off", [])
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise UsageError("The request must be JSON with text, second and off.") from None
+    unknown = sorted(set(given) - {"text", "second", "off"})
+    if unknown:
+        raise UsageError(
+            f"The request has the key '{str(unknown[0])[:40]}'; there are text, second and off."
+        )
     if not isinstance(text, str) or not isinstance(second, str) or not isinstance(off, list):
         raise UsageError("text and second must be texts, and off a list of heads.")
     if not text.strip():

@@ -8,6 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 
 import headcount as hc
+from headcount.errors import UsageError
 from headcount.records.run import Run
 
 
@@ -34,10 +35,9 @@ def test_heads_chosen_on_one_half_are_judged_on_the_other(full: Path) -> None:
     assert bars(both, "best head") == chosen.tolist()
 
 
-def test_a_relation_that_was_not_measured_has_no_bar(full: Path) -> None:
-    panel = hc.plot.dependencies(full, ["obj", "iobj"]).axes[0]
-    assert str(bars(panel, "best head")[1]) == "nan"
-    assert [tick.get_text() for tick in panel.get_xticklabels()] == ["obj", "iobj"]
+def test_a_relation_that_was_not_measured_is_refused(full: Path) -> None:
+    with pytest.raises(UsageError, match="There is no relation 'iobj' to draw; there are .*obj"):
+        hc.plot.dependencies(full, ["obj", "iobj"])
 
 
 def test_coreference_shows_each_rule(full: Path) -> None:

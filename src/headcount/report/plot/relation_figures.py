@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from headcount.errors import UsageError
 from headcount.report.parts.numbers import held_out
 from headcount.report.plot import figure as draw
 from headcount.report.plot.figure import Frames, Style, Width
@@ -55,6 +56,12 @@ def dependencies(
         stacks = _by_stack(_best(frame, ["stack", "relation"]))
         for stack, own in stacks.items():
             shown[draw.titled(name, stack, stacks)] = own.set_index("relation")
+    known = sorted({str(name) for own in shown.values() for name in own.index})
+    for name in relations or ():
+        if name not in known:
+            raise UsageError(
+                f"There is no relation '{name}' to draw; there are {', '.join(known)}."
+            )
     with draw.paper():
         figure, axes = draw.panels(len(shown), 1, width=width, height=2.1)
         for panel, (title, own) in zip(axes[:, 0], shown.items(), strict=True):
