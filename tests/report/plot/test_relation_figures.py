@@ -36,7 +36,7 @@ def test_heads_chosen_on_one_half_are_judged_on_the_other(full: Path) -> None:
 
 
 def test_a_relation_that_was_not_measured_is_refused(full: Path) -> None:
-    with pytest.raises(UsageError, match="There is no relation 'iobj' to draw; there are .*obj"):
+    with pytest.raises(UsageError, match=r"There is no relation 'iobj' to draw; there are .*obj"):
         hc.plot.dependencies(full, ["obj", "iobj"])
 
 

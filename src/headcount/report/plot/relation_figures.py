@@ -59,9 +59,8 @@ def dependencies(
     known = sorted({str(name) for own in shown.values() for name in own.index})
     for name in relations or ():
         if name not in known:
-            raise UsageError(
-                f"There is no relation '{name}' to draw; there are {', '.join(known)}."
-            )
+            there = ", ".join(known)
+            raise UsageError(f"There is no relation '{name}' to draw; there are {there}.")
     with draw.paper():
         figure, axes = draw.panels(len(shown), 1, width=width, height=2.1)
         for panel, (title, own) in zip(axes[:, 0], shown.items(), strict=True):
