@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import headcount as hc
-from headcount.cli.inputs import SAMPLE, parse_task, sample_corpus
+from headcount.cli.inputs import SAMPLE, parse_task, read_toml, sample_corpus
 from headcount.cli.options import Json, without
 from headcount.cli.output import bar, output, print_json, print_notes
-from headcount.errors import InputError, UsageError
+from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
 
@@ -92,14 +91,7 @@ def atlas_command(
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:
     """The tables of the file; each must be there and hold something, but for the tasks."""
-    try:
-        given = tomllib.loads(config.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no file {config} to read an atlas from.") from None
-    except OSError as error:
-        raise InputError(f"{config} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{config} is not TOML: {error}.") from error
+    given = read_toml(config, "file")
     for name in given:
         if name not in ("models", "corpora", "tasks"):
             raise UsageError(f"{config} has a table '{name}'; it has models, corpora and tasks.")
@@ -144,8 +136,6 @@ def _task(config: Path, text: Any) -> Callable[[], Any]:
     """A task as --task has it; its file is looked for beside the config."""
     spec = parse_task(str(text))
     if spec.place != SAMPLE:
-        from dataclasses import replace
-
         spec = replace(spec, place=str(config.parent / spec.place))
     spec.check_file()
     return spec.build

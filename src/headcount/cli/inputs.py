@@ -389,16 +389,21 @@ def parse_task(text: str) -> TaskSpec:
     return TaskSpec(kind, place, _read_keys(kind, given))
 
 
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """What a TOML file says; `what` it is called in an error: "task file"."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"There is no {what} {path}.") from None
+    except OSError as error:
+        raise InputError(f"The {what} {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:  # not TOML, or numbers of thousands of digits
+        raise InputError(f"The {what} {path} is not TOML: {error}.") from error
+
+
 def read_task_file(path: Path) -> TaskSpec:
     """Read a task from a TOML file; its `file` is looked for in the same folder."""
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"There is no task file {path}.") from None
-    except OSError as error:
-        raise InputError(f"The task file {path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:  # not TOML, or numbers of thousands of digits
-        raise InputError(f"The task file {path} is not TOML: {error}.") from error
+    given = read_toml(path, "task file")
     kind = str(given.pop("kind", ""))
     _check_kind(kind, f"The task file {path}")
     wanted = "folder" if kind == "glue" else "file"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headcount.errors import InputError
 from headcount.models import Subject
-from headcount.text import TextFile, text_file
+from headcount.text import TextFile, is_number, text_file
 
 # --- Vectors of words, frozen -------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
         if fields == [""] or (number == 1 and len(fields) == 2 and all(map(str.isdigit, fields))):
             continue  # blank, or word2vec's header
         # Some words of GloVe have spaces in them: the word ends before the first number.
-        size = 1 + next((at for at, text in enumerate(fields[1:]) if _is_number(text)), len(fields))
+        size = 1 + next((at for at, text in enumerate(fields[1:]) if is_number(text)), len(fields))
         try:
             numbers = np.array(fields[size:], dtype=np.float32)
         except ValueError:
@@ -137,14 +137,6 @@ def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
         words.append(" ".join(fields[:size]))
         rows.append(numbers)
     return words, np.stack(rows) if rows else np.zeros((0, 0))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:

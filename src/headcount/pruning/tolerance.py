@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,7 +160,7 @@ def examples_needed(limit: float) -> int:
 
 
 #: The normal quantile of `LEVEL`.
-_Z = 1.6448536269514722
+_Z = NormalDist().inv_cdf(LEVEL)
 
 
 def share_bound(n: int) -> float:

@@ -175,8 +175,9 @@ def _can_go(
                 run=prune_run,
             )
             scores = prune_run.read_table()
-        if "gradient" not in run.read_table().names:  # that of the first task that fits
-            run.write_table(run.read_table().join(scores, replace=True))
+        table = run.read_table()
+        if "gradient" not in table.names:  # that of the first task that fits
+            run.write_table(table.join(scores, replace=True))
         run.write_frame(f"curve-{_slug(name)}", found.curve)
         stage.finish(settings)
     judged = can_go(run.read_frame(f"curve-{_slug(name)}"))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         texts_of,
     )
     from headcount.text.spans import EncodeReport, special_ids
-    from headcount.text.tables import Table, read_rows
+    from headcount.text.tables import Table, is_number, read_rows
     from headcount.text.tokenize import Intake, RowTokenizer, intake_of
     from headcount.text.words import (
         Rows,

@@ -151,11 +151,19 @@ class Side:
         if self.ids.device == torch.device(device):
             return self
         # The flags travel together: each transfer to a GPU costs as much as a large one.
-        names = ("real", "special", "separator", "punctuation", "stops")
-        flags = torch.stack([getattr(self, name) for name in names]).to(device, non_blocking=True)
-        moved: dict[str, Any] = dict(zip(names, flags.unbind(), strict=True))
+        flags = torch.stack([getattr(self, name) for name in _FLAGS]).to(device, non_blocking=True)
+        moved: dict[str, Any] = dict(zip(_FLAGS, flags.unbind(), strict=True))
         moved["ids"] = self.ids.to(device, non_blocking=True)
         return replace(self, **moved, words=self.words and self.words.to(device))
+
+    def at(self, places: Tensor) -> Side:
+        """The tokens at some places ``[batch, n]``; words go with the whole text only."""
+        taken = {name: getattr(self, name).gather(1, places) for name in ("ids", *_FLAGS)}
+        return replace(self, **taken, words=None)
+
+
+#: What is told of every place of a side.
+_FLAGS = ("real", "special", "separator", "punctuation", "stops")
 
 
 def side_of(

@@ -256,13 +256,14 @@ def _holds_text(cells: Sequence[Any]) -> bool:
     texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
     if not texts or len(texts) < len([cell for cell in cells if cell is not None]) / 2:
         return False
-    if all(_is_number(text) for text in texts):
+    if all(is_number(text) for text in texts):
         return False
     repeated = len(texts) >= 6 and len(set(texts)) <= len(texts) / 3
     return not (repeated and all(len(text.split()) == 1 for text in texts))
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python writes them."""
     try:
         float(text)
     except ValueError:
@@ -274,9 +275,9 @@ def _is_header(cells: Sequence[str], commas: bool) -> bool:
     """Whether a first row names columns: by known names; between commas, also by short words."""
     names = [cell.strip() for cell in cells]
     if any(name.lower() in _HEADINGS for name in names):
-        return not any(_is_number(name) for name in names)
+        return not any(is_number(name) for name in names)
     short = all(name and len(name) <= 40 and len(name.split()) <= 3 for name in names)
-    words = not any(_is_number(name) or name[-1:] in ".!?" for name in names)
+    words = not any(is_number(name) or name[-1:] in ".!?" for name in names)
     return commas and short and words and len(set(names)) == len(names)
 
 

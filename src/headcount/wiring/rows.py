@@ -10,7 +10,7 @@ function is held against it on a few rows of each layer before it is trusted (`a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.models import base_function
-from headcount.wiring.sighting import Asked, at_offset, class_mass, in_float32, of_map, top
+from headcount.wiring.sighting import Asked, in_float32, of_map
 
 #: A score that leaves a key out; finite, since infinity times a weight of 0 is not a number.
 LOWEST = -1e30
@@ -139,10 +139,10 @@ def scores_of(
     )
 
 
-def tiled(scores: Scores, asked: Asked, cells: int | None = None) -> dict[str, Any]:
+def tiled(scores: Scores, asked: Asked) -> dict[str, Any]:
     """What is asked of the rows, a tile of queries at a time."""
     batch, heads, queries, keys = scores.shape
-    step = _step(scores.query.device, batch * heads * keys, cells)
+    step = _step(scores.query.device, batch * heads * keys)
     parts = []
     if asked.places is None:
         for start in range(0, queries, step):
@@ -164,63 +164,40 @@ def halve_tiles(device: torch.device) -> bool:
     return True
 
 
-def _step(device: torch.device, row: int, cells: int | None = None) -> int:
+def _step(device: torch.device, row: int) -> int:
     """How many queries a tile has, by the cells of one."""
-    return max(1, (cells or TILE.get(device.type, TILE["cuda"])) // max(1, row))
+    return max(1, TILE.get(device.type, TILE["cuda"]) // max(1, row))
 
 
 def _of_tile(scores: Tensor, asked: Asked, places: Tensor) -> dict[str, Any]:
-    """The quantities of a tile of scores; of the weights, as the definitions have them."""
-    keys = scores.shape[-1]
-    weights = scores.softmax(-1)
-    if asked.needs.smoothed is not None:
-        whole = asked.keys.real.shape[-1]
-        return of_map(torch.nn.functional.pad(weights, (0, whole - keys)), asked, places)
-    entropy = None
+    """The quantities of a tile of scores: those of its weights."""
+    weights, entropies = scores.softmax(-1), None
     if asked.needs.entropy:
         # With the scores at hand no logarithm of each weight is needed: for weights exp(s - z),
         # -sum w log w = z - sum w s.
         z = scores.amax(-1) - weights.amax(-1).log()
-        entropy = z - torch.einsum("bhqk,bhqk->bhq", weights, scores)
-    return {
-        "entropy": entropy,
-        "smoothed_entropy": None,
-        "tops": {
-            left_out: top(weights, None if kept is None else kept[:, :keys])
-            for left_out, kept in asked.allowed.items()
-        },
-        "masses": {
-            name: class_mass(weights, *_within(members, keys))
-            for name, members in asked.members.items()
-        },
-        "offsets": {
-            offset: at_offset(weights, offset, places) for offset in sorted(asked.needs.offsets)
-        },
-    }
+        entropies = z - torch.einsum("bhqk,bhqk->bhq", weights, scores)
+    return of_map(weights, asked, places, entropies)
 
 
-def _within(members: tuple[Tensor, Tensor], keys: int) -> tuple[Tensor, Tensor]:
-    """The places of a class among the first so many keys."""
-    places, there = members
-    return places.clamp_max(keys - 1), there & (places < keys)
+def _each(parts: Sequence[Any], work: Callable[[Sequence[Tensor]], Tensor]) -> Any:
+    """Quantities of the same shape as these, each made of the parts' own."""
+    first = parts[0]
+    if first is None:
+        return None
+    if isinstance(first, tuple):
+        return tuple(_each(own, work) for own in zip(*parts, strict=True))
+    if isinstance(first, dict):
+        return {name: _each([part[name] for part in parts], work) for name in first}
+    return work(parts)
 
 
-def _joined(parts: list[dict[str, Any]], dim: int) -> dict[str, Any]:
+def _joined(parts: Sequence[dict[str, Any]], dim: int) -> dict[str, Any]:
     """Quantities of several tiles (2) or of several layers (1) as one."""
     if len(parts) == 1:
         return parts[0]
-
-    def cat(values: list[Any]) -> Any:
-        first = values[0]
-        if first is None:
-            return None
-        if isinstance(first, tuple):
-            return tuple(cat(list(each)) for each in zip(*values, strict=True))
-        if isinstance(first, dict):
-            return {name: cat([value[name] for value in values]) for name in first}
-        return torch.cat(values, dim=dim)
-
-    return {name: cat([part[name] for part in parts]) for name in parts[0]}
+    found: dict[str, Any] = _each(parts, lambda own: torch.cat(list(own), dim=dim))
+    return found
 
 
 def heads_together(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -294,22 +271,10 @@ def eager_tiles(call: Call, asked: Asked) -> tuple[Tensor, dict[str, Any]]:
         outputs.append(output)
         parts.append(of_map(in_float32(weights), asked, places.expand(batch, -1)))
     found = _joined(parts, dim=2)
-    return torch.cat(outputs, dim=1), found if asked.places is None else _at(found, asked.places)
-
-
-def _at(found: dict[str, Any], places: Tensor) -> dict[str, Any]:
-    """Quantities of all rows at some of them."""
-
-    def pick(values: Any) -> Any:
-        if isinstance(values, tuple):
-            return tuple(pick(one) for one in values)
-        if isinstance(values, dict):
-            return {name: pick(one) for name, one in values.items()}
-        if values is None:
-            return None
-        return values.gather(2, places[:, None].expand(-1, values.shape[1], -1))
-
-    return {name: pick(values) for name, values in found.items()}
+    if asked.places is not None:
+        rows = asked.places[:, None].expand(-1, heads, -1)
+        found = _each([found], lambda own: own[0].gather(2, rows))
+    return torch.cat(outputs, dim=1), found
 
 
 def agrees(call: Call) -> bool:
@@ -336,6 +301,8 @@ def agrees(call: Call) -> bool:
     try:
         with torch.no_grad(), torch.autocast(call.query.device.type, enabled=False):
             _, theirs = one.eager(places)
+    except torch.OutOfMemoryError:  # says nothing of the family
+        raise
     except (LookupError, RuntimeError, TypeError, ValueError, AttributeError):
         return False
     if theirs is None or theirs.shape != found.shape:

@@ -252,7 +252,7 @@ class Asked:
         """The side of the queries, or of the sample of them."""
         if self.places is None or self.weights is None:
             return self.queries
-        taken = _taken(self.queries, self.places)
+        taken = self.queries.at(self.places)
         return replace(taken, real=taken.real & (self.weights > 0))
 
 
@@ -269,14 +269,6 @@ def _members(chosen: Tensor) -> tuple[Tensor, Tensor]:
     most = int(chosen.sum(-1).max()) if chosen.numel() else 0
     order = torch.argsort((~chosen).int(), dim=-1, stable=True)[:, :most]
     return order, chosen.gather(-1, order)
-
-
-def _taken(side: Side, places: Tensor) -> Side:
-    """Some tokens of a side; what is known of words goes with the whole text only."""
-    names = ("ids", "real", "special", "separator", "punctuation", "stops")
-    return replace(
-        side, **{name: getattr(side, name).gather(1, places) for name in names}, words=None
-    )
 
 
 @dataclass(frozen=True)
@@ -311,7 +303,7 @@ class RowSample:
                 draw = torch.randperm(length - 1, generator=torch.Generator().manual_seed(number))
                 own = torch.cat([own[:1], own[1:][draw[: taken - 1].sort().values]])
             places[row, :taken] = own
-            # Places that are left over point at padding where there is some, and weigh nothing.
+            # Places that are left over repeat the first, and weigh nothing.
             places[row, taken:] = int(own[0]) if length else 0
             weights[row, :taken] = 1.0
             if length > self.rows:
@@ -405,16 +397,28 @@ def in_float32(maps: Tensor) -> Tensor:
     return maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
 
 
-def of_map(maps: Tensor, asked: Asked, places: Tensor | None = None) -> dict[str, Any]:
-    """The row quantities of a map, as a sighting holds them; `places` as in `at_offset`."""
-    needs = asked.needs
+def of_map(
+    maps: Tensor, asked: Asked, places: Tensor | None = None, entropies: Tensor | None = None
+) -> dict[str, Any]:
+    """The row quantities of a map, as a sighting holds them; `places` as in `at_offset`.
+
+    A map may end before the last key, where no row sees it. `entropies` are those of the rows,
+    where they are known already.
+    """
+    needs, seen = asked.needs, maps.shape[-1]
     smoothed = None
     if needs.smoothed is not None:
-        smoothed = smoothed_entropy(maps, needs.smoothed, asked.keys.real)
+        whole = torch.nn.functional.pad(maps, (0, asked.keys.real.shape[-1] - seen))
+        smoothed = smoothed_entropy(whole, needs.smoothed, asked.keys.real)
+    if needs.entropy and entropies is None:
+        entropies = entropy(maps)
     return {
-        "entropy": entropy(maps) if needs.entropy else None,
+        "entropy": entropies,
         "smoothed_entropy": smoothed,
-        "tops": {left_out: top(maps, kept) for left_out, kept in asked.allowed.items()},
+        "tops": {
+            left_out: top(maps, None if kept is None else kept[:, :seen])
+            for left_out, kept in asked.allowed.items()
+        },
         "masses": {name: class_mass(maps, *found) for name, found in asked.members.items()},
         "offsets": {offset: at_offset(maps, offset, places) for offset in sorted(needs.offsets)},
     }
@@ -423,11 +427,14 @@ def of_map(maps: Tensor, asked: Asked, places: Tensor | None = None) -> dict[str
 def class_mass(maps: Tensor, places: Tensor, there: Tensor) -> Tensor:
     """Mass of each row on the keys at some places `[batch, n]`, `[batch, head, query]`.
 
+    Places beyond the map have none.
+
     >>> class_mass(torch.tensor([[[[0.2, 0.3, 0.5]]]]), torch.tensor([[0, 2]]),
     ...     torch.tensor([[True, True]])).item()
     0.699999988079071
     """
     batch, heads, queries, keys = maps.shape
+    places, there = places.clamp_max(keys - 1), there & (places < keys)
     if places.shape[1] * 8 <= keys:  # the few columns that count, rather than all of them
         chosen = places[:, None, None, :].expand(-1, heads, queries, -1)
         return (maps.gather(-1, chosen) * there[:, None, None, :]).sum(-1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -27,7 +28,7 @@ from headcount.records import STACKS
 from headcount.text import Batch
 from headcount.wiring import fused
 from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, heads_together, tiled
-from headcount.wiring.seam import PREFIX, Turns, attached
+from headcount.wiring.seam import PREFIX, Attended, Turns, attached
 from headcount.wiring.sighting import (
     Asked,
     Needs,
@@ -149,8 +150,9 @@ class Watch:
     ) -> tuple[Tensor, Tensor | None]:
         """The runner on the seam: attention as it would be, and the rows beside it."""
         site, now = self.turns.next(module), self._now
+        as_it_comes = partial(function, module, query, key, value, mask, **arguments)
         if now is None or site.stack not in self.stacks:
-            return function(module, query, key, value, mask, **arguments)
+            return as_it_comes()
         call = Call(module, query, key, value, mask, arguments)
         shape = (*query.shape[:3], key.shape[2])
         asked = now.asked_of(site, shape, query.device, self.needs)
@@ -163,17 +165,10 @@ class Watch:
                 now.hold(site, asked, now.visible(site, asked, mask), call.scores)
             else:
                 self._show(now, site, asked, tiled(call.scores, asked), mask, "tiled")
-            return function(module, query, key, value, mask, **arguments)
+            return as_it_comes()
         if small or self.needs.maps:
-            output, weights = (
-                function(module, query, key, value, mask, **arguments) if eager else call.eager()
-            )
-            if weights is None:
-                raise ModelError(
-                    f"The attention at {site.stack}.{site.layer} ({site.module}) gave no weights; "
-                    "its eager implementation must return them."
-                )
-            self._reduce(now, site, weights, mask)
+            output, weights = as_it_comes() if eager else call.eager()
+            self._reduce(now, site, Attended(output, weights).map_of(site), mask)
             return output, weights
         output, found = eager_tiles(call, asked)
         self._show(now, site, asked, found, mask, "map in tiles")
@@ -217,11 +212,7 @@ class Watch:
         maps: Tensor | None = None,
     ) -> None:
         self._note(now, site, path)
-        visible = now.visible(site, asked, mask)
-        if now.receive is not None:
-            now.receive(now.sighting(site, asked, visible, found, maps))
-        if now.together is not None:
-            now.wait(site, asked, visible, found)
+        now.show(_Waiting(site, asked, now.visible(site, asked, mask), found), maps)
 
     def _note(self, now: _Now, site: Site, path: str) -> None:
         self.paths[path] += 1
@@ -254,7 +245,7 @@ class _Now:
         self._visible: dict[tuple[str, int], tuple[Any, Tensor]] = {}
         #: Rows that wait to be shown, and scores that wait for the kernel, by what they see.
         self._waiting: dict[int, list[_Waiting]] = {}
-        self._held: dict[tuple[Any, ...], list[_Held]] = {}
+        self._held: dict[tuple[Any, ...], list[_Waiting]] = {}
 
     def asked_of(
         self, site: Site, shape: tuple[int, ...], device: torch.device, needs: Needs
@@ -288,95 +279,72 @@ class _Now:
             self._visible[place] = mask, found  # the mask is held, so that its id stays its own
         return self._visible[place][1]
 
-    def sighting(
-        self,
-        site: Site,
-        asked: Asked,
-        visible: Tensor,
-        found: dict[str, Any],
-        maps: Tensor | None = None,
-    ) -> Sighting:
-        """What is shown of a site."""
-        return Sighting(
-            site=site,
-            batch=self.batch,
-            queries=asked.asking,
-            keys=asked.keys,
-            visible=visible,
-            maps=maps,
-            places=asked.places,
-            weights=asked.weights,
-            **found,
-        )
-
-    def wait(self, site: Site, asked: Asked, visible: Tensor, found: dict[str, Any]) -> None:
-        """Keep a site's rows until there are enough of the same kind to be shown together."""
-        waiting = self._waiting.setdefault(id(visible), [])
-        waiting.append(_Waiting(site, asked, visible, found))
-        if visible.numel() * sum(one.site.heads for one in waiting) >= _WAITING:
-            self._show_waiting(id(visible))
+    def show(self, one: _Waiting, maps: Tensor | None = None) -> None:
+        """Show a site, or several, to who takes them apart, and keep it for who does not."""
+        if self.receive is not None:
+            for sighting in self._sighting(one, maps).by_site():
+                self.receive(sighting)
+        if self.together is not None:
+            waiting = self._waiting.setdefault(id(one.visible), [])
+            waiting.append(one)
+            if one.visible.numel() * sum(each.site.heads for each in waiting) >= _WAITING:
+                self._show_waiting(id(one.visible))
 
     def hold(self, site: Site, asked: Asked, visible: Tensor, scores: Scores) -> None:
         """Keep a site's scores, so that one launch of the kernel serves several layers."""
-        alike = (
-            id(visible),
-            scores.scaling,
-            scores.causal,
-            scores.query.shape[3],
-            scores.bias is None,
-        )
-        ratio = scores.query.shape[1] // scores.key.shape[1]
-        held = self._held.setdefault((*alike, ratio), [])
-        held.append(_Held(site, asked, visible, scores))
-        size = sum(one.scores.query.nbytes + one.scores.key.nbytes for one in held)
+        heads, keys, dim = scores.query.shape[1], scores.key.shape[1], scores.query.shape[3]
+        alike = id(visible), scores.scaling, scores.causal, dim, heads // keys, scores.bias is None
+        held = self._held.setdefault(alike, [])
+        held.append(_Waiting(site, asked, visible, scores))
+        size = sum(one.what.query.nbytes + one.what.key.nbytes for one in held)
         if size >= _HELD or scores.bias is not None:
-            self._launch((*alike, ratio))
+            self._launch(alike)
 
     def flush(self) -> None:
         """Show what waits."""
-        for place in list(self._held):
-            self._launch(place)
+        for alike in list(self._held):
+            self._launch(alike)
         for number in list(self._waiting):
             self._show_waiting(number)
 
-    def _launch(self, place: tuple[Any, ...]) -> None:
-        held = self._held.pop(place)
-        first = held[0]
-        scores = Scores.together([one.scores for one in held])
-        found = fused.row_quantities(scores, first.asked)
-        site = SiteGroup.of([one.site for one in held])
-        if self.receive is not None:
-            shown = self.sighting(site, first.asked, first.visible, found)
-            for one in shown.by_site():
-                self.receive(one)
-        if self.together is not None:
-            self.wait(site, first.asked, first.visible, found)
+    def _launch(self, alike: tuple[Any, ...]) -> None:
+        held = self._held.pop(alike)
+        found = fused.row_quantities(Scores.together([one.what for one in held]), held[0].asked)
+        self.show(_together(held, found))
 
     def _show_waiting(self, number: int) -> None:
         waiting = self._waiting.pop(number)
-        sites = [site for one in waiting for site in members_of(one.site)]
-        found = heads_together([one.found for one in waiting])
+        found = heads_together([one.what for one in waiting])
         assert self.together is not None
-        first = waiting[0]
-        self.together(self.sighting(SiteGroup.of(sites), first.asked, first.visible, found))
+        self.together(self._sighting(_together(waiting, found)))
+
+    def _sighting(self, one: _Waiting, maps: Tensor | None = None) -> Sighting:
+        return Sighting(
+            site=one.site,
+            batch=self.batch,
+            queries=one.asked.asking,
+            keys=one.asked.keys,
+            visible=one.visible,
+            maps=maps,
+            places=one.asked.places,
+            weights=one.asked.weights,
+            **one.what,
+        )
 
 
 class _Waiting(NamedTuple):
-    """Rows of a site, or of several, that wait to be shown with others."""
+    """A site, or several, that see the same: its quantities, or the scores they are made of."""
 
     site: Site
     asked: Asked
     visible: Tensor
-    found: dict[str, Any]
+    what: Any
 
 
-class _Held(NamedTuple):
-    """Scores of a site that wait for the kernel with others."""
-
-    site: Site
-    asked: Asked
-    visible: Tensor
-    scores: Scores
+def _together(several: Sequence[_Waiting], found: dict[str, Any]) -> _Waiting:
+    """Quantities of several sites that see the same."""
+    sites = [site for one in several for site in members_of(one.site)]
+    return several[0]._replace(site=SiteGroup.of(sites), what=found)
 
 
 def _is_eager(module: nn.Module) -> bool:
