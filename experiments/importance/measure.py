@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import headcount as hc
+from headcount.importance.score import stacks_read, texts_of_task
 
 from .cases import SCORES, Case
 
@@ -31,19 +32,23 @@ def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Me
     def table(name: str, count: int, **how: Any) -> hc.HeadTable | None:
         if not count:
             return None
-        return _kept(
-            place / name,
-            lambda: hc.score(
+
+        def measure() -> hc.HeadTable:
+            task = case.task(data, count)
+            if "confidence" in how["by"]:
+                how["table"] = _paper_confidence(subject, task, case.batch_size)
+            return hc.score(
                 subject,
-                case.task(data, count),
+                task,
                 run=place / name,
                 batch_size=case.batch_size,
                 seed=case.seed,
                 progress=_told(f"{case.name} {name}"),
                 announce=print,
                 **how,
-            ),
-        )
+            )
+
+        return _kept(place / name, measure)
 
     return Measured(
         scores=table("scores", case.examples, by=SCORES),
@@ -57,6 +62,15 @@ def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Me
             unit="others",
         ),
     )
+
+
+def _paper_confidence(subject: hc.Subject, task: Any, batch_size: int) -> hc.HeadTable:
+    """Confidence as Voita et al. have it: only ends of sentence are left out."""
+    stacks = stacks_read(task, subject)
+    return hc.survey(
+        subject, texts_of_task(task), columns=["confidence"], confidence_without="separator",
+        stacks=stacks, batch_size=batch_size,
+    )  # fmt: skip
 
 
 def _kept(place: Path, measure: Callable[[], hc.HeadTable]) -> hc.HeadTable:

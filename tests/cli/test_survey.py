@@ -687,6 +687,16 @@ WRONG = {
     ),
     "twins": ("--treebank sample --twins 0", 2, "--twins is 0; it must be 1 or more."),
     "rows": ("--treebank sample --word-rows last", 2, "--word-rows is 'last'; choose mean"),
+    "confidence": (
+        "--text s.txt --confidence-without cls",
+        2,
+        "--confidence-without is 'cls'; choose special, separator or nothing.",
+    ),
+    "confidence of code": (
+        "--text s.txt --confidence-without special --convention code",
+        2,
+        "Column 'confidence' does not exist under the convention 'code'",
+    ),
     "counts": (
         "--treebank sample --word-frequencies counts.tsv",
         1,

@@ -48,11 +48,14 @@ def macro(values: list[float | None]) -> float:
 
 
 def slow_confidence(found: list[Case], convention: str) -> float:
+    dropped = (
+        {SEPARATOR} if convention == "paper" else {SEPARATOR, 1}
+    )  # texts that end begin with 1
     largest = [
-        max(weights[i, j] for j in range(len(keys)) if keys[j] != SEPARATOR)
+        max(weights[i, j] for j in range(len(keys)) if keys[j] not in dropped)
         for weights, queries, keys in found
         for i in range(len(queries))
-        if queries[i] != SEPARATOR
+        if queries[i] not in dropped
     ]
     return sum(largest) / len(largest)
 

@@ -110,14 +110,15 @@ def test_the_paper_convention_takes_clarks_figures_too(minilm: Subject) -> None:
     assert frame["confidence"].notna().all()
 
 
-def test_voitas_confidence_and_offsets(minilm: Subject) -> None:
-    frame = table_of(
-        minilm, tally_up(minilm, batches("own_single", 16), "headcount"), "headcount"
-    ).frame
+@pytest.mark.parametrize(
+    ("convention", "reading"),
+    [("headcount", "confidence_drop_sep_and_cls"), ("paper", "confidence_drop_sep")],
+)
+def test_voitas_confidence_and_offsets(minilm: Subject, convention: str, reading: str) -> None:
+    tallies = tally_up(minilm, batches("own_single", 16), convention)
+    frame = table_of(minilm, tallies, convention).frame
     theirs = figures("voita_confidence")
-    np.testing.assert_allclose(
-        frame["confidence"], theirs["confidence_drop_sep"].ravel(), atol=2e-6
-    )
+    np.testing.assert_allclose(frame["confidence"], theirs[reading].ravel(), atol=2e-6)
     np.testing.assert_array_equal(frame["best_offset"], theirs["positional_best_offset"].ravel())
     np.testing.assert_allclose(
         frame["best_offset_share"], theirs["positional_best_share"].ravel(), atol=1e-12

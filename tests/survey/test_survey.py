@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from headcount.survey.survey import SurveyOptions, plan_survey, read_corpora, re
 from headcount.survey.tallies.surface import Entropy
 from headcount.survey.tally import Reading, SumsTally, add_micro, over_rows, read_micro
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, split_words
-from headcount.wiring import Needs, Sighting, Watch
+from headcount.wiring import Needs, Sighting, Watch, rows, taps
 
 #: Every survey has these, in this order.
 COLUMNS = [
@@ -184,10 +185,10 @@ def by_hand(looked: Sequence[Looked], head: int, ends: set[str]) -> dict[str, fl
             sum(rows[i][s] for i in open_keys for s in sep) / len(open_keys)
         )
         found["punctuation"].append(sum(row[m] for row in rows for m in marks) / n)
+        words = open_keys[1:]  # the first token is [CLS] or <s>
+        tops += [max(rows[i][key] for key in words) for i in words]
         for i in open_keys:
-            best = max(open_keys, key=lambda key: rows[i][key])
-            tops.append(rows[i][best])
-            offsets.append(best - i)
+            offsets.append(max(open_keys, key=lambda key: rows[i][key]) - i)
     numbers = {name: sum(values) / len(values) for name, values in found.items() if values}
     most = max(set(offsets), key=lambda offset: (offsets.count(offset), -abs(offset), -offset))
     numbers["confidence"] = sum(tops) / len(tops)
@@ -344,12 +345,73 @@ def test_an_encoder_decoders_encoder_reads_single_sentences() -> None:
         ({"batch_size": 0}, "The batch size is 0; it must be 1 or more."),
         ({"limit": 0}, "The limit is 0; it must be 1 or more."),
         ({"long": "drop"}, "long is 'drop'; choose window, truncate or error."),
+        (
+            {"confidence_without": "cls"},
+            "Confidence without 'cls' does not exist; choose special, separator, nothing.",
+        ),
+        (
+            {"confidence_without": "special", "convention": "code"},
+            "Column 'confidence' does not exist under the convention 'code'",
+        ),
     ],
 )
 def test_wrong_choices_are_named(how: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         hc.survey(subject_of("bert", "wordpiece"), ENGLISH, **how)
     assert str(caught.value).startswith(message)
+
+
+#: By what confidence leaves out: words of the column, and which tokens stay.
+KEPT = {
+    "special": ("special tokens ([CLS], [SEP], start", lambda token: token not in BRACKETED),
+    "separator": ("[CLS] and start tokens are kept.", lambda token: token != "[SEP]"),
+    "nothing": ("special tokens are kept.", lambda token: True),
+}
+BRACKETED = {"[CLS]", "[SEP]"}
+
+
+@pytest.mark.parametrize("without", KEPT)
+def test_confidence_leaves_out_what_is_asked_on_every_path(without: str) -> None:
+    subject, (words, keeps) = subject_of("bert", "wordpiece"), KEPT[without]
+    ask: dict[str, Any] = {"columns": ["confidence"], "confidence_without": without}
+    table = hc.survey(subject, PAIRS[:5], **ask)
+    with mock.patch.object(taps, "_SMALL_MAP", -1), mock.patch.dict(rows.TILE, {"cpu": 64}):
+        tiled = hc.survey(subject, PAIRS[:5], **ask)
+    assert [one.provenance["attention"] for one in (table, tiled)] == [["map"], ["tiled"]]
+    np.testing.assert_allclose(table.frame, tiled.frame, atol=2e-6)
+    tops = []
+    for one in (looked_at(subject, pair, 1) for pair in PAIRS[:5]):
+        kept = np.array([keeps(token) for token in one.keys])
+        tops.append(one.maps[:, kept][:, :, kept].max(-1))
+    expected = np.concatenate(tops, axis=1).mean(1)
+    np.testing.assert_allclose(table.frame.loc[("enc", 1), "confidence"], expected, atol=2e-6)
+    assert words in table.columns["confidence"].meaning
+    assert table.provenance["settings"]["confidence_without"] == without
+
+
+def test_the_paper_keeps_the_first_token_in_confidence() -> None:
+    subject = subject_of("bert", "wordpiece")
+    ours, paper, asked = (
+        hc.survey(subject, ENGLISH, columns=["confidence"], **how)  # type: ignore[arg-type]
+        for how in (
+            {},
+            {"convention": "paper"},
+            {"convention": "paper", "confidence_without": "special"},
+        )
+    )
+    assert ours.frame.equals(asked.frame)
+    assert not np.allclose(ours.frame, paper.frame, atol=1e-3)
+    settings = [one.provenance["settings"]["confidence_without"] for one in (ours, paper)]
+    assert settings == ["special", "separator"]
+
+
+def test_a_decoders_start_is_left_out_of_confidence() -> None:
+    """Its own row sees nothing else, so that it would count as sure."""
+    subject = subject_of("marian", "marian")
+    table = hc.survey(subject, PAIRS, columns=["confidence"], confidence_without="special")
+    kept = hc.survey(subject, PAIRS, columns=["confidence"], confidence_without="separator")
+    assert (table.stack("dec").frame < kept.stack("dec").frame).all(axis=None)
+    np.testing.assert_allclose(table.stack("enc").frame, kept.stack("enc").frame)
 
 
 def test_segments_can_be_left_out_as_clarks_extraction_did() -> None:
@@ -432,7 +494,7 @@ def test_provenance_says_where_the_numbers_come_from() -> None:
     assert about["counts"]["sentences"] == 3
     assert about["settings"] == {
         "max_length": None, "long": "window", "chat": False,
-        "stacks": ["enc"], "segments": True, "limit": 3,
+        "stacks": ["enc"], "segments": True, "limit": 3, "confidence_without": "separator",
     }  # fmt: skip
     again = hc.survey(subject, ENGLISH, limit=3, seed=6).provenance
     assert again["data"] != about["data"]

@@ -25,7 +25,7 @@ triton = pytest.importorskip("triton", reason="Triton is for Linux on x86-64")
 
 NEEDS = Needs(
     entropy=True,
-    tops=frozenset({frozenset(), frozenset({"separator"}), frozenset({"first", "punctuation"})}),
+    tops=frozenset({frozenset(), frozenset({"separator"}), frozenset({"special", "first"})}),
     masses=frozenset({"first", "separator", "punctuation"}),
     offsets=frozenset({-2, -1, 0, 1}),
 )

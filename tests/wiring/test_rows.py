@@ -21,7 +21,7 @@ from headcount.wiring.sighting import RowSample
 
 NEEDS = Needs(
     entropy=True,
-    tops=frozenset({frozenset(), frozenset({"separator"}), frozenset({"first", "stops"})}),
+    tops=frozenset({frozenset(), frozenset({"separator"}), frozenset({"special"})}),
     masses=frozenset({"first", "separator", "punctuation"}),
     offsets=frozenset({-1, 0, 1, 3}),
 )

@@ -47,6 +47,13 @@ class SurveyArguments:
         "Read so many queries of each longer text, drawn at random, in place of all, e.g. 2048.",
         least=2,
     )
+    confidence_without: str | None = option(
+        None,
+        "WHAT",
+        "Tokens that confidence leaves out, as query and as key: special ([CLS], [SEP], starts and "
+        "ends; the default), separator ([SEP] and ends alone, as --convention paper) or nothing.",
+        choices=("special", "separator", "nothing"),
+    )
     own_output: bool = option(
         False, None, "Translate first, and survey the model's own translations."
     )
@@ -152,7 +159,7 @@ def survey_command(
         annotated = read_annotated(files, work)
         text = _text(corpus, judge.parser, annotated, work)
         frequencies = frequencies_of(judge.word_frequencies)
-        _check_columns(columns, work.convention)
+        _check_columns(columns, work.convention, asked.confidence_without)
     with _opened(target.out) as run:
         stage = None if run is None else run.stage("survey")
         subject = loaded(model, load)
@@ -169,6 +176,7 @@ def survey_command(
 
         divergence = Divergence(work.convention) if asked.families else None
         how: dict[str, Any] = {"long": asked.long, "word_rows": judge.word_rows, "rows": asked.rows}
+        how["confidence_without"] = asked.confidence_without
         table = hc.survey(
             subject,
             text,
@@ -227,7 +235,7 @@ def _text(
     return read_corpus(text, parser=parser)
 
 
-def _check_columns(columns: list[str] | None, convention: str) -> None:
+def _check_columns(columns: list[str] | None, convention: str, without: str | None) -> None:
     """Refuse a column that is not known before a model is loaded for it."""
     from headcount.survey import PATTERN, PATTERN_COLUMNS, chosen_tallies
 
@@ -235,7 +243,7 @@ def _check_columns(columns: list[str] | None, convention: str) -> None:
         raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
     patterns = {PATTERN.name, *(column.name for column in PATTERN_COLUMNS)}
     others = None if columns is None else [name for name in columns if name not in patterns]
-    chosen_tallies(others, convention)
+    chosen_tallies(others, convention, without)
 
 
 def _lacks_translations(

@@ -224,13 +224,24 @@ def no_author_code(convention: str) -> dict[str, str]:
     return {name: why for name in (c.name for c in COLUMNS) if name in _TEXT_ONLY}
 
 
-def chosen_tallies(columns: Sequence[str] | None, convention: str) -> list[Tally]:
+def left_out_of_confidence(without: str | None, convention: str) -> str:
+    """What confidence leaves out: as asked, else all special tokens, or what the paper does."""
+    if without is None:
+        return "separator" if convention == "paper" else "special"
+    check_convention(convention, "Column 'confidence' does")
+    return without
+
+
+def chosen_tallies(
+    columns: Sequence[str] | None, convention: str, confidence_without: str | None = None
+) -> list[Tally]:
     """The tallies that fill the columns asked for, or all of them."""
     check_convention(convention)
+    without = left_out_of_confidence(confidence_without, convention)
     for name in columns or ():
         _check_column(name, convention)
     every: list[Tally] = [
-        Confidence(),
+        Confidence.without(without),
         Entropy(convention),
         Neighbours(convention),
         Specials(convention),
@@ -272,12 +283,17 @@ class SurveyOptions:
     relations: Sequence[str] | None = None
     #: None: those of the model's training text where they are known, else of the text itself.
     frequencies: Frequencies | None = None
+    #: What confidence leaves out; None: as the convention has it.
+    confidence_without: str | None = None
     seed: int | None = None
     limit: int | None = None
 
     def facts(self) -> dict[str, Any]:
         """What the provenance keeps."""
         settings = {**self.inputs.to_dict(), "limit": self.limit}
+        if self.convention != "code":
+            without = left_out_of_confidence(self.confidence_without, self.convention)
+            settings["confidence_without"] = without
         return {"convention": self.convention, "seed": self.seed, "settings": settings}
 
     def for_annotated(self, subject: Subject, corpus: Corpus | Ready) -> SurveyOptions:
@@ -311,10 +327,14 @@ def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pa
     given |= {column.name for column in Rarity.columns}  # of which the frequencies must be known
     columns = options.columns
     ours = None if columns is None else [name for name in columns if name not in given]
-    tallies = [*chosen_tallies(ours, options.convention), *options.tallies]
+    tallies = chosen_tallies(ours, options.convention, options.confidence_without)
+    own = {column.name: column for tally in tallies for column in tally.columns}
+    tallies += options.tallies
     tallies += [OffsetMass()] if options.offset_mass else []
     more = _for_roles(subject, corpora.text, options)
-    described = [column for column in COLUMNS if columns is None or column.name in columns]
+    described = [
+        own.get(one.name, one) for one in COLUMNS if columns is None or one.name in columns
+    ]
     described += [column for tally in (*options.tallies, *more) for column in tally.columns]
     missing = no_author_code(options.convention) if columns is None else {}
     return Pass(
@@ -409,6 +429,7 @@ def survey(
     word_rows: Rows | None = None,
     relations: Sequence[str] | None = None,
     frequencies: Frequencies | Mapping[str, float] | str | Path | None = None,
+    confidence_without: str | None = None,
     convention: str = "headcount",
     columns: Sequence[str] | None = None,
     stacks: Collection[str] | None = None,
@@ -436,9 +457,11 @@ def survey(
     your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
     of a pair the segment 0, as Clark's extraction did; `rows` reads so many queries of each longer
     text, drawn by `seed`, in place of all; `offset_mass` adds the whole distribution
-    of mass by offset to `table.details`. `patterns` adds the shares of Kovaleva et al.'s five
-    patterns, as seen by the bundled network (True, "network") or by the "rule", and the column
-    `pattern`. Nothing of the model is changed.
+    of mass by offset to `table.details`. `confidence_without` says which tokens the column
+    `confidence` leaves out as query and as key: "special" ([CLS], [SEP], starts and ends; the
+    default), "separator" (as the paper has it: ends alone) or "nothing". `patterns` adds the
+    shares of Kovaleva et al.'s five patterns, as seen by the bundled network (True, "network") or
+    by the "rule", and the column `pattern`. Nothing of the model is changed.
 
     A `treebank`, `coref` (coreference) or `arguments` (predicates with theirs) is a corpus with
     words, read next to the text, or in its place where there is none; `parser` makes a treebank of
@@ -484,6 +507,7 @@ def survey(
         word_rows=word_rows,
         relations=relations,
         frequencies=frequencies_of(frequencies),
+        confidence_without=confidence_without,
         seed=seed,
         limit=limit,
     )

@@ -6,11 +6,12 @@ says, its own row would be broad; it looks at separators instead (`separator_to_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from headcount.errors import UsageError
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tally import (
@@ -27,11 +28,26 @@ from headcount.wiring import Needs, Sighting, of_class, uniform_entropy
 
 # --- How sure a head is: the mean of its largest weight -----------------------------------------
 # Voita et al., ACL 2019, section 4: mean over all query tokens of max_j a(i, j), with the end of
-# sentence left out. There is no author code, so the convention `code` does not exist.
+# sentence left out as no real token. [CLS] and start tokens are none either, and heads rest on
+# them, so they go too by default. There is no author code, so the convention `code` does not exist.
+
+#: What confidence can leave out: the classes of tokens, and how the column says it.
+LEFT_OUT = {
+    "special": (
+        frozenset({"special"}),
+        "special tokens ([CLS], [SEP], start and end of a text) are left out as query and as key",
+    ),
+    "separator": (
+        frozenset({"separator"}),
+        "separators and ends of sentence are left out as query and as key, [CLS] and start tokens "
+        "are kept",
+    ),
+    "nothing": (frozenset(), "special tokens are kept"),
+}
 
 CONFIDENCE = Column(
     "confidence",
-    meaning="Mean of the largest weight of each query; separators and ends of sentence left out.",
+    meaning=f"Mean of the largest weight of each query; {LEFT_OUT['special'][1]}.",
     paper="Voita et al. 2019, section 4",
     range=(0, 1),
     direction="higher",
@@ -48,10 +64,27 @@ class Confidence(SumsTally):
     by what the row keeps after that.
     """
 
-    drop: frozenset[str] = frozenset({"separator"})
+    drop: frozenset[str] = LEFT_OUT["special"][0]
     renormalize: bool = False
     columns = (CONFIDENCE,)
     together = True
+
+    @classmethod
+    def without(cls, what: str) -> Confidence:
+        """The tally that leaves out "special", "separator" or "nothing"; its column says so.
+
+        >>> Confidence.without("nothing").columns[0].meaning
+        'Mean of the largest weight of each query; special tokens are kept.'
+        """
+        if what not in LEFT_OUT:
+            raise UsageError(
+                f"Confidence without '{what}' does not exist; choose {', '.join(LEFT_OUT)}."
+            )
+        classes, words = LEFT_OUT[what]
+        tally = cls(classes)
+        meaning = f"Mean of the largest weight of each query; {words}."
+        tally.columns = (replace(CONFIDENCE, meaning=meaning),)
+        return tally
 
     @property
     def needs(self) -> Needs:
@@ -72,13 +105,13 @@ class Confidence(SumsTally):
         """One reading a site."""
         return [
             read_micro(
-                self.sums, site, "confidence", "no token is left once separators are dropped"
+                self.sums, site, "confidence", "no token is left once special tokens are left out"
             )
             for site in self.sums
         ]
 
     def _kept(self, sighting: Sighting, weight: Tensor) -> Tensor:
-        if not self.renormalize:
+        if not (self.renormalize and self.drop):
             return weight
         dropped = torch.stack([sighting.masses[name] for name in sorted(self.drop)]).sum(0)
         return weight / (1 - dropped).clamp_min(1e-9)

@@ -1,0 +1,1 @@
+"""Confidence with and without special tokens: are they the same quantity?"""
