@@ -1,6 +1,6 @@
 """Survey and score again and again in one process, and say what grew.
 
-python tests/soak [--rounds 300] [--json FILE]
+python tests/soak [--rounds 300] [--minutes 0] [--json FILE]
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from soak.rounds import soak
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=0, help="go on for so long, at least")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    found = soak(asked.rounds)
+    found = soak(asked.rounds, minutes=asked.minutes)
     print(json.dumps(found, indent=1))
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
@@ -23,6 +24,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 import headcount as hc
 
 TEXTS = ["Rain fell on the tin roof.", "Two crows argued.", "She mends clocks, oddly.", "Go!"]
+#: How often the state is looked at on the way.
+_LOOKS = 12
 EXAMPLES = [(text, number % 2) for number, text in enumerate(TEXTS)]
 
 
@@ -77,12 +80,19 @@ def _handles() -> int:
 
 
 def work() -> dict[str, list[float]]:
-    """A model made, surveyed, scored in three ways, and let go; the figures that came out."""
+    """A model made, surveyed, scored in three ways, and let go; the figures that came out.
+
+    One survey and all scores are kept in files, which are opened, locked and closed.
+    """
     subject = classifier()
     task = hc.tasks.classification(EXAMPLES)
-    found = {name: hc.survey(subject, TEXTS).frame[name].tolist() for name in ("entropy", "self")}
-    for by in ("gradient", "ablation", "relevance"):
-        found[by] = hc.score(subject, task, by=by).frame[by].tolist()
+    found = {"entropy": hc.survey(subject, TEXTS).frame["entropy"].tolist()}
+    with tempfile.TemporaryDirectory() as folder:
+        again = hc.survey(subject, TEXTS, journal=Path(folder, "shards"))
+        found["self"] = again.frame["self"].tolist()
+        for by in ("gradient", "ablation", "relevance"):
+            table = hc.score(subject, task, by=by, run=Path(folder, by))
+            found[by] = table.frame[by].tolist()
     try:
         with hc.valve(subject, {"enc.0.1": 0.0}), hc.tap(subject):
             raise KeyboardInterrupt
@@ -91,30 +101,34 @@ def work() -> dict[str, list[float]]:
     return found
 
 
-def soak(rounds: int, warm: int = 5) -> dict[str, Any]:
-    """Run so many rounds; what was there after the first few, and what at the end."""
+def soak(rounds: int, warm: int = 5, minutes: float = 0) -> dict[str, Any]:
+    """Run so many rounds, and on until the minutes are over; what is there early, and later."""
     began = time.monotonic()
     first = work()
     for _ in range(warm - 1):
         work()
     before = state()
-    middle = before
-    different = 0
-    for number in range(rounds - warm):
+    kept = [{"round": warm, "minutes": 0.0, **asdict(before)}]
+    done, different = warm, 0
+    while done < rounds or time.monotonic() - began < minutes * 60:
         different += work() != first
-        if number == (rounds - warm) // 2:
-            middle = state()
+        done += 1
+        spent = (time.monotonic() - began) / 60
+        share = min(done / rounds, spent / minutes if minutes else 1)
+        if share * _LOOKS >= len(kept):
+            kept.append({"round": done, "minutes": round(spent, 1), **asdict(state())})
     after = state()
     growth = {key: round(value - asdict(before)[key], 1) for key, value in asdict(after).items()}
     return {
-        "rounds": rounds,
-        "surveys": rounds * 2,
-        "scores": rounds * 3,
+        "rounds": done,
+        "surveys": done * 2,
+        "scores": done * 3,
         "seconds": round(time.monotonic() - began),
         "different_results": different,
-        f"after_{warm}": asdict(before),
-        "in_the_middle": asdict(middle),
+        "looks": kept,
         "at_the_end": asdict(after),
         "growth": growth,
-        "growth_megabytes_second_half": round(after.megabytes - middle.megabytes, 1),
+        "growth_megabytes_second_half": round(
+            after.megabytes - kept[len(kept) // 2]["megabytes"], 1
+        ),
     }
