@@ -80,21 +80,27 @@ def main() -> None:
             sys.exit(os.spawnve(os.P_WAIT, sys.executable, words, shim))
     # Not a TemporaryDirectory: every fork would remove it at its end.
     scratch = Path(tempfile.mkdtemp()).resolve()
+    modes, rows = asked.modes.split(","), []
     try:
         names = [name for name in COMMANDS if name.startswith(tuple(asked.only.split(";")))]
         warm_up(names, scratch)
-        rows = [trials(Bench(name, scratch), asked.modes.split(","), asked.each) for name in names]
+        for name in names:
+            rows.append(trials(Bench(name, scratch), modes, asked.each))
+            if asked.json:
+                found = {"each": asked.each, "commands": rows, **summed(rows, modes)}
+                asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
     finally:
         shutil.rmtree(scratch)
-    found: dict[str, Any] = {"commands": rows}
-    for mode in asked.modes.split(","):
-        counts = {key: sum(row[mode][key] for row in rows) for key in ("injected", "survived")}
-        found[mode] = counts
-        print(f"{mode}: {counts['survived']} of {counts['injected']} survived")
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-    lost = sum(found[mode]["injected"] - found[mode]["survived"] for mode in asked.modes.split(","))
-    sys.exit(1 if lost else 0)
+    counts = summed(rows, modes)
+    for mode in modes:
+        print(f"{mode}: {counts[mode]['survived']} of {counts[mode]['injected']} survived")
+    sys.exit(int(any(one["survived"] < one["injected"] for one in counts.values())))
+
+
+def summed(rows: list[dict[str, Any]], modes: list[str]) -> dict[str, dict[str, int]]:
+    """The counts of all commands, by mode."""
+    keys = ("injected", "survived")
+    return {mode: {key: sum(row[mode][key] for row in rows) for key in keys} for mode in modes}
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tiny import OUTSIDE, TINY, tiny_inputs
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import dummy_forward as room
 from headcount.models.anatomy import anatomy_of
-from headcount.models.dummy_forward import locked, own_maps
+from headcount.models.dummy_forward import capture_hooks_off, locked, own_maps
 from headcount.models.subject import Subject
 from headcount.wiring import tap, valve
 
@@ -104,6 +104,22 @@ def test_a_forward_that_raises_leaves_hooks_and_config() -> None:
     assert [list(module._forward_hooks) for module in model.modules()] == before
     assert "_output_capturing_hooks_installed" not in vars(model.model)
     handle.remove()
+
+
+def test_hooks_of_transformers_are_off_and_back_in_their_order() -> None:
+    """A model that was asked for hidden states has them for good; they cannot be pickled."""
+    model = TINY["bert"]()
+    model(**tiny_inputs(model), output_hidden_states=True)
+    layer = model.encoder.layer[0]
+    handle = layer.register_forward_hook(lambda *_: None)
+    before = [list(module._forward_hooks) for module in model.modules()]
+    assert len(layer._forward_hooks) == 2
+    with capture_hooks_off(model):
+        assert list(layer._forward_hooks) == [handle.id]
+        assert "_output_capturing_hooks_installed" not in vars(model)
+        model(**tiny_inputs(model), output_hidden_states=True)  # hangs new ones
+    assert [list(module._forward_hooks) for module in model.modules()] == before
+    assert len(model(**tiny_inputs(model), output_hidden_states=True).hidden_states) == 3
 
 
 def _break(*_: object) -> None:

@@ -88,6 +88,34 @@ def test_same_numbers_with_any_number_of_workers(cluster: Any, tmp_path: Path) -
     pd.testing.assert_frame_equal(*(one.results for one in probes), atol=1e-6, rtol=0)
 
 
+def test_a_story_on_workers_tells_the_same(cluster: Any, tmp_path: Path) -> None:
+    """Survey, patterns, scores, the own metric and the curve, all by the workers."""
+    subject = classifier()
+    task = hc.tasks.classification([(text, n % 2) for n, text in enumerate(TEXTS[:12])])
+    two, asked = RayEngine(workers=2), list[int]()
+    run = two.run
+
+    def counted(make: Any, pieces: Any) -> Any:
+        asked.append(1)
+        return run(make, pieces)
+
+    two.run = counted  # type: ignore[method-assign]
+    how: dict[str, Any] = {"text": TEXTS[:12], "task": task, "limit": 12, "batch_size": 5}
+    runs = []
+    for name, engine in (("here", None), ("there", two)):
+        page = tmp_path / f"{name}.html"
+        runs.append(hc.Run.open(hc.story(subject, tmp_path / name, page, engine=engine, **how).run))
+    here, there = runs
+    assert_same(here.read_table(), there.read_table())
+    assert here.frames == there.frames
+    for name in here.frames:
+        one, other = here.read_frame(name), there.read_frame(name)
+        pd.testing.assert_frame_equal(one, other, atol=1e-6, rtol=0)
+    assert here.frames.count("curve") == 1
+    assert len(asked) >= 7, "survey, patterns, three scores, their order and the curve"
+    assert not (there.path / "shards").exists()
+
+
 class Trouble(Confidence):
     """A tally in whose sight something happens to certain items of the corpus."""
 

@@ -171,7 +171,9 @@ def test_decoders_and_encoder_decoders_embed_too() -> None:
             for text in (ids, other)
         )
     assert said.outputs[0] == pytest.approx(cosine_similarity(one, two, dim=0).item(), abs=1e-5)
-    assert len(set(task.evaluate(writer()).outputs)) == 10
+    writing = writer()
+    assert len(set(task.evaluate(writing).outputs)) == 10
+    assert not any(module._forward_hooks for module in writing.model.modules())
 
 
 def test_the_loss_brings_scores_to_0_to_1() -> None:

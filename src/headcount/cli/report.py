@@ -17,7 +17,7 @@ from headcount.cli.options import Json, without
 from headcount.cli.output import StoryDisplay, output, print_json, print_notes
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions
-from headcount.records import WorkOptions, option
+from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.report import Report
@@ -94,6 +94,7 @@ def report_command(
     task: TaskArguments,
     page: PageArguments,
     work: Annotated[WorkOptions, without("convention")],
+    engine: EngineOptions,
     load: LoadOptions,
     what: What = None,
     json: Json = False,
@@ -105,11 +106,13 @@ def report_command(
     [dim]headcount report ./my-translator --text pairs.tsv --task translation:test.tsv[/dim]
     [dim]headcount report run/ --compare other-run/ --open[/dim]
     """
-    exhibits, there = not page.no_exhibits, _run_named(what)
+    exhibits, there, where = not page.no_exhibits, _run_named(what), engine.made()
     drawing: dict[str, Any] = {"exhibits": exhibits, "maps": page.maps, "compare": page.compare}
     drawing["tolerance"] = page.tolerance
     if there is not None:
-        _check_drawing(there, vars(asked) | vars(task) | {"limit": work.limit, "seed": work.seed})
+        elsewhere = None if engine.engine == "local" else engine.engine
+        more = {"limit": work.limit, "seed": work.seed, "engine": elsewhere}
+        _check_drawing(there, vars(asked) | vars(task) | more)
         written = hc.report(there, page.out, **drawing)
     else:
         examples = task.spec().build() if task.given else None
@@ -121,6 +124,7 @@ def report_command(
                 limit=work.limit,
                 seed=work.seed,
                 batch_size=work.batch_size,
+                engine=where,
                 progress=display.show,
                 announce=display.announce,
                 **vars(asked),

@@ -7,6 +7,7 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of
     from headcount.models.dummy_forward import (
+        capture_hooks_off,
         core_of,
         locked,
         own_maps,

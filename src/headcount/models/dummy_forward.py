@@ -134,25 +134,45 @@ def own_maps(model: nn.Module, inputs: Mapping[str, Any]) -> OwnMaps:
     Falcon, asked for its maps under `sdpa`, adds a true/false mask to its scores without
     an error: so every config says `eager` for the call.
     """
-    with switched(model, lambda _: "eager"), _hooks_as_before(model):
+    with switched(model, lambda _: "eager"), capture_hooks_off(model):
         return OwnMaps(model, model(**inputs, output_attentions=True, return_dict=True))
 
 
 @contextmanager
-def _hooks_as_before(model: nn.Module) -> Iterator[None]:
-    """Take off the hooks that transformers hangs on some families when maps are asked for."""
-    before = {module: set(module._forward_hooks) for module in model.modules()}
-    marked = {module for module in before if _INSTALLED in vars(module)}
+def capture_hooks_off(model: nn.Module) -> Iterator[None]:
+    """Without the hooks by which transformers takes outputs; those of before are back afterwards.
+
+    It hangs them on a model that is asked for maps or hidden states, for good, and hangs new ones
+    where there are none. They cannot be sent to another process.
+    """
+    taken = {module: _capture_hooks(module) for module in model.modules()}
+    marked = [module for module in taken if _INSTALLED in vars(module)]
+
+    def strip() -> None:
+        for module in taken:
+            for number in _capture_hooks(module):
+                del module._forward_hooks[number]
+            vars(module).pop(_INSTALLED, None)
 
     def restore() -> None:
-        for module, kept in before.items():
-            for hook in set(module._forward_hooks) - kept:
-                del module._forward_hooks[hook]
-            if module not in marked and _INSTALLED in vars(module):
-                delattr(module, _INSTALLED)
+        strip()
+        for module, hooks in taken.items():
+            room: Any = module._forward_hooks  # an OrderedDict
+            for number, hook in reversed(hooks.items()):
+                room[number] = hook
+                room.move_to_end(number, last=False)
+        for module in marked:
+            setattr(module, _INSTALLED, True)
 
     with on_exit(restore):
+        strip()
         yield
+
+
+def _capture_hooks(module: nn.Module) -> dict[int, Any]:
+    home = "transformers.utils.output_capturing"
+    hooks = module._forward_hooks.items()
+    return {number: hook for number, hook in hooks if getattr(hook, "__module__", "") == home}
 
 
 # --- One thread at a time -----------------------------------------------------------------------

@@ -239,10 +239,13 @@ def carried(subject: Subject, engine: Engine) -> Callable[[], Subject]:
     if size > _SENT and subject.source != "in hand":
         where = {"dtype": _plain(subject.dtype), "revision": subject.revision}
         return partial(_read_again, subject.source, subject.weights_hash, where, **how)
-    sent = subject
-    if subject.device.type != "cpu":
-        sent = replace(subject, model=deepcopy(subject.model).to("cpu"))
-    return partial(_sent, engine.pack(sent), **how)
+    from headcount.models.dummy_forward import capture_hooks_off
+
+    with capture_hooks_off(subject.model):
+        sent = subject
+        if subject.device.type != "cpu":
+            sent = replace(subject, model=deepcopy(subject.model).to("cpu"))
+        return partial(_sent, engine.pack(sent), **how)
 
 
 def _sent(packed: Callable[[], Subject], *, gpus: float, name: str) -> Subject:

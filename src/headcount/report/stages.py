@@ -21,7 +21,16 @@ import pandas as pd
 from headcount import importance, tasks
 from headcount.models import Subject
 from headcount.pruning import can_go, read_tolerance
-from headcount.records import Column, Head, HeadTable, Journal, Progress, Run, write_exhibits
+from headcount.records import (
+    Column,
+    Engine,
+    Head,
+    HeadTable,
+    Journal,
+    Progress,
+    Run,
+    write_exhibits,
+)
 from headcount.report.chosen_sentences import exhibits_of
 from headcount.report.parts.numbers import metric_title
 from headcount.survey import PATTERN_COLUMNS, PassOptions, families, run_pass, survey
@@ -74,6 +83,8 @@ class StoryContext:
     limit: int | None = None
     seed: int | None = None
     batch_size: int = 16
+    #: Who does surveys, scores and the curve; None: this process.
+    engine: Engine | None = None
 
     @property
     def heads(self) -> list[Head]:
@@ -85,6 +96,15 @@ class StoryContext:
         if self.run.has_table:
             table = self.run.read_table().join(table, replace=True)
         self.run.write_table(table)
+
+    def keep_survey(self, stage: str, texts: Corpus, **options: Any) -> HeadTable:
+        """Survey texts, shard by shard on the disk until the table is in the run."""
+        how: dict[str, Any] = {"batch_size": self.batch_size, "seed": self.seed}
+        how |= {"engine": self.engine, "journal": self.run.shards(stage)}
+        table = survey(self.subject, texts, **how, **options)
+        self.keep(table)
+        self.run.drop_shards(stage)
+        return table
 
     def begin(self) -> None:
         """Refuse a run of another model before the long work."""
@@ -175,18 +195,15 @@ def survey_stage(context: StoryContext) -> StoryStage:
     control = "random-init"  # what a model that has learned nothing reaches is no role
 
     def work(progress: Progress) -> list[str]:
-        table = survey(
-            context.subject,
+        table = context.keep_survey(
+            "survey",
             context.texts,
             treebank=context.treebank,
             coref=context.coref,
             roles=True,
             control=control,
-            batch_size=context.batch_size,
-            seed=context.seed,
             telling=lambda name, unit: nullcontext(progress),  # one line for all passes
         )
-        context.keep(table)
         return list(table.provenance.get("remarks", []))
 
     settings = {**context.about_texts, "control": control, "convention": "headcount"}
@@ -251,17 +268,9 @@ def patterns_stage(context: StoryContext) -> StoryStage:
     texts = context.some_texts(_TEXTS)
 
     def work(progress: Progress) -> list[str]:
-        table = survey(
-            context.subject,
-            texts,
-            columns=[column.name for column in PATTERN_COLUMNS],
-            patterns=True,
-            roles=False,
-            batch_size=context.batch_size,
-            seed=context.seed,
-            progress=progress,
-        )
-        context.keep(table)
+        names = [column.name for column in PATTERN_COLUMNS]
+        how: dict[str, Any] = {"columns": names, "patterns": True, "roles": False}
+        context.keep_survey("patterns", texts, **how, progress=progress)
         return []
 
     settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
@@ -308,6 +317,7 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
             compare=False,  # a stage of its own compares all scores once
             batch_size=context.batch_size,
             seed=context.seed,
+            engine=context.engine,
             progress=lambda _, done, total: progress(done, total),
         )
         notes = list(table.origins.get(name, table.provenance).get("remarks", ()))
@@ -376,6 +386,7 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
                 metric="task",
                 batch_size=context.batch_size,
                 journal=journal,
+                engine=context.engine,
                 name="own metric",
                 progress=progress,
             )
@@ -471,7 +482,8 @@ def curve_stage(context: StoryContext) -> StoryStage:
             batch_size=context.batch_size,
         )
         with context.journal(_NAME, "curve", settings) as journal:
-            orders = Orders(context.subject, choose, how, journal=journal).of(names, Goal())
+            where: dict[str, Any] = {"journal": journal, "engine": context.engine}
+            orders = Orders(context.subject, choose, how, **where).of(names, Goal())
             judged = [(held_out, orders)]
             judged += [] if own is None else [(own, [orders[0].thinned()])]
             frames, notes = [], []
@@ -483,8 +495,8 @@ def curve_stage(context: StoryContext) -> StoryStage:
                     part="held-out",
                     name=f"curve {judge.metric.name}",
                     batch_size=context.batch_size,
-                    journal=journal,
                     progress=progress,
+                    **where,
                 )
                 frames.append(frame)
                 notes += more

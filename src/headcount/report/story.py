@@ -16,7 +16,16 @@ from headcount.errors import RunError, UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
 from headcount.pruning import read_tolerance
-from headcount.records import HeadTable, Progress, Run, provenance, version
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Progress,
+    Run,
+    engine_of,
+    provenance,
+    version,
+)
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
 from headcount.report.stages import STAGES, StoryContext, StoryStage, seconds_a_text
@@ -62,6 +71,7 @@ def story(
     exhibits: bool = True,
     maps: Fineness = "fine",
     compare: HeadTable | Run | str | Path | None = None,
+    engine: Engine | EngineOptions | str | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
     **loading: Any,
@@ -87,13 +97,16 @@ def story(
     and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the loss that
     may be when heads go: points ("0.5"), percent ("1%"), or by metric ("bleu=0.5,loss=1%"); by
     default one point of accuracy, F1 and correlations, half a point of BLEU and chrF, and 1% of
-    losses. `exhibits`, `maps` and `compare` are those of `hc.report`. `progress` is called with
-    what is done, the total (0 where nobody knows) and the `StageStatus` of a stage that runs or
-    ends; `announce` with the model and how long it will take.
+    losses. `exhibits`, `maps` and `compare` are those of `hc.report`. Surveys, scores and the curve
+    are measured in this process or by the workers of an `engine` ("ray", `RayEngine(...)`), with
+    the same numbers. `progress` is called with what is done, the total (0 where nobody knows) and
+    the `StageStatus` of a stage that runs or ends; `announce` with the model and how long it will
+    take.
 
     The report's `stages` say what was done, kept from before, or left out and why.
     """
     check_page(page, maps)
+    where = engine_of(engine)
     allowed = str(read_tolerance(tolerance)) or None
     if compare is not None:
         read_source(compare, exhibits=False)  # what cannot be read is refused before the work
@@ -125,12 +138,13 @@ def story(
             limit=limit,
             seed=seed,
             batch_size=batch_size,
+            engine=where,
         )
         context.begin()
         check_stages(context, exhibits=exhibits)
         if announce is not None:
             announce(repr(subject))
-            seconds = expected_seconds(context)
+            seconds = 0.0 if where.remote else expected_seconds(context)
             if seconds > 5:
                 announce(f"About {in_words(seconds)} on this machine.")
         stages = run_story(context, exhibits=exhibits, progress=show)

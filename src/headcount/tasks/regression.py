@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject
+from headcount.models import Subject, capture_hooks_off
 from headcount.stats import Floats, correlate_weighted
 from headcount.tasks.comparison import Metric, choose_metric, own_metric_of
 from headcount.tasks.examples import Column, Columns, read_labelled
@@ -245,7 +245,8 @@ def embed(subject: Subject, batch: Batch) -> Tensor:
     elif subject.inner.base_model is subject.inner:
         hidden = forward(subject, batch).last_hidden_state
     else:
-        hidden = forward(subject, batch, output_hidden_states=True).hidden_states[-1]
+        with capture_hooks_off(subject.model):
+            hidden = forward(subject, batch, output_hidden_states=True).hidden_states[-1]
     return (hidden.float() * real).sum(dim=1) / real.sum(dim=1)
 
 
