@@ -11,6 +11,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c co
 DEMO   ?= report
 # Which models `make models` fetches; all when none is named.
 MODELS ?=
+# Which models it trains besides, from HEADCOUNT_DATA: names of experiments/models/recipes.toml, or all.
+TRAIN  ?=
 # Further words for pytest, e.g. make test ARGS="-k seam -x"
 ARGS   ?=
 
@@ -87,8 +89,9 @@ docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an error
 	$(BIN)/mkdocs build --strict --quiet
 
-models: $(VENV)/.installed  ## fetch the real models of tests and docs into the cache (HEADCOUNT_CACHE)
+models: $(VENV)/.installed  ## fetch the real models into the cache (HEADCOUNT_CACHE); TRAIN=all also trains those of docs/results
 	$(BIN)/python scripts/models.py $(MODELS)
+	$(if $(TRAIN),$(BIN)/python -m experiments.models $(filter-out all,$(TRAIN)))
 
 figures: $(VENV)/.installed  ## draw the figures of docs/results again from the JSON beside them
 	$(BIN)/python -m experiments.figures

@@ -11,8 +11,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headcount.errors import HeadcountError, UsageError
+
+if TYPE_CHECKING:
+    from .config import Config
 
 HERE = Path(__file__).parent
 
@@ -44,15 +48,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--steps", type=int, help="other than the settings say")
     add("--at-once", type=int, default=3, help="runs at a time")
     add("--time-limit", type=float, default=1e9, help="seconds after which no run is begun")
+    add("--start", help="another trained translator: a name or a folder that hc.load takes")
+    add("--fit", type=float, help="seconds of training that a run's steps are cut to fit")
     add("--one", help=argparse.SUPPRESS)
     return parser
 
 
 def _all(given: argparse.Namespace) -> None:
-    from .config import read_settings
     from .prepare import prepared
 
-    config = read_settings(given.config)
+    config = _settings(given)
     given.out.mkdir(parents=True, exist_ok=True)
     prepared(config, _folder(given.data), given.out, [], "cpu")
     names = given.runs or [plan.name for plan in config.runs]
@@ -69,11 +74,10 @@ def _all(given: argparse.Namespace) -> None:
 
 
 def _one(given: argparse.Namespace) -> None:
-    from .config import read_settings
     from .learn import Run
     from .prepare import prepared
 
-    config = read_settings(given.config)
+    config = _settings(given)
     if given.steps:
         short = given.steps / config.schedule.steps
         schedule = config.schedule
@@ -90,12 +94,19 @@ def _one(given: argparse.Namespace) -> None:
     if given.one not in plans:
         raise UsageError(f"There is no run '{given.one}'; there are {', '.join(plans)}.")
     texts = prepared(config, _folder(given.data), given.out, given.parts, given.device)
-    Run(config, plans[given.one], texts, given.out, given.device).go()
+    Run(config, plans[given.one], texts, given.out, given.device, given.fit).go()
     if given.roles:
         from .survivors import pruned, roles_left
 
         told = roles_left(pruned(given.out / given.one))
         (given.out / f"{given.one}.roles.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+def _settings(given: argparse.Namespace) -> Config:
+    from .config import read_settings
+
+    config = read_settings(given.config)
+    return replace(config, start=given.start) if given.start else config
 
 
 def _folder(data: Path | None) -> Path:

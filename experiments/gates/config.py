@@ -53,6 +53,7 @@ class Config:
     recipe: Recipe
     schedule: Schedule
     runs: tuple[Plan, ...] = field(default=())
+    start: str = "translator"  # the trained translator: a name or a folder that hc.load takes
 
     @property
     def train(self) -> Train:

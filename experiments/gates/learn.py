@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import headcount as hc
+from experiments.translator.clock import Clock
 from experiments.translator.corpus import Corpus, lay_rows
 from experiments.translator.evaluate import bleu, dev_loss, translate
 from experiments.translator.schedule import dial_table
@@ -35,9 +36,18 @@ __all__ = ["Run", "judge_heads"]
 class Run:
     """Gates learn, heads are fixed, the rest heals; then the averaged weights are judged."""
 
-    def __init__(self, config: Config, plan: Plan, texts: Texts, out: Path, device: str) -> None:
+    def __init__(
+        self,
+        config: Config,
+        plan: Plan,
+        texts: Texts,
+        out: Path,
+        device: str,
+        limit: float | None = None,
+    ) -> None:
         self.config, self.plan, self.texts, self.out = config, plan, texts, out
         self.device, self.schedule = device, config.schedule
+        self.clock, self.steps = Clock(limit), config.schedule.steps
         self.judge = _subject(config, plan, device)
         self.learner = _subject(config, plan, device)
         names = _learning(self.judge.model, plan)
@@ -60,14 +70,14 @@ class Run:
         kept = self._kept()
         result = {
             **asdict(self.plan),
-            "steps": self.schedule.steps,
+            "steps": self.steps,
             "train_seconds": round(time.monotonic() - began, 1),
             "kept": [str(head) for head in kept],
             "log": self.log,
             "scores": judge_heads(self.judge, kept, self.texts, self.out, self.plan.name),
         }
         if self.gates is not None:  # the same heads shut in the translator as it was
-            start, name = starting_point(self.device), f"{self.plan.name}-untouched"
+            start, name = starting_point(self.config, self.device), f"{self.plan.name}-untouched"
             result["untouched"] = judge_heads(start, kept, self.texts, self.out, name)
         self._write(result)
         return result
@@ -95,21 +105,22 @@ class Run:
             stride.learning.fill_(1.0)
         elif self.plan.scratch:
             stride.fixed.copy_(self._scales(self._scratch_heads()))
-        within = 0
-        for step in range(self.schedule.steps):
+        within, step = 0, 0
+        self.clock.start(0)
+        while step < self.steps:
             if within == len(layout.rows) // train.rows:
                 epoch, within = epoch + 1, 0
                 layout = self._epoch(epoch)
             if self.gates is not None and step == self.schedule.gate_steps:
                 stride.fix(self._scales(self._kept()))
             stride(layout, within)
-            within += 1
-            if (step + 1) % 200 == 0:
-                self._note(step + 1, stride)
+            within, step = within + 1, step + 1
+            if step % 200 == 0:
+                self._note(step, stride)
 
     def _teacher(self) -> Any:
         """The whole translator, which never learns."""
-        model = starting_point(self.device).model.eval().requires_grad_(False)
+        model = starting_point(self.config, self.device).model.eval().requires_grad_(False)
         return model.to(torch.bfloat16) if self.device == "cuda" else model
 
     def _record(self, stride: GatedStep, layout: Any) -> None:
@@ -132,6 +143,13 @@ class Run:
             entry["price"] = self.target.multiplier.item()
         self.log.append({key: round(value, 4) for key, value in entry.items()})
         print(self.plan.name, self.log[-1], flush=True)
+        self.clock.stop(step)
+        fitting = self.clock.fit(step, self.steps)
+        if fitting < self.steps:  # the rate falls to zero at the last step that there is time for
+            print(f"{fitting} of {self.steps} steps fit the time limit", flush=True)
+            self.steps = fitting
+            stride.table[:fitting].copy_(dial_table(self.config.train, fitting))
+        self.clock.start(step)
 
     def _epoch(self, epoch: int) -> Any:
         settings, order = self.config.train, torch.Generator()
@@ -200,7 +218,7 @@ def _loss(model: Any, corpus: Corpus) -> float:
 
 
 def _subject(config: Config, plan: Plan, device: str) -> hc.Subject:
-    made = fresh(config, plan.seed, device) if plan.scratch else starting_point(device)
+    made = fresh(config, plan.seed, device) if plan.scratch else starting_point(config, device)
     for module in made.model.modules():
         if getattr(module, "dropout", 0) == made.model.config.dropout:
             module.dropout = config.schedule.dropout

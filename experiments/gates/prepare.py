@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from importlib.resources import files
 from pathlib import Path
 
 import safetensors.torch
@@ -14,6 +13,7 @@ from experiments.translator.config import Config as Recipe
 from experiments.translator.corpus import Corpus
 from experiments.translator.pairs import Pair, Split, read_pairs, read_splits
 from experiments.translator.prepare import pair_corpus, prepare
+from headcount.models.find import find
 from headcount.records.files import write_bytes
 
 from .config import Config
@@ -44,7 +44,7 @@ def prepared(config: Config, data: Path | None, out: Path, parts: list[str], dev
         config.recipe, pieces=replace(config.recipe.pieces, versions=config.schedule.versions)
     )
     splits = read_splits(recipe.data, data)
-    held = _cut(recipe, data, out)
+    held = _cut(config, recipe, data, out)
     direct = held.pop("direct").bool()
     host = Corpus(**{field.name: held[field.name] for field in fields(Corpus)})
     judged = {part: _part(part, splits, data) for part in parts}
@@ -54,7 +54,7 @@ def prepared(config: Config, data: Path | None, out: Path, parts: list[str], dev
         direct=direct,
         versions=config.schedule.versions,
         parts=judged,
-        corpora={part: pair_corpus(pairs, _tokenizer()) for part, pairs in judged.items()},
+        corpora={part: pair_corpus(pairs, _tokenizer(config)) for part, pairs in judged.items()},
     )
 
 
@@ -65,17 +65,17 @@ def _part(name: str, splits: Split, data: Path | None) -> list[Pair]:
     return read_pairs(Path(data or ".") / f"{name}.en-de.test.tsv")
 
 
-def _tokenizer() -> Path:
-    return Path(str(files("headcount.bundle"))) / "translator"
+def _tokenizer(config: Config) -> Path:
+    return Path(find(config.start).location)
 
 
-def _cut(recipe: Recipe, data: Path | None, out: Path) -> dict[str, Tensor]:
+def _cut(config: Config, recipe: Recipe, data: Path | None, out: Path) -> dict[str, Tensor]:
     path = out / "cut.safetensors"
     if not path.exists():
         folder = out / "tokenizer"
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("source.spm", "target.spm", "vocab.json", "tokenizer_config.json"):
-            write_bytes(folder / name, (_tokenizer() / name).read_bytes())
+            write_bytes(folder / name, (_tokenizer(config) / name).read_bytes())
         made = prepare(recipe, data, out)
         tensors = {field.name: getattr(made.train, field.name) for field in fields(Corpus)}
         tensors["direct"] = made.direct.to(torch.uint8)

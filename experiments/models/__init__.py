@@ -1,0 +1,1 @@
+"""Rebuilding the trained models that pages of docs/results were measured on."""
