@@ -224,13 +224,120 @@ def test_a_translator_has_three_stacks() -> None:
 
 def test_other_shapes_are_refused(before: Subject) -> None:
     deeper = encoder(num_hidden_layers=3)
-    with pytest.raises(UsageError, match=r"has 2 layers in enc and .* has 3, so their heads"):
+    with pytest.raises(
+        UsageError, match=r"has 2 layers in enc and .* has 3, so .* \(--match depth\)"
+    ):
         hc.compare(before, deeper, TEXTS)
     wider = encoder(num_attention_heads=2)
     with pytest.raises(UsageError, match=r"enc\.0 has 4 heads in .* and 2 in"):
         hc.compare(before, wider, TEXTS)
     with pytest.raises(UsageError, match="compare models of the same kind"):
         hc.compare(before, writer(), TEXTS)
+
+
+def doubled(subject: Subject) -> Subject:
+    """The same model with every layer twice, the second time without a word to say.
+
+    The heads of each layer are turned round, so that their numbers tell nothing.
+    """
+    model = copy.deepcopy(subject.model)
+    layers = torch.nn.ModuleList()
+    heads, size = model.config.num_attention_heads, model.config.hidden_size
+    turned = torch.arange(size).view(heads, -1).flip(0).reshape(-1)
+    for layer in model.encoder.layer:
+        own = layer.attention.self
+        with torch.no_grad():
+            for part in (own.query, own.key, own.value):
+                part.weight.copy_(part.weight[turned].clone())
+                part.bias.copy_(part.bias[turned].clone())
+            output = layer.attention.output.dense
+            output.weight.copy_(output.weight[:, turned].clone())
+        idle = copy.deepcopy(layer)
+        with torch.no_grad():
+            for part in (idle.attention.output.dense, idle.output.dense):
+                part.weight.zero_()
+                part.bias.zero_()
+            for part in (idle.attention.self.query, idle.attention.self.key):
+                part.weight.normal_(generator=torch.Generator().manual_seed(len(layers)))
+        layers.extend([layer, idle])
+    model.encoder.layer = layers
+    model.config.num_hidden_layers = len(layers)
+    for place, layer in enumerate(layers):
+        layer.attention.self.layer_idx = place
+    return Subject(model, subject.tokenizer, name="doubled")
+
+
+def test_heads_of_a_deeper_model_are_matched_by_their_maps(before: Subject) -> None:
+    deeper = doubled(before)
+    found = hc.compare(before, deeper, TEXTS, match="maps")
+    for head, partner in zip(found.names, found.heads["partner"], strict=True):
+        assert partner == f"enc.{2 * head.layer}.{3 - head.index}"
+    np.testing.assert_allclose(found.heads.xs(0, level="layer")["cosine"], 1, atol=1e-5)
+    np.testing.assert_allclose(found.heads.xs(0, level="layer")["entropy"], 0, atol=1e-4)
+    assert (found.heads["cosine"] > 0.98).all()  # an idle layer still norms a second time
+    assert found.provenance["match"] == "maps"
+    assert found.notes[0].startswith("Heads were matched one to one by their maps, within a stack")
+    assert "on 3 of the texts" in found.notes[0]
+    assert found.notes[2] == f"Heads without a partner: 0 of {before.name}, 8 of doubled."
+    assert found.layers["texts"].tolist() == [3, 3]
+    back = hc.compare(deeper, before, TEXTS, match="maps")
+    assert {str(head) for head in back.names} == {*found.heads["partner"]}
+
+
+def test_depth_keeps_to_the_layers_it_names(before: Subject) -> None:
+    found = hc.compare(before, doubled(before), TEXTS, match="depth")
+    layers = [[int(name.split(".")[1]) for name in part["partner"]]
+              for _, part in found.heads.groupby("layer")]  # fmt: skip
+    assert layers == [[0] * 4, [3] * 4]  # the first and the last of both
+    assert found.heads["partner"].is_unique
+    np.testing.assert_allclose(found.heads.xs(0, level="layer")["cosine"], 1, atol=1e-4)
+    assert "within layers of the same relative depth" in found.notes[0]
+    back = hc.compare(doubled(before), before, TEXTS, match="depth")
+    assert len(back.heads) == 16  # each of our layers serves two of theirs
+    assert back.heads["partner"].nunique() == 8
+    assert json.dumps(back.to_dict(), allow_nan=False)
+
+
+def test_roles_follow_the_pairs(before: Subject) -> None:
+    from headcount.compare.runs import role_changes
+    from headcount.records import parse_head
+
+    columns = ["stack", "layer", "head", "role", "label", "value"]
+    ours = pd.DataFrame([("enc", 0, 1, "rare", "", 0.5), ("enc", 1, 0, "sink", "", 1)])
+    theirs = pd.DataFrame([("enc", 2, 3, "rare", "", 0.7), ("enc", 9, 9, "sink", "", 1)])
+    ours.columns = theirs.columns = columns
+    pairs = {
+        parse_head("enc.0.1"): parse_head("enc.2.3"),
+        parse_head("enc.0.2"): parse_head("enc.2.3"),
+    }
+    found = role_changes(ours, theirs, pairs)
+    told = found[["layer", "head", "role", "change"]].values.tolist()
+    assert told == [[0, 1, "rare", "kept"], [0, 2, "rare", "won"]]
+
+
+def test_what_cannot_be_matched_is_refused(before: Subject, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no match 'luck'; choose name, depth, maps"):
+        hc.compare(before, before, TEXTS, match="luck")
+    with pytest.raises(UsageError, match="There is one text, and matching heads by their maps"):
+        hc.compare(before, before, TEXTS[:1], match="maps")
+    for name, subject in (("a", before), ("b", doubled(before))):
+        hc.survey(subject, TEXTS[:2]).save(tmp_path / name)
+    words = ["compare", str(tmp_path / "a"), str(tmp_path / "b")]
+    wrong = CliRunner().invoke(app, words)
+    assert wrong.exit_code == 2
+    assert "has 2 layers in enc" in " ".join(wrong.stderr.split())
+    assert "--match depth or --match maps" in " ".join(wrong.stderr.split())
+    wrong = CliRunner().invoke(app, [*words, "--match", "maps"])
+    assert wrong.exit_code == 2
+    assert "which keep no maps to match heads by" in " ".join(wrong.stderr.split())
+
+
+def test_runs_of_a_model_and_of_what_is_left_of_it(before: Subject, tmp_path: Path) -> None:
+    small = hc.prune(before, ["enc.0.0", "enc.1.0", "enc.1.2"])
+    for name, subject in (("a", before), ("b", small)):
+        hc.survey(subject, TEXTS[:2]).save(tmp_path / name)
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "a"), str(tmp_path / "b")])
+    assert done.exit_code == 0, done.output
 
 
 def test_other_tokens_are_refused(before: Subject) -> None:

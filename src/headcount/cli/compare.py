@@ -40,6 +40,14 @@ class CompareArguments:
     roles: bool = option(
         True, None, "With a treebank, judge what the heads of both models do.", "--roles/--no-roles"
     )
+    match: str = option(
+        "name",
+        "HOW",
+        "Which heads are compared: of the same name; or, for models of other shapes, one to one by "
+        "the cosine of their maps, within layers of the same relative depth (depth) or within a "
+        "stack (maps). Half of the texts tell the pairs.",
+        choices=("name", "depth", "maps"),
+    )
     pad_to: int = option(
         200,
         "N",
@@ -74,6 +82,11 @@ def compare_command(
                 f"{first} and {second} are run directories, whose texts were read already; leave "
                 "out --text, --pairs and --treebank."
             )
+        if asked.match != "name":
+            raise UsageError(
+                f"{first} and {second} are run directories, which keep no maps to match heads by; "
+                f"leave out --match {asked.match}, or compare the models themselves."
+            )
         from headcount.compare import compare_runs
 
         found = compare_runs(first, second)
@@ -97,6 +110,7 @@ def compare_command(
                 None if parsed else texts,
                 treebank=texts if parsed else None,
                 roles=asked.roles and parsed,
+                match=asked.match,
                 convention=work.convention,
                 pad_to=asked.pad_to,
                 stacks=stacks,

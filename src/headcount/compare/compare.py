@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -15,18 +15,21 @@ import pandas as pd
 from headcount import stats
 from headcount.compare.likeness import (
     FOLDS,
+    MATCHES,
     Folds,
     Likeness,
     Matched,
     batches_of_both,
     layer_changes,
-    match_sites,
+    match_by_maps,
+    match_by_name,
     pad_to_width,
+    stack_cosines,
 )
 from headcount.compare.runs import Changes, role_changes
 from headcount.errors import UsageError
 from headcount.models import Subject, check_finite, refuse_nan
-from headcount.records import STACKS, HeadTable, Progress, provenance
+from headcount.records import STACKS, Head, HeadTable, Progress, provenance
 from headcount.survey import FeatureTally, Links, Tally, chosen_tallies, survey, tabulate
 from headcount.text import Corpus, Long, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
@@ -42,6 +45,7 @@ def compare(
     *,
     treebank: Any = None,
     roles: bool | None = None,
+    match: str = "name",
     convention: str = "headcount",
     pad_to: int = PAD_TO,
     stacks: Collection[str] | None = None,
@@ -59,8 +63,10 @@ def compare(
     of words, from word to word, and (unless `roles=False`) the roles won and lost. Under
     `convention="code"` maps are padded to `pad_to` tokens before the cosine is taken.
 
-    Models must have the same layers and heads, or one of them be the other with heads removed, and
-    cut texts into the same tokens. Both run over each batch in one pass.
+    Heads are matched by name (`match="name"`): the models have the same layers and heads, or one
+    is the other with heads removed. Other models are matched one to one by the cosine of their
+    maps, within a stack ("maps") or within layers of the same relative depth ("depth"): on every
+    other text, and compared on the rest. Both must cut texts into the same tokens.
 
     >>> from headcount.models.load import load
     >>> compare(load("minilm"), load("my-minilm"), ["A cat sat."]).heads    # doctest: +SKIP
@@ -70,13 +76,20 @@ def compare(
     wanted = _stacks(first, second, stacks, texts)
     if convention == "code":
         _check_padding(first, second, pad_to)
+    settings = {"batch_size": batch_size, "max_length": max_length, "long": long}
+    items, alike = list(texts), dict[str, Any]()
+    if match == "name":
+        matches = match_by_name(first, second, wanted)
+    else:
+        chosen, items = _halves(items, match)
+        alike = _alike(first, second, chosen, wanted, settings)
+        matches = match_by_maps(first, second, alike, match == "depth")
     work = _Work(
-        first, second, match_sites(first, second, wanted), wanted, convention, pad_to,
-        {"batch_size": batch_size, "max_length": max_length, "long": long}, texts.annotated,
-    )  # fmt: skip
-    (ours, theirs), found = work.run(texts, progress)
-    names = [head for match in work.matches for head in match.heads]
-    heads = _frame(work, found, ours.changes(theirs, names))
+        first, second, match, matches, wanted, convention, pad_to, settings, texts.annotated
+    )
+    (ours, theirs), found = work.run(items, progress)
+    pairs = work.pairs
+    heads = _frame(work, found, ours.changes(theirs, list(pairs), list(pairs.values())))
     layers = layer_changes(work.matches, found)
     if convention == "paper":  # which has no cosine, nor what rests on it
         layers[["cosine", "cosine_low", "cosine_high", "more", "p", "p_adjusted"]] = np.nan
@@ -84,7 +97,8 @@ def compare(
     if texts.annotated and roles is not False:
         options: Any = {"convention": convention, "batch_size": batch_size}
         tables = [survey(one, treebank=texts, **options) for one in (first, second)]
-        judged = role_changes(*(table.details["roles"] for table in tables))
+        one, other = (table.details["roles"] for table in tables)
+        judged = role_changes(one, other, None if match == "name" else pairs)
     return Changes(
         first.name,
         second.name,
@@ -93,8 +107,48 @@ def compare(
         judged,
         _table(work, texts, ours.merged()),
         _provenance(work, texts, limit, seed),
-        _notes(work),
+        [*_match_notes(work, heads, alike, len(texts) - len(items)), *_notes(work)],
     )
+
+
+def _halves(items: list[Any], match: str) -> tuple[list[Any], list[Any]]:
+    """The texts by which heads are matched, and those on which they are compared."""
+    if match not in MATCHES:
+        raise UsageError(f"There is no match '{match}'; choose {', '.join(MATCHES)}.")
+    if len(items) < 2:
+        raise UsageError(
+            "There is one text, and matching heads by their maps takes two or more: one half "
+            "tells the pairs, the other compares them."
+        )
+    return items[::2], items[1::2]
+
+
+def _alike(
+    first: Subject,
+    second: Subject,
+    items: list[Any],
+    stacks: tuple[str, ...],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The mean cosine of every two heads' maps, by stack."""
+    sums = dict[str, Any]()
+    with ExitStack() as open_taps:
+        watches = [
+            open_taps.enter_context(tap(one, Needs(maps=True), stacks=stacks))
+            for one in (first, second)
+        ]
+        for batches in batches_of_both(first, second, items, stacks=stacks, **settings):
+            seen = [watch(batch) for watch, batch in zip(watches, batches, strict=True)]
+            for stack in stacks:
+                sides = [[one for one in side if one.site.stack == stack] for side in seen]
+                sums[stack] = sums.get(stack, 0) + stack_cosines(*sides)
+            sums["texts"] = sums.get("texts", 0) + len(batches[0].index)
+    texts = sums.pop("texts")
+    for stack, cosines in sums.items():
+        if np.isnan(cosines).any():
+            check_finite(first)
+            refuse_nan(second, stack)
+    return {stack: cosines / texts for stack, cosines in sums.items()}
 
 
 @dataclass
@@ -103,6 +157,7 @@ class _Work:
 
     first: Subject
     second: Subject
+    match: str
     matches: list[Matched]
     stacks: tuple[str, ...]
     convention: str
@@ -110,9 +165,19 @@ class _Work:
     settings: dict[str, Any]
     annotated: bool
 
-    def run(self, texts: Corpus, progress: Progress | None) -> tuple[tuple[Folds, Folds], Likeness]:
+    @property
+    def pairs(self) -> dict[Head, Head]:
+        """The heads that are compared, and each one's partner in the second model."""
+        return {
+            head: other
+            for match in self.matches
+            for head, other in zip(match.heads, match.partners, strict=True)
+        }
+
+    def run(
+        self, items: Sequence[Any], progress: Progress | None
+    ) -> tuple[tuple[Folds, Folds], Likeness]:
         """Go through the texts fold by fold; both models see every batch before the next."""
-        items = list(texts)
         folds: list[tuple[list[Tally], list[Tally]]] = []
         found = Likeness()
         done, count = 0, min(FOLDS, len(items))
@@ -170,7 +235,7 @@ class _Work:
         """Compare the maps of one batch, layer by layer."""
         ours, theirs = ({(s.site.stack, s.site.layer): s for s in one} for one in seen)
         for match in self.matches:
-            found.add(match, ours[match.place], theirs[match.place], numbers, padded)
+            found.add(match, ours[match.place], theirs, numbers, padded)
 
 
 def _check(first: Any, second: Any, corpus: Any, treebank: Any) -> None:
@@ -238,6 +303,8 @@ def _frame(work: _Work, found: Likeness, columns: pd.DataFrame) -> pd.DataFrame:
     alike["js_low"] = alike["js_low"].clip(lower=0.0)
     if work.convention == "paper":
         alike[["cosine", "cosine_low", "cosine_high"]] = np.nan
+    if work.match != "name":
+        alike.insert(0, "partner", [str(other) for other in work.pairs.values()])
     return alike.join(columns)
 
 
@@ -266,11 +333,31 @@ def _provenance(work: _Work, texts: Corpus, limit: int | None, seed: int | None)
         corpus=texts.name,
         data=texts.hash,
         texts=len(texts),
+        match=work.match,
         convention=work.convention,
         pad_to=work.pad_to if work.convention == "code" else None,
         limit=limit,
         seed=seed,
     )
+
+
+def _match_notes(
+    work: _Work, heads: pd.DataFrame, alike: Mapping[str, Any], texts: int
+) -> list[str]:
+    """How heads were matched, and how much more alike pairs are than heads at large."""
+    if work.match == "name":
+        return []
+    notes = [
+        f"Heads were matched {MATCHES[work.match]}, on {texts} of the texts; the others compare "
+        "them. The column partner names the second model's head."
+    ]
+    if heads["cosine"].notna().any():
+        chance = " and ".join(f"{cosines.mean():.2f} ({stack})" for stack, cosines in alike.items())
+        notes.append(
+            f"Matched heads have a mean cosine of {heads['cosine'].mean():.2f}; any two heads of "
+            f"the two models have {chance}."
+        )
+    return notes
 
 
 def _notes(work: _Work) -> list[str]:
@@ -280,7 +367,14 @@ def _notes(work: _Work) -> list[str]:
         sum(site.heads for site in one.anatomy.sites if site.stack in work.stacks)
         for one in (work.first, work.second)
     )
-    if common < most:
+    if work.match != "name":
+        partners = len({*work.pairs.values()})
+        left = [
+            f"{sum(head.stack in work.stacks for head in one.heads) - number} of {one.name}"
+            for one, number in ((work.first, common), (work.second, partners))
+        ]
+        notes.append(f"Heads without a partner: {left[0]}, {left[1]}.")
+    elif common < most:
         notes.append(f"{most - common} heads are in one model only and were left out.")
     if work.convention == "paper":
         notes.append("cosine: the paper's text does not say what of padding counts; see headcount.")

@@ -9,8 +9,9 @@ as Clark et al. 2019 smooth it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -35,17 +36,26 @@ Place = tuple[str, int]
 # --- Which heads of two models are the same -----------------------------------------------------
 
 
+#: How heads of two models are matched.
+MATCHES = {
+    "name": "by name",
+    "depth": "one to one by their maps, within layers of the same relative depth",
+    "maps": "one to one by their maps, within a stack",
+}
+
+
 @dataclass(frozen=True)
 class Matched:
-    """A layer of both models: the heads that both have, and where they are in each."""
+    """A layer of the first model: its heads that have a partner, the partners, where they are."""
 
     place: Place
     heads: tuple[Head, ...]
+    partners: tuple[Head, ...]
     first_rows: list[int]
-    second_rows: list[int]
+    second_rows: list[tuple[Place, int]]
 
 
-def match_sites(first: Subject, second: Subject, stacks: Collection[str]) -> list[Matched]:
+def match_by_name(first: Subject, second: Subject, stacks: Collection[str]) -> list[Matched]:
     """Every layer's common heads; other numbers of layers or heads are refused.
 
     Heads keep their names for life, so a pruned model is matched by name, and heads that one of
@@ -53,19 +63,75 @@ def match_sites(first: Subject, second: Subject, stacks: Collection[str]) -> lis
     """
     for stack in stacks:
         _check_same_shape(first, second, stack)
-    theirs = {(site.stack, site.layer): site.names for site in second.anatomy.sites}
-    found = []
-    for site in first.anatomy.sites:
-        place, ours = (site.stack, site.layer), site.names
-        common = tuple(head for head in ours if head in theirs.get(place, ()))
-        if common and site.stack in stacks:
-            rows = ([names.index(head) for head in common] for names in (ours, theirs[place]))
-            found.append(Matched(place, common, *rows))
-    if not found:
+    theirs = set(second.heads)
+    common = {head: head for head in first.heads if head in theirs and head.stack in stacks}
+    if not common:
         raise UsageError(
             f"{first.name} and {second.name} have no head of the same name; compare a model with "
             "one that came from it."
         )
+    return _matches(first, second, common)
+
+
+def match_by_maps(
+    first: Subject, second: Subject, alike: Mapping[str, Array], depth: bool
+) -> list[Matched]:
+    """Heads paired so that their maps are as alike as can be: the largest total cosine.
+
+    `alike` has the cosines of each stack, `[head, other head]`. With `depth` a layer is only
+    matched with the other model's layer of the nearest relative depth, which may serve several.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    pairs: dict[Head, Head] = {}
+    for stack, cosines in alike.items():
+        ours, theirs = (
+            [head for head in one.heads if head.stack == stack] for one in (first, second)
+        )
+        groups = [(list(range(len(ours))), list(range(len(theirs))))]
+        if depth:
+            layers, others = (sorted({head.layer for head in one}) for one in (ours, theirs))
+            partner = dict(zip(layers, _same_depth(layers, others), strict=True))
+            groups = [
+                (
+                    [place for place, head in enumerate(ours) if head.layer == layer],
+                    [place for place, head in enumerate(theirs) if head.layer == partner[layer]],
+                )
+                for layer in layers
+            ]
+        for rows, columns in groups:
+            best = linear_sum_assignment(cosines[np.ix_(rows, columns)], maximize=True)
+            pairs |= {ours[rows[a]]: theirs[columns[b]] for a, b in zip(*best, strict=True)}
+    return _matches(first, second, pairs)
+
+
+def _same_depth(layers: Sequence[int], others: Sequence[int]) -> list[int]:
+    """For each layer the other model's of the nearest depth: the first is 0, the last 1.
+
+    >>> _same_depth(range(3), range(6))
+    [0, 2, 5]
+    """
+    last = max(1, len(layers) - 1)
+    # Half a layer goes down: the middle of three is the third of six.
+    places = [ceil(place * (len(others) - 1) / last - 0.5) for place in range(len(layers))]
+    return [others[place] for place in places]
+
+
+def _matches(first: Subject, second: Subject, pairs: Mapping[Head, Head]) -> list[Matched]:
+    """Pairs of heads by the first model's layers."""
+    where = {
+        head: ((site.stack, site.layer), row)
+        for site in second.anatomy.sites
+        for row, head in enumerate(site.names)
+    }
+    found = []
+    for site in first.anatomy.sites:
+        heads = tuple(head for head in site.names if head in pairs)
+        if heads:
+            partners = tuple(pairs[head] for head in heads)
+            rows = [site.names.index(head) for head in heads]
+            places = [where[head] for head in partners]
+            found.append(Matched((site.stack, site.layer), heads, partners, rows, places))
     return found
 
 
@@ -80,14 +146,16 @@ def _check_same_shape(first: Subject, second: Subject, stack: str) -> None:
     if len(one) != len(other):
         raise UsageError(
             f"{first.name} has {_count(len(one), 'layer')} in {stack} and {second.name} has "
-            f"{len(other)}, so their heads cannot be matched; compare models of the same shape."
+            f"{len(other)}, so heads of the same name are not the same; match them by relative "
+            "depth (--match depth) or by their maps alone (--match maps)."
         )
     for layer, heads in one.items():
         if heads != other.get(layer):
             raise UsageError(
                 f"{stack}.{layer} has {_count(heads, 'head')} in {first.name} and "
-                f"{other.get(layer, 0)} in {second.name}, so they cannot be matched; compare "
-                "models of the same shape, or a pruned model saved by headcount."
+                f"{other.get(layer, 0)} in {second.name}, so heads of the same name are not the "
+                "same; match them by relative depth (--match depth) or by their maps alone "
+                "(--match maps), or compare with a pruned model saved by headcount."
             )
 
 
@@ -115,7 +183,7 @@ class Likeness:
         self,
         match: Matched,
         first: Sighting,
-        second: Sighting,
+        second: Mapping[Place, Sighting],
         numbers: Sequence[int],
         padded: bool = False,
     ) -> None:
@@ -124,9 +192,9 @@ class Likeness:
         `padded` maps are compared as wide as they come, padding and all, by their cosine only.
         """
         assert first.maps is not None
-        assert second.maps is not None
         ours = first.maps[:, match.first_rows]
-        theirs = second.maps.to(ours.device, ours.dtype)[:, match.second_rows]
+        theirs = torch.stack([_map(second[place], row) for place, row in match.second_rows], dim=1)
+        theirs = theirs.to(ours.device, ours.dtype)
         if padded:
             sums = {"padded cosine": cosine_sums(ours, theirs)}
         else:
@@ -152,6 +220,23 @@ class Likeness:
         np.add.at(found, np.array([spots[number] for number in numbers]), rows)
         sums = found.swapaxes(0, 1)
         return sums[0] / (np.sqrt(sums[1] * sums[2]) if name == "cosine" else sums[1])
+
+
+def _map(sighting: Sighting, row: int) -> Tensor:
+    assert sighting.maps is not None
+    return sighting.maps[:, row]
+
+
+def stack_cosines(first: Sequence[Sighting], second: Sequence[Sighting]) -> Array:
+    """The cosine of every two heads' maps of one batch, summed over texts, `[head, other]`."""
+    flat = []
+    for side in (first, second):
+        maps = torch.cat([one.maps for one in side if one.maps is not None], dim=1)
+        there = side[0].queries.real[:, None, :, None] & side[0].keys.real[:, None, None, :]
+        shown = maps.masked_fill(~there, 0).flatten(2).double().cpu()
+        flat.append(shown / shown.norm(dim=-1, keepdim=True))
+    found: Array = (flat[0] @ flat[1].transpose(1, 2)).sum(0).numpy()
+    return found
 
 
 def cosine_sums(first: Tensor, second: Tensor) -> Tensor:
@@ -234,12 +319,15 @@ class Folds:
             yield self.values(self.merged([before, rest]), heads)
             before = self.merged([before, part])
 
-    def changes(self, other: Folds, heads: Sequence[Head]) -> pd.DataFrame:
+    def changes(
+        self, other: Folds, heads: Sequence[Head], partners: Sequence[Head]
+    ) -> pd.DataFrame:
         """For each column: the other's value less ours, its interval, and both values."""
-        before, after = (one.values(one.merged(), heads) for one in (self, other))
+        before = self.values(self.merged(), heads)
+        after = other.values(other.merged(), partners)
         low, high = np.full_like(before, np.nan), np.full_like(before, np.nan)
         if len(self.parts) > 1:
-            sides = zip(self.without_each(heads), other.without_each(heads), strict=True)
+            sides = zip(self.without_each(heads), other.without_each(partners), strict=True)
             left = np.stack([theirs - ours for ours, theirs in sides])
             _, low, high = jackknife_interval(after - before, left)
         columns: dict[str, Array] = {}

@@ -5,6 +5,7 @@ No model is loaded here: two run directories are compared by the columns that bo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,8 +105,13 @@ class Changes:
 _KEY = ["stack", "layer", "head", "role", "label"]
 
 
-def role_changes(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def role_changes(
+    before: pd.DataFrame, after: pd.DataFrame, pairs: Mapping[Head, Head] | None = None
+) -> pd.DataFrame:
     """A row for each role that a head has in one of two frames of verdicts, or in both.
+
+    `pairs` names each head's partner in the second frame, where names are not enough; heads
+    without one are left out.
 
     >>> one = pd.DataFrame([("enc", 0, 1, "rare", "rarest token", 0.5)], columns=[*_KEY, "value"])
     >>> role_changes(one, one[:0])[["head", "change"]].values.tolist()
@@ -113,6 +119,13 @@ def role_changes(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """
     ours, theirs = (frame[[*_KEY, "value"]].drop_duplicates(_KEY) for frame in (before, after))
     types = {"layer": "int64", "head": "int64"}
+    if pairs is not None:
+        index = ["stack", "layer", "head"]
+        of = {name: f"{name}_of" for name in index}
+        names = pd.DataFrame([(*head, *other) for head, other in pairs.items()])
+        names.columns = [*index, *of.values()]
+        ours = ours.merge(names[index], on=index)
+        theirs = theirs.rename(columns=of).merge(names, on=[*of.values()])
     both = ours.astype(types).merge(
         theirs.astype(types), on=_KEY, how="outer", suffixes=("_before", "_after"), indicator=True
     )
@@ -131,6 +144,7 @@ def compare_runs(first: str | Path, second: str | Path) -> Changes:
     if they had read different texts: it is too wide rather than too narrow.
     """
     one, other = (Run.open(path, create=False).read_table() for path in (first, second))
+    _check_layers(one, other, first, second)
     shared = [name for name in one.names if name in other.names and name != "best_offset"]
     names = [name for name in shared if _measured(one, name) and _measured(other, name)]
     heads = [head for head in one.heads if head in set(other.heads)]
@@ -152,6 +166,23 @@ def compare_runs(first: str | Path, second: str | Path) -> Changes:
     origins = {"before": one.provenance, "after": other.provenance}
     notes = _notes(one, other, len(heads))
     return Changes(models[0], models[1], frame, pd.DataFrame(), roles, one, origins, notes)
+
+
+def _check_layers(one: HeadTable, other: HeadTable, first: Any, second: Any) -> None:
+    """Refuse models of different depth: there heads of the same name are not the same."""
+    for stack in one.stacks:
+        layers = [sorted({h.layer for h in t.heads if h.stack == stack}) for t in (one, other)]
+        if not layers[1] or len(layers[0]) == len(layers[1]):
+            continue
+        fewer = min((one, other), key=lambda table: len(table.stack(stack)))
+        heads = [head for head in fewer.heads if head.stack == stack]
+        if len(heads) == len({h.layer for h in heads}) * len({h.index for h in heads}):
+            raise UsageError(
+                f"{first} has {len(layers[0])} layers in {stack} and {second} has "
+                f"{len(layers[1])}, so heads of the same name are not the same, and runs keep no "
+                "maps to match them by; compare the models themselves with --match depth or "
+                "--match maps."
+            )  # where heads were removed here and there, a layer may have lost all of its own
 
 
 def _measured(table: HeadTable, name: str) -> bool:
