@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
+from headcount.errors import InputError
 from headcount.survey.tallies.relations import DIRECTIONS
-
-from .best_heads import best_heads
 
 __all__ = ["kept", "plain"]
 
@@ -86,15 +85,20 @@ def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
 
 def _relations(frame: pd.DataFrame) -> dict[str, Any]:
     """The best head of each relation, in any direction and in each, with the random twin's."""
-    key = ["stack", "relation", "direction"]
-    tables = {"best": best_heads(frame)}
+    tables = {"best": _best(frame)}
     few = frame[frame["relation"].isin(VOITA)]
-    tables["directions"] = pd.concat([best_heads(few, directions=[way]) for way in DIRECTIONS])
-    if "control" in frame:
-        twin = frame[frame["split"] == "report"].groupby(key)["control"].first()
-        tables = {name: table.join(twin, on=key) for name, table in tables.items()}
+    tables["directions"] = pd.concat([_best(few, directions=[way]) for way in DIRECTIONS])
     lost = ["naive_n", "naive_low", "naive_high", "naive_offset"]
-    return {name: table.drop(columns=lost).to_dict("records") for name, table in tables.items()}
+    kept = {name: table.drop(columns=lost, errors="ignore") for name, table in tables.items()}
+    return {name: table.to_dict("records") for name, table in kept.items()}
+
+
+def _best(frame: pd.DataFrame, **how: Any) -> pd.DataFrame:
+    """The best heads; no row where no relation has enough arcs."""
+    try:
+        return hc.roles.best_heads(frame, **how)
+    except InputError:
+        return pd.DataFrame()
 
 
 def _choices(frame: pd.DataFrame) -> list[Row]:

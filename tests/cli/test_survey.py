@@ -603,6 +603,34 @@ def test_a_treebank_is_told_in_roles(headcount: Command, saved: Saved) -> None:
     assert "confidence" not in ended.out  # the columns are there for those who ask
 
 
+def test_the_best_heads_are_clarks_table(headcount: Command, saved: Saved) -> None:
+    words = ["survey", saved("bert"), "--treebank", "sample", "--best-heads"]
+    told = json.loads(headcount(*words, "--json").out)["best_heads"]
+    assert told[0]["relation"] == "all"
+    assert {"head", "accuracy", "low", "high", "baseline", "offset"} <= set(told[0])
+    lines = headcount(*words).out.splitlines()
+    assert lines[0].split() == ["relation", "head", "direction", "arcs", "accuracy", "95%",
+                                "offset", "p", "naive"]  # fmt: skip
+    first = lines[1].split()
+    assert (first[1], first[4]) == (told[0]["head"], f"{100 * told[0]['accuracy']:.1f}")
+    assert f"({told[0]['offset']:+.0f})" in lines[1]
+    assert "chosen on one half of the sentences" in " ".join(lines)
+    markdown = headcount(*words, "--table-format", "markdown").out.splitlines()
+    assert markdown[0].startswith("| relation | head | direction | accuracy | best offset | offset")
+    assert len(markdown) == len(told) + 2
+    twin = headcount(*words, "--control", "random-init", "--table-format", "latex").out
+    assert "random twin" in twin
+    assert r"\bottomrule" in twin
+
+
+def test_best_heads_of_a_small_treebank(
+    desk_survey_roles: Path, headcount: Command, saved: Saved
+) -> None:
+    ended = headcount("survey", saved("bert"), "--treebank", "tree.conllu", "--best-heads")
+    assert (ended.code, ended.out) == (1, "")
+    assert "No relation has 100 arcs, the most that one has are" in ended.err
+
+
 def test_columns_are_shown_beside_roles_when_chosen(headcount: Command, saved: Saved) -> None:
     words = ["--treebank", "sample", "--limit", 8, "--columns", "self,next"]
     ended = headcount("survey", saved("bert"), *words)
@@ -687,6 +715,16 @@ WRONG = {
     ),
     "twins": ("--treebank sample --twins 0", 2, "--twins is 0; it must be 1 or more."),
     "rows": ("--treebank sample --word-rows last", 2, "--word-rows is 'last'; choose mean"),
+    "best heads of nothing": (
+        "--text s.txt --best-heads",
+        2,
+        "--best-heads is of relations, and there are no trees; give --treebank FILE",
+    ),
+    "format of nothing": (
+        "--treebank tree.conllu --table-format latex",
+        2,
+        "--table-format latex is for the table of --best-heads",
+    ),
     "confidence": (
         "--text s.txt --confidence-without cls",
         2,

@@ -64,8 +64,10 @@ def _paper_table(what: str | None, name: str, format: str) -> None:
     from headcount.records import check_paper_table, paper_table
 
     check_paper_table(name, format)
-    run = hc.Run.open(what, create=False)
-    typer.echo(paper_table(name, run.read_frame(name), format))
+    frame = hc.Run.open(what, create=False).read_frame(name)
+    typer.echo(
+        paper_table(name, hc.roles.best_heads(frame) if name == "relations" else frame, format)
+    )
 
 
 def _models(json: bool) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import headcount as hc
 from headcount.cli.inputs import CorpusArguments, read_annotated, with_sample, word_rows_option
 from headcount.cli.options import Chat, Json, Model, RunArguments, check_same_model, loaded, names
-from headcount.cli.output import bar, output, print_json, print_notes, print_run, status
+from headcount.cli.output import bar, output, print_json, print_notes, print_rows, print_run, status
 from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
-from headcount.records import EngineOptions, WorkOptions, option
+from headcount.records import NA, EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.records import Stage
@@ -119,6 +119,20 @@ class RoleArguments:
         "Relations to test, separated by commas; by default all that occur.",
         panel=_ROLES,
     )
+    best_heads: bool = option(
+        False,
+        None,
+        "Print the best head of each relation (Clark et al.'s Table 1): its accuracy on sentences "
+        "that did not choose it, beside the best fixed offset.",
+        panel=_ROLES,
+    )
+    table_format: str = option(
+        "text",
+        "HOW",
+        "How --best-heads is written: text, markdown or latex.",
+        choices=("text", "markdown", "latex"),
+        panel=_ROLES,
+    )
     word_frequencies: str | None = option(
         None,
         "WHOSE",
@@ -152,6 +166,7 @@ def survey_command(
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
     columns, stacks, where = names(asked.columns), corpus.stack_names(), engine.made()
+    _check_best_heads(judge, json)
     with status("Reading the corpus"):
         from headcount.survey import frequencies_of
 
@@ -181,7 +196,7 @@ def survey_command(
             subject,
             text,
             **annotated,
-            roles=judge.roles or None,
+            roles=judge.roles or _roles_of(judge, target.out),
             control=judge.control,
             control_seeds=range(judge.twins),
             relations=names(judge.relations),
@@ -206,7 +221,13 @@ def survey_command(
         if run is not None:
             run.drop_shards("survey")
     if json:
-        print_json(_survey_json(table) | ({} if families is None else _families_json(families)))
+        best = _best_heads_json(table) if judge.best_heads else {}
+        more = {} if families is None else _families_json(families)
+        print_json(_survey_json(table) | best | more)
+        return
+    if judge.best_heads:
+        _print_best_heads(table, judge.table_format)
+        print_run(target.out)
         return
     _print_survey(table, subject, columns, stacks, other_texts, every=asked.all)
     if families is not None:
@@ -214,6 +235,25 @@ def survey_command(
     print_run(target.out)
     if target.out is None and "roles" in table.details:
         output().print("-o DIR keeps every verdict and figure; --json prints them.", style="dim")
+
+
+def _check_best_heads(judge: RoleArguments, json: bool) -> None:
+    """Refuse, before the work, a table that no tree could fill, or a format of none."""
+    if judge.best_heads and judge.treebank is None and judge.parser is None:
+        raise UsageError(
+            "--best-heads is of relations, and there are no trees; give --treebank FILE (`sample` "
+            "for the bundled one), or --text FILE --parser NAME."
+        )
+    if judge.table_format != "text" and (json or not judge.best_heads):
+        raise UsageError(
+            f"--table-format {judge.table_format} is for the table of --best-heads, without "
+            "--json; of a run's tables: headcount ls RUN --table relations --format latex."
+        )
+
+
+def _roles_of(judge: RoleArguments, out: Path | None) -> list[Role] | None:
+    """All roles; only what follows relations where that is all that will be seen."""
+    return [hc.roles.Syntactic()] if judge.best_heads and out is None else None
 
 
 def _text(
@@ -387,6 +427,48 @@ def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
             unjudged={role.name: _why(role, table) for role in missing},
         )
     )
+
+
+def _best_heads_json(table: hc.HeadTable) -> dict[str, Any]:
+    from headcount.records import to_strict
+
+    best = hc.roles.best_heads(table.details["relations"])
+    return {"best_heads": to_strict(best.to_dict("records"))}
+
+
+def _print_best_heads(table: hc.HeadTable, format: str) -> None:
+    """Clark's Table 1, for people or to be pasted."""
+    best = hc.roles.best_heads(table.details["relations"])
+    if format != "text":
+        from headcount.records import paper_table
+
+        output().print(paper_table("relations", best, format), soft_wrap=True, markup=False)
+        return
+    twin = ["random twin"] if "control" in best else []
+    figures = ["arcs", "accuracy", "95%", "offset", *twin, "p", "naive"]
+    rows = []
+    for row in best.to_dict("records"):
+        cells = [f"{row['n']:,.0f}", _percent(row["accuracy"])]
+        cells += [f"{_percent(row['low'])}–{_percent(row['high'])}"]
+        cells += [f"{_percent(row['baseline'])} ({row['offset']:+.0f})"]
+        cells += [_percent(row["control"])] if twin else []
+        cells += [f"{row['p_adjusted']:.2g}"]
+        if row["head"] == NA:  # no sentence was left to judge on
+            cells = [NA] * len(cells)
+        cells.append(f"{_percent(row['naive_accuracy'])} {row['naive_head']}")
+        rows.append([row["relation"], row["head"], row["direction"], *cells])
+    print_rows(["relation", "head", "direction", *figures], rows, right=figures)
+    corpora = table.provenance.get("corpora", {table.provenance["corpus"]: table.provenance})
+    output().print(
+        f"{', '.join(corpora)}: head and offset are chosen on one half of the sentences and judged "
+        "on the other; naive: chosen and judged on all. p: paired by sentence, Holm over all "
+        "heads and relations.",
+        style="dim",
+    )
+
+
+def _percent(share: float) -> str:
+    return NA if share != share else f"{100 * share:.1f}"
 
 
 def _print_patterns(table: hc.HeadTable) -> None:

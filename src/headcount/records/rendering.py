@@ -478,10 +478,12 @@ _SHOWN: dict[str, dict[str, str | tuple[str, str, str]]] = {
     },
     "relations": {
         "relation": "relation",
-        "direction": "direction",
         "head": "head",
+        "direction": "direction",
         "accuracy": ("accuracy", "low", "high"),
         "best offset": "baseline",
+        "offset": "offset",
+        "random twin": "control",
         "p (corrected)": "p_adjusted",
         "n": "n",
     },
@@ -517,7 +519,7 @@ def check_paper_table(name: str, format: str) -> None:
 def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str:
     """A frame of a run (roles, relations, curve, agreement) as Markdown or LaTeX.
 
-    Of relations the best head of each, on sentences that it was not chosen on.
+    Of relations give the best head of each (`hc.roles.best_heads`).
 
     >>> frame = pd.DataFrame({"first": ["gradient"], "second": ["ablation"], "stack": ["enc"],
     ...     "kind": ["spearman"], "value": [0.5], "low": [0.3], "high": [0.7], "heads": [48]})
@@ -527,8 +529,6 @@ def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str
     | gradient | ablation | enc | spearman | 0.500 [0.300, 0.700] | 48 |
     """
     check_paper_table(name, format)
-    if name == "relations":
-        frame = _best_relations(frame)
     if "head" in frame and "layer" in frame:
         named = [f"{r.stack}.{r.layer}.{r.head}" for r in frame.itertuples()]
         frame = frame.assign(head=named)
@@ -548,14 +548,6 @@ def paper_table(name: str, frame: pd.DataFrame, format: str = "markdown") -> str
         [rf"\begin{{tabular}}{{{'l' * len(there)}}}", r"\toprule", head, r"\midrule", *body,
          r"\bottomrule", r"\end{tabular}"]
     )  # fmt: skip
-
-
-def _best_relations(frame: pd.DataFrame) -> pd.DataFrame:
-    """The best head of every relation and direction on the sentences that judge."""
-    if "split" in frame and (frame["split"] == "test").any():
-        frame = frame[frame["split"] == "test"]
-    best = frame.sort_values("accuracy", ascending=False, kind="stable")
-    return best.drop_duplicates(["relation", "direction"])
 
 
 def _cell(row: Mapping[Any, Any], columns: str | tuple[str, str, str]) -> str:
@@ -579,4 +571,5 @@ _LATEX = str.maketrans({c: "\\" + c for c in "&%$#_{}"} | {"~": r"\textasciitild
 
 
 def _latex(text: str) -> str:
-    return text.replace("\\", r"\textbackslash{}").translate(_LATEX).replace("->", r"$\to$")
+    plain = text.replace("\\", r"\textbackslash{}").translate(_LATEX)
+    return plain.replace("->", r"$\to$").replace("<-", r"$\gets$")

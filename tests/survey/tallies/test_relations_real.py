@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.roles.best_heads import best_heads
+import headcount as hc
 from headcount.models.subject import Subject
 from headcount.survey.survey import survey
 from headcount.survey.tallies.counts import RelationTest
@@ -45,7 +45,7 @@ def test_the_naive_table_of_the_data(
     subject: Subject = request.getfixturevalue(model)
     tally = Relations(directions=["dep->head"], test=RelationTest(interval="wilson"))
     survey(subject, sentences(data_dir), columns=["confidence"], tallies=[tally])
-    best = best_heads(tally.frame(), support=40).set_index("relation")
+    best = hc.roles.best_heads(tally.frame(), support=40).set_index("relation")
     for relation, (arcs, head, offset) in known.items():
         row = best.loc[relation]
         assert row["naive_n"] == arcs

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
+    from headcount.survey.roles.best_heads import best_heads
     from headcount.survey.roles.catalogue import all_roles, judged, unread
     from headcount.survey.roles.linguistic import (
         Alignment,
@@ -51,6 +52,7 @@ __all__ = [
     "Syntactic",
     "Verdict",
     "all_roles",
+    "best_heads",
     "best_of",
     "judged",
     "verdict_frame",

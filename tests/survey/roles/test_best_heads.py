@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
+import pytest
 
-from experiments.roles.best_heads import COLUMNS, best_heads, draw_best_heads
+from headcount.errors import InputError
+from headcount.survey.roles import best_heads
 
 NAN = float("nan")
 
@@ -46,7 +47,9 @@ def test_head_and_offset_are_those_of_one_half_on_the_other() -> None:
 def test_order_support_and_what_is_left_out() -> None:
     best = best_heads(FRAME)
     assert best["relation"].tolist() == ["all", "nsubj", "det"]
-    assert list(best.columns) == COLUMNS
+    assert "control" not in best  # no twin was measured
+    twin = FRAME.assign(control=0.4)
+    assert best_heads(twin).set_index("relation").loc["det", "control"] == 0.4
     assert "rare" in set(best_heads(FRAME, support=50)["relation"])
     assert "punct" in set(best_heads(FRAME, without=())["relation"])
 
@@ -72,18 +75,9 @@ def test_stacks_stand_one_after_another() -> None:
 
 
 def test_nothing_with_enough_arcs() -> None:
-    assert best_heads(FRAME, support=10_000).empty
-
-
-def test_the_drawing() -> None:
-    console = Console(width=100)
-    with console.capture() as capture:
-        console.print(draw_best_heads(best_heads(FRAME)))
-    lines = capture.get().splitlines()
-    assert "relation" in lines[0]
-    det = next(line for line in lines if line.startswith("det"))
-    for part in ("enc.2.0", "dep->head", "70.0", "65.0–75.0", "50.0 (+1)", "0.02", "87.5 enc.2.1"):
-        assert part in det
-    nsubj = next(line for line in lines if line.startswith("nsubj"))
-    assert "30.0 enc.2.0" in nsubj
-    assert "nan" not in nsubj
+    with pytest.raises(
+        InputError, match="No relation has 10000 arcs, the most that one has are 900"
+    ):
+        best_heads(FRAME, support=10_000)
+    with pytest.raises(InputError, match="the most that one has are 0; give a larger treebank"):
+        best_heads(FRAME[:0])
