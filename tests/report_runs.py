@@ -187,6 +187,36 @@ def made_curve(sizes: Sizes, orders: Sequence[str] = ("ablation", "random 0")) -
     return pd.DataFrame(rows)
 
 
+def made_sizes(sizes: Sizes, *, healed: bool = False) -> pd.DataFrame:
+    """Three sets of heads that gates chose, by BLEU and loss; healed, less is lost."""
+    names = [str(head) for head in heads_of(sizes)]
+    rows = []
+    for metric, sign, whole in (("loss", 1.0, 1.5), ("bleu", -1.0, 30.0)):
+        for step in range(4):
+            lost = (0.001 if healed else 0.01) * whole * step**2
+            rows.append(
+                {
+                    "order": "gates",
+                    "scope": "all",
+                    "step": step,
+                    "heads_left": len(names) - 4 * step,
+                    "removed": ",".join(names[step : 5 * step]),
+                    "metric": metric,
+                    "more": "worse" if sign > 0 else "better",
+                    "value": whole + sign * lost,
+                    "delta": sign * lost,
+                    "delta_low": sign * lost - 0.002,
+                    "delta_high": sign * lost + 0.002,
+                    "bound": lost + 0.002 if step else 0.0,
+                    "p": 0.2,
+                    "n": 60 if metric == "loss" else 50,
+                    "part": "held-out",
+                    "healed": healed and step > 0,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
 def made_agreement() -> pd.DataFrame:
     rows = [
         {

@@ -21,6 +21,7 @@ from report_runs import (
     made_exhibit,
     made_roles,
     made_run,
+    made_sizes,
     made_table,
 )
 
@@ -31,6 +32,8 @@ from headcount.records.rendering import visible_token
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
 from headcount.report.page import report
+from headcount.report.parts.numbers import read_source
+from headcount.report.parts.scoreboard import freed_sentences
 
 Visit = Callable[..., Any]
 
@@ -328,6 +331,41 @@ def test_what_can_go_is_what_the_rule_says_at_every_tolerance(
     assert page.wrongs == []
 
 
+def test_what_gates_free_and_healing_gives_back_is_what_the_run_holds(
+    visit: Visit, tmp_path: Path
+) -> None:
+    run = made_run(tmp_path / "run", ENCODER)
+    frames = {"gates": made_sizes(ENCODER), "healed": made_sizes(ENCODER, healed=True)}
+    with Run.open(run) as opened:
+        for name, frame in frames.items():
+            opened.write_frame(name, frame)
+            opened.stage(name).finish({"steps": 200, "by": "gates"})
+    page = visit(report(run, tmp_path / "page.html").path)
+    rows = page.eval_on_selector_all(
+        "#trained tbody tr", "all => all.map(r => [...r.cells].map(c => c.innerText))"
+    )
+    titles = page.eval_on_selector_all("#trained th", "all => all.map(e => e.innerText)")
+    assert titles[1:] == ["BLEU as they are", "BLEU healed", "loss as they are", "loss healed"]
+    for shown, step in zip(rows, (1, 2, 3), strict=True):
+        for cell, (metric, name) in zip(
+            shown[1:], [(m, n) for m in ("bleu", "loss") for n in frames], strict=True
+        ):
+            row = frames[name].set_index(["metric", "step"]).loc[(metric, step)]
+            value, delta = cell.replace("\u2212", "-").split()[:2]
+            assert float(value) == pytest.approx(row["value"], rel=0.005)
+            assert float(delta) == pytest.approx(row["delta"], rel=0.06)
+        assert shown[0] == f"{72 - 4 * step} left"
+    said = page.eval_on_selector_all("#trained li", "all => all.map(e => e.textContent)")
+    source = read_source(run)
+    assert said == freed_sentences(source)
+    assert len(said) == 4
+    page.click("#trained tbody tr:nth-child(2) button")
+    gone = frames["gates"].query("metric == 'loss' and step == 2")["removed"].iloc[0]
+    empty = page.eval_on_selector_all("#grid .cell.gone", "all => all.map(e => e.ariaLabel)")
+    assert {label.split(",")[0] for label in empty} == set(gone.split(","))
+    assert page.wrongs == []
+
+
 def test_the_path_leads_to_what_it_speaks_of(visit: Visit) -> None:
     page = visit("encoder")
     links = page.query_selector_all("#path a")
@@ -451,7 +489,7 @@ def test_a_table_alone_still_makes_a_page(visit: Visit, tmp_path: Path) -> None:
     page = visit(report(bare, tmp_path / "bare.html").path)
     assert page.wrongs == []
     assert page.inner_text("h1") == "The 6 attention heads."
-    assert len(page.query_selector_all(".missing li")) == 10
+    assert len(page.query_selector_all(".missing li")) == 12
     assert "not measured" in page.inner_text("#pruning")
 
 

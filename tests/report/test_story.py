@@ -219,3 +219,72 @@ def test_only_a_model_that_predicts_no_words_has_no_task(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "natural_task", refuse)
     with pytest.raises(UsageError, match="cannot be used"):
         module._natural_task(tiny_subjects.writer(), texts)
+
+
+# --- Gates and healing ---------------------------------------------------------------------------
+
+
+def test_gates_and_healing_are_told_where_they_were_asked_for(
+    translated: StoryContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between two trainings, it goes on with the second."""
+    asked = replace(translated, gates=3, heal=2)
+    freed = import_module("headcount.pruning.freed")
+    learn, begun = freed.learn_gates, []
+
+    def killed_at_the_second(*given: object, **how: object) -> object:
+        begun.append(how["keep"])
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return learn(*given, **how)
+
+    monkeypatch.setattr(freed, "learn_gates", killed_at_the_second)
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+        run_story(asked)
+    told = {one.name: one.state for one in run_story(asked)}
+    assert (told["gates"], told["healed"], told["curve"]) == ("done", "done", "kept")
+    assert begun == [*begun[:2], *begun[1:2], *begun[3:]]  # the first was not learned again
+    assert len(begun) == len(freed.sizes(len(asked.heads))) + 1
+    gates, healed = (asked.run.read_frame(name) for name in ("gates", "healed"))
+    for frame in (gates, healed):
+        assert set(frame["part"]) == {"held-out"}
+        assert list(frame["metric"].unique()) == ["loss", "bleu"]
+        assert frame.loc[frame["metric"] == "loss", "heads_left"].tolist() == [
+            len(asked.heads),
+            *freed.sizes(len(asked.heads)),
+        ]
+    assert healed["removed"].tolist() == gates["removed"].tolist()
+    assert healed.loc[healed["step"] > 0, "healed"].all()
+    assert not gates["healed"].any()
+    assert not list(asked.run.path.glob("*.jsonl"))
+    assert {one.state for one in run_story(asked)} == {"kept"}
+    # Without asking they stay in the run, and a run made with other steps is refused.
+    assert {one.name for one in run_story(translated)}.isdisjoint({"gates", "healed"})
+    with pytest.raises(RunError, match=r"holds gates made with other settings \(steps was 3, is 4"):
+        run_story(replace(asked, gates=4))
+
+
+def test_healing_alone_takes_the_heads_of_the_curve(tmp_path: Path) -> None:
+    subject = tiny_subjects.writer()
+    texts = read_corpus(sample.sentences()[:6])
+    with Run.open(tmp_path / "run") as run:
+        task = natural_task(subject, texts)
+        context = StoryContext(run, subject, texts, task=task, limit=6, heal=2)
+        run_story(context, exhibits=False)
+        curve, healed = run.read_frame("curve"), run.read_frame("healed")
+    first = curve[curve["order"] == "gradient"].set_index("heads_left")["removed"]
+    for row in healed[healed["step"] > 0].to_dict("records"):
+        gone = ",".join(filter(None, first[first.index >= row["heads_left"]]))
+        assert row["removed"] == gone
+        assert row["order"] == "gradient"
+
+
+def test_gates_without_a_task_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"Gates have nothing to learn from: .* predicts no words"):
+        story(
+            tiny_subjects.encoder(),
+            tmp_path / "run",
+            tmp_path / "page.html",
+            text=sample.sentences()[:4],
+            gates=True,
+        )

@@ -58,6 +58,21 @@ class StoryArguments:
         "Take every example, the task's own metric for every head, and a random twin: hours "
         "rather than minutes.",
     )
+    gates: bool = option(
+        False,
+        None,
+        "Also learn gates on frozen weights, at four sizes of the model: how many heads they free.",
+    )
+    heal: bool = option(
+        False,
+        None,
+        "Also train what is left at these sizes, with the whole model as its teacher: what it "
+        "gives back.",
+    )
+    gate_steps: int | None = option(None, "N", "Training steps of gates; 500 by default.", least=1)
+    heal_steps: int | None = option(
+        None, "N", "Training steps of healing; 200 by default.", least=1
+    )
     replace: bool = option(False, None, "Start the run directory anew, whatever it holds.")
 
 
@@ -104,6 +119,7 @@ def report_command(
     [dim]headcount report[/dim]
     [dim]headcount report minilm --treebank my.conllu -o minilm.html[/dim]
     [dim]headcount report ./my-translator --text pairs.tsv --task translation:test.tsv[/dim]
+    [dim]headcount report --gates --heal[/dim]
     [dim]headcount report run/ --compare other-run/ --open[/dim]
     """
     exhibits, there, where = not page.no_exhibits, _run_named(what), engine.made()
@@ -115,6 +131,7 @@ def report_command(
         _check_drawing(there, vars(asked) | vars(task) | more)
         written = hc.report(there, page.out, **drawing)
     else:
+        measured = _steps(vars(asked).copy())
         examples = task.spec().build() if task.given else None
         with StoryDisplay() as display, catch_warnings(action="ignore", category=UserWarning):
             written = hc.story(
@@ -127,7 +144,7 @@ def report_command(
                 engine=where,
                 progress=display.show,
                 announce=display.announce,
-                **vars(asked),
+                **measured,
                 **drawing,
                 **vars(load),
             )
@@ -166,6 +183,19 @@ def _check_drawing(run: Path, measuring: dict[str, Any]) -> None:
         )
 
 
+def _steps(asked: dict[str, Any]) -> dict[str, Any]:
+    """The options of `hc.story`: gates and healing with their steps, where a number was given."""
+    for name in ("gates", "heal"):
+        flag = f"{name.removesuffix('s')}_steps"
+        if (steps := asked.pop(flag)) is None:
+            continue
+        if not asked[name]:
+            flag = flag.replace("_", "-")
+            raise UsageError(f"--{flag} means nothing without --{name}; leave it out.")
+        asked[name] = steps
+    return asked
+
+
 def _open(page: Report) -> None:
     if not page.open():
         print_notes([f"No browser could be started; open {page.path} yourself."])
@@ -180,7 +210,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
     """The page, the run, and what the page is about."""
     from headcount.importance import role_sentences
     from headcount.pruning import can_go
-    from headcount.report import finding, read_source, run_tolerance
+    from headcount.report import finding, freed_sentences, read_source, run_tolerance
 
     source = read_source(str(page.run), exhibits=exhibits)
     frame: Any = source.frame("roles")
@@ -201,6 +231,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
         "with_role": len({tuple(head) for *head, _ in roles}),
         "roles": dict(Counter(role for *_, role in roles).most_common()),
         "can_go": [one.to_dict() for one in going],
+        "freed": freed_sentences(source, tolerance),
         "function": [] if (tested := source.frame("function")) is None else role_sentences(tested),
         "exhibits": len(source.exhibits),
         "own_text": any(one.own_text for one in source.exhibits),
@@ -213,7 +244,7 @@ def _print_summary(found: dict[str, Any]) -> None:
     output().print(found["headline"], style="bold")
     for one in found["can_go"]:
         output().print(one["sentence"])
-    for sentence in found["function"]:
+    for sentence in [*found["freed"], *found["function"]]:
         output().print(sentence)
     output().print(f"Wrote {found['report']} ({found['bytes'] / 1e6:.2f} MB) from {found['run']}/.")
     if found["own_text"]:

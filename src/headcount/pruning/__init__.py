@@ -7,12 +7,14 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
     from headcount.pruning.curve import measure_curve, removal_table
+    from headcount.pruning.freed import SizeStudy, sets_of_frame, sets_of_order, sizes
     from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
+    from headcount.pruning.learn import TrainingOptions
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, prune_plan
-    from headcount.pruning.prune_run import Pruned, TrainingOptions, prune_run
+    from headcount.pruning.prune_run import Pruned, prune_run
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import check_timing, even_heads, latency
     from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
-    from headcount.pruning.tolerance import CanGo, Tolerance, can_go, read_tolerance
+    from headcount.pruning.tolerance import CanGo, Tolerance, can_go, freed, read_tolerance
 
 open_door(__name__)

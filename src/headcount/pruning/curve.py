@@ -14,13 +14,13 @@ import pandas as pd
 from scipy.special import ndtri, stdtrit
 
 from headcount.errors import StatsError
-from headcount.importance import Sweep, sets, sweep
+from headcount.importance import Intervention, Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
 from headcount.pruning.tolerance import LEVEL, share_bound
 from headcount.records import Column, Head, HeadTable, parse_heads
 from headcount.stats import DRAWS, Floats, paired_share_interval
-from headcount.tasks import Comparison, Task, compare_outcomes
+from headcount.tasks import Comparison, Outcome, Task, compare_outcomes
 
 
 def measure_curve(
@@ -88,6 +88,25 @@ def curve_frame(
             row |= {"n": len(outcome), "part": part, "healed": False, "bound": bound}
             rows.append(row)
     return pd.DataFrame(rows), notes
+
+
+def trained_curve(
+    subject: Subject,
+    small: Subject,
+    task: Task,
+    order: Order,
+    batch_size: int,
+    seed: int,
+    whole: Outcome | None = None,
+) -> tuple[Sweep, pd.DataFrame, list[str]]:
+    """The whole model and a trained one on the same examples, as a curve of one point."""
+    whole = whole or task.evaluate(subject, batch_size=batch_size)
+    points = [Intervention(order.gone(1), name=point_name(order, 1))] if order.steps else []
+    outcomes = [task.evaluate(small, batch_size=batch_size) for _ in points]
+    found = Sweep(task, tuple(points), whole, tuple(outcomes), len(task), fast=False)
+    frame, notes = curve_frame(found, [order], heads=len(subject.heads), part="held-out", seed=seed)
+    frame["healed"] = frame["step"] > 0  # its weights have learned
+    return found, frame, notes
 
 
 #: What a pruning run and a story add to the head table.

@@ -30,6 +30,29 @@ from headcount.pruning.recipe import Chosen, Schedule
 from headcount.pruning.remove import prune
 from headcount.pruning.training import Row, Session, TrainingData
 from headcount.records import Head, Progress, check_heads, heads_named, parse_heads
+from headcount.tasks import Task
+
+# --- How a model learns --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model learns: so many steps at a rate, on these examples."""
+
+    steps: int
+    lr: float = 5e-5
+    #: The examples to learn from; None for those that heads are chosen on.
+    task: Task | None = None
+    #: Where a training that was killed goes on.
+    checkpoint: Path | None = None
+    batch_size: int = 16
+    seed: int = 0
+    progress: Progress | None = None
+
+    def options(self) -> dict[str, Any]:
+        """What `heal` and `learn_gates` take by name."""
+        return {name: value for name, value in vars(self).items() if name != "task"}
+
 
 # --- Gates that close while the model trains ----------------------------------------------------
 

@@ -14,13 +14,14 @@ from typing import Any
 import pandas as pd
 
 from headcount.errors import RunError, UsageError
-from headcount.importance import Intervention, Sweep, by_role
+from headcount.importance import by_role
 from headcount.models import Saved, Subject
 from headcount.pruning import learn
 from headcount.pruning.costs import ModelCosts, model_costs
-from headcount.pruning.curve import curve_frame, point_name, removal_table
+from headcount.pruning.curve import removal_table, trained_curve
 from headcount.pruning.cut import keeps
 from headcount.pruning.goal import JOURNAL, Goal, OutputFolder
+from headcount.pruning.learn import TrainingOptions
 from headcount.pruning.order import Order
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
@@ -43,25 +44,6 @@ from headcount.tasks import LanguageModelling, Task, continued
 from headcount.text import Corpus, read_sample
 
 # --- Prunings in which weights learn ------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How a model learns: so many steps at a rate, on these examples."""
-
-    steps: int
-    lr: float = 5e-5
-    #: The examples to learn from; None for those that heads are chosen on.
-    task: Task | None = None
-    #: Where a training that was killed goes on.
-    checkpoint: Path | None = None
-    batch_size: int = 16
-    seed: int = 0
-    progress: Progress | None = None
-
-    def options(self) -> dict[str, Any]:
-        """What `heal` and `learn_gates` take by name."""
-        return {name: value for name, value in vars(self).items() if name != "task"}
 
 
 def gates_plan(
@@ -97,7 +79,9 @@ def gates_plan(
     # However many gates are open when training ends, so many as were asked for stay.
     going, small = tuple(learned.gates.closed(keep)), learned.prune(keep)
     order = Order("gates", "all", (going,) if going else ())
-    sweep, frame, notes = _trained_curve(subject, small, held_out, order, training)
+    sweep, frame, notes = trained_curve(
+        subject, small, held_out, order, training.batch_size, training.seed
+    )
     notes = [*learned.notes, *notes]
     left = len(learned.gates.heads) - len(going)
     if keep is not None and left < keep:
@@ -117,24 +101,12 @@ def healed_plan(
     healed = learn.heal(small, examples, teacher=subject, **training.options()).subject
     first = plan.orders[0]
     order = Order(first.name, first.scope, (plan.going,))
-    _, frame, notes = _trained_curve(subject, healed, plan.sweep.task, order, training)
+    _, frame, notes = trained_curve(
+        subject, healed, plan.sweep.task, order, training.batch_size, training.seed
+    )
     point = frame[frame["step"] == 1].assign(step=plan.step, removed="")
     curve = pd.concat([plan.curve, point], ignore_index=True)
     return replace(plan, curve=curve, notes=(*plan.notes, *notes)), healed
-
-
-def _trained_curve(
-    subject: Subject, small: Subject, task: Task, order: Order, training: TrainingOptions
-) -> tuple[Sweep, pd.DataFrame, list[str]]:
-    """The whole model and the trained one on the same examples, as a curve of one point."""
-    whole = task.evaluate(subject, batch_size=training.batch_size)
-    points = [Intervention(order.gone(1), name=point_name(order, 1))] if order.steps else []
-    outcomes = [task.evaluate(small, batch_size=training.batch_size) for _ in points]
-    sweep = Sweep(task, tuple(points), whole, tuple(outcomes), len(task), fast=False)
-    heads = len(subject.heads)
-    frame, notes = curve_frame(sweep, [order], heads=heads, part="held-out", seed=training.seed)
-    frame["healed"] = frame["step"] > 0  # its weights have learned
-    return sweep, frame, notes
 
 
 # --- A whole pruning into a folder --------------------------------------------------------------

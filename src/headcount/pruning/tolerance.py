@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -239,6 +239,15 @@ def can_go(curve: pd.DataFrame, tolerance: Tolerance | str | float | None = None
     rows = rows[rows["order"] == rows["order"].iloc[0]]
     found = [_judged(one, allowed) for _, one in rows.groupby("metric", sort=False)]
     return sorted((one for one in found if one is not None), key=lambda one: one.heads)
+
+
+def freed(frame: pd.DataFrame, tolerance: Tolerance | str | float | None = None) -> list[CanGo]:
+    """The same of sets that do not lie within each other: `removed` names all heads of a step."""
+    found = []
+    for one in can_go(frame, tolerance):
+        named = frame.loc[frame["step"] == one.step, "removed"].iloc[0]
+        found.append(replace(one, names=tuple(filter(None, named.split(",")))))
+    return found
 
 
 def _judged(rows: pd.DataFrame, allowed: Tolerance) -> CanGo | None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from headcount.report.page import Report, report
     from headcount.report.parts.argument import finding
     from headcount.report.parts.numbers import read_source
-    from headcount.report.parts.scoreboard import run_tolerance
+    from headcount.report.parts.scoreboard import freed_sentences, run_tolerance
     from headcount.report.plot.pruning_figures import draw_plan
     from headcount.report.serve import address, app_of, new_token, run_server, taken_socket
     from headcount.report.show import show

@@ -66,7 +66,7 @@ def page_data(
         "missing": wording.missing_part(source),
         "ramps": look.ramps(),
     }
-    data["trained"] = scoreboard.trained_part(source, data["curve"])
+    data["trained"] = scoreboard.trained_part(source, data["curve"], tolerance)
     data["misses"] = verdicts.miss_part(source, data["roles"])
     data |= {"costly": argument.costly(data), "go": scoreboard.could_go(source, tolerance)}
     return data | {

@@ -85,6 +85,9 @@ class StoryContext:
     batch_size: int = 16
     #: Who does surveys, scores and the curve; None: this process.
     engine: Engine | None = None
+    #: Steps in which gates learn, and in which what is left is healed; 0 for none.
+    gates: int = 0
+    heal: int = 0
 
     @property
     def heads(self) -> list[Head]:
@@ -453,21 +456,45 @@ _BUDGET, _OWN = 3e12, 1e12
 _MOST = 1000
 
 
+@dataclass(frozen=True)
+class _Halves:
+    """The examples of the curve: a half to choose on, and the other to judge by each metric."""
+
+    task: Task
+    choose: Task
+    #: By the loss, and by what people judge the task by, on fewer examples where that takes long.
+    judges: list[Task]
+    #: Forwards of one text that one point takes, by all judges.
+    point: float
+
+
+def _too_few(task: Task) -> str:
+    return f"{task.name} has {len(task)} examples, too few." if len(task) < 4 else ""
+
+
+def _halves(context: StoryContext, whole: Task) -> _Halves:
+    task = context.afforded(importance.sweep_task(whole), 18, _BUDGET, most=_MOST)
+    choose, held_out = task.split(0.5, context.seed or 0)
+    own = own_metric(context)
+    if own is None:
+        return _Halves(task, choose, [held_out], float(len(held_out)))
+    each = 7.0 if own.generates else 1.0
+    own = context.afforded(replace(own, examples=held_out.examples), 8 * each, _OWN, most=_MOST)
+    return _Halves(task, choose, [held_out, own], len(held_out) + each * len(own))
+
+
 def curve_stage(context: StoryContext) -> StoryStage:
     """Heads are ordered on one half of the examples; the other half judges what is left."""
     if context.task is None:
         return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
-    task = context.afforded(importance.sweep_task(context.task), 18, _BUDGET, most=_MOST)
-    if len(task) < 4:
-        return StoryStage(_NAME, _TITLE, why_not=f"{task.name} has {len(task)} examples, too few.")
+    if why := _too_few(context.task):
+        return StoryStage(_NAME, _TITLE, why_not=why)
+    halves = _halves(context, context.task)
+    task, choose, held_out = halves.task, halves.choose, halves.judges[0]
     names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
-    choose, held_out = task.split(0.5, context.seed or 0)
-    own = own_metric(context)
-    forwards = 18.0 * len(task)
-    if own is not None:  # the first order once more, by what people judge the task by
-        each = 8 * (7.0 if own.generates else 1.0)
-        own = context.afforded(replace(own, examples=held_out.examples), each, _OWN, most=_MOST)
-        forwards += each * len(own)
+    own = halves.judges[1] if halves.judges[1:] else None
+    # the first order once more, by what people judge the task by
+    forwards = 18.0 * len(task) + 8 * (halves.point - len(held_out))
     settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
     settings |= {} if own is None else {"own": own.hash}
 
@@ -524,6 +551,58 @@ def can_go_stage(context: StoryContext) -> StoryStage:
     return StoryStage("can-go", title, settings, work, derived=True)
 
 
+# --- What learned gates free, and what healing gives back ----------------------------------------
+
+
+def gates_stage(context: StoryContext) -> StoryStage:
+    """Heads that gates choose, learned on one half with frozen weights, judged on the other."""
+    return _size_stage(context, "gates", "What learned gates free", context.gates)
+
+
+def heal_stage(context: StoryContext) -> StoryStage:
+    """The model without these heads, or those of the curve where no gates chose, trained on."""
+    return _size_stage(context, "healed", "What healing gives back", context.heal)
+
+
+def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> StoryStage:
+    from headcount.pruning import SizeStudy, TrainingOptions, sets_of_frame, sets_of_order, sizes
+
+    why = context.why_no_task if context.task is None else _too_few(context.task)
+    if context.task is None or why:
+        return StoryStage(name, title, why_not=why)
+    halves = _halves(context, context.task)
+    run, gated = context.run, context.gates
+    if not gated and "gates" in run.frames:  # they learned before
+        gated = run.stages["gates"]["settings"]["steps"]
+    by = "gates" if gated else "gradient"
+    settings = {**context.about_task(halves.task), "steps": steps, "by": by, "gates": gated}
+    settings |= {"batch_size": context.batch_size}
+    settings |= {"own": halves.judges[1].hash} if halves.judges[1:] else {}
+
+    def work(progress: Progress) -> list[str]:
+        training = TrainingOptions(steps, batch_size=context.batch_size, seed=context.seed or 0)
+        with context.journal(name, title, settings) as journal:
+            parts = (context.subject, halves.choose, halves.judges, training)
+            study = SizeStudy(*parts, journal, run.shards(name), progress)
+            if name == "gates":
+                sets, notes = study.gates()
+                frame, more = study.judged(sets, by)
+            else:
+                kept = run.read_frame("gates" if gated else _NAME)
+                sets = sets_of_frame(kept) if gated else sets_of_order(kept, len(context.heads))
+                notes = []
+                frame, more = study.healed(sets, by)
+            run.write_frame(name, frame)
+        run.drop_shards(name)
+        return list(dict.fromkeys([*notes, *more]))
+
+    # Forward and backward of each step, and for healing the teacher's forward.
+    each = context.batch_size * (3.0 if name == "gates" else 4.0) * steps + halves.point
+    return StoryStage(
+        name, title, settings, work, halves.task, each * len(sizes(len(context.heads)))
+    )
+
+
 # --- Do heads with a role matter more, and go later? --------------------------------------------
 
 
@@ -560,5 +639,13 @@ STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
     agreement_stage,
     curve_stage,
     can_go_stage,
+    gates_stage,
+    heal_stage,
     function_stage,
 )
+
+
+def stages_of(context: StoryContext) -> Iterator[StoryStage]:
+    """Every stage, made when its turn comes; gates and healing only where they were asked for."""
+    unasked = ([] if context.gates else [gates_stage]) + ([] if context.heal else [heal_stage])
+    return (make(context) for make in STAGES if make not in unasked)

@@ -28,10 +28,13 @@ from headcount.records import (
 )
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
-from headcount.report.stages import STAGES, StoryContext, StoryStage, seconds_a_text
+from headcount.report.stages import StoryContext, StoryStage, seconds_a_text, stages_of
 from headcount.survey import read_corpora
 from headcount.tasks import Task, natural_task, own_output
 from headcount.text import Corpus, read_corpus, read_sample
+
+#: Training steps of gates and of healing, as in `headcount prune`.
+GATE_STEPS, HEAL_STEPS = 500, 200
 
 State = Literal["running", "done", "kept", "left out"]
 
@@ -66,6 +69,8 @@ def story(
     seed: int | None = None,
     batch_size: int = 16,
     thorough: bool = False,
+    gates: bool | int = False,
+    heal: bool | int = False,
     tolerance: str | float | None = None,
     replace: bool = False,
     exhibits: bool = True,
@@ -97,11 +102,13 @@ def story(
     and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the loss that
     may be when heads go: points ("0.5"), percent ("1%"), or by metric ("bleu=0.5,loss=1%"); by
     default one point of accuracy, F1 and correlations, half a point of BLEU and chrF, and 1% of
-    losses. `exhibits`, `maps` and `compare` are those of `hc.report`. Surveys, scores and the curve
-    are measured in this process or by the workers of an `engine` ("ray", `RayEngine(...)`), with
-    the same numbers. `progress` is called with what is done, the total (0 where nobody knows) and
-    the `StageStatus` of a stage that runs or ends; `announce` with the model and how long it will
-    take.
+    losses. With `gates` it is also measured which heads gates choose that learn on frozen weights,
+    and with `heal` what the rest gains from training on, each at four sizes of the model; a number
+    is that of training steps (500 and 200). `exhibits`, `maps` and `compare` are those of
+    `hc.report`. Surveys, scores and the curve are measured in this process or by the workers of an
+    `engine` ("ray", `RayEngine(...)`), with the same numbers. `progress` is called with what is
+    done, the total (0 where nobody knows) and the `StageStatus` of a stage that runs or ends;
+    `announce` with the model and how long it will take.
 
     The report's `stages` say what was done, kept from before, or left out and why.
     """
@@ -126,6 +133,9 @@ def story(
             why = ""
         elif not why:
             task, why = _natural_task(subject, corpora["texts"])
+        if task is None and (gates or heal):
+            what = "Gates have" if gates else "Healing has"
+            raise UsageError(f"{what} nothing to learn from: {why}.")
         context = StoryContext(
             kept,
             subject,
@@ -139,6 +149,8 @@ def story(
             seed=seed,
             batch_size=batch_size,
             engine=where,
+            gates=GATE_STEPS if gates is True else int(gates),
+            heal=HEAL_STEPS if heal is True else int(heal),
         )
         context.begin()
         check_stages(context, exhibits=exhibits)
@@ -239,8 +251,7 @@ def run_story(
     check_stages(context, exhibits=exhibits)
     show = progress or (lambda done, total, stage: None)
     ended = []
-    for make in STAGES:
-        stage = make(context)
+    for stage in stages_of(context):
         if exhibits or stage.name != "exhibits":
             ended.append(_run_stage(context, stage, show))
             show(0, 0, ended[-1])
@@ -249,7 +260,7 @@ def run_story(
 
 def expected_seconds(context: StoryContext) -> float:
     """Seconds that the stages which are not in the run yet will take, roughly."""
-    stages = [make(context) for make in STAGES]
+    stages = stages_of(context)
     left = [one.forwards for one in stages if not one.why_not and not _is_kept(context, one)]
     return sum(left) * seconds_a_text(context) if sum(left) else 0.0
 
@@ -273,8 +284,7 @@ def check_stages(context: StoryContext, *, exhibits: bool = True) -> None:
                 f"{run.path}/ holds a table ({', '.join(names[:3])}{', ...' * (len(names) > 3)}) "
                 f"that no report made; {ways}."
             )
-    for make in STAGES:
-        stage = make(context)
+    for stage in stages_of(context):
         record = run.stage(stage.name)
         if stage.why_not or stage.derived or (stage.name == "exhibits" and not exhibits):
             continue

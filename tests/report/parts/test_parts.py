@@ -16,10 +16,12 @@ from report_runs import (
     made_relations,
     made_roles,
     made_run,
+    made_sizes,
     made_table,
 )
 
 import headcount as hc
+from headcount.pruning import freed
 from headcount.records.table import HeadTable
 from headcount.report.page import page_data
 from headcount.report.parts import scoreboard
@@ -30,7 +32,13 @@ from headcount.report.parts.numbers import (
     read_source,
     unpack_column,
 )
-from headcount.report.parts.scoreboard import compare_part, could_go, curve_part, run_tolerance
+from headcount.report.parts.scoreboard import (
+    compare_part,
+    could_go,
+    curve_part,
+    freed_sentences,
+    run_tolerance,
+)
 from headcount.report.parts.verdicts import pair_part, relation_part, role_part
 from headcount.survey.roles.role import with_roles
 
@@ -299,7 +307,8 @@ def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
     told = [row[0] for row in bare["missing"]]
     assert {"roles", "relations", "ablation", "curve", "pairs", "exhibits"} <= set(told)
     whole = page_data(read_source(made_run(tmp_path / "run", THREE)))
-    assert {row[0] for row in whole["missing"]} == {"pattern", "probe_weight"}
+    unasked = {"pattern", "probe_weight", "gates", "healed"}
+    assert {row[0] for row in whole["missing"]} == unasked
 
 
 # --- what the page argues ------------------------------------------------------------------------
@@ -369,4 +378,45 @@ def test_healed_curves_of_the_run_come_first() -> None:
     whole = made_curve(ENCODER, ["gates"]).query("step == 0")
     source = Source(made_table(), frames={"curve": pd.concat([whole, frame])})
     found = page_data(source)["trained"]
-    assert [(row["left"], row["value"]) for row in found["rows"]] == [(60, 29.5)]
+    assert [(row["left"], row["cells"][0][0]) for row in found["rows"]] == [(60, 29.5)]
+
+
+def test_gates_and_healing_of_the_run_stand_in_one_table_and_come_first() -> None:
+    frames = {"gates": made_sizes(ENCODER), "healed": made_sizes(ENCODER, healed=True)}
+    steps = {"gates": {"steps": 500, "by": "gates"}, "healed": {"steps": 200, "by": "gates"}}
+    record = {"stages": {name: {"settings": about} for name, about in steps.items()}}
+    source = Source(made_table(), frames=frames, record=record)
+    found = page_data(source)["trained"]
+    assert found["columns"] == [
+        "BLEU as they are",
+        "BLEU healed",
+        "loss as they are",
+        "loss healed",
+    ]
+    assert [row["left"] for row in found["rows"]] == [68, 64, 60]
+    for place, (name, metric) in enumerate(
+        [("gates", "bleu"), ("healed", "bleu"), ("gates", "loss"), ("healed", "loss")]
+    ):
+        rows = frames[name][(frames[name]["metric"] == metric) & (frames[name]["step"] > 0)]
+        shown = [row["cells"][place][0] for row in found["rows"]]
+        assert shown == pytest.approx(rows["value"].tolist(), rel=1e-3)
+    said = found["said"]
+    assert said == freed_sentences(source)
+    assert said[0].startswith("Chosen by gates that learned for 500 steps, weights frozen: ")
+    # 1% of loss: 0.015; 0.017 is lost after the first step, and after healing 0.0155 after the last
+    assert "No head can go for sure within 1% of loss" in "".join(said[:2])
+    assert "8 heads can go within 1% of loss" in "".join(said[2:])
+    assert "n = 60" in found["note"]
+    assert "n = 50" in found["note"]
+    assert [row[1] for row in page_data(source)["provenance"] if row[0] == "Stage healed"] == [
+        "steps 200"
+    ]
+
+
+def test_freed_names_the_heads_of_one_step_only() -> None:
+    one = freed(made_sizes(ENCODER, healed=True), "loss=1%,bleu=1%")[0]
+    frame = made_sizes(ENCODER, healed=True)
+    (row,) = frame.query("metric == @one.metric and step == @one.step").to_dict("records")
+    assert ",".join(one.names) == row["removed"]
+    assert one.heads == len(one.names) == 8
+    assert freed(made_sizes(ENCODER), "0.0001")[0].names == ()

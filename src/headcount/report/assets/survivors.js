@@ -61,8 +61,9 @@ function canGo() {
 function trained() {
   const t = D.trained;
   if (!t) return null;
-  const row = r => el("tr", {}, el("td", {}, el("button", { class: "inline", text: `${r.left} left`, onclick: () => showWithout(r.gone) })), t.rows.some(q => q.plain != null) && el("td", { text: quality(r.plain) }), el("td", {}, el("b", { text: quality(r.value) }), ` ${num(r.delta, "+.2g")}${range(r.delta_low, r.delta_high, "+.2g")}`));
-  return el("div", { class: "trained" }, el("div", {}, el("h3", { text: "If gates choose, and the rest learns on" }), el("p", { class: "note", text: t.note })), el("table", {}, el("thead", {}, el("tr", {}, ["heads", t.rows.some(q => q.plain != null) && `${t.rows[0].metric} as they are`, `${t.rows[0].metric} healed`].filter(Boolean).map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row))));
+  const cell = ([value, delta, low, high]) => el("td", {}, el("b", { text: quality(value) }), delta == null ? "" : ` ${num(delta, "+.2g")}${range(low, high, "+.2g")}`);
+  const row = r => el("tr", {}, el("td", {}, el("button", { class: "inline", text: `${r.left} left`, onclick: () => showWithout(r.gone) })), r.cells.map(cell));
+  return el("div", { class: "trained" }, el("div", {}, el("h3", { text: t.title }), el("ul", {}, t.said.map(text => el("li", { text }))), el("p", { class: "note", text: t.note })), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t.title }, el("table", {}, el("thead", {}, el("tr", {}, ["heads", ...t.columns].map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row)))));
 }
 const drawGo = () => { canGo(); grids(reach()); };
 view(() => {

@@ -31,6 +31,8 @@ _FRAMES = (
     "relations",
     "agreement",
     "curve",
+    "gates",
+    "healed",
     "changes",
     "role_changes",
     "probes",

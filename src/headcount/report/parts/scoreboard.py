@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
-from headcount.pruning import can_go
+from headcount.pruning import can_go, freed
 from headcount.records import Head, parse_heads
 from headcount.report.parts.look import LOOKS
 from headcount.report.parts.numbers import (
@@ -120,36 +120,121 @@ def could_go(source: Source, tolerance: str | None = None) -> dict[str, Any] | N
     return {**by[0], "by": by}
 
 
-def trained_part(source: Source, curve: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+def trained_part(
+    source: Source, curve: list[dict[str, Any]] | None, tolerance: str | None = None
+) -> dict[str, Any] | None:
     """What is left when gates chose the heads, or the rest learned on: the run's own, else bundled.
 
-    Each row has the heads that went, quality without them as they were (`plain`), and healed.
+    `columns` are titles; each row has the heads that went, and for each column quality and its
+    difference to the whole model, with the interval. `said` is what can go by the rule.
     """
+    frames = {name: frame for name in _TRAINED if (frame := source.frame(name)) is not None}
+    if frames:
+        return {
+            "title": " and ".join(_TRAINED[name] for name in frames).capitalize(),
+            "note": _trained_note(source, frames),
+            "said": freed_sentences(source, tolerance),
+            **_trained_table(source, frames),
+        }
     own = [one for one in curve or () if one["healed"] and one["points"]]
+    title, metric = "If gates choose, and the rest learns on", ""
     if own:
-        rows = [_trained_row(one) for one in own]
-        return {"note": f"Measured in this run, n = {own[0]['n']}.", "rows": rows}
+        metric = own[0]["metric"]
+        columns, note = [f"{metric} healed"], f"Measured in this run, n = {own[0]['n']}."
+        points = [one["points"][-1] for one in own if one["metric"] == metric]
+        rows = [
+            {"left": at["left"], "gone": at["gone"], "cells": [[at.get(k) for k in _CELL]]}
+            for at in points
+        ]
+        return {"title": title, "note": note, "said": [], "columns": columns, "rows": rows}
     known = known_heads(source.table.provenance.get("weights"))
     if known is None:
         return None
     kept, whole = known["gates"], len(source.table)
+    metric = metric_title(kept["metric"])
     rows = [
         {
             "left": len(row["kept"]),
             "gone": [n for head, n in source.places.items() if str(head) not in row["kept"]],
-            "metric": metric_title(kept["metric"]),
-            "plain": figure(row["untouched"], 3),
-            "value": figure(row["bleu"], 3),
-            **{name: figure(row[name], 2) for name in ("delta", "delta_low", "delta_high")},
+            "cells": [
+                [figure(row["untouched"], 3)],
+                [figure(row["bleu"], 3), *(figure(row[name], 2) for name in _CELL[1:])],
+            ],
         }
         for row in kept["rows"]
     ]
     note = (
         f"Not this run: the project's own on a GPU (docs/results), gates and healing together "
         f"{kept['steps']:,} steps, judged on {kept['n']:,} other sentences, where all {whole} "
-        f"heads trained on as long have {metric_title(kept['metric'])} {kept['whole']:.1f}."
+        f"heads trained on as long have {metric} {kept['whole']:.1f}. For this run: "
+        "headcount report --gates --heal."
     )
-    return {"note": note, "rows": rows}
+    columns = [f"{metric} as they are", f"{metric} healed"]
+    return {"title": title, "note": note, "said": [], "columns": columns, "rows": rows}
+
+
+#: The frames of `pruning.SizeStudy`, and what they are about; the figures of a cell.
+_TRAINED = {"gates": "what learned gates free", "healed": "what healing gives back"}
+_CELL = ("value", "delta", "delta_low", "delta_high")
+
+
+def freed_sentences(source: Source, tolerance: str | None = None) -> list[str]:
+    """What can go where gates chose, and after healing, by the rule; for page and terminal."""
+    said = []
+    for name in _TRAINED:
+        frame = source.frame(name)
+        for one in [] if frame is None else freed(frame, tolerance or run_tolerance(source.record)):
+            said.append(f"{_chosen(source, name).capitalize()}: {one.sentence}")
+    return said
+
+
+def _chosen(source: Source, name: str) -> str:
+    """Who chose the heads of a frame, and what learned."""
+    about = (source.record.get("stages") or {}).get(name, {}).get("settings") or {}
+    steps = f" for {about['steps']:,} steps" if about.get("steps") else ""
+    by = "learned gates" if about.get("by", "gates") == "gates" else f"{about['by']}"
+    if name == "gates":
+        return f"chosen by gates that learned{steps}, weights frozen"
+    return f"chosen by {by}, then healed{steps}"
+
+
+def _trained_note(source: Source, frames: dict[str, pd.DataFrame]) -> str:
+    """Where the figures come from."""
+    first = next(iter(frames.values()))
+    judged = ", ".join(
+        f"n = {rows['n'].iloc[0]:,} by {metric_title(str(metric))}"
+        for metric, rows in first.groupby("metric", sort=False)
+    )
+    how = "; ".join(_chosen(source, name) for name in frames)
+    alone = " The whole model did not learn on." if "healed" in frames else ""
+    return (
+        f"Measured in this run: {how}. Learned on one half of the examples, judged on the other "
+        f"({judged}).{alone}"
+    )
+
+
+def _trained_table(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """A row for each set of heads, a column a metric and way: weights as they were, or healed."""
+    ways = {"gates": "as they are", "healed": "healed"}
+    metrics = sorted({str(m) for frame in frames.values() for m in frame["metric"]} - {"loss"})
+    asked = [
+        (metric, name)
+        for metric in [*metrics, "loss"]
+        for name, frame in frames.items()
+        if (frame["metric"] == metric).any()
+    ]
+    rows: dict[str, dict[str, Any]] = {}
+    for column, (metric, name) in enumerate(asked):
+        points = frames[name][(frames[name]["metric"] == metric) & (frames[name]["step"] > 0)]
+        for point in points.to_dict("records"):
+            gone = _gone(point["removed"], source.places)
+            fresh = {"left": int(point["heads_left"]), "gone": gone, "cells": [[None]] * len(asked)}
+            row = rows.setdefault(point["removed"], fresh)
+            row["cells"][column] = [figure(point[key]) for key in _CELL]
+    return {
+        "columns": [f"{metric_title(metric)} {ways[name]}" for metric, name in asked],
+        "rows": sorted(rows.values(), key=lambda row: -row["left"]),
+    }
 
 
 def known_heads(weights: Any) -> dict[str, Any] | None:
@@ -157,12 +242,6 @@ def known_heads(weights: Any) -> dict[str, Any] | None:
     place = files("headcount.bundle") / "translator" / "known.json"
     known: dict[str, Any] = json.loads(place.read_text("utf-8"))
     return known if known["weights"] == weights else None
-
-
-def _trained_row(order: dict[str, Any]) -> dict[str, Any]:
-    point = order["points"][-1]
-    kept = {name: point.get(name) for name in ("value", "delta", "delta_low", "delta_high")}
-    return {"left": point["left"], "gone": point["gone"], "metric": order["metric"], **kept}
 
 
 def run_tolerance(record: dict[str, Any]) -> str | None:

@@ -50,6 +50,8 @@ _MEASURED = {
     "ablation": ("What removing a head costs", "headcount score MODEL --task ... --by ablation"),
     "gradient": ("Gradient importance", "headcount score MODEL --task ... --by gradient"),
     "curve": ("Pruning curve", "headcount prune MODEL --task ... -o DIR"),
+    "gates": ("What learned gates free", "headcount report MODEL --gates"),
+    "healed": ("What healing gives back", "headcount report MODEL --heal"),
     "pairs": ("Which heads resemble one another", "headcount report MODEL"),
     "agreement": ("Agreement of measures", "headcount score MODEL --by gradient,ablation"),
     "exhibits": ("Exhibits", "headcount report RUN without --no-exhibits"),
@@ -87,7 +89,7 @@ def _stages(source: Source) -> dict[str, dict[str, Any]]:
 def _stage(stage: dict[str, Any]) -> str:
     task = _part(_part(stage, "provenance"), "task")
     settings = _part(stage, "settings")
-    kept = ("metric", "mode", "convention")
+    kept = ("metric", "mode", "convention", "steps")
     how = [f"{key} {settings[key]}" for key in kept if settings.get(key)]
     examples = f"{task['examples']} examples" if task.get("examples") else None
     seconds = f"{stage['seconds']:.0f} s" if stage.get("seconds") else None
