@@ -94,3 +94,29 @@ def test_known_arcs_and_translations_are_kept() -> None:
         for target, source in one.links:
             assert not one.texts["tgt"].special[target]
             assert not one.texts["src"].special[source]
+
+
+def test_a_passage_shows_mentions_where_heads_find_antecedents() -> None:
+    """Whole sentences with most mentions, each pointing to those of its entity before it."""
+    subject = tiny_subjects.encoder()
+    coref = read_sample("coref.jsonl")
+    roles = pd.DataFrame({"role": ["coreference"], "label": ["antecedents"]})
+    corpus = read_corpus(sample.sentences()[:8])
+    found, _ = exhibits_of(subject, corpus, roles=roles, count=1, coref=coref, own_text=False)
+    assert [one.id.rpartition("-")[0] for one in found] == ["sample", "sample-coref"]
+    words = found[1].texts["src"].word_texts
+    assert 0 < len(words) <= 26
+    assert words[-1] in ".!?"
+    named = [arc for arc in found[1].arcs if arc[1].startswith("coref:")]
+    assert len({word for _, _, word, _ in named}) > 2
+    assert all(head < word for _, _, word, head in named)
+    passage = next(one for one in coref if found[1].title in one.text)
+    forms = [word.form for word in passage.words or ()]
+    entities = [
+        {form for span in cluster for form in forms[span.first : span.last + 1]}
+        for cluster in passage.clusters
+    ]
+    for _, _, word, head in named:
+        assert any({words[word], words[head]} <= entity for entity in entities)
+    without, _ = exhibits_of(subject, corpus, roles=roles.iloc[:0], count=1, coref=coref)
+    assert len(without) == 1

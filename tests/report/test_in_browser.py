@@ -215,6 +215,49 @@ def test_known_arcs_are_counted_and_outlined(visit: Visit, tmp_path: Path) -> No
     assert page.wrongs == []
 
 
+@pytest.mark.parametrize(
+    ("label", "kinds"),
+    [("antecedents", "all"), ("antecedents of pronoun mentions", "pronoun")],
+    ids=["all", "pronoun"],
+)
+def test_mentions_and_antecedents_are_counted_and_outlined(
+    visit: Visit, tmp_path: Path, label: str, kinds: str
+) -> None:
+    """One of the antecedents is enough; only words before the mention are asked."""
+    sizes = {"enc": (1, 1)}
+    seen = made_exhibit(sizes, ["[CLS]", *"abcdefgh", "[SEP]"])
+    antecedents = {("pronoun", 3): [0, 2], ("pronoun", 2): [1], ("proper", 3): [1]}
+    arcs = [
+        ("src", f"coref:{kind}", word, head)
+        for (kind, word), heads in antecedents.items()
+        for head in heads
+    ]
+    exhibit = replace(seen, arcs=[*arcs, ("src", "obj", 1, 2)])
+    words = np.array(exhibit.texts["src"].words)
+    maps = exhibit.maps["enc", 0][0]
+    right: dict[int, list[int]] = {}
+    for (kind, word), heads in antecedents.items():
+        if kinds in ("all", kind):
+            right[word] = [*right.get(word, []), *heads]
+
+    def chosen_by(word: int) -> int:
+        weights = [maps[words == word][:, words == other].sum(1).mean() for other in range(word)]
+        return int(np.argmax(weights))
+
+    hits = sum(chosen_by(word) in heads for word, heads in right.items())
+    run = made_run(tmp_path / "run", sizes, exhibits=[exhibit])
+    said = made_roles(sizes).assign(role="coreference", label=label, value=0.61, n=212)
+    with Run.open(run) as opened:
+        opened.write_frame("roles", said)
+    page = visit(report(run, tmp_path / "page.html").path)
+    what = "mentions" if kinds == "all" else "pronoun mentions"
+    assert page.inner_text("#seen").startswith(f"Here {hits} of {len(right)} {what}, to an ante")
+    assert "over the corpus 0.61 (n = 212)" in page.inner_text("#seen")
+    assert len(page.query_selector_all(".mx .proof")) == len(right)
+    assert len(page.query_selector_all(".mx .proof.missed")) == len(right) - hits
+    assert page.wrongs == []
+
+
 def test_a_head_without_a_role_says_what_it_missed(visit: Visit) -> None:
     page = visit("encoder", "#enc.0.1")
     assert "No role found" in page.inner_text("#dh")

@@ -49,6 +49,12 @@ class StoryArguments:
     treebank: str | None = _reading(
         None, "FILE", "A treebank (.conllu), so that syntactic roles can be judged."
     )
+    coref: str | None = _reading(
+        None,
+        "FILE",
+        "Coreference (.jsonl with sents and clusters, .conllu with Entity=), so that heads that "
+        "find antecedents can be judged.",
+    )
     run: Path | None = option(
         None, "DIR", "Run directory to keep everything in; by default run/, or run-MODEL/."
     )

@@ -415,6 +415,7 @@ def _survey_json(table: hc.HeadTable) -> dict[str, Any]:
 
 
 def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
+    from headcount.report import terminal_signs
     from headcount.survey.roles import RolesText, all_roles, unread, verdicts_of
 
     missing = [role for role in all_roles() if unread(role, table)]
@@ -425,6 +426,7 @@ def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
             subject.name,
             judged=[role.name for role in all_roles() if role not in missing],
             unjudged={role.name: _why(role, table) for role in missing},
+            signs=terminal_signs(),
         )
     )
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from headcount.report.inspector import inspector_of
     from headcount.report.page import Report, report
     from headcount.report.parts.argument import finding
+    from headcount.report.parts.look import terminal_signs
     from headcount.report.parts.numbers import read_source
     from headcount.report.parts.scoreboard import freed_sentences, run_tolerance
     from headcount.report.plot.pruning_figures import draw_plan

@@ -14,6 +14,7 @@ import pandas as pd
 from headcount.errors import InputError
 from headcount.models import Subject, refuse_nan
 from headcount.records import SIDES, Exhibit, Text
+from headcount.survey import coreferent
 from headcount.tasks import own_output
 from headcount.text import (
     Batch,
@@ -24,6 +25,7 @@ from headcount.text import (
     Sentence,
     Side,
     Word,
+    cut_passage,
     encode,
     intake_of,
     sentences_of,
@@ -97,6 +99,32 @@ def shown_by(item: Item) -> set[str]:
     return shown | ({"mentions"} if any(len(one) > 1 for one in sentence.clusters) else set())
 
 
+#: Words of a passage that shows mentions, and passages that are looked at.
+_PASSAGE, _PASSAGES = 26, 400
+
+
+def telling_passage(corpus: Corpus) -> tuple[int, Sentence] | None:
+    """The few whole sentences in which most mentions have an antecedent, and the place of theirs.
+
+    None where no mention has one so near.
+    """
+    best: tuple[int, int, int, Sentence] | None = None
+    for place, item in enumerate(islice(corpus, _PASSAGES)):
+        whole = sentences_of(item)[0]
+        if whole is None or not whole.words:
+            continue
+        links = coreferent(whole)
+        stops = [at + 1 for at, word in enumerate(whole.words) if word.form in (".", "!", "?")]
+        for first in [0, *stops]:
+            for end in stops:
+                if not first < end <= first + _PASSAGE:
+                    continue
+                shown = len({m for _, m, other in links if first <= other and m < end})
+                if shown and (best is None or (shown, first - end) > best[:2]):
+                    best = shown, first - end, place, cut_passage(whole, first, end)
+    return None if best is None else best[2:]
+
+
 def _worth(one: tuple[int, Item], wanted: Collection[str]) -> tuple[int, int, int]:
     """The more the better: what it shows, a good length, an early place."""
     place, item = one
@@ -139,11 +167,13 @@ def exhibits_of(
     roles: pd.DataFrame | None = None,
     count: int = 3,
     own_text: bool = True,
+    coref: Corpus | None = None,
     budget: int = BUDGET,
 ) -> tuple[list[Exhibit], list[str]]:
     """Some sentences of a corpus as exhibits, and what there is to note about them.
 
-    `roles` is the frame of verdicts: sentences that show what they are about are preferred.
+    `roles` is the frame of verdicts: sentences that show what they are about are preferred. Where
+    heads find antecedents, a passage of `coref` shows some.
     """
     found: list[Exhibit] = []
     kind = "own" if own_text else "sample"
@@ -157,6 +187,10 @@ def exhibits_of(
             kept = f"{len(found)} of {count} exhibits were kept"
             return found, [f"{kept}: more would take over {budget / 1e6:.0f} MB."]
         found.append(exhibit)
+    passage = telling_passage(coref) if coref and "mentions" in wanted_by(roles) else None
+    if passage is not None:
+        seen = look_at(subject, passage[1])
+        found.append(replace(seen, id=f"{kind}-coref-{passage[0] + 1:03d}", own_text=own_text))
     if subject.kind == "dec" and roles is not None and _REPEATED & set(roles["role"]):
         found.append(_twice(subject, found[0], own_text))
     return found, []
@@ -277,19 +311,28 @@ def _text(side: Side) -> Text:
     return Text(list(side.tokens[0]), [bool(x) for x in side.special[0]], words, word_texts)
 
 
+#: What the name of an arc from a mention to its antecedent begins with; the mention's kind follows.
+COREF = "coref:"
+
+
 def _arcs(side: Side) -> list[tuple[str, int, int]]:
-    """The arcs of a tree between words of `_words`: relation, dependent, head."""
+    """Arcs between words of `_words`: relation, dependent, head; kind, mention, antecedent."""
     sentence = None if side.words is None else side.words.sentences[0]
     if side.words is None or sentence is None:
         return []
     groups = _joined(side.words.pieces[0].cpu().numpy())
     number = {word: place for place, group in enumerate(groups) for word in group}
-    return [
-        (word.deprel, number[place], number[word.head - 1])
+    trees = [
+        (str(word.deprel), place, word.head - 1)
         for place, word in enumerate(sentence.words or ())
-        if word.head and word.deprel and place in number and word.head - 1 in number
-        and number[place] != number[word.head - 1]
-    ]  # fmt: skip
+        if word.head and word.deprel
+    ]
+    mentions = [(f"{COREF}{kind}", word, head) for kind, word, head in coreferent(sentence)]
+    return [
+        (name, number[word], number[head])
+        for name, word, head in [*trees, *mentions]
+        if word in number and head in number and number[word] != number[head]
+    ]
 
 
 def _words(side: Side) -> tuple[list[int] | None, list[str]]:

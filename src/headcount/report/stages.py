@@ -231,6 +231,7 @@ def exhibit_stage(context: StoryContext) -> StoryStage:
             roles=roles,
             count=COUNT,
             own_text=context.own_text,
+            coref=context.coref,
         )
         write_exhibits(context.run, found)
         progress(len(found), len(found))

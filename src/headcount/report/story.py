@@ -64,6 +64,7 @@ def story(
     *,
     text: Any = None,
     treebank: Any = None,
+    coref: Any = None,
     task: Task | None = None,
     limit: int | None = None,
     seed: int | None = None,
@@ -90,11 +91,11 @@ def story(
     its own.
 
     `model` is a Subject or what `hc.load` takes, with the options of `hc.load` (`device`, ...) as
-    further keywords; by default the bundled translator. `text` is what `hc.survey` takes, and
-    `treebank` sentences with trees; without either, the bundled sample. A translator whose texts
-    have no translations gets its own. Without a `task` (`hc.tasks`) the natural one is taken:
-    translate, predict the next or the hidden words; a model that predicts no words gets the
-    stages that need no task.
+    further keywords; by default the bundled translator. `text` is what `hc.survey` takes,
+    `treebank` sentences with trees, `coref` texts with mentions; without any, the bundled sample. A
+    translator whose texts have no translations gets its own. Without a `task` (`hc.tasks`) the
+    natural one is taken: translate, predict the next or the hidden words; a model that predicts no
+    words gets the stages that need no task.
 
     `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it. What was
     measured there otherwise (other texts, settings or version) is refused, unless `replace` clears
@@ -118,7 +119,7 @@ def story(
     if compare is not None:
         read_source(compare, exhibits=False)  # what cannot be read is refused before the work
     show = progress or (lambda done, total, stage: None)
-    corpora = _read_texts(text, treebank, limit, seed, show)
+    corpora = _read_texts(text, treebank, coref, limit, seed, show)
     if task is not None and limit is not None:
         task = task.limit(limit, seed)
     with Run.open(_usual_run(model) if run is None else run) as kept:
@@ -192,15 +193,15 @@ def _loaded(
 
 
 def _read_texts(
-    text: Any, treebank: Any, limit: int | None, seed: int | None, show: Progress
+    text: Any, treebank: Any, coref: Any, limit: int | None, seed: int | None, show: Progress
 ) -> dict[str, Corpus]:
     """The user's texts, read before a model is loaded for them; empty where the sample is meant."""
     given = [None if isinstance(one, str) and one == "sample" else one for one in (text, treebank)]
-    if all(one is None for one in given):
+    if all(one is None for one in (*given, coref)):
         return {}
     show(0, 0, StageStatus("read", "Reading the corpus", "running"))
-    found: Any = read_corpora(given[0], treebank=given[1], limit=limit, seed=seed)
-    return {"texts": found.text, "treebank": found.treebank}
+    found: Any = read_corpora(given[0], treebank=given[1], coref=coref, limit=limit, seed=seed)
+    return {"texts": found.text, "treebank": found.treebank, "coref": found.coref}
 
 
 def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, Corpus]:

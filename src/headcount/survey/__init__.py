@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headcount.survey.shards import ShardWork, run_shards
     from headcount.survey.similarity import Families
     from headcount.survey.survey import COLUMNS, chosen_tallies, read_corpora, survey
+    from headcount.survey.tallies.coreference import coreferent
     from headcount.survey.tallies.divergence import SMOOTHING, Divergence
     from headcount.survey.tallies.features import FeatureTally
     from headcount.survey.tallies.links import Links

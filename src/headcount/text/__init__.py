@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         is_ready,
         ready_batch,
     )
-    from headcount.text.coreference import PASSAGE
+    from headcount.text.coreference import PASSAGE, cut_passage
     from headcount.text.corpus import Corpus, CorpusPart, read_corpus, read_sample, side_by_side
     from headcount.text.encode import Encoded, Long, encode
     from headcount.text.lines import TextFile, suffix_of, text_file

@@ -62,6 +62,31 @@ def split_passages(
         start += count
 
 
+def cut_passage(passage: Sentence, first: int, end: int) -> Sentence:
+    """The words of a passage from `first` to before `end`, as a passage of their own.
+
+    >>> from headcount.text.sentence import Span, Word, spaced
+    >>> whole = replace(spaced(map(Word, "Oh . Ann lost her key .".split())),
+    ...                 clusters=((Span(2, 2), Span(4, 4)),))
+    >>> cut_passage(whole, 2, 7).text, cut_passage(whole, 2, 7).clusters
+    ('Ann lost her key .', ((Span(first=0, last=0), Span(first=2, last=2)),))
+    """
+    words = (passage.words or ())[first:end]
+    start = words[0].start or 0
+
+    def moved(word: Word) -> Word:
+        head = word.head and (word.head - first if first < word.head <= end else None)
+        places = {name: getattr(word, name) for name in ("start", "end")}
+        return replace(word, head=head, **{name: at and at - start for name, at in places.items()})
+
+    return Sentence(
+        passage.text[start : words[-1].end],
+        tuple(map(moved, words)),
+        comments=passage.comments,
+        clusters=inside(passage.clusters, first, end - first),
+    )
+
+
 def _groups(sentences: Sequence[Sentence], most: int) -> Iterator[list[Sentence]]:
     group: list[Sentence] = []
     room = most

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from itertools import combinations
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 from scripts_of import script
 
-from headcount.report.parts.look import LOOKS
-from headcount.survey.roles.role import KINDS
+from headcount.records import Head
+from headcount.report.parts.look import LOOKS, terminal_signs
+from headcount.survey.roles.role import KINDS, RolesText, Verdict
 
 NAMED = [role for role in LOOKS if role not in ("none", "other")]
 
@@ -50,3 +54,21 @@ def test_colours_are_apart_for_every_kind_of_sight(colours: Any, theme: str) -> 
     first = ["positional", "syntactic", "sink", "feature"]
     assert worst >= 0.02
     assert min(colours.distance(seen[a], seen[b]) for a, b in combinations(first, 2)) >= 0.06
+
+
+def test_every_role_has_a_sign_of_its_own_that_a_terminal_shows() -> None:
+    """One column wide, and seen on black and on white."""
+    found = terminal_signs()
+    assert list(found) == list(LOOKS)
+    signs = [sign for sign, _ in found.values()]
+    assert len(set(signs)) == len(signs)
+    assert {cell_len(sign) for sign in signs} == {1}
+    for role, (_, colour) in found.items():
+        assert colour in (LOOKS[role].light, LOOKS[role].dark)
+
+
+def test_a_terminal_shows_the_signs_of_the_page() -> None:
+    verdict = Verdict(Head("enc", 0, 1), "sink", "first token", 0.9, 0.8, 0.95, 100)
+    written = StringIO()
+    Console(width=90, file=written).print(RolesText([verdict], 4, "made", signs=terminal_signs()))
+    assert f"{LOOKS['sink'].sign} sink · " in written.getvalue()

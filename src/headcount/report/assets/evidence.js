@@ -13,6 +13,10 @@ function expected(v, i, ex) {
     const pairs = found.map(([, , child, head]) => way === "dep->head" ? [child, head] : [head, child]).filter(([r, c]) => stack !== "dec" || c < r);
     return { what: `${relation} arc`, how: SAID[way], inWords: true, column: way === "head<-dep", pairs: pairs.map(([r, c]) => ({ rows: piecesOf(asks, r), cols: piecesOf(answers, c) })) };
   }
+  if (v.role === "coreference" && own && /^antecedents/.test(v.label)) {
+    const kind = / of (\S+) /.exec(v.label)?.[1] || "", found = arcs.filter(a => a[0] === by[stack][0] && a[1].startsWith(`coref:${kind}`));
+    return { what: `${kind} mention`.trim(), how: "to an antecedent", inWords: true, before: true, pairs: [...new Set(found.map(a => a[2]))].map(w => ({ rows: piecesOf(asks, w), any: found.filter(a => a[2] === w).map(a => piecesOf(answers, a[3])) })) };
+  }
   if (v.role === "alignment") return { what: "linked token", how: `to its source ${v.label}`, pairs: links.flatMap(([t, s]) => there(t - (v.label === "when predicted"), s)), plain: true };
   if (v.dir != null && v.role === "positional" || v.role === "previous") return { what: "token", how: v.label, pairs: places.flatMap(t => there(t, t + (v.dir ?? -1))) };
   if (v.role === "induction" || v.role === "duplicate") return { what: "repeated token", how: v.role === "induction" ? "to what followed it" : "to its first place", pairs: places.flatMap(t => t > 0 && earlier(t) >= 0 ? there(t, earlier(t) + (v.role === "induction")) : []) };
@@ -29,8 +33,10 @@ export async function evidenceOf(i, ex) {
   if (!e) return null;
   const m = await mapOf(i, ex, !!e.inWords), at = (units, tokens) => units.findIndex(u => u.of.includes(tokens[0])), skip = e.inWords || e.plain;
   for (const p of e.pairs) {
-    const r = at(m.from, p.rows), c = at(m.to, p.cols), column = e.column ? m.from.map((u, k) => u.special || k === c ? -1 : m.w[k * m.k + c]) : null;
-    p.hit = column ? argmax(column) === r : argmax(m.to.map((u, k) => skip && u.special || e.inWords && k === r ? -1 : m.w[r * m.k + k])) === c;
+    const r = at(m.from, p.rows), any = p.any || [p.cols], chosen = argmax(m.to.map((u, k) => skip && u.special || e.inWords && k === r || e.before && k > r ? -1 : m.w[r * m.k + k]));
+    p.cols = any.find(tokens => at(m.to, tokens) === chosen) || any[0];
+    const c = at(m.to, p.cols), column = e.column ? m.from.map((u, k) => u.special || k === c ? -1 : m.w[k * m.k + c]) : null;
+    p.hit = column ? argmax(column) === r : chosen === c;
   }
   return { ...e, v, hits: e.pairs.filter(p => p.hit).length };
 }

@@ -27,7 +27,7 @@ function randomBand(o, x, y) {
   const ends = lefts.map(left => [left, all.flatMap(c => c.points.filter(p => p.left === left && p.value != null).map(p => p.value))]).filter(([, v]) => v.length);
   if (!ends.length) return null;
   const edge = (list, f) => list.map(([left, v]) => `${x({ left }).toFixed(1)},${y(f(...v)).toFixed(1)}`), at = ends[Math.floor(ends.length * .62)];
-  return [sv("polygon", { points: [...edge(ends, Math.max), ...edge([...ends].reverse(), Math.min)].join(" "), class: "random" }), all.map(c => curveLine(c.points, x, p => y(p.value), "randomly")), words(x({ left: at[0] }), y(at[1][0]) - 7, `${plural(all.length, "random order")}`, "middle", "halo")];
+  return [sv("polygon", { points: [...edge(ends, Math.max), ...edge([...ends].reverse(), Math.min)].join(" "), class: "random" }), all.map(c => curveLine(c.points, x, p => y(p.value), "randomly")), words(x({ left: at[0] }), y(at[1][0]) - 7, plural(all.length, "random order"), "middle", "halo")];
 }
 function panel(o, top, x, w) {
   const same = C.filter(c => c.metric === o.metric && c.scope === o.scope), values = same.flatMap(c => c.points.flatMap(p => [p.low ?? p.value, p.high ?? p.value])).filter(v => v != null), a = Math.min(...values), b = Math.max(...values);

@@ -1,4 +1,4 @@
-import { $, el, num, plural, put, quality, range, sv } from "./dom.js";
+import { $, el, num, plural, put, quality, range, sv, when } from "./dom.js";
 import { D, absent, heads, kinds, mainRole, sort } from "./data.js";
 import { S, emit, on, setStep, showWithout, view } from "./state.js";
 // Who is left: one small grid a step in the colours of roles; a grid is the slider.
@@ -51,25 +51,25 @@ function byMetric(b) {
   return el("li", { "data-by": b.metric, title: b.sentence }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 % sure, n = ${b.n})`);
 }
 function canGo() {
-  if (!D.go) { put("#cango"); return; }
+  if (!D.go) return;
   const by = D.go.by.map(allowed), least = strictest();
   put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), least.gone ? " can go together, without training:" : " can go for sure, without training:");
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
   put("#gonote", `In the order of ${D.curve[S.order].id}. Framed: within the tolerance. Choose a grid: heads that went empty out below.`);
 }
-function trained() {
-  const t = D.trained;
-  if (!t) return null;
+function trained(t) {
   const cell = ([value, delta, low, high]) => el("td", {}, el("b", { text: quality(value) }), delta == null ? "" : ` ${num(delta, "+.2g")}${range(low, high, "+.2g")}`);
   const row = r => el("tr", {}, el("td", {}, el("button", { class: "inline", text: `${r.left} left`, onclick: () => showWithout(r.gone) })), r.cells.map(cell));
-  return el("div", { class: "trained" }, el("div", {}, el("h3", { text: t.title }), el("ul", {}, t.said.map(text => el("li", { text }))), el("p", { class: "note", text: t.note })), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t.title }, el("table", {}, el("thead", {}, el("tr", {}, ["heads", ...t.columns].map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row)))));
+  put("#trh", t.title); put("#trnote", t.note); put("#trsaid", t.said.map(text => el("li", { text })));
+  put("#trtable", el("thead", {}, el("tr", {}, ["heads", ...t.columns].map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row)));
 }
 const drawGo = () => { canGo(); grids(reach()); };
 view(() => {
-  $("#go").hidden = !D.curve?.length;
-  if (!D.curve?.length) return;
-  if (D.go) put("#cango", el("p", { class: "answer", id: "answer", "aria-live": "polite" }), el("ul", { id: "bymetric" }), el("label", { class: "tol" }, "tolerance ", el("input", { type: "range", id: "tolerance", min: 0, max: TIMES.length - 1, value: TIMES.indexOf(1), oninput: e => { times = TIMES[e.target.value]; e.target.setAttribute("aria-valuetext", D.go.by.map(b => allowed(b).within).join(", ")); drawGo(); emit("tolerance"); } }), el("span", { id: "tolv" })));
-  put("#trained", trained());
+  if (($("#go").hidden = !D.curve?.length)) return;
+  $("#cango").hidden = !D.go;
+  when("#tolerance", "input", e => { times = TIMES[e.target.value]; drawGo(); e.target.setAttribute("aria-valuetext", $("#tolv").textContent); emit("tolerance"); });
+  $("#trained").hidden = !D.trained;
+  if (D.trained) trained(D.trained);
   drawGo(); on("size step", drawGo);
 });

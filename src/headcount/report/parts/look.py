@@ -29,6 +29,8 @@ class Look:
     light: str
     dark: str
     glyph: str
+    #: The glyph as a letter, for terminals.
+    sign: str
     solid: bool = False
     #: Whether such a head does nothing with the text: it leaves its attention somewhere.
     rests: bool = False
@@ -46,6 +48,22 @@ LOOKS = {role: Look(**about) for role, about in json.loads(asset("roles.json")).
 #: The order in which a head's first role is chosen, the one that it is counted by everywhere: what
 #: it does before where it rests (`survey.roles.with_roles` goes by the same).
 FIRST = sorted((role for role in LOOKS if role != "none"), key=lambda role: LOOKS[role].rests)
+
+
+def terminal_signs() -> dict[str, tuple[str, str]]:
+    """A role's sign and, of its two colours, the one that is seen on black and on white alike.
+
+    >>> terminal_signs()["sink"]
+    ('↧', '#a0572a')
+    """
+
+    def seen(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        light = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+        shine = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]  # WCAG 2.2
+        return min((shine + 0.05) / 0.05, 1.05 / (shine + 0.05))
+
+    return {role: (look.sign, max(look.light, look.dark, key=seen)) for role, look in LOOKS.items()}
 
 
 def role_css() -> str:

@@ -48,11 +48,6 @@ SERIES = (
 STACK_COLOURS = {"enc": SERIES[0], "dec": SERIES[1], "cross": SERIES[2], "all": (INK, "X")}
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
 
-#: All have an inside, so that a white edge keeps them apart from any ground.
-_MARKERS: tuple[Any, ...] = (
-    *("<", "^", "*", "D", "s", "P", "p", "H", "o", "v", "h", ">", "8", "d"),
-    *((4, 1, 0), (6, 1, 0), "X", "."),
-)
 _KINDS = {".svg": "Date", ".pdf": "CreationDate", ".png": None}
 _RC: Any = {
     "font.family": "sans-serif",
@@ -132,10 +127,13 @@ def role_colour(role: str) -> str:
     return LOOKS.get(role, LOOKS["other"]).light
 
 
-def role_marker(role: str) -> Any:
-    """A marker for the role, so that it is known without any colour."""
-    names = list(LOOKS)
-    return _MARKERS[names.index(role if role in LOOKS else "other")]
+def role_marker(role: str) -> str:
+    """The sign that the role has in a terminal and on the page, as a marker.
+
+    >>> role_marker("rare") == f"${LOOKS['rare'].sign}$"
+    True
+    """
+    return f"${LOOKS.get(role, LOOKS['other']).sign}$"
 
 
 # --- Where panels stand in a figure, what their axes say, and the key below them ----------------

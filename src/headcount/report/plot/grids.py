@@ -96,7 +96,7 @@ def _mark(role: str) -> dict[str, Any]:
         "color": draw.role_colour(role),
         "markeredgecolor": "white",
     }
-    return {**style, "linestyle": "none", "markersize": 5, "markeredgewidth": 0.5}
+    return {**style, "linestyle": "none", "markersize": 6, "markeredgewidth": 0.25}
 
 
 def colour_bar(figure: Figure, mesh: QuadMesh, where: Any, label: str) -> None:
@@ -405,7 +405,7 @@ def _by_role(panel: Axes, points: np.ndarray, heads: list[Head], roles: Roles) -
             "label": role,
         }
         own = points[first == role]
-        panel.scatter(own[:, 0], own[:, 1], s=24, linewidths=0, gid=f"role {role}", **about)
+        panel.scatter(own[:, 0], own[:, 1], s=32, linewidths=0, gid=f"role {role}", **about)
         _name_cluster(panel, own, role)
     panel.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 

@@ -6,7 +6,7 @@ Voita et al., ACL 2019, section 5, were the first to give heads functions by suc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import ClassVar, Protocol
@@ -407,6 +407,8 @@ class RolesText:
     unjudged: dict[str, str] = field(default_factory=dict)
     #: The most verdicts of one role that are shown.
     most: int = 5
+    #: The sign and colour of each role, as on the page.
+    signs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """A headline, a block for each role, then what was not found and not asked."""
@@ -415,7 +417,7 @@ class RolesText:
             own = [verdict for verdict in self.verdicts if verdict.role == role]
             if own:
                 yield Text("")
-                yield _title(role, own)
+                yield self._title(role, own)
                 yield _rows(self._shown(own))
                 yield from _rest(own, self.most)
         yield Text("")
@@ -435,6 +437,13 @@ class RolesText:
         more = f"; {len(rests)} {'more ' if does else ''}only rest" if rests else ""
         name = f"{self.model}: " if self.model else ""
         return f"{name}{len(does) or 'none'} {of}{more}{'s' if len(rests) == 1 else ''}"
+
+    def _title(self, role: str, own: Sequence[Verdict]) -> Text:
+        heads = len({verdict.head for verdict in own})
+        counted = f"{heads} {'head' if heads == 1 else 'heads'}"
+        sign, colour = self.signs.get(role, ("", ""))
+        named = Text.assemble((f"{sign} " if sign else "", colour), (role, "bold"))
+        return named.append(f" · {KINDS[role].meaning} · {counted}")
 
     def _shown(self, own: Sequence[Verdict]) -> list[Verdict]:
         """The clearest of each label first, so that one relation does not fill the block."""
@@ -458,12 +467,6 @@ class RolesText:
         ):
             if roles:
                 yield f"{told}: {', '.join(roles)}."
-
-
-def _title(role: str, own: Sequence[Verdict]) -> Text:
-    heads = len({verdict.head for verdict in own})
-    counted = f"{heads} {'head' if heads == 1 else 'heads'}"
-    return Text.assemble((role, "bold"), f" · {KINDS[role].meaning} · {counted}")
 
 
 def _rows(shown: Sequence[Verdict]) -> Table:

@@ -265,6 +265,22 @@ def before(mention: Mention, mentions: Sequence[Mention]) -> list[Mention]:
     return sorted(earlier, key=lambda other: (-other.head, other.span, other.entity))
 
 
+def coreferent(sentence: Sentence) -> list[tuple[str, int, int]]:
+    """Each mention with each of its antecedents: its kind, and the places of both head words.
+
+    >>> words = (Word("Ann"), Word("lost"), Word("her"), Word("key"))
+    >>> coreferent(Sentence("Ann lost her key", words, clusters=((Span(0, 0), Span(2, 2)),)))
+    [('pronoun', 2, 0)]
+    """
+    seen = mentions_of(sentence)
+    return [
+        (mention.kind, mention.head, other.head)
+        for mention in seen
+        for other in before(mention, seen)
+        if other.entity == mention.entity
+    ]
+
+
 def nearest(mention: Mention, candidates: Sequence[Mention]) -> Mention | None:
     """The nearest mention, whatever it is."""
     return candidates[0] if candidates else None
