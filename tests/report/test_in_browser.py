@@ -246,13 +246,13 @@ def test_mentions_and_antecedents_are_counted_and_outlined(
 
     hits = sum(chosen_by(word) in heads for word, heads in right.items())
     run = made_run(tmp_path / "run", sizes, exhibits=[exhibit])
-    said = made_roles(sizes).assign(role="coreference", label=label, value=0.61, n=212)
+    said = made_roles(sizes).assign(role="coreference", label=label, value=0.61, n=1212)
     with Run.open(run) as opened:
         opened.write_frame("roles", said)
     page = visit(report(run, tmp_path / "page.html").path)
     what = "mentions" if kinds == "all" else "pronoun mentions"
     assert page.inner_text("#seen").startswith(f"Here {hits} of {len(right)} {what}, to an ante")
-    assert "over the corpus 0.61 (n = 212)" in page.inner_text("#seen")
+    assert "over the corpus 0.61 (n = 1212)" in page.inner_text("#seen")
     assert len(page.query_selector_all(".mx .proof")) == len(right)
     assert len(page.query_selector_all(".mx .proof.missed")) == len(right) - hits
     assert page.wrongs == []

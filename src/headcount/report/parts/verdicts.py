@@ -69,7 +69,7 @@ def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
         "value": figure(row["value"], 3) if pd.notna(row.get("value")) else None,
     }
     for name in ("n", "p_adjusted", "control"):
-        value = figure(row[name], 3) if pd.notna(row.get(name)) else None
+        value = figure(row[name], 12 if name == "n" else 3) if pd.notna(row.get(name)) else None
         if value is not None:
             verdict[name] = value
     offset = _OFFSET.match(str(row["label"]))
