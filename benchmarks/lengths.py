@@ -81,9 +81,10 @@ def surveyed(subject: Subject, batches: list[Batch], rows: int | None = None) ->
     """The same with every default tally; gives the paths that were taken."""
     tallies = chosen_tallies(None, "headcount")
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
+    shown = receivers(tallies)
     with tap(subject, needs, rows=rows) as watch:
         for batch in batches:
-            watch(batch, **receivers(tallies))
+            watch(batch, **shown)
     for tally in tallies:
         tally.compute()
     return watch.paths

@@ -56,9 +56,10 @@ def surveyed(subject: Subject, batches: list[Batch]) -> None:
     """The same forward passes with every default tally watching."""
     tallies = chosen_tallies(None, "headcount")
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
+    shown = receivers(tallies)
     with tap(subject, needs) as watch:
         for batch in batches:
-            watch(batch, **receivers(tallies))
+            watch(batch, **shown)
     for tally in tallies:
         tally.compute()
 

@@ -459,7 +459,7 @@ class LastToken(SumsTally):
         add_micro(self.sums, sighting.site, "last", over_rows(mass, rows), rows.sum(-1))
 
     def compute(self) -> list[Reading]:
-        return [read_micro(self.sums, site, "last", "no text") for site in self.sums]
+        return read_micro(self.sums, "last", "no text")
 
 
 def test_a_tally_of_ones_own_joins_the_table() -> None:

@@ -6,7 +6,7 @@ for all heads in one forward and backward a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -64,12 +64,16 @@ def slopes(subject: Subject, task: Task, per: Per) -> Iterator[Measure]:
             heard.start(batch)
             losses = task.loss(subject, batch)
             flow.backward(losses.sum())
+            found = heard.slopes(subject.anatomy.sites)
             _check_loss(subject, task, batch, losses.detach())
-            found = np.concatenate([heard.of(site) for site in subject.anatomy.sites], axis=1)
             _check_slopes(subject, task, found)
             return {"slopes": found}
 
         yield measure
+
+
+#: Bytes of gradients that wait to be multiplied together.
+_WAITING = 2**26
 
 
 class _Heard:
@@ -79,42 +83,70 @@ class _Heard:
         self.per = per
         self.batch = Batch({}, {}, [])
         self.found: dict[Site, Tensor] = {}
+        #: Outputs and gradients of sites that are alike: on a GPU, each step alone costs a launch.
+        self._waiting: list[tuple[Site, Tensor, Tensor]] = []
 
     def start(self, batch: Batch) -> None:
         """Listen to another batch."""
-        self.batch, self.found = batch, {}
+        self.batch, self.found, self._waiting = batch, {}, []
 
     def receive(self, site: Site, output: Tensor, gradient: Tensor) -> None:
-        """Add what one call of a site has to say."""
-        weighed = _weighed(site, output, gradient, self.batch, self.per)
-        folded = _folded(weighed, len(self.batch))
-        self.found[site] = self.found[site] + folded if site in self.found else folded
+        """Take in what one call of a site has to say."""
+        if self._waiting and not _alike(self._waiting[0], (site, output)):
+            self._multiply()
+        self._waiting.append((site, output, gradient))
+        if output.device.type == "cpu" or output.nbytes * len(self._waiting) >= _WAITING:
+            self._multiply()
 
-    def of(self, site: Site) -> np.ndarray:
-        """A site's slopes; exactly 0 where the loss does not depend on its heads at all."""
-        if site not in self.found:
-            return np.zeros((len(self.batch), site.heads), dtype=np.float32)
-        return self.found[site].cpu().numpy()
+    def slopes(self, sites: Sequence[Site]) -> np.ndarray:
+        """All slopes ``[example, head]``; 0 where the loss does not depend on a site's heads."""
+        self._multiply()
+        empty = next(iter(self.found.values()), torch.zeros(0))
+        parts = [
+            self.found[site].to(empty.device)
+            if site in self.found
+            else empty.new_zeros(len(self.batch), site.heads)
+            for site in sites
+        ]
+        return torch.cat(parts, dim=1).cpu().numpy()
+
+    def _multiply(self) -> None:
+        """Add up what waits."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        sites, outputs, gradients = zip(*waiting, strict=True)
+        stack = sites[0].stack
+        both = (one[0][None] if len(one) == 1 else torch.stack(one) for one in (outputs, gradients))
+        weighed = _weighed(stack, *both, self.batch, self.per)
+        for site, own in zip(sites, _folded(weighed, len(self.batch)), strict=True):
+            self.found[site] = self.found[site] + own if site in self.found else own
 
 
-def _weighed(site: Site, output: Tensor, gradient: Tensor, batch: Batch, per: Per) -> Tensor:
-    """Att · dL/dAtt, `[row, head]`: summed over dimensions, then over positions."""
+def _alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two sites have the same stack, and their outputs the same shape and device."""
+    (a, mine, *_), (b, theirs) = one, other
+    return bool(a.stack == b.stack and mine.shape == theirs.shape and mine.device == theirs.device)
+
+
+def _weighed(stack: str, output: Tensor, gradient: Tensor, batch: Batch, per: Per) -> Tensor:
+    """Att · dL/dAtt, `[site, row, head]`: summed over dimensions, then over positions."""
     kind = torch.promote_types(output.dtype, torch.float32)  # half precision would round the sums
-    each = (output * gradient).sum(-1, dtype=kind)
     if per != "token":
-        return each.sum(1)
-    real = real_tokens(site.stack, batch).to(each.device)
-    return (each.abs() * real[:, :, None]).sum(1)
+        return (output * gradient).sum((2, 4), dtype=kind)
+    each = (output * gradient).sum(-1, dtype=kind)
+    real = real_tokens(stack, batch).to(each.device)
+    return (each.abs() * real[:, :, None]).sum(2)
 
 
 def _folded(rows: Tensor, examples: int) -> Tensor:
-    """Rows of one example stand one below the other and add up: `[example, head]`."""
-    if rows.shape[0] % examples:
+    """Rows of one example stand one below the other and add up: `[site, example, head]`."""
+    if rows.shape[1] % examples:
         raise UsageError(
-            f"The model was called on {rows.shape[0]} rows for a batch of {examples} examples, so "
+            f"The model was called on {rows.shape[1]} rows for a batch of {examples} examples, so "
             "no row can be told whose it is; call it on all examples at once, or use batch_size=1."
         )
-    return rows.view(examples, -1, rows.shape[-1]).sum(1)
+    return rows.unflatten(1, (examples, -1)).sum(2)
 
 
 def _check_loss(subject: Subject, task: Task, batch: Batch, losses: Tensor) -> None:

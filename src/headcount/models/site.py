@@ -38,6 +38,9 @@ class Site:
     route: str = "interface"
     numbers: tuple[int, ...] | None = None
 
+    def __hash__(self) -> int:  # of what tells sites apart: sites are keys everywhere
+        return hash((self.module, self.call, self.heads))
+
     @property
     def indices(self) -> tuple[int, ...]:
         """The number of each head, in the order they lie side by side."""
@@ -59,6 +62,8 @@ class SiteGroup(Site):
     """
 
     members: tuple[Site, ...] = ()
+
+    __hash__ = Site.__hash__
 
     @classmethod
     def of(cls, sites: Sequence[Site]) -> Site:

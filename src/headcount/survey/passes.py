@@ -155,6 +155,7 @@ def _run_part(
             watch(batch if inputs.segments else _one_segment(batch), **shown)
             if not done and not getattr(source, "first", 0):
                 # Broken weights show at once, not after an hour.
+                watch.flush()
                 check_numbers(subject, tallies)
             done += batch.window.count(0)
             if progress is not None:

@@ -19,6 +19,8 @@ from headcount.records import Column, HeadTable
 from headcount.text import Sentence, Word, Words
 from headcount.wiring import Needs, Sighting
 
+Array = NDArray[np.float64]
+
 # --- Named sums, kept for every site in float64 -------------------------------------------------
 
 
@@ -40,8 +42,8 @@ class Sums:
     def __init__(self) -> None:
         #: By site or group; a name tells whether its values are shared by all heads.
         self._sums: dict[Site, dict[tuple[str, bool], Tensor]] = {}
-        #: The same by site on the CPU, made when it is asked for.
-        self._read: dict[Site, dict[str, Tensor]] = {}
+        #: The same on the CPU, made when asked for: all that holds heads of a site, and where.
+        self._read: dict[Site, list[tuple[dict[tuple[str, bool], Tensor], slice | None]]] = {}
 
     def __iter__(self) -> Iterator[Site]:
         return iter(dict.fromkeys(site for whole in self._sums for site in members_of(whole)))
@@ -68,27 +70,34 @@ class Sums:
 
     def of(self, site: Site, name: str) -> Tensor:
         """One sum, on the CPU."""
-        return self._by_site()[site][name]
+        found = self._parts(site, name)
+        if not found:
+            raise KeyError(name)
+        return found[0] if len(found) == 1 else torch.stack(found).sum(0)
+
+    def over(self, sites: Sequence[Site], name: str) -> Array:
+        """One sum of the heads of several sites, one after another."""
+        return np.concatenate([self.of(site, name).numpy() for site in sites])
 
     def has(self, site: Site, name: str) -> bool:
         """Whether anything was added under a name."""
-        return name in self._by_site().get(site, {})
+        return bool(self._parts(site, name))
 
-    def _by_site(self) -> dict[Site, dict[str, Tensor]]:
-        """Every site's own sums; a group's travel from their device together, once."""
-        if self._read or not self._sums:
-            return self._read
-        for whole, sums in self._sums.items():
-            start = 0
-            here = {name: value.cpu() for name, value in sums.items()}
-            for site in members_of(whole):
-                own = self._read.setdefault(site, {})
-                heads = slice(start, start + site.heads)
-                start += site.heads
-                for (name, shared), value in here.items():
-                    part = value if shared or whole is site else value[heads]
-                    own[name] = own[name] + part if name in own else part
-        return self._read
+    def _parts(self, site: Site, name: str) -> list[Tensor]:
+        """What was added for a site, alone and with others."""
+        if not self._read:
+            for whole, sums in self._sums.items():
+                here, start = _on_cpu(sums), 0
+                for member in members_of(whole):
+                    heads = None if member is whole else slice(start, start + member.heads)
+                    self._read.setdefault(member, []).append((here, heads))
+                    start += member.heads
+        found = []
+        for here, heads in self._read.get(site, ()):
+            own, shared = here.get((name, False)), here.get((name, True))
+            found += [] if own is None else [own if heads is None else own[heads]]
+            found += [] if shared is None else [shared]
+        return found
 
     def merge(self, other: Sums) -> None:
         """Add all sums of another part of the corpus."""
@@ -97,9 +106,24 @@ class Sums:
             self._add(whole, {n: v if device is None else v.to(device) for n, v in sums.items()})
 
 
+def _on_cpu(sums: dict[tuple[str, bool], Tensor]) -> dict[tuple[str, bool], Tensor]:
+    """Sums of one device on the CPU; they travel together, since each transfer waits."""
+    values = list(sums.values())
+    if not values or values[0].device.type == "cpu":
+        return sums
+    parts = (
+        torch.cat([value.flatten() for value in values])
+        .cpu()
+        .split([value.numel() for value in values])
+    )
+    return {
+        name: part.view(value.shape)
+        for (name, value), part in zip(sums.items(), parts, strict=True)
+    }
+
+
 # --- A tally ------------------------------------------------------------------------------------
 
-Array = NDArray[np.float64]
 Made = TypeVar("Made")
 
 
@@ -220,24 +244,41 @@ def read_macro(
     sums: Sums, name: str, why: str | Callable[[Site], str], sites: Sequence[Site] | None = None
 ) -> list[Reading]:
     """Mean over sentences with a 95% interval at every site, or why there is none."""
-    sites = list(sums) if sites is None else sites
-    parts = (name, f"{name}_squares", f"{name}_count")
-    read = {site: [sums.of(site, part).numpy() for part in parts] for site in sites}
-    known = [site for site in sites if read[site][2].any() and not np.isnan(read[site][0]).any()]
-    found: dict[Site, Reading] = {}
-    if known:
-        total, squares, count = (
-            np.concatenate([read[site][part] for site in known]) for part in range(3)
-        )
-        ends = np.cumsum([site.heads for site in known])[:-1]
-        split = [np.split(values, ends) for values in stats.mean_interval(total, squares, count)]
-        found = {site: Reading(name, site, *own) for site, *own in zip(known, *split, strict=True)}
-    for site in sites:
-        if site not in found and read[site][2].any():
-            found[site] = Reading.broken(name, site)
-        elif site not in found:
-            found[site] = Reading.missing(name, site, why if isinstance(why, str) else why(site))
-    return [found[site] for site in sites]
+    chosen = list(sums) if sites is None else sites
+    kept = [f"{name}{end}" for end in ("", "_squares", "_count")]
+    return _readings(sums, name, why, chosen, kept, 2, stats.mean_interval)
+
+
+def _readings(
+    sums: Sums,
+    name: str,
+    why: str | Callable[[Site], str],
+    sites: Sequence[Site],
+    kept: Sequence[str],
+    count: int,
+    interval: Callable[..., tuple[Array, ...]],
+) -> list[Reading]:
+    """The interval of some sums, all sites at once; `count` is the place of their denominator."""
+    if not sites:
+        return []
+    values = [sums.over(sites, part) for part in kept]
+    ends = np.cumsum([site.heads for site in sites])
+    starts = ends - [site.heads for site in sites]
+    counted = np.logical_or.reduceat(values[count] != 0, starts)
+    broken = np.logical_or.reduceat(np.isnan(values[0]), starts)
+    told = np.repeat(counted & ~broken, ends - starts)
+    shown = [np.full(len(told), np.nan) for _ in range(3)]
+    for whole, part in zip(shown, interval(*(one[told] for one in values)), strict=True):
+        whole[told] = part
+
+    def reading(place: int, site: Site) -> Reading:
+        if not counted[place]:
+            return Reading.missing(name, site, why if isinstance(why, str) else why(site))
+        if broken[place]:
+            return Reading.broken(name, site)
+        return Reading(name, site, *(part[starts[place] : ends[place]] for part in shown))
+
+    return [reading(place, site) for place, site in enumerate(sites)]
 
 
 def add_micro(sums: Sums, site: Site, name: str, hits: Tensor, cells: Tensor) -> None:
@@ -257,6 +298,10 @@ def add_micro(sums: Sums, site: Site, name: str, hits: Tensor, cells: Tensor) ->
     )
 
 
+#: What `add_micro` keeps, in the order that `stats.ratio_interval` takes it.
+_MICRO = ("x", "n", "xx", "xn", "nn", "count")
+
+
 class RatioSums(NamedTuple):
     """The sums over sentences that a ratio and its interval are made of, one entry a head."""
 
@@ -270,18 +315,16 @@ class RatioSums(NamedTuple):
 
 def micro_sums(sums: Sums, site: Site, name: str) -> RatioSums:
     """The sums that `add_micro` kept."""
-    parts = ("x", "n", "xx", "xn", "nn", "count")
-    return RatioSums(*(sums.of(site, f"{name}_{part}").numpy() for part in parts))
+    return RatioSums(*(sums.of(site, f"{name}_{part}").numpy() for part in _MICRO))
 
 
-def read_micro(sums: Sums, site: Site, name: str, why: str) -> Reading:
-    """Ratio of sums with a 95% interval over sentences, or a missing reading."""
-    kept = micro_sums(sums, site, name)
-    if not kept.n.any():
-        return Reading.missing(name, site, why)
-    if np.isnan(kept.x).any():
-        return Reading.broken(name, site)
-    return Reading(name, site, *stats.ratio_interval(*kept))
+def read_micro(
+    sums: Sums, name: str, why: str | Callable[[Site], str], sites: Sequence[Site] | None = None
+) -> list[Reading]:
+    """Ratio of sums with a 95% interval over sentences at every site, or why there is none."""
+    chosen = list(sums) if sites is None else sites
+    kept = [f"{name}_{part}" for part in _MICRO]
+    return _readings(sums, name, why, chosen, kept, 1, stats.ratio_interval)
 
 
 def over_rows(values: Tensor, rows: Tensor) -> Tensor:

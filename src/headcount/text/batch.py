@@ -156,6 +156,14 @@ class Side:
         moved["ids"] = self.ids.to(device, non_blocking=True)
         return replace(self, **moved, words=self.words and self.words.to(device))
 
+    @classmethod
+    def joined(cls, sides: Sequence[Side]) -> Side:
+        """The texts of several sides of one length as one side, without their words."""
+        first, names = sides[0], ("ids", *_FLAGS)
+        whole = {name: torch.cat([getattr(side, name) for side in sides]) for name in names}
+        tokens = [row for side in sides for row in side.tokens]
+        return cls(**whole, tokens=tokens, annotated=first.annotated)
+
     def at(self, places: Tensor) -> Side:
         """The tokens at some places ``[batch, n]``; words go with the whole text only."""
         taken = {name: getattr(self, name).gather(1, places) for name in ("ids", *_FLAGS)}

@@ -13,6 +13,7 @@ both: scores closer than 2^-17 of their size may be taken for equal.
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _MOST_TOPS, _MOST_CLASSES, _MOST_OFFSETS, _MOST_DIM = 3, 15, 8, 256
 
 
+@cache
 def available(device: torch.device) -> bool:
     """Whether the kernel can run on a device: a GPU, and Triton."""
     return device.type == "cuda" and importlib.util.find_spec("triton") is not None

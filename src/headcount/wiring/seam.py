@@ -19,8 +19,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount import models
 from headcount.errors import ModelError, UsageError
+from headcount.models import (
+    Site,
+    Subject,
+    base_function,
+    entering,
+    family_of,
+    locked,
+    on_exit,
+    register,
+    switched,
+)
 
 PREFIX = "headcount-"
 
@@ -42,7 +52,7 @@ class Attended:
     value: Tensor | None = None
     dropout: float = 0.0
 
-    def map_of(self, site: models.Site) -> Tensor:
+    def map_of(self, site: Site) -> Tensor:
         """The attention weights, or an error that names the site."""
         if self.weights is None:
             raise ModelError(
@@ -73,10 +83,12 @@ def attend(
     """Attention as the model does it, then every attached part in turn."""
     config: Any = module.config
     base = config._attn_implementation.removeprefix(PREFIX)
-    function = models.base_function(module, base)
+    function = base_function(module, base)
     for runner in _RUNNERS.get(id(module), ()):
         function = partial(runner, function)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
+    if not _PARTS.get(id(module)):
+        return output, weights
     dropout = float(kwargs.get("dropout") or 0.0)
     return shown(module, Attended(output, weights, attention_mask, value, dropout)), weights
 
@@ -90,7 +102,7 @@ def shown(module: nn.Module, attended: Attended) -> Tensor:
 
 @contextmanager
 def attached(
-    subject: models.Subject,
+    subject: Subject,
     part: Part | None = None,
     turns: Turns | None = None,
     *,
@@ -119,7 +131,7 @@ def attached(
         base = own.removeprefix(PREFIX)
         # A runner reads the mask, which each implementation has in a form of its own.
         base = "eager" if maps or (runner is not None and base not in READABLE) else base
-        models.register(PREFIX + base, attend, mask_like=base)
+        register(PREFIX + base, attend, mask_like=base)
         return PREFIX + base
 
     def detach() -> None:
@@ -136,14 +148,14 @@ def attached(
         assert part is not None
         return part(module, Attended(apart)).flatten(-2)
 
-    family = models.family_of(model) if outside else None
+    family = family_of(model) if outside else None
     with (
-        models.locked(model),
+        locked(model),
         nullcontext() if turns is None else turns.counted(model),
         # Outside the interface a name it does not know would change the model.
-        models.switched(model, rename) if modules else nullcontext(),
-        models.on_exit(detach),
-        nullcontext() if family is None else models.entering(heads, family, enter),
+        switched(model, rename) if modules else nullcontext(),
+        on_exit(detach),
+        nullcontext() if family is None else entering(heads, family, enter),
     ):
         for module in modules:
             for place, one in hung:
@@ -168,7 +180,7 @@ def hooked(
                     for more in ("", "_with_kwargs", "_always_called"):
                         getattr(module, kind + more, {}).pop(number, None)
 
-    with models.on_exit(unhook):
+    with on_exit(unhook):
         for module in modules:
             register = module.register_forward_hook if after else module.register_forward_pre_hook
             register(hook, **how)
@@ -178,13 +190,13 @@ def hooked(
 class Turns:
     """Which site an attention call is: a module that serves several layers is called in turn."""
 
-    def __init__(self, subject: models.Subject) -> None:
-        self._sites: dict[int, list[models.Site]] = defaultdict(list)
+    def __init__(self, subject: Subject) -> None:
+        self._sites: dict[int, list[Site]] = defaultdict(list)
         for site in sorted(subject.anatomy.sites, key=lambda site: site.call):
             self._sites[id(subject.model.get_submodule(site.module))].append(site)
         self._turn: dict[int, int] = defaultdict(int)
 
-    def next(self, module: nn.Module) -> models.Site:
+    def next(self, module: nn.Module) -> Site:
         """The site of this call."""
         sites = self._sites[id(module)]
         in_backward = torch._C._current_graph_task_id() != -1
@@ -207,9 +219,7 @@ class Turns:
 
 
 @contextmanager
-def listening(
-    subject: models.Subject, hear: Callable[[models.Site, Attended], None]
-) -> Iterator[None]:
+def listening(subject: Subject, hear: Callable[[Site, Attended], None]) -> Iterator[None]:
     """Within the block, `hear` is shown every site of every forward; nothing is changed."""
     turns = Turns(subject)
 

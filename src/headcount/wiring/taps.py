@@ -25,9 +25,9 @@ from headcount.models import (
     window_of,
 )
 from headcount.records import STACKS
-from headcount.text import Batch
+from headcount.text import Batch, Side
 from headcount.wiring import fused
-from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, heads_together, tiled
+from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, joined, tiled
 from headcount.wiring.seam import PREFIX, Attended, Turns, attached
 from headcount.wiring.sighting import (
     Asked,
@@ -43,8 +43,9 @@ from headcount.wiring.sighting import (
 
 Receiver = Callable[[Sighting], None]
 
-#: Rows that wait to be shown together; more would cost memory that a long text needs itself.
-_WAITING = 2**22
+#: Rows that wait to be shown together, of short texts, whose forward leaves a GPU time between two
+#: operations; and of longer ones, which keep it busy and need the memory themselves.
+_WAITING, _WAITING_LONG, _LONG = 2**22, 2**20, 1024
 
 #: Bytes of queries and keys that wait for one launch of the kernel.
 _HELD = 2**27
@@ -71,7 +72,8 @@ def tap(
     `watch(batch)` runs the batch and returns a `Sighting` for each site, holding what `needs`
     asks for (the maps, by default). With `receive` each sighting is handed over as soon as
     it is made and not kept, so that one layer's map lives at a time. `stacks` looks at some
-    of the stacks only; `rows` at a sample of so many rows of longer texts.
+    of the stacks only; `rows` at a sample of so many rows of longer texts. What is shown
+    `together` may wait for batches to come, at the longest until the block ends or `watch.flush()`.
     """
     watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS, rows, seed)
     training: list[nn.Module] = []
@@ -85,6 +87,7 @@ def tap(
         for module in training:
             module.training = False
         yield watch
+        watch.flush()
 
 
 class Watch:
@@ -109,13 +112,20 @@ class Watch:
         self._rows, self._seed = rows, seed
         self._quiet = quiet_arguments(subject.model)
         self._now: _Now | None = None
+        #: Whether a module attends by its family's own function, by its id.
+        self._eager: dict[int, bool] = {}
+        #: Batches whose rows wait to be shown as those of one, and what they have in common.
+        self._kept: list[tuple[Batch, list[_Waiting]]] = []
+        self._alike: tuple[Any, ...] = ()
+        self._together: Receiver | None = None
 
     def __call__(
         self, batch: Batch, receive: Receiver | None = None, together: Receiver | None = None
     ) -> list[Sighting]:
         """Run a batch; return its sightings, or hand each to `receive` and return none.
 
-        `together` is shown the sites of a stack at once, as one sighting without maps.
+        `together` is shown the sites of a stack at once, as one sighting without maps, and several
+        batches as one where they are alike.
         """
         kept: list[Sighting] = []
         if receive is None and together is None:
@@ -132,8 +142,8 @@ class Watch:
                 for site, maps, mask in recorded_maps(self.subject, batch, self._quiet):
                     if site.stack in self.stacks:
                         self._reduce(self._now, site, maps, mask)
-            self._now.flush()
             self._check_all_seen(self._now.seen)
+            self._keep(self._now, self._now.left())
         finally:
             self._now = None
         return kept
@@ -156,7 +166,9 @@ class Watch:
         call = Call(module, query, key, value, mask, arguments)
         shape = (*query.shape[:3], key.shape[2])
         asked = now.asked_of(site, shape, query.device, self.needs)
-        cells, eager = math.prod(shape), _is_eager(module)
+        cells, eager = math.prod(shape), self._eager.get(id(module))
+        if eager is None:
+            eager = self._eager[id(module)] = _is_eager(module)
         small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
         reuse = self.needs.maps or eager or (small and query.device.type == "cpu")
         if not reuse and _agrees(call) and call.scores is not None:
@@ -173,6 +185,36 @@ class Watch:
         output, found = eager_tiles(call, asked)
         self._show(now, site, asked, found, mask, "map in tiles")
         return output, None
+
+    def flush(self) -> None:
+        """Show what waits."""
+        kept, self._kept = self._kept, []
+        if not kept or self._together is None:
+            return
+        batch, side = kept[0][0], _Joined()
+        if len(kept) > 1:
+            sides = {name: side([own.sides[name] for own, _ in kept]) for name in batch.sides}
+            index, window = (
+                [one for own, _ in kept for one in getattr(own, name)]
+                for name in ("index", "window")
+            )
+            batch = Batch({}, sides, index, window)
+        for several in zip(*(groups for _, groups in kept), strict=True):
+            self._together(_sighting(batch, *several, side=side))
+
+    def _keep(self, now: _Now, groups: list[_Waiting]) -> None:
+        """Let the rows of a batch wait for others that are alike, up to so many."""
+        if now.together is None or not groups:
+            return
+        alike = (now.together, *(one.alike for one in groups))
+        if alike != self._alike:
+            self.flush()
+        self._alike, self._together = alike, now.together
+        self._kept.append((now.batch, groups))
+        most = min(_most(one.visible) for one in groups)
+        annotated = any(side.words is not None for side in now.batch.sides.values())
+        if annotated or sum(one.rows for _, own in self._kept for one in own) >= most:
+            self.flush()
 
     def _asked(self, batch: Batch) -> dict[str, Asked]:
         """What is asked of each stack's rows, made before the batch moves to the device."""
@@ -282,13 +324,13 @@ class _Now:
     def show(self, one: _Waiting, maps: Tensor | None = None) -> None:
         """Show a site, or several, to who takes them apart, and keep it for who does not."""
         if self.receive is not None:
-            for sighting in self._sighting(one, maps).by_site():
+            for sighting in _sighting(self.batch, one, maps=maps).by_site():
                 self.receive(sighting)
         if self.together is not None:
             waiting = self._waiting.setdefault(id(one.visible), [])
             waiting.append(one)
-            if one.visible.numel() * sum(each.site.heads for each in waiting) >= _WAITING:
-                self._show_waiting(id(one.visible))
+            if sum(each.rows for each in waiting) >= _most(one.visible):
+                self.together(_sighting(self.batch, self._joined(id(one.visible))))
 
     def hold(self, site: Site, asked: Asked, visible: Tensor, scores: Scores) -> None:
         """Keep a site's scores, so that one launch of the kernel serves several layers."""
@@ -296,40 +338,24 @@ class _Now:
         alike = id(visible), scores.scaling, scores.causal, dim, heads // keys, scores.bias is None
         held = self._held.setdefault(alike, [])
         held.append(_Waiting(site, asked, visible, scores))
-        size = sum(one.what.query.nbytes + one.what.key.nbytes for one in held)
-        if size >= _HELD or scores.bias is not None:
+        size = scores.query.nbytes + scores.key.nbytes  # of layers that are alike
+        if size * len(held) >= _HELD or scores.bias is not None:
             self._launch(alike)
 
-    def flush(self) -> None:
-        """Show what waits."""
+    def left(self) -> list[_Waiting]:
+        """What waits at the end of the batch: those that see the same, as one."""
         for alike in list(self._held):
             self._launch(alike)
-        for number in list(self._waiting):
-            self._show_waiting(number)
+        return [self._joined(number) for number in list(self._waiting)]
 
     def _launch(self, alike: tuple[Any, ...]) -> None:
         held = self._held.pop(alike)
         found = fused.row_quantities(Scores.together([one.what for one in held]), held[0].asked)
         self.show(_together(held, found))
 
-    def _show_waiting(self, number: int) -> None:
+    def _joined(self, number: int) -> _Waiting:
         waiting = self._waiting.pop(number)
-        found = heads_together([one.what for one in waiting])
-        assert self.together is not None
-        self.together(self._sighting(_together(waiting, found)))
-
-    def _sighting(self, one: _Waiting, maps: Tensor | None = None) -> Sighting:
-        return Sighting(
-            site=one.site,
-            batch=self.batch,
-            queries=one.asked.asking,
-            keys=one.asked.keys,
-            visible=one.visible,
-            maps=maps,
-            places=one.asked.places,
-            weights=one.asked.weights,
-            **one.what,
-        )
+        return _together(waiting, joined([one.what for one in waiting], dim=1))
 
 
 class _Waiting(NamedTuple):
@@ -339,6 +365,65 @@ class _Waiting(NamedTuple):
     asked: Asked
     visible: Tensor
     what: Any
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait, of all heads."""
+        return self.visible.numel() * self.site.heads
+
+    @property
+    def alike(self) -> tuple[Any, ...]:
+        """What the rows of two batches must have in common to be shown as those of one."""
+        asked, queries, keys = self.asked, self.asked.queries, self.asked.keys
+        shapes = self.visible.shape[1], queries.real.shape[1], keys.real.shape[1]
+        known = queries.annotated, keys.annotated, asked.places is None
+        return (self.site, *shapes, *known, self.visible.device)
+
+
+class _Joined:
+    """Sides of several batches as one; each is made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, ...], Side] = {}
+
+    def __call__(self, sides: Sequence[Side]) -> Side:
+        key = tuple(map(id, sides))
+        if key not in self._made:
+            self._made[key] = Side.joined(sides)
+        return self._made[key]
+
+
+def _sighting(
+    batch: Batch, *several: _Waiting, side: _Joined | None = None, maps: Tensor | None = None
+) -> Sighting:
+    """What is shown of a site, or several, on one batch or on several that are alike."""
+    first = several[0]
+    if len(several) == 1:
+        queries, keys, visible, found = (
+            first.asked.asking,
+            first.asked.keys,
+            first.visible,
+            first.what,
+        )
+        places, weights = first.asked.places, first.asked.weights
+    else:
+        assert side is not None
+        queries = side([one.asked.asking for one in several])
+        keys = side([one.asked.keys for one in several])
+        visible = torch.cat([one.visible for one in several])
+        found = joined([one.what for one in several], dim=0)
+        places, weights = None, None
+        if first.asked.places is not None and first.asked.weights is not None:
+            places = torch.cat([one.asked.places for one in several])
+            weights = torch.cat([one.asked.weights for one in several])
+    return Sighting(
+        first.site, batch, queries, keys, visible, maps, places=places, weights=weights, **found
+    )
+
+
+def _most(visible: Tensor) -> int:
+    """How many rows may wait."""
+    return _WAITING if visible.shape[1] <= _LONG else _WAITING_LONG
 
 
 def _together(several: Sequence[_Waiting], found: dict[str, Any]) -> _Waiting:

@@ -6,6 +6,7 @@ offset for at least 90% of tokens. There is no author code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,17 +55,19 @@ def widen_histogram(counts: Tensor) -> Tensor:
     return torch.nn.functional.pad(counts, (more, more))
 
 
-def most_frequent(counts: np.ndarray) -> int:
-    """The fullest bin of one offset; among equals the nearest, then the left one.
+def most_frequent(counts: np.ndarray) -> np.ndarray:
+    """Each row's fullest bin of one offset; among equals the nearest, then the left one.
 
-    >>> counts = np.zeros(2 * REACH + 1)
-    >>> counts[[0, REACH - 1]] = 9, 1  # mostly far to the left, at many offsets
+    >>> counts = np.zeros((1, 2 * REACH + 1))
+    >>> counts[0, [0, REACH - 1]] = 9, 1  # mostly far to the left, at many offsets
     >>> most_frequent(counts) - REACH
-    -1
+    array([-1])
     """
-    inner = counts[1:-1]
-    full = np.flatnonzero(inner == inner.max()) + 1
-    return int(min(full, key=lambda place: (abs(place - REACH), place)))
+    return _NEAREST[counts[:, _NEAREST].argmax(-1)]
+
+
+#: The bins of one offset, the nearest first, and of two as near the left one.
+_NEAREST = np.array(sorted(range(1, 2 * REACH), key=lambda place: (abs(place - REACH), place)))
 
 
 def expected_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -180,7 +183,35 @@ class Offsets(SumsTally):
 
     def compute(self) -> list[Reading]:
         """The most frequent offset and its share, at each site."""
-        return [reading for site in self.sums for reading in self._read(site)]
+        found, known = [], []
+        for site in self.sums:
+            if not self._known(site):
+                why = (
+                    "queries and keys are different texts"
+                    if site.stack == "cross"
+                    else "no token is left once separators are dropped"
+                )
+                found += [Reading.missing(column.name, site, why) for column in self.columns]
+            elif bool(self.sums.of(site, "weights").isnan().any()):
+                # The largest of weights that are no numbers sits nowhere.
+                found += [Reading.broken(column.name, site) for column in self.columns]
+            else:
+                known.append(site)
+        if not known:
+            return found
+        best = self._best(known)
+        shares = stats.ratio_interval(*self._share(known, best, "keep"), bounds=(0, 1))
+        ends = np.cumsum([site.heads for site in known])[:-1]
+        for site, own, *share in zip(
+            known, *(np.split(part, ends) for part in (best, *shares)), strict=True
+        ):
+            unknown = np.full(site.heads, np.nan)
+            offset = (own - REACH).astype(float)
+            found += [
+                Reading(BEST_OFFSET.name, site, offset, unknown, unknown.copy()),
+                Reading(BEST_OFFSET_SHARE.name, site, *share),
+            ]
+        return found
 
     def details(self) -> dict[str, pd.DataFrame]:
         """The whole histogram as `offsets`, and all that is known of the best one as `positions`.
@@ -202,48 +233,31 @@ class Offsets(SumsTally):
     def _known(self, site: Site) -> bool:
         return float(self.sums.of(site, "tokens")) > 0
 
-    def _read(self, site: Site) -> list[Reading]:
-        if not self._known(site):
-            why = (
-                "queries and keys are different texts"
-                if site.stack == "cross"
-                else "no token is left once separators are dropped"
-            )
-            return [Reading.missing(column.name, site, why) for column in self.columns]
-        if bool(self.sums.of(site, "weights").isnan().any()):
-            # The largest of weights that are no numbers sits nowhere.
-            return [Reading.broken(column.name, site) for column in self.columns]
-        best = self._best(site)
-        share = stats.ratio_interval(*self._share(site, best, "keep"), bounds=(0, 1))
-        unknown = np.full(site.heads, np.nan)
-        return [
-            Reading(BEST_OFFSET.name, site, (best - REACH).astype(float), unknown, unknown.copy()),
-            Reading(BEST_OFFSET_SHARE.name, site, *share),
-        ]
-
-    def _best(self, site: Site) -> np.ndarray:
+    def _best(self, sites: Sequence[Site]) -> np.ndarray:
         """The place of each head's most frequent offset in the histogram."""
-        return np.array([most_frequent(row) for row in self.sums.of(site, "counts").numpy()])
+        return most_frequent(self.sums.over(sites, "counts"))
 
-    def _share(self, site: Site, best: np.ndarray, edges: str) -> RatioSums:
+    def _share(self, sites: Sequence[Site], best: np.ndarray, edges: str) -> RatioSums:
         """The sums of a ratio: tokens that point there among all, or among those that could."""
-        heads = np.arange(site.heads)
+        heads = np.arange(len(best))
+        site_of = np.repeat(np.arange(len(sites)), [site.heads for site in sites])
 
         def at_best(name: str) -> np.ndarray:
-            return self.sums.of(site, name).numpy()[heads, best]
+            return self.sums.over(sites, name)[heads, best]
 
-        hits = at_best("counts"), at_best("squares")
+        def shared(name: str) -> np.ndarray:
+            return np.stack([self.sums.of(site, name).numpy() for site in sites])[site_of]
+
+        hits, sentences = (at_best("counts"), at_best("squares")), shared("sentences")
         if edges == "keep":
-            names = ("tokens", "tokens_squared", "sentences")
-            n, nn, sentences = (np.full(site.heads, float(self.sums.of(site, x))) for x in names)
+            n, nn = shared("tokens"), shared("tokens_squared")
             return RatioSums(hits[0], n, hits[1], at_best("products"), nn, sentences)
-        n, nn = (self.sums.of(site, x).numpy()[best] for x in ("possible", "possible_squared"))
-        sentences = np.full(site.heads, float(self.sums.of(site, "sentences")))
+        n, nn = (shared(name)[heads, best] for name in ("possible", "possible_squared"))
         return RatioSums(hits[0], n, hits[1], at_best("possible_products"), nn, sentences)
 
     def _positions(self, site: Site, edges: str) -> pd.DataFrame:
-        best = self._best(site)
-        sums = self._share(site, best, edges)
+        best = self._best([site])
+        sums = self._share([site], best, edges)
         chance = self.sums.of(site, "uniform").numpy()[best] / np.maximum(sums.n, 1)
         share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
         return pd.DataFrame(

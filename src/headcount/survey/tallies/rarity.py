@@ -387,7 +387,7 @@ class Rarity(SumsTally):
 
     def compute(self) -> list[Reading]:
         """Two readings a site."""
-        return [self._read(site, column.name) for site in self.sums for column in self.columns]
+        return [reading for column in self.columns for reading in self._read(column.name)]
 
     def details(self) -> dict[str, pd.DataFrame]:
         """`rarity`: for each head and target its share, its interval, two chance picks and p."""
@@ -446,10 +446,11 @@ class Rarity(SumsTally):
     def _known(self, site: Site) -> bool:
         return bool(self.sums.has(site, "rare_n") and self.sums.of(site, "rare_n").any())
 
-    def _read(self, site: Site, name: str) -> Reading:
-        if not self._known(site):
-            return Reading.missing(name, site, self._why(site))
-        return read_micro(self.sums, site, name, "")
+    def _read(self, name: str) -> list[Reading]:
+        silent = [site for site in self.sums if not self._known(site)]
+        known = [site for site in self.sums if site not in silent]
+        missing = [Reading.missing(name, site, self._why(site)) for site in silent]
+        return missing + read_micro(self.sums, name, self._why, known)
 
     def _why(self, site: Site) -> str:
         known = self._of_side(SIDES[site.stack][1])

@@ -103,12 +103,9 @@ class Confidence(SumsTally):
 
     def compute(self) -> list[Reading]:
         """One reading a site."""
-        return [
-            read_micro(
-                self.sums, site, "confidence", "no token is left once special tokens are left out"
-            )
-            for site in self.sums
-        ]
+        return read_micro(
+            self.sums, "confidence", "no token is left once special tokens are left out"
+        )
 
     def _kept(self, sighting: Sighting, weight: Tensor) -> Tensor:
         if not (self.renormalize and self.drop):
