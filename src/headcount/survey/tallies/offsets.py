@@ -63,11 +63,15 @@ def most_frequent(counts: np.ndarray) -> np.ndarray:
     >>> most_frequent(counts) - REACH
     array([-1])
     """
-    return _NEAREST[counts[:, _NEAREST].argmax(-1)]
+    inner = counts[:, 1:-1]
+    found = inner.argmax(-1)
+    tied = found != inner.shape[-1] - 1 - inner[:, ::-1].argmax(-1)
+    found[tied] = _NEAREST[inner[tied][:, _NEAREST].argmax(-1)]
+    return found + 1
 
 
 #: The bins of one offset, the nearest first, and of two as near the left one.
-_NEAREST = np.array(sorted(range(1, 2 * REACH), key=lambda place: (abs(place - REACH), place)))
+_NEAREST = np.array(sorted(range(2 * REACH - 1), key=lambda n: (abs(n + 1 - REACH), n)))
 
 
 def expected_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
