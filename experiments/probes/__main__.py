@@ -1,4 +1,8 @@
-"""`python -m experiments.probes --data DIR`: train, test, write together-probes.json."""
+"""`python -m experiments.probes --data DIR`: train, test, write together-probes.json.
+
+With `--undirected KINDS` only these kinds, one seed, judged by arcs without direction, so that the
+structural probe has something to stand beside; the rest of the JSON stays.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from experiments.probes.order import steps_of_the_order
 from headcount.probing.parse import probe_summary
 from headcount.records import provenance
 from headcount.records.files import to_strict
-from headcount.text import read_corpus
+from headcount.text import Corpus, read_corpus
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
@@ -26,18 +30,40 @@ OWN_KINDS = ("right-branching", "distances", "attention", "words")
 Hits = dict[tuple[str, int], np.ndarray]
 
 
-def measured(name: str, config: dict[str, Any], data: Path) -> tuple[hc.Probe, Hits]:
-    """Every kind of probe, every seed; the probe that comes back is the best, of the first seed."""
+def corpora(config: dict[str, Any], data: Path) -> tuple[Corpus, Corpus]:
+    """What probes learn from, and what they are tested on."""
     sample = {"seed": config["sample_seed"]}
     train = read_corpus(data / config["train"], limit=config["train_sentences"], **sample)
     test = read_corpus(data / config["test"], limit=config["test_sentences"], **sample)
     train.name, test.name = (Path(config[part]).name for part in ("train", "test"))
+    return train, test
+
+
+def measured(name: str, config: dict[str, Any], data: Path) -> tuple[hc.Probe, Hits]:
+    """Every kind of probe, every seed; the probe that comes back is the best, of the first seed."""
+    train, test = corpora(config, data)
     how = {"test": test, "words": data / config["words"], "seeds": config["seeds"]}
     subject = hc.load(name, device="cpu")
     best = hc.probe(subject, train, kind="words", baselines=OWN_KINDS, **how)
     print(probe_summary(best.hits).to_string(), flush=True)
     twins = hc.probe(subject, train, kind="random-init", **how)
     return best, {**best.hits, **twins.hits}
+
+
+def undirected(name: str, kinds: list[str], config: dict[str, Any], data: Path) -> dict[str, Any]:
+    """UUAS of some kinds, of one seed, and which layer the structural probe reads."""
+    train, test = corpora(config, data)
+    subject = hc.load(name, device="cpu")
+    found = hc.probe(
+        subject, train, test=test, kind=kinds[-1], baselines=kinds, words=data / config["words"]
+    )
+    summary = probe_summary(found.hits, found.undirected)
+    print(name, summary.to_string(), found.provenance["remarks"], flush=True)
+    return {
+        "summary": to_strict(summary.round(4).to_dict("records")),
+        "remarks": found.provenance["remarks"],
+        "seeds": 1,
+    }
 
 
 def told(probe: hc.Probe, hits: Hits) -> dict[str, Any]:
@@ -70,6 +96,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--models", nargs="*", help="some of the models")
     parser.add_argument("--sentences", type=int, help="use fewer sentences, for a trial")
+    parser.add_argument("--undirected", nargs="+", metavar="KIND", help="these alone, by UUAS")
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
@@ -78,6 +105,13 @@ def main() -> None:
         config |= {"train_sentences": given.sentences, "test_sentences": given.sentences}
     file = given.out / "together-probes.json"
     models: dict[str, Any] = {}
+    if given.undirected:
+        result = json.loads(file.read_text())
+        for name in given.models or config["models"]:
+            found = undirected(name, given.undirected, config, Path(given.data))
+            result["models"][name]["undirected"] = found
+            file.write_text(json.dumps(result, indent=1) + "\n")
+        return
     for name in given.models or config["models"]:
         models[name] = told(*measured(name, config, Path(given.data)))
         about = provenance.collect() | {"command": COMMAND}  # no paths of a machine

@@ -39,9 +39,11 @@ def test_all_kinds_side_by_side(subject: Subject, bank: Corpus, tmp_path: Path) 
     found = hc.probe(subject, bank, baselines=True, seeds=2, epochs=1, run=tmp_path / "run")
     assert found.kind == "attention"
     assert set(found.results["probe"]) == set(KINDS)
-    assert found.results["seed"].value_counts().to_dict() == {0: 5, 1: 5}
-    assert found.results["uas"].between(0, 1).all()
-    together = probe_summary(found.hits)
+    assert found.results["seed"].value_counts().to_dict() == {0: 6, 1: 6}
+    directed = found.results[found.results["probe"] != "structural"]
+    assert directed["uas"].between(0, 1).all()
+    assert found.results["uuas"].between(0, 1).all()
+    together = probe_summary(found.hits, found.undirected)
     assert together["probe"].tolist() == list(KINDS)
     right = together.set_index("probe").loc["right-branching"]
     assert right["seed_low"] == pytest.approx(right["seed_high"])

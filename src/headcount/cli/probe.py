@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -69,9 +71,9 @@ class ProbeArguments:
     kind: str | None = option(
         None,
         "NAME",
-        "attention, words, or a baseline: distances, random-init, right-branching; by default "
-        "attention, and words where --words is given.",
-        choices=("attention", "words", "distances", "random-init", "right-branching"),
+        "attention, words, or a baseline: distances, random-init, right-branching, structural; by "
+        "default attention, and words where --words is given.",
+        choices=("attention", "words", "distances", "random-init", "right-branching", "structural"),
     )
     baselines: bool = option(False, None, "Train every kind, and put them side by side.")
 
@@ -228,6 +230,7 @@ MEANINGS = {
     "distances": "distances and words, no attention",
     "attention": "attention of all heads",
     "words": "attention of all heads, and words",
+    "structural": "hidden states; trees without direction",
 }
 #: So many heads of an arc are shown.
 _SHOWN = 10
@@ -236,13 +239,15 @@ _SHOWN = 10
 def _print_probe(probe: hc.Probe) -> None:
     """UAS of every kind, then the heads that the probe relies on."""
     rows = []
-    found: Any = probing.probe_summary(probe.hits)
-    for row in found.itertuples():
-        seeds = f"{row.seed_low:.3f} to {row.seed_high:.3f}" if row.seeds > 1 else ""
-        known = row.low == row.low  # one sentence has no interval
-        uas, ends = f"{row.uas:.3f}", f"[{row.low:.3f}, {row.high:.3f}]" if known else ""
-        rows.append([row.probe, MEANINGS[row.probe], uas, ends, seeds])
-    print_rows(["probe", "what it sees", "UAS", "95%", "over seeds"], rows)
+    for row in probing.probe_summary(probe.hits, probe.undirected).to_dict("records"):
+        figures = [
+            _figure(row, *names)
+            for names in (("uas", "low", "high"), ("uuas", "uuas_low", "uuas_high"))
+        ]
+        known = row.get("seed_low", math.nan) == row.get("seed_low", math.nan)
+        seeds = f"{row['seed_low']:.3f} to {row['seed_high']:.3f}" if known else ""
+        rows.append([row["probe"], MEANINGS[row["probe"]], *figures, seeds])
+    print_rows(["probe", "what it sees", "UAS [95%]", "UUAS [95%]", "UAS over seeds"], rows)
     about = probe.provenance
     train, test = about["settings"]["train"], about["test"]
     output().print(
@@ -252,6 +257,14 @@ def _print_probe(probe: hc.Probe) -> None:
     )
     if probe.table is not None:
         print_ranking(probe.table, "probe_weight")
+
+
+def _figure(row: Mapping[Any, Any], value: str, low: str, high: str) -> str:
+    """A share and its interval; one sentence has none, and a tree without direction no UAS."""
+    if row.get(value, math.nan) != row.get(value, math.nan):
+        return "–"
+    ends = f" [{row[low]:.3f}, {row[high]:.3f}]" if row[low] == row[low] else ""
+    return f"{row[value]:.3f}{ends}"
 
 
 def _print_parse(parse: probing.Parse) -> None:
@@ -288,7 +301,8 @@ def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
         found: dict[str, Any] = {"kind": probe.kind, "model": probe.subject.name}
         if trained:
             found["results"] = to_strict(probe.results.to_dict("records"))
-            found["summary"] = to_strict(probing.probe_summary(probe.hits).to_dict("records"))
+            summary = probing.probe_summary(probe.hits, probe.undirected)
+            found["summary"] = to_strict(summary.to_dict("records"))
             found["table"] = None if probe.table is None else probe.table.to_dict()
             found["provenance"] = to_strict(probe.provenance)
         if parse is not None:

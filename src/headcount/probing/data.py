@@ -41,8 +41,10 @@ from headcount.wiring import Needs, Sighting, tap
 
 # --- How a probe is trained: by headcount's choice, or as Clark et al. did ----------------------
 
-#: The probes, and the baselines that are probes of something less; the best is expected last.
-KINDS = ("right-branching", "random-init", "distances", "attention", "words")
+#: The probes, and the baselines that are probes of something less; the best is expected last. The
+#: structural probe reads hidden states, and its trees have no direction.
+STRUCTURAL = "structural"
+KINDS = ("right-branching", "random-init", "distances", "attention", "words", STRUCTURAL)
 #: Kinds that look words up.
 WITH_WORDS = ("random-init", "distances", "words")
 #: Kinds that look at maps.
@@ -90,8 +92,8 @@ def settings_for(convention: str = "headcount", kind: str = "attention", **given
     (1, 2)
     """
     check_convention(convention)
-    usual = Settings(rate=_RATES.get(kind, 0.01))
-    if convention != "headcount":
+    usual = Settings(rate=_RATES.get(kind, 0.01), epochs=10 if kind == STRUCTURAL else 5)
+    if convention != "headcount" and kind != STRUCTURAL:  # which Clark et al. did not train
         rows: Rows = "first" if convention == "code" else "mean"
         usual = Settings(convention, rows, 0.002, 1, 1, torch.float32)
     settings = replace(usual, **{k: v for k, v in given.items() if v is not None})
@@ -104,7 +106,7 @@ def settings_for(convention: str = "headcount", kind: str = "attention", **given
 
 
 #: Learning rates that did best on the development part of UD English EWT, by kind.
-_RATES = {"attention": 0.1, "words": 0.01, "random-init": 0.3, "distances": 0.01}
+_RATES = {"attention": 0.1, "words": 0.01, "random-init": 0.3, "distances": 0.01, STRUCTURAL: 0.003}
 
 
 # --- Room for the maps of a whole treebank ------------------------------------------------------

@@ -20,7 +20,15 @@ from safetensors.torch import load_file, save
 from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.models import Subject, random_twin
 from headcount.models import load as load_model
-from headcount.probing.data import KINDS, WITH_MAPS, ProbeExample, Settings, gather, probed_heads
+from headcount.probing.data import (
+    KINDS,
+    STRUCTURAL,
+    WITH_MAPS,
+    ProbeExample,
+    Settings,
+    gather,
+    probed_heads,
+)
 from headcount.probing.scorers import Scorer, allowed, batch_of, example_batches, fresh
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors
 from headcount.records import (
@@ -287,7 +295,7 @@ def _built(about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Sub
         vectors = OwnVectors(subject)
     probe = Probe(subject, kind, settings, vectors=vectors, provenance=origin)
     probe.results = pd.DataFrame(about["results"])
-    if kind != "right-branching":
+    if kind not in ("right-branching", STRUCTURAL):
         table = None if vectors is None else vectors.table()
         probe.scorer = fresh(kind, len(about["heads"]), table, shifted=settings.shifted)
         probe.scorer.begin(tensors)
@@ -311,11 +319,19 @@ class Probe:
     table: HeadTable | None = None
     #: Hits and words that count ``[sentence, 2]`` by kind and seed, to compare probes by.
     hits: dict[tuple[str, int], NDArray[np.int64]] = field(default_factory=dict)
+    #: The same for arcs between words, whatever their direction.
+    undirected: dict[tuple[str, int], NDArray[np.int64]] = field(default_factory=dict)
     #: Where it comes from.
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Probe({self.kind} of {self.subject.name}, UAS {self.uas:.3f})"
+        figure = f"UUAS {self.uuas:.3f}" if self.kind == STRUCTURAL else f"UAS {self.uas:.3f}"
+        return f"Probe({self.kind} of {self.subject.name}, {figure})"
+
+    @property
+    def uuas(self) -> float:
+        """The share of arcs between words that were found, in either direction."""
+        return float(self.results.loc[self.results["probe"] == self.kind, "uuas"].mean())
 
     @property
     def uas(self) -> float:
@@ -324,6 +340,11 @@ class Probe:
 
     def parse(self, text: str | Sentence, tree: bool = True) -> Parse:
         """The heads of a sentence's words: the best tree, or each word's best candidate."""
+        if self.kind == STRUCTURAL:
+            raise UsageError(
+                "The structural probe is a baseline: its trees have no direction, and only its "
+                "figures are kept; parse with the kind attention or words."
+            )
         example = self._example(text)
         if self.scorer is None:
             heads = right_branching([example], self.settings.convention)[0]
@@ -471,11 +492,15 @@ def _sums(scorer: Scorer, examples: Sequence[ProbeExample]) -> list[np.ndarray]:
 # --- Several probes and seeds -------------------------------------------------------------------
 
 
-def probe_summary(hits: Mapping[tuple[str, int], NDArray[np.int64]]) -> pd.DataFrame:
+Hits = Mapping[tuple[str, int], NDArray[np.int64]]
+
+
+def probe_summary(hits: Hits, undirected: Hits | None = None) -> pd.DataFrame:
     """A row a probe, the expected best last.
 
     `low` and `high`: the bootstrap over sentences of the mean over seeds; `seed_low` and
-    `seed_high`: Student's interval over seeds, NaN with one seed.
+    `seed_high`: Student's interval over seeds, NaN with one seed. With the hits of `undirected`
+    arcs also `uuas`, `uuas_low` and `uuas_high`; a probe without a direction has these alone.
 
     >>> one, two = np.array([[1, 2], [2, 2]]), np.array([[2, 2], [2, 2]])
     >>> probe_summary({("attention", 0): one, ("attention", 1): two})["uas"].tolist()
@@ -484,12 +509,21 @@ def probe_summary(hits: Mapping[tuple[str, int], NDArray[np.int64]]) -> pd.DataF
     rows = []
     for kind in KINDS:
         found = [each for (name, _), each in hits.items() if name == kind]
+        arcs = [each for (name, _), each in (undirected or {}).items() if name == kind]
+        more = dict[str, float]()
+        if arcs:
+            ends = map(float, share_of(np.mean(arcs, axis=0)))
+            more = dict(zip(("uuas", "uuas_low", "uuas_high"), ends, strict=True))
         if not found:
+            if arcs:
+                n = int(arcs[0][:, 1].sum())
+                rows.append({"probe": kind, **more, "seeds": len(arcs), "n": n})
             continue
         value, low, high = share_of(np.mean(found, axis=0))
         each = np.array([one[:, 0].sum() / max(one[:, 1].sum(), 1) for one in found])
         _, seed_low, seed_high = mean_interval(each.sum(), each @ each, len(each), bounds=(0, 1))
-        ends = {"low": low, "high": high, "seed_low": seed_low, "seed_high": seed_high}
-        numbers = {name: float(end) for name, end in {"uas": value, **ends}.items()}
+        figures = {"uas": value, "low": low, "high": high}
+        figures |= {"seed_low": seed_low, "seed_high": seed_high}
+        numbers = {name: float(end) for name, end in figures.items()} | more
         rows.append({"probe": kind, **numbers, "seeds": len(found), "n": int(found[0][:, 1].sum())})
     return pd.DataFrame(rows)

@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, random_twin
 from headcount.probing.data import (
     KINDS,
+    STRUCTURAL,
     WITH_MAPS,
     WITH_WORDS,
     Gathered,
+    ProbeExample,
     Settings,
     gather,
     probed_heads,
@@ -24,6 +27,7 @@ from headcount.probing.data import (
 )
 from headcount.probing.parse import (
     INSIDE,
+    Choices,
     Probe,
     best_candidates,
     hits,
@@ -32,6 +36,12 @@ from headcount.probing.parse import (
     share_of,
 )
 from headcount.probing.scorers import Scorer, fresh, train
+from headcount.probing.structural import (
+    structural_hits,
+    undirected_arcs,
+    undirected_hits,
+    word_states,
+)
 from headcount.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
 from headcount.records import (
     Engine,
@@ -76,11 +86,12 @@ def probe(
 
     `kind` is "attention" (a weight for each head and direction), "words" (weights that depend on
     the two words), or a baseline: "distances" (words and their places, no attention),
-    "random-init" (as "words", on a twin whose weights are random but for its embeddings) or
-    "right-branching". `words` are vectors: a file (text or .npz), or "own" for the model's own
-    input embeddings; given, the kind is "words" by default. `baselines` trains all
-    kinds as well, or those named. `test` is another treebank; without it, every fifth sentence
-    is kept to test on.
+    "random-init" (as "words", on a twin whose weights are random but for its embeddings),
+    "right-branching", or "structural" (distances between hidden states, Hewitt & Manning 2019,
+    whose trees have no direction: they have a UUAS and no UAS). `words` are vectors: a file (text
+    or .npz), or "own" for the model's own input embeddings; given, the kind is "words" by default.
+    `baselines` trains all kinds as well, or those named. `test` is another treebank; without it,
+    every fifth sentence is kept to test on.
 
     Training draws from `seed`; `seeds` trains that many times, counting up, and keeps the first.
     `convention="paper"` trains as the authors did, "code" with their program's shift of words.
@@ -153,12 +164,18 @@ class _Work:
     kind: str
     shards: ShardWork
     hits: dict[tuple[str, int], Any] = field(default_factory=dict)
+    #: The same for arcs without a direction.
+    undirected: dict[tuple[str, int], Any] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
     def done(self) -> Probe:
         """All kinds and seeds; the probe of the wanted kind and first seed comes back."""
-        own = [kind for kind in self.settings if kind != "random-init"]
+        own = [kind for kind in self.settings if kind not in ("random-init", STRUCTURAL)]
         found = self._on(self.subject, own, self.seeds) if own else None
+        if STRUCTURAL in self.settings:
+            self._structural(self.settings[STRUCTURAL], remark=not own)
+            if self.kind == STRUCTURAL:
+                found = Probe(self.subject, STRUCTURAL, self.settings[STRUCTURAL])
         for seed in self.seeds if "random-init" in self.settings else ():
             twin = random_twin(self.subject, seed=seed, keep_embeddings=True)
             other = self._on(twin, ["random-init"], [seed])
@@ -166,12 +183,16 @@ class _Work:
                 found = other
         assert found is not None
         rows = []
-        for (kind, seed), counts in self.hits.items():
-            row: dict[str, Any] = {"probe": kind}
-            row |= zip(("uas", "low", "high"), map(float, share_of(counts)), strict=True)
-            row |= {"seed": seed, "n": int(counts[:, 1].sum()), "sentences": len(counts)}
+        for (kind, seed), arcs in self.undirected.items():
+            counts = self.hits.get((kind, seed))
+            row: dict[str, Any] = {"probe": kind} | dict.fromkeys(("uas", "low", "high"), np.nan)
+            if counts is not None:
+                row |= zip(("uas", "low", "high"), map(float, share_of(counts)), strict=True)
+            row |= zip(("uuas", "uuas_low", "uuas_high"), map(float, share_of(arcs)), strict=True)
+            words = arcs if counts is None else counts
+            row |= {"seed": seed, "n": int(words[:, 1].sum()), "sentences": len(words)}
             rows.append(row | {"model": self.subject.name} | self._settings())
-        found.results, found.hits = pd.DataFrame(rows), self.hits
+        found.results, found.hits, found.undirected = pd.DataFrame(rows), self.hits, self.undirected
         found.provenance = self._provenance(found)
         if found.table is not None:
             found.table.provenance = found.provenance
@@ -218,8 +239,7 @@ class _Work:
         """One probe, trained and tested."""
         settings, test = self.settings[kind], read[1].examples
         if kind == "right-branching":
-            chosen = right_branching(test, settings.convention)
-            self.hits[kind, seed] = hits(chosen, test)
+            self._judge(kind, seed, right_branching(test, settings.convention), test)
             return None
         table = None if vectors is None else vectors.table()
         heads = len(probed_heads(subject))
@@ -229,8 +249,34 @@ class _Work:
         with self.telling(f"Training {kind}, seed {seed}", "sentences") as progress:
             train(scorer, read[0].examples, settings, seed, progress)
         scorer.requires_grad_(False)
-        self.hits[kind, seed] = hits(best_candidates(scorer, test), test)
+        self._judge(kind, seed, best_candidates(scorer, test), test)
         return scorer
+
+    def _judge(self, kind: str, seed: int, chosen: Choices, test: Sequence[ProbeExample]) -> None:
+        """Which heads were found, and which arcs were, whatever their direction."""
+        self.hits[kind, seed] = hits(chosen, test)
+        self.undirected[kind, seed] = undirected_hits(
+            [undirected_arcs(heads) for heads in chosen], test
+        )
+
+    def _structural(self, settings: Settings, remark: bool) -> None:
+        """The probe of hidden states, of every seed."""
+        read = []
+        for corpus in (self.train, self.test):
+            whole = gather(self.subject, corpus, settings, maps=False, batch_size=self.batch_size)
+            self.remarks += whole.remarks if remark else []
+            with self.telling(f"Hidden states of {Path(corpus.name).name}", "sentences") as told:
+                states = word_states(self.subject, corpus, whole, self.batch_size, told)
+            read.append((whole.examples, states))
+        for seed in self.seeds:
+            with self.telling(f"Training {STRUCTURAL}, seed {seed}", "sentences") as told:
+                found, about = structural_hits(read[0], read[1], settings, seed, told)
+            self.undirected[STRUCTURAL, seed] = found
+            self.remarks.append(
+                f"The structural probe of seed {seed} has rank {about['rank']} and reads layer "
+                f"{about['layer']} of {about['layers']} (0: the embeddings), chosen on a tenth of "
+                "the training sentences."
+            )
 
     def _vectors(self, subject: Subject) -> WordVectors | None:
         if self.words is None or not isinstance(self.words, str | Path):
