@@ -17,7 +17,7 @@ PAGES = {
     "surface": ("surface",),
     "roles": ("roles",),
     "importance": ("importance",),
-    "pruning": ("gates", "pruning", "orders"),
+    "pruning": ("gates", "pruning", "orders", "stacks"),
     "together": ("together", "patterns", "disabling"),
     "translator": ("translator",),
 }

@@ -24,8 +24,11 @@ from .survivors import pruned, roles_left
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
 FILES = {
-    "dev": "tatoeba.en-de.dev.tsv", "test": "tatoeba.en-de.test.tsv",
-    "lohelp": "lohelp.en-de.test.tsv", "pud": "pud.en-de.test.tsv",
+    "tatoeba": {
+        "dev": "tatoeba.en-de.dev.tsv", "test": "tatoeba.en-de.test.tsv",
+        "lohelp": "lohelp.en-de.test.tsv", "pud": "pud.en-de.test.tsv",
+    },
+    "lohelp": {"dev": "lohelp.en-de.dev.tsv", "test": "lohelp.en-de.test.tsv"},
 }  # fmt: skip
 DRAWS = 2000
 
@@ -36,31 +39,48 @@ def main() -> None:
     parser.add_argument("--pud", type=Path, help="the file that experiments.gates.pud wrote")
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=RESULTS / "pruning-frozen.json")
+    parser.add_argument("--domain", choices=FILES, default="tatoeba", help="what was translated")
+    parser.add_argument("--start", default="translator", help="the translator before pruning")
+    parser.add_argument("--add", action="store_true", help="further runs to those that are known")
     given = parser.parse_args()
     inner = Path(given.data) / "parallel"
     data = inner if inner.is_dir() else Path(given.data)
     told: dict[str, Any] = {
         "command": "python -m experiments.gates.frozen", "headline": {}, "curve": {}, "roles": {},
     }  # fmt: skip
+    told |= json.loads(given.out.read_text()) if given.add else {}
     runs = _Runs(given.runs)
     gated = [name for name in runs.told if name.startswith("enc-10-")]
     whole = [name for name in runs.told if name.startswith("base-")]
-    told["steps"], told["seeds"] = runs.told[gated[0]]["steps"], len(gated)
-    for part, file in FILES.items():
+    if gated:
+        told["steps"], told["seeds"] = runs.told[gated[0]]["steps"], len(gated)
+    for part, file in FILES[given.domain].items():
         path = given.pud if part == "pud" and given.pud else data / file
-        if path is None or not path.is_file():
+        judged = all((given.runs / f"{name}.{part}.txt").exists() for name in whole)
+        if path is None or not path.is_file() or not judged:
             continue
         right = [pair.target for pair in read_pairs(path)]
-        mine, theirs = (runs.counts(names, part, right) for names in (gated, whole))
-        told["headline"][part] = _difference(mine, theirs) | {"sentences": len(right)}
+        theirs = runs.counts(whole, part, right)
+        if gated:
+            mine = runs.counts(gated, part, right)
+            told["headline"][part] = _difference(mine, theirs) | {"sentences": len(right)}
         for name in runs.told:
             if name.startswith("enc-") and (given.runs / f"{name}.{part}.txt").exists():
                 one = runs.counts([name], part, right)
                 left = str(runs.told[name]["keep"])
-                told["curve"].setdefault(part, {})[name] = _difference(one, theirs) | {"left": left}
+                told["curve"].setdefault(part, {})[name] = _difference(one, theirs) | {
+                    "left": left,
+                    "untouched": runs.told[name]["untouched"][part]["bleu"],
+                    "against": ", ".join(whole),
+                }
+    for path in sorted(given.runs.glob("*.roles.json")):  # surveyed where it was trained
+        name = path.name.removesuffix(".roles.json")
+        if not (given.add and name in told["roles"]):
+            told["roles"][name] = json.loads(path.read_text())
     for path in sorted(given.runs.glob("*.safetensors")):
-        told["roles"][path.stem] = roles_left(pruned(path.with_suffix("")))
-        print(path.stem, told["roles"][path.stem]["counts"], flush=True)
+        if path.stem not in told["roles"] and path.stem != "cut":
+            told["roles"][path.stem] = roles_left(pruned(path.with_suffix(""), given.start))
+            print(path.stem, told["roles"][path.stem]["counts"], flush=True)
     given.out.write_text(json.dumps(told, indent=1) + "\n")
 
 
@@ -68,7 +88,9 @@ class _Runs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.told = {
-            path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))
+            path.stem: json.loads(path.read_text())
+            for path in sorted(folder.glob("*.json"))
+            if not path.stem.endswith(".roles")
         }
 
     def counts(self, names: list[str], part: str, right: list[str]) -> Floats:

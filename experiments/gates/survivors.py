@@ -40,9 +40,9 @@ def main() -> None:
         print(name, told["models"][name]["counts"], flush=True)
 
 
-def pruned(run: Path) -> hc.Subject:
+def pruned(run: Path, start: str = "translator") -> hc.Subject:
     """The translator of a run: its weights, and only its heads."""
-    subject = hc.load("translator", device="cpu")
+    subject = hc.load(start, device="cpu")
     weights = unpack_weights(safetensors.torch.load_file(run.with_suffix(".safetensors")))
     with torch.no_grad():
         for name, weight in dict(subject.model.named_parameters()).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,27 +29,33 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("run/importance"), help="finished tables")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--limit", type=int, help="so many examples at most, for a trial")
-    parser.add_argument("--only", nargs="+", help="names of cases; all when none is named")
+    parser.add_argument("--only", nargs="+", help="names of cases; what is known of others stays")
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
     config, cases = read_cases(given.limit)
     groups: dict[str, dict[str, Measured]] = {"translator": {}, "classifiers": {}}
-    told: dict[str, Any] = {"config": config, "command": COMMAND, "cases": {}}
+    path = given.out / "importance.json"
+    known = json.loads(path.read_text()) if given.only and path.exists() else {}
+    told: dict[str, Any] = {"config": config, "command": COMMAND}
+    told["cases"] = known.get("cases", {})
     for case in cases:
         if given.only and case.name not in given.only:
             continue
         tables = measured(case, Path(given.data), given.classifiers, given.work)
         groups[case.group][case.name] = tables
         told["cases"][case.name] = findings(case, tables)
-    told["agreement"] = {
-        group: agreements(tables).to_dict("records") for group, tables in groups.items() if tables
+    wanted = Counter(case.group for case in cases)
+    told["agreement"] = known.get("agreement", {}) | {
+        group: agreements(tables).to_dict("records")
+        for group, tables in groups.items()
+        if len(tables) == wanted[group]
     }
     told["over training"] = {
         run: over_training(DYNAMICS / run / "dynamics.json") for run in ("en-de", "en-ru")
     }
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "importance.json").write_text(json.dumps(to_strict(told), indent=1) + "\n")
+    path.write_text(json.dumps(to_strict(told), indent=1) + "\n")
     draw(given.out, given.out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ class Measured(NamedTuple):
 def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Measured:
     """All tables of a case, measured now or before."""
     place = work / case.group / case.name
-    subject = case.subject(classifiers)
+    subject = cache(lambda: case.subject(classifiers))  # a finished table needs no model
 
     def table(name: str, count: int, **how: Any) -> hc.HeadTable | None:
         if not count:
@@ -36,9 +37,9 @@ def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Me
         def measure() -> hc.HeadTable:
             task = case.task(data, count)
             if "confidence" in how["by"]:
-                how["table"] = _paper_confidence(subject, task, case.batch_size)
+                how["table"] = _paper_confidence(subject(), task, case.batch_size)
             return hc.score(
-                subject,
+                subject(),
                 task,
                 run=place / name,
                 batch_size=case.batch_size,

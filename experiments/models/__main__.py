@@ -71,20 +71,27 @@ def _all(given: argparse.Namespace) -> None:
         print(f"{name}: {out / name}", flush=True)
 
 
-def forecast(recipes: dict[str, dict[str, Any]], device: str, out: Path) -> str:
+def forecast(
+    recipes: dict[str, dict[str, Any]], device: str, out: Path, cores: int | None = None
+) -> str:
     """What will be trained and how long it takes here.
 
-    >>> one = {"steps": 120, "gpu_seconds": 60, "cpu_step": 2.0}
-    >>> print(forecast({"a": one}, "cpu", Path("models")))
+    >>> one = {"steps": 120, "gpu_seconds": 60, "core_seconds": 2.0}
+    >>> print(forecast({"a": one}, "cpu", Path("models"), cores=1))
     1 model to train into models, about 4 minutes on this CPU (1 minute on an H200):
       a: 120 steps, 4 minutes
     """
     if not recipes:
         return f"Every model is in {out}."
 
+    import torch
+
+    cores = cores or torch.get_num_threads()
+
     def seconds(one: dict[str, Any], where: str) -> float:
-        known = one["gpu_seconds"] if where != "cpu" else one["steps"] * one["cpu_step"]
-        return float(known)
+        if where != "cpu":
+            return float(one["gpu_seconds"])
+        return float(one["steps"] * one["core_seconds"] / cores)
 
     def total(where: str) -> str:
         return _duration(sum(seconds(one, where) for one in recipes.values()))

@@ -23,7 +23,7 @@ from .draw import draw
 from .heads import FAMILY
 from .judged import doubled, passes, score, told
 from .looked_at import looked_at
-from .shares import task_shares
+from .shares import same_vertical, task_shares
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
@@ -42,8 +42,10 @@ def main() -> None:
     found |= looked()
     if given.data is not None and given.classifiers is not None:
         found["shares"] = task_shares(config["shares"], Path(given.data), given.classifiers)
+        found["same vertical heads"] = same_vertical(found["shares"])
     else:
-        found["shares"] = _before(given.out).get("shares", {})
+        known = ("shares", "same vertical heads")
+        found |= {name: one for name, one in _before(given.out).items() if name in known}
     given.out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(to_strict(found), indent=1) + "\n"
     (given.out / f"{NAME}.json").write_text(text)

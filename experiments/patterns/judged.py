@@ -63,6 +63,8 @@ def passes(about: pd.DataFrame) -> dict[str, Any]:
         "maps": len(about),
         "same": round(float(np.mean(about["first"] == about["second"])), 4),
         "kappa": _interval(counts, kappa),
+        # No judge can be shown to do better than the labels agree with themselves.
+        "macro f1": _interval(counts, macro_f1),
         "confusion (rows: first pass)": dict(zip(PATTERNS, summed.tolist(), strict=True)),
     }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import headcount as hc
 from headcount.importance.score import texts_of_task
+from headcount.stats import rank_agreement
 from headcount.survey.pattern_network import PATTERNS
 from headcount.survey.patterns import layer_shares
 
@@ -30,15 +32,30 @@ def task_shares(config: dict[str, Any], data: Path, classifiers: Path) -> dict[s
     return found
 
 
+def same_vertical(found: dict[str, Any]) -> dict[str, list[float]]:
+    """Whether the same heads are vertical: rank agreement of two tasks, of the tuned models."""
+    told = {}
+    for one, two in combinations(found, 2):
+        heads = [found[task]["tuned"]["vertical by head"] for task in (one, two)]
+        agreed = rank_agreement(*heads)
+        told[f"{one} and {two}"] = [
+            round(float(x), 4) for x in (agreed.value, agreed.low, agreed.high)
+        ]
+    return told
+
+
 def _shares(subject: hc.Subject, texts: Any, config: dict[str, Any]) -> dict[str, Any]:
     table = hc.survey(
         subject, texts, patterns=True, columns=["pattern"], batch_size=config["batch_size"]
     )
     layers = layer_shares(table)
+    rows = table.details["patterns"]
+    heads = rows[rows["pattern"] == "vertical"].set_index(["layer", "head"])["share"]
     overall = {name: round(float(layers[name].mean()), 4) for name in PATTERNS}
     return {
         "maps": int(table.details["patterns"]["n"].sum() / len(PATTERNS)),
         "all": overall,
         "layers": {name: layers[name].round(4).tolist() for name in PATTERNS},
+        "vertical by head": heads.round(4).tolist(),
         "most frequent": table.frame["pattern"].value_counts().to_dict(),
     }

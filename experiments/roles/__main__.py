@@ -13,7 +13,7 @@ from headcount.records.files import write_bytes
 
 from .draw import draw
 from .findings import findings
-from .measure import AGAIN, COMMAND, measured, measured_again
+from .measure import AGAIN, COMMAND, TRAINED, measured, measured_again
 from .page import filled
 from .store import read_surveys, write_surveys
 
@@ -55,8 +55,8 @@ def _wanted(plans: Plans, only: list[str] | None, translators: Path | None) -> l
     if only is not None:
         return only
     if translators is None:
-        print("en-ru is left as it was: pass --translators DIR, the folder that holds it.")
-    return [name for name in plans if translators or plans[name]["model"] != "en-ru"]
+        print(f"{' and '.join(TRAINED)} are left as they were: pass --translators DIR.")
+    return [name for name in plans if translators or plans[name]["model"] not in TRAINED]
 
 
 def _given() -> argparse.Namespace:

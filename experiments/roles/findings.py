@@ -14,6 +14,9 @@ FAR = 0.2
 #: Voita et al. 2019, section 5.1: positional heads are confident.
 CONFIDENT = 0.8
 LEVEL = 0.05
+#: Effect sizes, so that a p value alone decides nothing: how much more of the attention must rest,
+#: how much of other tokens' gradient counts as little, by how much a head must beat head match.
+MORE_REST, LITTLE, AHEAD = 0.05, 0.5, 0.05
 ENCODERS = ("minilm", "e5-small")
 #: Both encoders were trained on English alone: the findings are not asked of these.
 OTHER_LANGUAGES = ("-pud-de", "-pud-fr", "-pud-ru")
@@ -130,11 +133,12 @@ def resting_elsewhere(survey: Survey) -> dict[str, Any] | None:
             "without": _mean([row["baseline"] for row in asked]),
         }
     share = told["separator"]
-    return {"holds": share["rest_less_with_relation"] > share["roles"] / 2, **told}
+    often = share["rest_less_with_relation"] > share["roles"] / 2
+    return {"holds": often and share["without"] - share["with"] >= MORE_REST, **told}
 
 
 def unminded(survey: Survey) -> dict[str, Any] | None:
-    """Third argument: whether the loss minds weights on separators less, in the upper half."""
+    """Third argument: whether the loss minds separators half as much at most, in the upper half."""
     rows = [row for row in survey.get("noop", []) if row["stack"] == "enc"]
     if not rows:
         return None
@@ -144,15 +148,19 @@ def unminded(survey: Survey) -> dict[str, Any] | None:
     }
     upper = [row for row in rows if row["target"] == "separator"]
     upper = upper[len(upper) // 2 :]
-    less = all(row["p_adjusted"] is not None and row["p_adjusted"] <= LEVEL for row in upper)
-    return {"holds": less, "gradient_as_share_of_other_tokens": share}
+    most = max(upper, key=lambda row: row["share"])
+    holds = _sure(LITTLE - most["share_high"], LITTLE - most["share_low"], 0)
+    figures = {name: most[name] for name in ("layer", "share", "share_low", "share_high")}
+    return {"holds": holds, "most": figures, "gradient_as_share_of_other_tokens": share}
 
 
 def antecedents(survey: Survey) -> dict[str, Any] | None:
-    """Whether the best head beats the nearest mention; GAP marks one mention a text only."""
-    if "pronoun_choice" in survey:
+    """Whether the best head surely beats head match; GAP marks one mention a text only."""
+    found = None if "pronoun_choice" in survey else _chosen(survey, "coreference")
+    if found is None:
         return None
-    return _chosen(survey, "coreference")
+    lead = [found[end] - found["against"]["head match"] for end in ("low", "high")]
+    return found | {"holds": _sure(*lead, AHEAD)}
 
 
 def names(survey: Survey) -> dict[str, Any] | None:
@@ -171,6 +179,15 @@ def _chosen(survey: Survey, kind: str) -> dict[str, Any] | None:
         return {"holds": None, **figures, "against": against}
     beats = {name: value is not None and value <= LEVEL for name, value in p.items()}
     return {"holds": beats["nearest"], **figures, "against": against, "beats": beats}
+
+
+def _sure(low: float, high: float, bound: float) -> bool | None:
+    """Whether the whole interval is at least the bound, or all of it below; None between.
+
+    >>> _sure(0.1, 0.2, 0.05), _sure(0.0, 0.2, 0.05), _sure(-0.2, 0.0, 0.05)
+    (True, None, False)
+    """
+    return True if low >= bound else False if high < bound else None
 
 
 def _mean(values: list[float]) -> float | None:

@@ -22,6 +22,8 @@ AGAIN: dict[str, tuple[Callable[[], Role], tuple[str, ...]]] = {
 }
 
 COMMAND = "python -m experiments.roles"
+#: Models that neither come with headcount nor are fetched.
+TRAINED = ("en-ru", "translator-lohelp")
 _FILES = {
     "text": "corpus",
     "treebank": "treebank",
@@ -59,11 +61,11 @@ def measured_again(
 
 
 def _subject(model: str, translators: Path | None) -> hc.Subject:
-    if model != "en-ru":
+    if model not in TRAINED:
         return hc.load(model, device="cpu")
     if translators is None:
-        raise SystemExit("en-ru is asked for: pass --translators DIR, the folder that holds it")
-    return hc.load(str(translators / "en-ru"), device="cpu")
+        raise SystemExit(f"{model} is asked for: pass --translators DIR, the folder that holds it")
+    return hc.load(str(translators / model), device="cpu")
 
 
 def _given(plan: dict[str, Any], data: Path) -> dict[str, Any]:

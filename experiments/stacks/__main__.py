@@ -29,7 +29,6 @@ from headcount.wiring.valves import valve
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
 COMMAND = "python -m experiments.stacks"
-SHARES = [share / 10 for share in range(1, 11)]
 
 
 def main() -> None:
@@ -41,6 +40,9 @@ def main() -> None:
     add("--rank", type=int, default=1000, help="training pairs that rank heads")
     add("--choose", type=int, default=500, help="dev pairs that choose a layer's head")
     add("--judge", type=int, default=2500, help="test pairs")
+    add("--longest", type=int, default=128, help="tokens of a translation")
+    add("--step", type=int, default=10, help="percent of a stack's heads from point to point")
+    add("--sixty", type=int, default=0, help="test pairs for 60 percent gone, judged once more")
     add("--time-limit", type=float, default=1e9, help="seconds after which nothing is begun")
     given = parser.parse_args()
     inner = Path(given.data) / "parallel"
@@ -59,22 +61,25 @@ def by_stack(given: argparse.Namespace, data: Path) -> dict[str, Any]:
         _pairs(read_pairs(data / "tatoeba.en-de.dev.tsv")[: given.choose]), metric="loss"
     )
     test = read_pairs(data / "tatoeba.en-de.test.tsv")[: given.judge]
-    judge = _Judge(subject, test)
+    judge = _Judge(subject, test, given.longest)
     scores = hc.score(subject, ranked, by="gradient", batch_size=64)
     order = scores.rank("gradient")[::-1]
     told: dict[str, Any] = {
         "command": COMMAND,
-        "rank": len(ranked), "choose": len(dev), "test": len(test),
+        "rank": len(ranked), "choose": len(dev), "test": len(test), "longest": given.longest,
         "whole": judge.whole_bleu,
         "stacks": [], "layers": [],
     }  # fmt: skip
     for stack in subject.anatomy.stacks:
         mine = [head for head in order if head.stack == stack]
-        for share in SHARES:
+        for percent in range(given.step, 101, given.step):
             if time.monotonic() - began > given.time_limit:
                 break
-            gone = mine[: int(len(mine) * share)]
+            gone = mine[: len(mine) * percent // 100]
             told["stacks"].append({"stack": stack, "left": len(mine) - len(gone), **judge(gone)})
+    if given.sixty:
+        more = read_pairs(data / "tatoeba.en-de.test.tsv")[: given.sixty]
+        told["at 60 percent"] = at_sixty(subject, order, more, given.longest)
     groups = {head[:2]: [h for h in subject.heads if h[:2] == head[:2]] for head in subject.heads}
     alone = {head: [h for h in groups[head[:2]] if h != head] for head in subject.heads}
     every = [Intervention(alone[head], name=str(head)) for head in subject.heads]
@@ -92,6 +97,18 @@ def by_stack(given: argparse.Namespace, data: Path) -> dict[str, Any]:
     return told
 
 
+def at_sixty(
+    subject: hc.Subject, order: Sequence[Head], pairs: Sequence[Pair], longest: int
+) -> dict[str, Any]:
+    """Where the paper's collapse shows, on more pairs than the whole curve."""
+    judge, rows = _Judge(subject, pairs, longest), []
+    for stack in subject.anatomy.stacks:
+        mine = [head for head in order if head.stack == stack]
+        gone = mine[: len(mine) * 60 // 100]
+        rows.append({"stack": stack, "left": len(mine) - len(gone), **judge(gone)})
+    return {"test": len(pairs), "whole": judge.whole_bleu, "stacks": rows}
+
+
 def _pairs(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     return [(pair.source, pair.target) for pair in pairs]
 
@@ -99,8 +116,8 @@ def _pairs(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
 class _Judge:
     """BLEU with beam 4 without some heads, and its difference from the whole model."""
 
-    def __init__(self, subject: hc.Subject, pairs: Sequence[Pair]) -> None:
-        self.subject, self.pairs = subject, pairs
+    def __init__(self, subject: hc.Subject, pairs: Sequence[Pair], longest: int) -> None:
+        self.subject, self.pairs, self.longest = subject, pairs, longest
         self.whole = self.counts(())
         self.whole_bleu = round(float(bleu(self.whole.sum(axis=0))), 3)
 
@@ -109,7 +126,11 @@ class _Judge:
         model: Any = self.subject.model
         with valve(self.subject, dict.fromkeys(gone, 0.0)):
             told = translate(
-                model, self.subject.tokenizer, [p.source for p in self.pairs], batch=640
+                model,
+                self.subject.tokenizer,
+                [p.source for p in self.pairs],
+                batch=640,
+                longest=self.longest,
             )
         rows = zip(told, (pair.target for pair in self.pairs), strict=True)
         return np.array([bleu_counts(*row) for row in rows], dtype=float)

@@ -7,10 +7,11 @@ import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from experiments.surface.draw import DRAWN, draw
-from experiments.surface.findings import findings
-from experiments.surface.measure import surveys
+from experiments.surface.findings import AVERAGED, findings, intervals
+from experiments.surface.measure import blocks, surveys
 from experiments.tables import kept
 
 HERE = Path(__file__).parent
@@ -23,11 +24,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--pairs", type=int, help="use fewer pairs, for a trial")
+    parser.add_argument("--intervals", action="store_true", help="these alone, the rest is known")
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
     config = tomllib.loads((HERE / "config.toml").read_text())
     config["pairs"] = given.pairs or config["pairs"]
+    columns = [*AVERAGED, "separator_to_separator", "entropy_first"]
+    spread: dict[str, Any] = {"pairs": config["pairs"], "blocks": config["blocks"]}
+    spread |= {
+        name: intervals(blocks(config, Path(given.data), name, columns))
+        for name in config["models"]
+    }
+    if given.intervals:
+        path = given.out / "surface.json"
+        known = json.loads(path.read_text())
+        path.write_text(json.dumps(known | {"intervals": spread}, indent=1) + "\n")
+        return
     found = surveys(config, Path(given.data))
     told = {
         name: {
@@ -40,7 +53,7 @@ def main() -> None:
         }
         for name, tables in found.items()
     }
-    result = {"config": config, "command": COMMAND, "models": told}
+    result = {"config": config, "command": COMMAND, "models": told, "intervals": spread}
     (given.out / "surface.json").write_text(json.dumps(result, indent=1) + "\n")
     draw(given.out, given.out)
 

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import headcount as hc
+from headcount.stats import mean_interval
+
+AVERAGED = ("self", "previous", "next", "first", "separator", "punctuation", "entropy")
+
+
+def _top(blocks: np.ndarray) -> np.ndarray:
+    """The blocks' values of the layer with the largest mean."""
+    found: np.ndarray = blocks[:, blocks.mean(0).argmax()]
+    return found
+
+
+#: What a finding compares, from a column's layer means `[block, layer]`: names of `intervals`.
+COMPARED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "most_self": ("self", _top),
+    "most_separator": ("separator", _top),
+    "most_separator_to_separator": ("separator_to_separator", _top),
+    "most_first_in_lower_half": ("first", lambda one: _top(one[:, : one.shape[1] // 2])),
+    "punctuation_last_minus_first": ("punctuation", lambda one: one[:, -1] - one[:, 0]),
+    "entropy_first_minus_least": ("entropy", lambda one: one[:, 0] + _top(-one)),
+    "entropy_first_in_last_layer": ("entropy_first", lambda one: one[:, -1]),
+}
 
 
 def by_layer(table: hc.HeadTable, column: str) -> np.ndarray:
@@ -24,8 +46,7 @@ def over(table: hc.HeadTable, column: str, bar: float) -> dict[str, float]:
 
 def findings(table: hc.HeadTable) -> dict[str, Any]:
     """The numbers that decide whether each finding holds."""
-    averaged = ("self", "previous", "next", "first", "separator", "punctuation", "entropy")
-    mean = {column: by_layer(table, column).mean(1) for column in averaged}
+    mean = {column: by_layer(table, column).mean(1) for column in AVERAGED}
     ends, first = by_layer(table, "separator_to_separator"), by_layer(table, "entropy_first")
     uniform = float(table.frame["entropy_uniform"].iloc[0])
     return {
@@ -33,7 +54,7 @@ def findings(table: hc.HeadTable) -> dict[str, Any]:
         "next_over_half": over(table, "next", 0.5),
         "separator_over_half": over(table, "separator", 0.5),
         "first_over_half": over(table, "first", 0.5),
-        **{f"mean_{column}_by_layer": mean[column].round(4).tolist() for column in averaged},
+        **{f"mean_{column}_by_layer": mean[column].round(4).tolist() for column in AVERAGED},
         "separator_to_separator_by_layer": ends.mean(1).round(4).tolist(),
         "entropy_first_by_layer": first.mean(1).round(4).tolist(),
         "entropy_uniform": round(uniform, 4),
@@ -42,3 +63,13 @@ def findings(table: hc.HeadTable) -> dict[str, Any]:
             for head in table.rank("entropy")[:5]
         ],
     }
+
+
+def intervals(blocks: list[hc.HeadTable]) -> dict[str, list[float]]:
+    """What findings compare, with the 95% interval that disjoint blocks of texts give (Student)."""
+    found = {}
+    for name, (column, compare) in COMPARED.items():
+        values = compare(np.array([by_layer(one, column).mean(1) for one in blocks]))
+        told = mean_interval(values.sum(), (values**2).sum(), len(values))
+        found[name] = [round(float(end), 4) for end in told]
+    return found

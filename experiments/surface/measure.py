@@ -20,6 +20,14 @@ def paragraph_pairs(path: Path, count: int, seed: int) -> list[tuple[str, str]]:
     return [pairs[place] for place in chosen]
 
 
+def blocks(config: dict[str, Any], data: Path, name: str, columns: list[str]) -> list[hc.HeadTable]:
+    """The same survey of disjoint blocks of the pairs, of some columns."""
+    pairs = paragraph_pairs(data / config["text"], config["pairs"], config["seed"])
+    subject, count = hc.load(name), config["blocks"]
+    how = {"max_length": config["max_length"], "long": "truncate", "columns": columns}
+    return [hc.survey(subject, pairs[place::count], **how) for place in range(count)]
+
+
 def surveys(config: dict[str, Any], data: Path) -> dict[str, dict[str, hc.HeadTable]]:
     """Tables by model and convention."""
     pairs = paragraph_pairs(data / config["text"], config["pairs"], config["seed"])

@@ -46,6 +46,12 @@ def scored(subject: hc.Subject, examples: Any, shown: int = 0) -> dict[str, Any]
     }
 
 
+def over_training() -> list[dict[str, Any]]:
+    """BLEU with heads shut, least important first, at every snapshot of the training."""
+    told = json.loads((HERE / "results" / "en-de" / "dynamics.json").read_text())
+    return [{"step": one["step"], "curve": one["curve"]} for one in told["snapshots"]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
@@ -58,6 +64,7 @@ def main() -> None:
     result = {
         "tatoeba test": scored(subject, Path(given.data) / "parallel" / "tatoeba.en-de.test.tsv"),
         "bundled sample": scored(subject, sample.pairs(), shown=8),
+        "heads over training": over_training(),
         "provenance": provenance.collect(subject=subject.describe()) | {"command": COMMAND},
     }
     (given.out / "translator.json").write_text(

@@ -81,12 +81,34 @@ def test_a_rare_word_head_must_be_in_the_first_layer(layer: int, holds: bool) ->
     assert held("a rare-word head in the first layer", survey) is holds
 
 
-@pytest.mark.parametrize(("p", "holds"), [(0.01, True), (0.2, False), (None, None)])
-def test_too_few_documents_tell_nothing(p: float | None, holds: bool | None) -> None:
-    row = {"kind": "all", "head": "enc.1.1", "accuracy": 0.6, "low": 0.5, "high": 0.7, "n": 90}
-    row |= {"naive": 0.6, "against": "nearest", "baseline": 0.4, "p_adjusted": p}
-    found = findings({"one": made(coreference=[row])})["a head finds antecedents"]["one"]
+@pytest.mark.parametrize(
+    ("low", "high", "holds"), [(0.5, 0.7, True), (0.4, 0.7, None), (0.3, 0.42, False)]
+)
+def test_antecedents_need_a_sure_lead_over_head_match(
+    low: float, high: float, holds: bool | None
+) -> None:
+    row = {"kind": "all", "head": "enc.1.1", "accuracy": 0.6, "low": low, "high": high, "n": 90}
+    rules = [("nearest", 0.2), ("head match", 0.4)]
+    rows = [
+        row | {"naive": 0.6, "against": name, "baseline": value, "p_adjusted": 0.01}
+        for name, value in rules
+    ]
+    found = findings({"one": made(coreference=rows)})["a head finds antecedents"]["one"]
     assert found["holds"] is holds
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "holds"), [(0.2, 0.4, True), (0.4, 0.6, None), (0.8, 0.9, False)]
+)
+def test_the_loss_minds_by_size_and_not_by_p_value(
+    low: float, high: float, holds: bool | None
+) -> None:
+    rows = [
+        {"stack": "enc", "layer": layer, "target": "separator", "p_adjusted": 0.0003}
+        | {"share": (low + high) / 2, "share_low": low, "share_high": high}
+        for layer in (0, 1)
+    ]
+    assert held("the loss does not mind separators", made(noop=rows)) is holds
 
 
 def test_means_by_layer_decide_where_heads_rest() -> None:

@@ -1,0 +1,1 @@
+"""Attention to kinds of words by task, before and after fine-tuning."""
