@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 from tiny import TINY
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
+from benchmarks import pruned
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
 from headcount.pruning import costs as clock
+from headcount.pruning import speed as timing
 from headcount.pruning.costs import ModelCosts, part_times
 from headcount.pruning.remove import prune, trial_inputs
 from headcount.pruning.speed import SpeedReport, interleaved, latency, speed_of
@@ -130,3 +135,36 @@ def test_models_that_do_not_go_together_are_refused(pair: tuple[Subject, Subject
     half = Subject(TINY["gpt2"]().to(torch.bfloat16), name="half")
     with pytest.raises(UsageError, match="tiny and half differ in dtype"):
         latency(whole, half)
+
+
+def test_rows_without_padding_need_no_mask_and_give_the_same() -> None:
+    subject = Subject(TINY["bert"](), name="tiny")
+    inputs = trial_inputs(subject, 8, 2)
+    seen: list[object] = []
+    expected = subject.model(**inputs).last_hidden_state
+
+    def attend(module: object, query: object, key: object, value: object, mask: object, **_: Any):
+        seen.append(mask)
+        return sdpa_attention_forward(module, query, key, value, mask, **_)  # type: ignore[arg-type]
+
+    name = subject.model.config._attn_implementation
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    with mock.patch.object(timing, "sdpa_attention_forward", attend), timing._full_rows(subject):
+        found = subject.model(**inputs).last_hidden_state
+    assert set(seen) == {None}
+    assert subject.model.config._attn_implementation == name
+    torch.testing.assert_close(found, expected)
+
+
+def test_models_with_windows_keep_their_masks() -> None:
+    subject = Subject(TINY["gemma3"](), name="tiny")
+    name = subject.model.config._attn_implementation
+    with timing._full_rows(subject):
+        assert subject.model.config._attn_implementation == name
+
+
+def test_the_benchmark_refuses_a_gain_beyond_what_operations_allow() -> None:
+    whole = Subject(TINY["bert"](), name="tiny")
+    found = speed_of(([1.5] * 15, [1.0] * 15), (WHOLE, SMALL), None)
+    with pytest.raises(RuntimeError, match=r"50\.0% .* beyond the 33\.3% that operations allow"):
+        pruned._entry(whole, found, {}, 1.1)

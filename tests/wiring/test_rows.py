@@ -159,6 +159,79 @@ def test_sites_shown_together_are_the_sites_shown_one_by_one(kind: str) -> None:
         assert_same(one, other, atol=0)
 
 
+def shown(together: list[Sighting]) -> list[tuple[int, int]]:
+    return [(one.site.heads, len(one.batch)) for one in together]
+
+
+@pytest.mark.parametrize("rows", [None, 3])
+@pytest.mark.parametrize("kind", ["enc", "dec", "enc-dec"])
+def test_batches_that_are_alike_are_shown_as_one(kind: str, rows: int | None) -> None:
+    subject = Subject(INTERFACE[{"enc": "bert", "dec": "llama", "enc-dec": "marian"}[kind]]())
+    texts = draw_texts(6)
+    batches = [batch_of([*texts[start : start + 2], texts[0]], kind) for start in (0, 2, 4)]
+    widths = [max(side.real.shape[1] for side in batch.sides.values()) for batch in batches]
+    batches = [
+        batch_of([*texts[start : start + 2], texts[0]], kind, extra=max(widths) - width)
+        for start, width in zip((0, 2, 4), widths, strict=True)
+    ]
+    if kind == "enc-dec":
+        batches = [batches[0], replace(batches[0], index=[7, 8, 9]), batches[0]]
+    batches = [replace(batch, window=[0] * len(batch)) for batch in batches]
+    alone: list[Sighting] = []
+    together: list[Sighting] = []
+    with tap(subject, NEEDS, rows=rows) as watch:
+        for batch in batches:
+            watch(batch, receive=alone.append, together=together.append)
+        assert not together  # they wait for more
+    assert [one.batch.index for one in together] == [
+        [number for batch in batches for number in batch.index]
+    ] * len(together)
+    for group in together:
+        for one in group.by_site():
+            parts = [other for other in alone if other.site == one.site]
+            for name, values in quantities(one).items():
+                whole = torch.cat([quantities(part)[name] for part in parts])
+                torch.testing.assert_close(values, whole, atol=0, rtol=0)
+            for side in ("queries", "keys"):
+                for flag in ("ids", "real", "separator", "punctuation"):
+                    whole = torch.cat([getattr(getattr(part, side), flag) for part in parts])
+                    assert torch.equal(getattr(getattr(one, side), flag), whole)
+            if rows is not None:
+                assert one.weights is not None
+                assert torch.equal(one.weights, torch.cat([part.weights for part in parts]))
+
+
+def test_batches_wait_for_their_like_and_no_longer() -> None:
+    subject = Subject(INTERFACE["bert"]())
+    heads = sum(site.heads for site in subject.anatomy.sites)
+    texts = draw_texts(4)
+    short, long = batch_of(texts[:2], "enc"), batch_of(texts[:2], "enc", extra=3)
+    together: list[Sighting] = []
+    receive, other = together.append, list[Sighting]()
+    with tap(subject, NEEDS) as watch:
+        watch(short, together=receive)
+        watch(long, together=receive)
+        assert shown(together) == [(heads, 2)]  # of another length
+        watch.flush()
+        assert shown(together) == [(heads, 2)] * 2
+        watch(short, together=receive)
+        watch(short, together=other.append)
+        assert shown(together) == [(heads, 2)] * 3  # for another listener
+        rows = short.sides["source"].real.numel() * heads
+        with mock.patch.object(taps, "_WAITING", rows + 1):
+            watch(short, together=other.append)
+        assert shown(other) == [(heads, 4)]  # too many to wait
+        watch(short, together=receive)
+    assert shown(together) == [(heads, 2)] * 4  # the end
+
+    def broken(sighting: Sighting) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), tap(subject, NEEDS) as watch:
+        watch(short, together=receive, receive=broken)
+    assert shown(together) == [(heads, 2)] * 4  # after a fault nothing is shown any more
+
+
 def test_windows_are_not_shown_together_with_layers_that_see_all() -> None:
     subject = Subject(INTERFACE["gemma3"]())
     batch, together = shaped(subject, "gemma3", pad=0), []

@@ -110,10 +110,21 @@ def test_smoothing_spreads_over_the_real_keys_alone() -> None:
     assert float(rows.smoothed_entropy(maps, 0.1, real)) == pytest.approx(expected, abs=1e-6)
 
 
-def test_top_is_the_largest_among_the_allowed() -> None:
+@pytest.mark.parametrize("copied", [True, False])
+def test_top_is_the_largest_among_the_allowed(copied: bool) -> None:
     maps = some_maps()
     allowed = torch.tensor([[True, False, True, True, False], [False, True, True, True, True]])
-    weight, key = rows.top(maps, allowed)
+    if not copied:  # few keys of many are hidden in the map itself
+        maps = torch.cat([maps, torch.zeros(2, 3, 5, 20)], dim=-1)
+        allowed = torch.cat([allowed, torch.ones(2, 20, dtype=torch.bool)], dim=-1)
+    before = maps.clone()
+    hidden = (
+        None if copied else (torch.tensor([[1, 4], [0, 1]]), torch.tensor([[1, 1], [1, 0]]) > 0)
+    )
+    with rows.left_out(maps, allowed, hidden) as kept:
+        assert (kept is maps) != copied
+        weight, key = rows.top(kept)
+    assert torch.equal(maps, before)
     for place in [(b, h, q) for b in range(2) for h in range(3) for q in range(5)]:
         row = maps[place]
         best = max((k for k in range(5) if allowed[place[0], k]), key=lambda k: float(row[k]))

@@ -151,9 +151,9 @@ class Side:
         if self.ids.device == torch.device(device):
             return self
         # The flags travel together: each transfer to a GPU costs as much as a large one.
-        flags = torch.stack([getattr(self, name) for name in _FLAGS]).to(device, non_blocking=True)
+        flags = sent(torch.stack([getattr(self, name) for name in _FLAGS]), device)
         moved: dict[str, Any] = dict(zip(_FLAGS, flags.unbind(), strict=True))
-        moved["ids"] = self.ids.to(device, non_blocking=True)
+        moved["ids"] = sent(self.ids, device)
         return replace(self, **moved, words=self.words and self.words.to(device))
 
     @classmethod
@@ -168,6 +168,16 @@ class Side:
         """The tokens at some places ``[batch, n]``; words go with the whole text only."""
         taken = {name: getattr(self, name).gather(1, places) for name in ("ids", *_FLAGS)}
         return replace(self, **taken, words=None)
+
+
+def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor on a device; a GPU takes it when it gets there, and nobody waits for it.
+
+    From ordinary memory a transfer waits until all that was asked of the GPU before is done.
+    """
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 #: What is told of every place of a side.
@@ -281,11 +291,9 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on a device."""
-        inputs = {
-            name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()
-        }
+        inputs = {name: sent(tensor, device) for name, tensor in self.inputs.items()}
         sides = {name: side.to(device) for name, side in self.sides.items()}
-        labels = None if self.labels is None else self.labels.to(device, non_blocking=True)
+        labels = None if self.labels is None else sent(self.labels, device)
         return replace(self, inputs=inputs, sides=sides, labels=labels)
 
 

@@ -327,7 +327,8 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
     return {
         "entropy": entropy if needs.entropy else None,
         "smoothed_entropy": None,
-        "tops": {name: (weights[n], keys[n]) for n, name in enumerate(tops)},
+        "tops": {n: (weights[i], keys[i]) for i, n in enumerate(tops) if n in needs.tops},
+        "largest": {n: weights[i] for i, n in enumerate(tops) if n in needs.largest},
         "masses": {name: masses[..., n] for n, name in enumerate(asked.classes)},
         "offsets": {offset: at[n] for n, offset in enumerate(offsets)},
     }

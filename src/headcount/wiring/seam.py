@@ -199,8 +199,9 @@ class Turns:
     def next(self, module: nn.Module) -> Site:
         """The site of this call."""
         sites = self._sites[id(module)]
-        in_backward = torch._C._current_graph_task_id() != -1
-        if len(sites) > 1 and in_backward:
+        if len(sites) == 1:
+            return sites[0]
+        if torch._C._current_graph_task_id() != -1:
             raise UsageError(
                 f"{sites[0].module} serves several layers and is being recomputed in backward(), "
                 "where its layer cannot be known; turn off checkpointing for this model."

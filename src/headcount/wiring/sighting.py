@@ -7,11 +7,13 @@ Entropy, distance and the mass on separators are Clark et al.'s (BlackBoxNLP 201
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -29,9 +31,10 @@ class Needs:
     Only `maps` keeps the map itself; everything else is one number a row, so that a fused
     kernel can serve it without a map and without a change in any tally.
 
-    `tops` is for the largest weight of each row, once for every set of key classes that
-    is left out (`frozenset({"separator"})`); `masses` for the mass on a class; `offsets` for
-    the weight at query + offset; `smoothed` for the entropy after Clark's smoothing.
+    `tops` is for the largest weight of each row and its key, once for every set of key classes
+    that is left out (`frozenset({"separator"})`), `largest` for the weight alone; `masses` for
+    the mass on a class; `offsets` for the weight at query + offset; `smoothed` for the entropy
+    after Clark's smoothing.
 
     >>> (Needs(entropy=True) | Needs(offsets=frozenset({-1}))).offsets
     frozenset({-1})
@@ -41,6 +44,7 @@ class Needs:
     entropy: bool = False
     smoothed: float | None = None
     tops: frozenset[frozenset[str]] = frozenset()
+    largest: frozenset[frozenset[str]] = frozenset()
     masses: frozenset[str] = frozenset()
     offsets: frozenset[int] = frozenset()
 
@@ -52,6 +56,7 @@ class Needs:
             entropy=self.entropy or other.entropy,
             smoothed=other.smoothed if self.smoothed is None else self.smoothed,
             tops=self.tops | other.tops,
+            largest=self.largest | other.largest,
             masses=self.masses | other.masses,
             offsets=self.offsets | other.offsets,
         )
@@ -71,7 +76,16 @@ def entropy(maps: Tensor) -> Tensor:
     # p log p with the logarithm of the smallest number at 0, in one spare map: torch.special.entr
     # is exact there too, but several times slower on a CPU.
     spare = maps.clamp_min(torch.finfo(maps.dtype).tiny)
-    return spare.log_().mul_(maps).sum(-1).neg_()
+    if _numpy_is_faster(spare):
+        np.log(spare.numpy(), out=spare.numpy())
+    else:
+        spare.log_()
+    return spare.mul_(maps).sum(-1).neg_()
+
+
+def _numpy_is_faster(maps: Tensor) -> bool:
+    """Whether NumPy's logarithm and argmax, on one core, beat those of torch on all: up to 3."""
+    return maps.device.type == "cpu" and not maps.requires_grad and torch.get_num_threads() <= 3
 
 
 def smoothed_entropy(maps: Tensor, amount: float, real: Tensor) -> Tensor:
@@ -81,18 +95,38 @@ def smoothed_entropy(maps: Tensor, amount: float, real: Tensor) -> Tensor:
     return entropy(mixed)
 
 
-def top(maps: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Weight and key of each row's largest weight among the allowed keys `[batch, key]`.
-
-    Of equal weights the first key counts.
+def top(maps: Tensor) -> tuple[Tensor, Tensor]:
+    """Weight and key of each row's largest weight; of equal weights the first key counts.
 
     >>> top(torch.tensor([[[[0.2, 0.4, 0.4]]]]))[1].item()
     1
     """
-    if allowed is not None:
-        maps = maps * allowed[:, None, None, :].to(maps.dtype)
+    if _numpy_is_faster(maps):
+        return maps.amax(-1), torch.from_numpy(maps.numpy().argmax(-1))
     weight, key = maps.max(dim=-1)
     return weight, key
+
+
+@contextmanager
+def left_out(maps: Tensor, allowed: Tensor | None, hidden: Members | None) -> Iterator[Tensor]:
+    """The map with no weight on keys that are not allowed `[batch, key]`; None allows all.
+
+    Few keys (`hidden`, by place) are hidden in the map itself and put back afterwards, which
+    spares a copy of it.
+    """
+    if allowed is None:
+        yield maps
+        return
+    keys = maps.shape[-1]
+    if hidden is None or hidden[0].shape[1] * 8 > keys or not maps.is_contiguous():
+        yield maps * allowed[:, None, None, :keys].to(maps.dtype)
+        return
+    places, there = (one[:, None, None, :].expand(-1, *maps.shape[1:3], -1) for one in hidden)
+    kept = maps.gather(-1, places)
+    try:
+        yield maps.scatter_(-1, places, kept.masked_fill(there, 0))
+    finally:
+        maps.scatter_(-1, places, kept)
 
 
 def at_offset(maps: Tensor, offset: int, places: Tensor | None = None) -> Tensor:
@@ -186,10 +220,10 @@ class Asked:
         """What is asked of these queries and keys."""
         classes = {name: of_class(keys, name) for name in sorted(needs.masses)}
         allowed: dict[frozenset[str], Tensor | None] = {}
-        for left_out in needs.tops:
-            kept = _kept(keys, left_out)
+        for name in needs.tops | needs.largest:
+            kept = _kept(keys, name)
             # Padding has no weight in a map; among scores it must be left out as well.
-            allowed[left_out] = None if torch.equal(kept, keys.real) else kept
+            allowed[name] = None if torch.equal(kept, keys.real) else kept
         places, weights = (None, None) if sample is None else sample.drawn(queries.real)
         return cls(needs, queries, keys, classes, allowed, places, weights)
 
@@ -205,8 +239,7 @@ class Asked:
         device = keys.real.device
         # Classes and kept keys are told by the sides: cheaper there than to send them after.
         allowed = {
-            left_out: None if kept is None else _kept(keys, left_out)
-            for left_out, kept in self.allowed.items()
+            name: None if kept is None else _kept(keys, name) for name, kept in self.allowed.items()
         }
         return replace(
             self,
@@ -219,9 +252,17 @@ class Asked:
         )
 
     @cached_property
-    def members(self) -> dict[str, tuple[Tensor, Tensor]]:
-        """For each class, the places of its tokens `[batch, n]`, and which of those are there."""
+    def members(self) -> dict[str, Members]:
+        """For each class, where its tokens are."""
         return {name: _members(chosen) for name, chosen in self.classes.items()}
+
+    @cached_property
+    def hidden(self) -> dict[frozenset[str], Members | None]:
+        """For each set of classes that is left out, where its tokens are."""
+        return {
+            name: None if kept is None else _members(self.keys.real & ~kept)
+            for name, kept in self.allowed.items()
+        }
 
     @cached_property
     def class_columns(self) -> Tensor:
@@ -256,15 +297,19 @@ class Asked:
         return replace(taken, real=taken.real & (self.weights > 0))
 
 
-def _kept(keys: Side, left_out: frozenset[str]) -> Tensor:
+def _kept(keys: Side, without: frozenset[str]) -> Tensor:
     """The real keys of no class that is left out."""
     kept = keys.real
-    for name in left_out:
+    for name in without:
         kept = kept & ~of_class(keys, name)
     return kept
 
 
-def _members(chosen: Tensor) -> tuple[Tensor, Tensor]:
+#: Places of tokens `[batch, n]`, and which of those are there: texts differ in how many they have.
+Members = tuple[Tensor, Tensor]
+
+
+def _members(chosen: Tensor) -> Members:
     """The places that are chosen, moved to the front, and which of the columns hold one."""
     most = int(chosen.sum(-1).max()) if chosen.numel() else 0
     order = torch.argsort((~chosen).int(), dim=-1, stable=True)[:, :most]
@@ -333,6 +378,7 @@ class Sighting:
     entropy: Tensor | None = None
     smoothed_entropy: Tensor | None = None
     tops: dict[frozenset[str], tuple[Tensor, Tensor]] = field(default_factory=dict)
+    largest: dict[frozenset[str], Tensor] = field(default_factory=dict)
     masses: dict[str, Tensor] = field(default_factory=dict)
     offsets: dict[int, Tensor] = field(default_factory=dict)
     places: Tensor | None = None
@@ -370,6 +416,7 @@ class Sighting:
                 entropy=_cut(self.entropy, heads),
                 smoothed_entropy=_cut(self.smoothed_entropy, heads),
                 tops={name: (a[:, heads], b[:, heads]) for name, (a, b) in self.tops.items()},
+                largest={name: weight[:, heads] for name, weight in self.largest.items()},
                 masses={name: mass[:, heads] for name, mass in self.masses.items()},
                 offsets={offset: part[:, heads] for offset, part in self.offsets.items()},
             )
@@ -412,13 +459,19 @@ def of_map(
         smoothed = smoothed_entropy(whole, needs.smoothed, asked.keys.real)
     if needs.entropy and entropies is None:
         entropies = entropy(maps)
+    tops, largest = {}, {}
+    for name, allowed in asked.allowed.items():
+        hidden = asked.hidden[name] if seen == asked.keys.real.shape[-1] else None
+        with left_out(maps, allowed, hidden) as kept:
+            if name in needs.tops:
+                tops[name] = top(kept)
+            if name in needs.largest:
+                largest[name] = tops[name][0] if name in tops else kept.amax(-1)
     return {
         "entropy": entropies,
         "smoothed_entropy": smoothed,
-        "tops": {
-            left_out: top(maps, None if kept is None else kept[:, :seen])
-            for left_out, kept in asked.allowed.items()
-        },
+        "tops": tops,
+        "largest": largest,
         "masses": {name: class_mass(maps, *found) for name, found in asked.members.items()},
         "offsets": {offset: at_offset(maps, offset, places) for offset in sorted(needs.offsets)},
     }

@@ -90,7 +90,7 @@ class Confidence(SumsTally):
     def needs(self) -> Needs:
         """The largest weight of each row."""
         masses = self.drop if self.renormalize else frozenset()
-        return Needs(tops=frozenset({self.drop}), masses=masses)
+        return Needs(largest=frozenset({self.drop}), masses=masses)
 
     def update(self, sighting: Sighting) -> None:
         """Add up the largest weights of the rows that count."""
@@ -98,7 +98,7 @@ class Confidence(SumsTally):
         for name in self.drop:
             rows = rows & ~of_class(sighting.queries, name)
         rows = sighting.weigh(rows)
-        weight = self._kept(sighting, sighting.tops[self.drop][0])
+        weight = self._kept(sighting, sighting.largest[self.drop])
         add_micro(self.sums, sighting.site, "confidence", over_rows(weight, rows), rows.sum(-1))
 
     def compute(self) -> list[Reading]:
