@@ -41,6 +41,7 @@ _SECONDS = 400
 #: All that may differ between two runs: moments, wherever they stand, and how long a stage took.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 _DURATION = "seconds"
+_STAGE = re.compile(r'(\["Stage [^"]*","[^"]*?)(?:, )?\d+ s("\])')
 
 
 def build_shim(folder: Path) -> Path:
@@ -176,7 +177,7 @@ def _parsed(file: Path) -> Any:
         with np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name].tolist() for name in arrays.files}
     if file.suffix == ".html":
-        return _MOMENT.sub("then", file.read_text(encoding="utf8"))
+        return _STAGE.sub(r"\1\2", _MOMENT.sub("then", file.read_text(encoding="utf8")))
     if file.suffix == ".json":
         found = json.loads(_MOMENT.sub("then", file.read_text(encoding="utf8")))
         if file.name == "run.json" and "origins" in found:

@@ -40,6 +40,20 @@ def test_the_file_is_there_and_nothing_else(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a"]
 
 
+def test_drafts_of_processes_that_are_gone_go_too(tmp_path: Path) -> None:
+    """A page that was cut off in the middle; the draft of somebody who still writes stays."""
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(f'{os.getpid():06x}')"],
+        capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    alive = f".page.html.{os.getpid():06x}00.tmp"
+    others = [alive, f".notes.txt.{gone}00.tmp", ".page.html.tmp"]
+    for name in (f".page.html.{gone}ff.tmp", *others):
+        (tmp_path / name).write_bytes(b"half")
+    write_bytes(tmp_path / "page.html", b"whole")
+    assert names(tmp_path) == sorted([*others, "page.html"])
+
+
 def test_the_file_is_as_readable_as_any_new_file(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     write_bytes(tmp_path / "a", b"")

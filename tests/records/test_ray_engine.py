@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from subjects import save, subject_of
 from tiny_subjects import classifier
+from tiny_tokenizers import PAIRS
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
@@ -182,9 +183,7 @@ def test_poison_is_named_wherever_it_is_met(cluster: Any, tmp_path: Path, monkey
     assert first == (
         "Item 3 of texts in hand (line 3) was set aside: FloatingPointError: this one is poison"
     )
-    assert second.startswith(
-        "Item 6 of texts in hand (line 6) was set aside: RuntimeError: its worker died ("
-    )
+    assert second.startswith("Item 6 of texts in hand (line 6) was set aside: its worker died (")
     assert found.provenance["set_aside"] == 2
     with pytest.raises(RunError, match="A node of the cluster has no room left on its disk"):
         hc.survey(
@@ -193,6 +192,40 @@ def test_poison_is_named_wherever_it_is_met(cluster: Any, tmp_path: Path, monkey
             tallies=[Trouble(tmp_path, fills=1)],
             engine=RayEngine(workers=1),
         )
+
+
+class Killer:
+    """A hook that ends a worker whose model reads a certain text."""
+
+    def __init__(self, ids: list[int]) -> None:
+        self.ids, self.driver = ids, os.getpid()
+
+    def __call__(self, module: Any, args: Any, inputs: dict[str, Any]) -> None:
+        rows = inputs["input_ids"].tolist()
+        if os.getpid() != self.driver and any(row[: len(self.ids)] == self.ids for row in rows):
+            os._exit(9)
+
+
+def test_an_example_that_kills_workers_is_set_aside_by_scores(
+    cluster: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Named and counted after its retries; the others are what they would be without it."""
+    monkeypatch.setattr("headcount.records.ray_engine.DEATHS", 1)
+    subject = classifier()
+    rows = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
+    how: dict[str, Any] = {"by": "gradient,ablation", "batch_size": 4}
+    without = hc.score(subject, hc.tasks.classification([*rows[:5], *rows[6:]]), **how)
+    killer = Killer(subject.tokenizer(rows[5][0])["input_ids"])
+    subject.model.register_forward_pre_hook(killer, with_kwargs=True)
+    task, run = hc.tasks.classification(rows), tmp_path / "run"
+    found = hc.score(subject, task, **how, engine=RayEngine(workers=1), run=run)
+    pd.testing.assert_frame_equal(without.frame, found.frame, atol=1e-6, rtol=0)
+    for name in ("gradient", "ablation"):
+        about = found.origins.get(name, found.provenance)
+        (told,) = [one for one in about["remarks"] if "set aside" in one]
+        assert told.startswith("Example 6 ")
+        assert "was set aside: its worker died (" in told
+        assert about["counts"]["examples"] == len(rows) - 1
 
 
 DRIVER = """

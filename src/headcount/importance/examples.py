@@ -19,13 +19,13 @@ from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance.sweep.interventions import picked
 from headcount.models import Site, Subject, carried
 from headcount.records import (
-    Answer,
     Engine,
     EngineOptions,
     Head,
     HeadTable,
     Journal,
     JournaledCounts,
+    MakeWorker,
     Piece,
     Progress,
     Worker,
@@ -90,16 +90,45 @@ class BatchWork:
             turn = number + 1
         make = partial(_measuring, carried(self.subject, where), self.opened)
         found: dict[int, tuple[Measured, dict[int, str]]] = {}
+        lost: dict[int, str] = {}
+
+        def ready() -> Iterator[tuple[Batch, Arrays]]:
+            nonlocal turn
+            while turn in kept and (turn in found or self._unit(turn) in self._done):
+                batch = kept.pop(turn)
+                if turn not in found:
+                    found[turn] = _unpacked(self._done[self._unit(turn)], len(batch))
+                yield from self._told(batch, found.pop(turn))
+                turn += 1
+
         with closing(where.run(make, left())) as answers:  # type: ignore[type-var]
-            for answer in chain(answers, [None]):  # None: what stands behind the last answer
-                if answer is not None:
-                    found[answer.number] = self._kept(answer, kept[answer.number])
-                while turn in kept and (turn in found or self._unit(turn) in self._done):
-                    batch = kept.pop(turn)
-                    if turn not in found:
-                        found[turn] = _unpacked(self._done[self._unit(turn)], len(batch))
-                    yield from self._told(batch, found.pop(turn))
-                    turn += 1
+            for answer in answers:
+                if answer.lost:
+                    lost[answer.number] = answer.lost[0].why
+                    continue
+                batch = kept[answer.number]
+                found[answer.number] = self._kept(answer.number, answer.results[0][2], batch)
+                yield from ready()
+        for number, why in sorted(lost.items()):
+            measured = self._survivors(where, make, kept[number], why)
+            found[number] = self._kept(number, measured, kept[number])
+        yield from ready()
+
+    def _survivors(
+        self, engine: Engine, make: MakeWorker, batch: Batch, why: str
+    ) -> tuple[Measured, dict[int, str]]:
+        """The rows of a batch that workers survive by themselves, and those that they do not."""
+        rows = [Piece(row, [picked(batch, [row])]) for row in range(len(batch))]
+        answers = sorted(engine.run(make, rows), key=lambda one: one.number)
+        aside = {one.number: one.lost[0].why for one in answers if one.lost}
+        if not aside or len(aside) == len(batch):
+            numbers = ", ".join(str(number + 1) for number in batch.index)
+            raise ModelError(
+                f"No worker survives the batch of the examples {numbers} ({why}); leave the one to "
+                "blame out. The rest is safe."
+            )
+        sound = [one for one in answers if not one.lost]
+        return [([one.number], one.results[0][2][0][0][1]) for one in sound], aside
 
     def _told(
         self, batch: Batch, found: tuple[Measured, dict[int, str]]
@@ -122,19 +151,14 @@ class BatchWork:
     def _unit(self, number: int) -> str:
         return f"{self.name} {number}"
 
-    def _kept(self, answer: Answer, batch: Batch) -> tuple[Measured, dict[int, str]]:
+    def _kept(
+        self, number: int, found: tuple[Measured, dict[int, str]], batch: Batch
+    ) -> tuple[Measured, dict[int, str]]:
         """What a batch came to, after it is on the disk."""
-        if answer.lost:
-            numbers = ", ".join(str(number + 1) for number in batch.index)
-            raise ModelError(
-                f"No worker survives the batch of the examples {numbers} ({answer.lost[0].why}); "
-                "leave the one to blame out. The rest is safe."
-            )
-        ((_, _, found),) = answer.results
         if self.journal is None:
             return found
-        self.journal.append(self._unit(answer.number), _packed(*found))
-        return _unpacked(self._done[self._unit(answer.number)], len(batch))
+        self.journal.append(self._unit(number), _packed(*found))
+        return _unpacked(self._done[self._unit(number)], len(batch))
 
 
 @contextmanager
@@ -247,8 +271,12 @@ def origin(
     seed: int | None = None,
     settings: dict[str, Any] | None = None,
     remarks: Sequence[str] = (),
+    examples: int | None = None,
 ) -> dict[str, Any]:
-    """A score's provenance, in the words of `headcount.records.provenance`."""
+    """A score's provenance, in the words of `headcount.records.provenance`.
+
+    `examples` were used; by default all of the task's.
+    """
     about = subject.describe()
     return provenance.collect(
         model=subject.name,
@@ -261,7 +289,7 @@ def origin(
         convention=convention,
         seed=seed,
         settings=settings or {},
-        counts={"examples": len(task)},
+        counts={"examples": len(task) if examples is None else examples},
         remarks=list(remarks),
     )
 

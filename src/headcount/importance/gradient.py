@@ -364,6 +364,7 @@ class _Work:
                 self.task,
                 convention=self.way.convention,
                 settings=self.settings,
+                examples=len(self.seen),
                 remarks=list(self.set_aside.values()),
             ),
         )

@@ -433,6 +433,7 @@ class _Work:
                 self.task,
                 convention=self.convention,
                 settings=self.settings,
+                examples=len(self.seen),
                 remarks=self._remarks(),
             ),
             details={"relevance_flow": self.flow.frame()},

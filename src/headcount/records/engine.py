@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from headcount.errors import HeadcountError, ModelError, UsageError
+from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.records.options import option
 
 #: Does some parts of a piece and gives what they came to; entered where it works, left at the end.
@@ -151,6 +151,10 @@ MOST_LOST = 100
 _IN_A_ROW = 8
 
 
+class WorkerDied(RunError):
+    """A worker ended without an answer: what it did may be to blame, or somebody else."""
+
+
 @dataclass(frozen=True)
 class PartRange:
     """Some parts of a piece, and how often they were tried."""
@@ -171,6 +175,11 @@ class Losses:
         """One part more is lost; an error that everything meets is not an example's."""
         self.lost += 1
         if not self.done and self.lost >= _IN_A_ROW:
+            if isinstance(error, WorkerDied):
+                raise ModelError(
+                    f"The first {self.lost} pieces of work all ended their workers, the last one "
+                    f"so: {error}; it may be too little memory for the model or its batches."
+                ) from error
             raise error
         if self.lost > MOST_LOST:
             raise ModelError(
@@ -227,7 +236,8 @@ class PieceWork:
         else:
             self._lost[cut.start] = Lost(cut.start, told(error))
             losses.add(error)
-        if self.ended and not self._results and not losses.done:
+        died = isinstance(error, WorkerDied)
+        if self.ended and not self._results and not losses.done and not died:
             raise error  # nothing ever worked: the fault lies with the work, not with a part
         return len(self._cuts) - before
 
@@ -240,4 +250,6 @@ class PieceWork:
 def told(error: BaseException) -> str:
     """An error in a few words: its kind and the first line of what it says."""
     line = (str(error).strip().splitlines() or [""])[0]
+    if isinstance(error, WorkerDied):
+        return line
     return f"{type(error).__name__}: {line[:200]}" if line else type(error).__name__

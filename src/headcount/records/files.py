@@ -21,7 +21,8 @@ from headcount.records.heads import Head
 
 # --- Write a file whole or not at all -----------------------------------------------------------
 
-_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
+#: The process that writes it (six digits) and two digits more.
+_LEFTOVER = re.compile(r"\.(.+)\.([0-9a-f]{6})[0-9a-f]{2}\.tmp")
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -34,10 +35,12 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     'whole'
     """
     path = Path(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    mark = f"{os.getpid() & 0xFFFFFF:06x}{secrets.token_hex(1)}"
+    draft = path.with_name(f".{path.name}.{mark}.tmp")
     try:
         _write_draft(draft, data)
         os.replace(draft, path)  # noqa: PTH105 - the call whose promise this module is about
+        _drop_leftovers(path)
         sync_folder(path.parent)
     except OSError as error:
         there = path.exists()
@@ -50,6 +53,21 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         # After os.replace there is no draft; after anything else, Ctrl-C included, there may be.
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _drop_leftovers(path: Path) -> None:
+    """Remove drafts of this file whose process is gone: it was killed while it wrote."""
+    if os.name != "posix":
+        return
+    for name in os.listdir(path.parent):  # noqa: PTH208 - names are enough
+        found = _LEFTOVER.fullmatch(name)
+        if found is not None and found[1] == path.name:
+            try:
+                os.kill(int(found[2], 16), 0)
+            except ProcessLookupError:
+                path.with_name(name).unlink(missing_ok=True)
+            except OSError:  # somebody else's, and alive
+                continue
 
 
 def write_all(descriptor: int, data: bytes) -> None:

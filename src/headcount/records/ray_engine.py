@@ -30,11 +30,12 @@ from headcount.records.engine import (
     PartRange,
     Piece,
     PieceWork,
+    WorkerDied,
     told,
 )
 from headcount.records.provenance import version
 
-#: Seconds without any worker before the cluster is given up.
+#: Seconds without any worker, not even one that loads its model, before the cluster is given up.
 _PATIENCE = 120.0
 #: Starts in a row that may fail: because they raise, or because the worker dies, which others may
 #: be to blame for.
@@ -211,8 +212,9 @@ class _Slot:
     """A place for a worker: the actor that holds it now, and what it is doing."""
 
     actor: Any = None
-    #: None while it starts.
     ready: bool = False
+    #: Whether it is there and makes its worker: a large model takes minutes.
+    loading: bool = False
     work: PieceWork | None = None
     cut: PartRange | None = None
 
@@ -258,7 +260,7 @@ class _Crew:
                     yield from self._take(slot, ref)
                 else:
                     self._begun(slot, ref)
-            if not any(slot.ready for slot in self._slots):
+            if not any(slot.ready or slot.loading for slot in self._slots):
                 self._check_patience()
 
     def dismiss(self) -> None:
@@ -278,7 +280,7 @@ class _Crew:
     def _hire(self, slot: _Slot) -> None:
         """A free or a new actor for a place; it is ready when it has the model."""
         slot.actor = self._free.pop() if self._free else self._actors.remote()
-        slot.ready = False
+        slot.ready = slot.loading = False
         self._under_way[slot.actor.about.remote()] = slot
 
     def _begun(self, slot: _Slot, ref: Any) -> None:
@@ -297,9 +299,10 @@ class _Crew:
             self._start_failed(slot, error, _DEAD_STARTS)
         else:
             if about is None:
-                slot.ready, self._failed_starts = True, 0
+                slot.ready, slot.loading, self._failed_starts = True, False, 0
                 return
             _check_versions(about)
+            slot.loading = True
             self._under_way[slot.actor.start.remote(self._packed)] = slot
 
     def _start_failed(self, slot: _Slot, error: BaseException, most: int) -> None:
@@ -365,7 +368,7 @@ class _Crew:
                 self._ray.kill(slot.actor)
                 self._hire(slot)
         except errors.RayError as error:  # the worker died, or its node
-            died = RuntimeError(f"its worker died ({_line(error)})")
+            died = WorkerDied(f"its worker died ({_line(error)})")
             again = work.failed(cut, died, self._losses, tries=DEATHS)
             self._hire(slot)
         self._again.extend([work] * again)

@@ -357,5 +357,6 @@ def test_an_example_that_breaks_the_model_is_set_aside(
         (told,) = [one for one in about["remarks"] if "set aside" in one]
         assert told.startswith("Example 6 ")
         assert told.endswith("was set aside: ZeroDivisionError: no such embedding")
+        assert about["counts"]["examples"] == len(rows) - 1
     again = hc.score(subject, hc.tasks.classification(rows), **how, run=tmp_path / "run")
     np.testing.assert_allclose(again.frame, found.frame, atol=1e-12)

@@ -7,7 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -374,39 +374,73 @@ class SweepJob:
     # -- workers elsewhere --
 
     def _elsewhere(self, engine: Engine, make: MakeWorker) -> None:
-        """Have all units that are not there yet done by workers, and write them down."""
-        pieces = []
+        """Have all units that are not there yet done by workers, and write them down.
+
+        An example that no worker survives is set aside, and the rest is done without it.
+        """
+        while (lost := self._by_workers(engine, make)) is not None:
+            number, units, why = lost
+            aside = self._killers(engine, make, number, units, why)
+            self.ledger.note(_unit(number, _ASIDE), aside)
+
+    def _by_workers(
+        self, engine: Engine, make: MakeWorker
+    ) -> tuple[int, Sequence[str], str] | None:
+        """The units that workers can do; else the batch and units that none survives, and why."""
+        jobs: list[Piece] = []
         for number in self.examples.order:
             units = [_unit(number, WHOLE), *(unit for unit, _, _ in self._units(number))]
-            left = [(number, unit) for unit in units if unit not in self.ledger]
-            pieces += [left[at : at + _TOGETHER] for at in range(0, len(left), _TOGETHER)]
-        jobs = [Piece(place, parts) for place, parts in enumerate(pieces)]
-        for done, answer in enumerate(engine.run(make, jobs), start=1):
-            if answer.lost:
-                number, unit = jobs[answer.number].parts[answer.lost[0].place]
-                examples = ", ".join(str(one + 1) for one in self.examples.batches[number].index)
-                raise ModelError(
-                    f"No worker survives '{unit}' of {self.task.name} ({answer.lost[0].why}); one "
-                    f"of the examples {examples} may be to blame: leave it out. The rest is safe."
-                )
-            for _, _, found in answer.results:
-                for unit, counts, (number, aside) in found:
-                    if aside:
-                        self.ledger.note(_unit(number, _ASIDE), aside)
-                    self.ledger.get(unit, lambda counts=counts: counts)  # type: ignore[misc]
-            if self._progress is not None:
-                self._progress(done, len(jobs))
+            left = [unit for unit in units if unit not in self.ledger]
+            aside = self.ledger.noted(_unit(number, _ASIDE))
+            for at in range(0, len(left), _TOGETHER):
+                jobs.append(Piece(len(jobs), [(number, left[at : at + _TOGETHER], aside)]))
+        with closing(engine.run(make, jobs)) as answers:  # type: ignore[type-var]
+            for done, answer in enumerate(answers, start=1):
+                if answer.lost:
+                    number, units, _ = jobs[answer.number].parts[0]
+                    return number, units, answer.lost[0].why
+                number, counted, aside = answer.results[0][2]
+                if aside:
+                    self.ledger.note(_unit(number, _ASIDE), aside)
+                for unit, counts in counted.items():
+                    self.ledger.get(unit, partial(np.asarray, counts))
+                if self._progress is not None:
+                    self._progress(done, len(jobs))
+        return None
 
-    def work(self, parts: Sequence[tuple[int, str]]) -> list[tuple[str, Floats, Any]]:
-        """What a worker does: some units of a batch; the counts, and the rows set aside."""
-        found, opened = [], None
-        for number, unit in parts:
-            if opened is None or opened.number != number:
-                opened = _Open(self, number, self.examples.batches[number])
-            runs = {name: partial(_without, mode=m, group=g) for name, m, g in self._units(number)}
-            counts = self._sound(opened, number, runs.get(unit, _Open.whole))
-            found.append((unit, counts, (number, self.ledger.noted(_unit(number, _ASIDE)))))
+    def _killers(
+        self, engine: Engine, make: MakeWorker, number: int, units: Sequence[str], why: str
+    ) -> dict[str, str]:
+        """The rows of a batch that no worker survives by themselves either, and why."""
+        batch, found = self.examples.batches[number], dict[str, str]()
+        if not self.ledger.noted(_unit(number, _ASIDE)) and "resample" not in self._by_mode():
+            rows = range(len(batch))
+            others = [{str(other): "" for other in rows if other != row} for row in rows]
+            jobs = [Piece(row, [(number, units, others[row])]) for row in rows]
+            answers = engine.run(make, jobs)
+            found = {str(one.number): one.lost[0].why for one in answers if one.lost}
+        if not found or len(found) == len(batch):
+            examples = ", ".join(str(one + 1) for one in batch.index)
+            raise ModelError(
+                f"No worker survives '{units[0]}' of {self.task.name} ({why}); one of the examples "
+                f"{examples} may be to blame: leave it out. The rest is safe."
+            )
         return found
+
+    def work(
+        self, parts: Sequence[tuple[int, Sequence[str], Mapping[str, str]]]
+    ) -> tuple[int, dict[str, Floats], dict[str, str]]:
+        """What a worker does: some units of a batch, without the rows that are known to kill.
+
+        The batch, the counts of each unit, and the rows set aside.
+        """
+        ((number, units, aside),) = parts
+        if aside:
+            self.ledger.note(_unit(number, _ASIDE), aside)
+        opened = _Open(self, number, self.examples.batches[number])
+        runs = {name: partial(_without, mode=m, group=g) for name, m, g in self._units(number)}
+        counts = {unit: self._sound(opened, number, runs.get(unit, _Open.whole)) for unit in units}
+        return number, counts, self.ledger.noted(_unit(number, _ASIDE))
 
     def _by_mode(self) -> dict[Mode, list[Intervention]]:
         """Interventions that ablate anything, by their mode."""
