@@ -108,7 +108,11 @@ def test_spanning_trees_leave_marks_out_and_have_all_other_words() -> None:
 def test_states_are_those_of_the_model(make: object, bank: Corpus) -> None:
     subject: Subject = make()  # type: ignore[operator]
     read = gather(subject, bank, SETTINGS, maps=False)
-    one, many = (word_states(subject, bank, read, size, None) for size in (1, 8))
+    one = word_states(subject, bank, read, 1, None)
+    subject.model.train()  # dropout would show
+    many = word_states(subject, bank, read, 8, None)
+    assert subject.model.training
+    subject.model.eval()
     assert one.keys() == many.keys() == {example.index for example in read.examples}
     for example in read.examples[:5]:
         assert one[example.index].shape[1] == len(example)
