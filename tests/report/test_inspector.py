@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_subjects
 from model_state import assert_same, state_of
+from report_runs import made_sizes
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
 from headcount.records.heads import Head
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
-from headcount.report.inspector import inspector_of
+from headcount.report.inspector import Inspector, inspector_of
+from headcount.report.parts.look import asset
+from headcount.report.parts.numbers import Source
 from headcount.text import Pair
 
 
@@ -95,3 +99,19 @@ def test_a_run_lends_its_columns_and_another_models_is_refused(tmp_path: Path) -
     assert source.table.names == ["confidence", "sharpness"]
     with pytest.raises(RunError, match="choose another folder"):
         inspector_of(subject, tmp_path / "other")
+
+
+def test_the_sentence_that_is_there_at_first_translates_well() -> None:
+    (text, *_) = re.findall(r"<textarea[^>]*>([^<]*)<", asset("serve.html"))
+    said = Inspector(hc.load("translator", device="cpu")).ask(text)["whole"]
+    assert said == "Der alte Hund hat gestern Abend in der Nähe des warmen Herdes geschlafen."
+
+
+def test_the_gates_of_a_run_are_sets() -> None:
+    subject = tiny_subjects.encoder()
+    heads = [str(head) for head in subject.heads]
+    gates = made_sizes({"enc": (2, 4)}).query("step < 2")
+    source = Source(HeadTable.of(subject.heads, {}), frames={"gates": gates})
+    (found,) = Inspector(subject, source).about()["sets"]
+    assert found["off"] == heads[1:5]
+    assert found["name"] == f"all but the gates’ {len(heads) - 4}"

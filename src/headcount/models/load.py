@@ -38,7 +38,7 @@ from transformers import (
 
 from headcount.bundle import is_packed, read_packed
 from headcount.errors import ModelError, UsageError
-from headcount.models.anatomy import KEY, restore_numbers
+from headcount.models.anatomy import HINT, KEY, restore_numbers
 from headcount.models.explain import as_model_error, check_files, check_weight_names, first_line
 from headcount.models.find import FoundModel, find
 from headcount.models.guards import on_exit, quiet
@@ -270,6 +270,8 @@ def fitted_class(chosen: Any, config: Any) -> Any:
     def build(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
         whole.__init__(self, config, *args, **kwargs)
         fit(self, getattr(config, KEY))
+        known = self._keys_to_ignore_on_load_unexpected or ()
+        self._keys_to_ignore_on_load_unexpected = {*known, HINT}
 
     return type(whole.__name__, (whole,), {"__init__": build, "__module__": whole.__module__})
 

@@ -216,6 +216,15 @@ class CanGo:
         lost = f"at most {most} is lost" if self.bound > 0 else "nothing is lost"
         return f"{heads} can go within {self.within}: {lost} (95% sure, {unseen})."
 
+    @property
+    def most(self) -> str:
+        """The most that is lost, or that the first step may lose, and on how many examples."""
+        if not math.isfinite(self.bound):
+            return f"n = {self.n:,}, too few for a test"
+        lost = amount_in_words(max(self.bound, 0.0), self.metric)
+        told = f"at most {lost} lost" if self.heads else f"the first step may lose {lost}"
+        return f"{told}, n = {self.n:,}"
+
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {**vars(self), "names": list(self.names), "sentence": self.sentence}

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from headcount.models import Subject, eval_mode
-from headcount.pruning import read_heads
+from headcount.pruning import read_heads, sets_of_frame
 from headcount.records import Column, Exhibit, Head, HeadTable, Run, token_texts
 from headcount.report.chosen_sentences import encode_one, look_at
 from headcount.report.parts.look import LOOKS
@@ -227,11 +227,17 @@ class Inspector:
                 name = f"{len(own)} {look.title.lower()}"
                 yield {"name": name, "title": look.meaning, "off": own, "role": role}
         known, heads = known_heads(self.subject.weights_hash), [str(h) for h in self.subject.heads]
+        gates = None if self.source is None else self.source.frame("gates")
+        closed = [] if known is None else [
+            [head for head in heads if head not in row["kept"]] for row in known["gates"]["rows"]
+        ]  # fmt: skip
+        if gates is not None:  # the run's own, rather than what comes with the translator
+            closed = [list(map(str, going)) for going in sets_of_frame(gates).values()]
+        for off in closed:
+            left = len(heads) - len(off)
+            title = f"the {left} heads that learned gates keep stay on"
+            yield {"name": f"all but the gates’ {left}", "title": title, "off": off}
         if known:
-            for row in known["gates"]["rows"]:
-                off = [head for head in heads if head not in row["kept"]]
-                title = f"the {len(row['kept'])} heads that learned gates keep stay on"
-                yield {"name": f"all but the gates’ {len(row['kept'])}", "title": title, "off": off}
             costs = known["ablation"]
             best = sorted(costs, key=costs.get, reverse=True)[:10]
             rest = [head for head in heads if head not in best]

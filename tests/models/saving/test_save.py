@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import re
 from pathlib import Path
 from unittest import mock
@@ -118,9 +119,19 @@ def test_the_code_names_nothing_of_ours(saved: tuple[Subject, Path, saving.Saved
 def test_without_trust_transformers_refuses_rather_than_guesses(
     saved: tuple[Subject, Path, saving.Saved],
 ) -> None:
+    """And the report that it prints says what to do, before all the sizes that do not fit."""
     _, folder, _ = saved
-    with pytest.raises(RuntimeError, match="mismatch"):
-        transformers.BertModel.from_pretrained(folder)
+    log = logging.getLogger("transformers.modeling_utils")
+    told: list[str] = []
+    with (
+        mock.patch.object(log, "warning", told.append),
+        pytest.raises(RuntimeError, match="mismatch"),
+    ):
+        transformers.AutoModel.from_pretrained(folder)
+    report = "".join(told)
+    assert 0 < report.index("load_it_with_trust_remote_code_True") < report.index("MISMATCH")
+    model = transformers.AutoModel.from_pretrained(folder, trust_remote_code=True)
+    assert not [name for name in model.state_dict() if "trust" in name]
 
 
 def test_a_card_says_how_it_loads_and_what_is_left(
@@ -130,7 +141,7 @@ def test_a_card_says_how_it_loads_and_what_is_left(
     card = (folder / "README.md").read_text(encoding="utf8")
     assert "AutoModel.from_pretrained('FOLDER', trust_remote_code=True)" in card
     assert "headcount.load('FOLDER')" in card
-    assert "stops at weights of another size (size mismatch)" in card
+    assert "stops at weights of another size (size mismatch, and `PRUNED_MODEL" in card
     assert "- enc.0: 0, 2, 3\n- enc.1: 3\n" in card
 
 

@@ -203,3 +203,12 @@ def test_every_role_says_whether_it_rests() -> None:
     assert {name for name, kind in KINDS.items() if kind.rests} == {
         "separator", "punctuation", "sink", "source-end",
     }  # fmt: skip
+
+
+def test_verdicts_come_back_from_a_table_for_one_head_or_all() -> None:
+    table = HeadTable.of([RARE.head], {}, details={"roles": verdict_frame([RARE])})
+    assert [str(one) for one in verdicts_of(table)] == [str(RARE)]
+    assert len(verdicts_of(table, str(RARE.head))) == len(verdicts_of(table.details["roles"])) == 1
+    assert verdicts_of(table, "enc.9.9") == []
+    with pytest.raises(UsageError, match="No role was judged"):
+        verdicts_of(HeadTable.of([RARE.head], {}))

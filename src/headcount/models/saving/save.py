@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models import resize as fit
-from headcount.models.anatomy import MAP, heads_left
+from headcount.models.anatomy import HINT, MAP, heads_left
 from headcount.models.find import find
 from headcount.models.guards import quiet
 from headcount.models.load import DTYPES, load
@@ -83,6 +83,8 @@ class Pruned{name}(transformers.{name}):
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)
         fit(self, config.headcount)
+        known = self._keys_to_ignore_on_load_unexpected or ()
+        self._keys_to_ignore_on_load_unexpected = {{*known, "{hint}"}}
 '''
 
 
@@ -99,7 +101,7 @@ def code_for(model: Any) -> str:
         "import torch\n", "import torch\nimport transformers\n", 1
     )
     names = dict.fromkeys(name.removeprefix("Pruned") for name in code_classes(model).values())
-    return text + "".join(f"\n{_CLASS.format(name=name)}" for name in names)
+    return text + "".join(f"\n{_CLASS.format(name=name, hint=HINT)}" for name in names)
 
 
 # --- The card: what a stranger who finds the folder should know ---------------------------------
@@ -143,7 +145,7 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
         lines += [
             "",
             "Without `trust_remote_code=True` transformers builds the layers in their old sizes, "
-            "and stops at weights of another size (size mismatch). The code is "
+            f"and stops at weights of another size (size mismatch, and `{HINT}`). The code is "
             f"`{CODE}.py` in this folder: it needs transformers only.",
         ]
     lines += [f"\n{about_it}" for about_it in about]
@@ -369,11 +371,14 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
     model = subject.inner
     own = model.config
     how: dict[str, Any] = {}
-    if dtype is not None and dtype != model.dtype:
+    if route.code or (dtype is not None and dtype != model.dtype):
+        kept = dtype or model.dtype
         how["state_dict"] = {
-            name: one.to(dtype) if one.is_floating_point() else one
+            name: one.to(kept) if one.is_floating_point() and kept != model.dtype else one
             for name, one in model.state_dict().items()
         }
+    if route.code:
+        how["state_dict"][HINT] = torch.zeros(1, dtype=dtype or model.dtype)
     with quiet():
         # Code of one's own is left out of transformers' renaming of weights (ViT, GPT-NeoX).
         model.save_pretrained(draft, save_original_format=not route.code, **how)

@@ -183,8 +183,10 @@ def freed_sentences(source: Source, tolerance: str | None = None) -> list[str]:
     said = []
     for name in _TRAINED:
         frame = source.frame(name)
-        for one in [] if frame is None else freed(frame, tolerance or run_tolerance(source.record)):
-            said.append(f"{_chosen(source, name).capitalize()}: {one.sentence}")
+        found = [] if frame is None else freed(frame, tolerance or run_tolerance(source.record))
+        told = [f"{one.heads or 'none'} within {one.within} ({one.most})" for one in found]
+        if told:
+            said.append(f"{_chosen(source, name).capitalize()}: {', '.join(told)}; 95% sure.")
     return said
 
 
@@ -194,8 +196,8 @@ def _chosen(source: Source, name: str) -> str:
     steps = f" for {about['steps']:,} steps" if about.get("steps") else ""
     by = "learned gates" if about.get("by", "gates") == "gates" else f"{about['by']}"
     if name == "gates":
-        return f"chosen by gates that learned{steps}, weights frozen"
-    return f"chosen by {by}, then healed{steps}"
+        return f"heads that can go, chosen by gates that learned{steps} with frozen weights"
+    return f"chosen by {by}, the rest healed{steps}"
 
 
 def _trained_note(source: Source, frames: dict[str, pd.DataFrame]) -> str:
@@ -205,11 +207,10 @@ def _trained_note(source: Source, frames: dict[str, pd.DataFrame]) -> str:
         f"n = {rows['n'].iloc[0]:,} by {metric_title(str(metric))}"
         for metric, rows in first.groupby("metric", sort=False)
     )
-    how = "; ".join(_chosen(source, name) for name in frames)
     alone = " The whole model did not learn on." if "healed" in frames else ""
     return (
-        f"Measured in this run: {how}. Learned on one half of the examples, judged on the other "
-        f"({judged}).{alone}"
+        f"Measured in this run: learned on one half of the examples, judged on the other "
+        f"({judged}); differences are to the whole model, with 95% intervals.{alone}"
     )
 
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headcount.errors import UsageError
-from headcount.records import Column, Head, HeadTable
+from headcount.records import Column, Head, HeadTable, parse_head
 
 # --- The closed list of roles -------------------------------------------------------------------
 # A picture or a page needs one colour and one sign for each of these, and for no more.
@@ -232,13 +232,23 @@ def with_roles(table: HeadTable) -> HeadTable:
     return table.join(HeadTable.of(table.heads, values, ROLE_COLUMNS), replace=True)
 
 
-def verdicts_of(frame: pd.DataFrame) -> list[Verdict]:
-    """The verdicts of a frame; columns that a later version added are passed over."""
-    known = frame[list(COLUMNS)].itertuples(index=False, name=None)
-    return [
+def verdicts_of(judged: HeadTable | pd.DataFrame, head: str | Head | None = None) -> list[Verdict]:
+    """The verdicts of a table, or of its frame ``details["roles"]``; those on one head, if named.
+
+    In that frame ``roles.head`` is the method of pandas and no column: ``roles["head"]`` is the
+    number of a head within its layer, and here each verdict has its `head` whole.
+    """
+    if isinstance(judged, HeadTable):
+        if "roles" not in judged.details:
+            raise UsageError("No role was judged in this table; survey it with roles=True.")
+        judged = judged.details["roles"]
+    # Columns that a later version added are passed over.
+    known = judged[list(COLUMNS)].itertuples(index=False, name=None)
+    found = [
         Verdict(Head(str(stack), int(layer), int(index)), *figures)
         for stack, layer, index, *figures in known
     ]
+    return found if head is None else [one for one in found if one.head == parse_head(head)]
 
 
 # --- Rows that hold on the half that judges, after they held on the half that chose -------------
