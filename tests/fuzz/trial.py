@@ -19,7 +19,7 @@ from fuzz.targets import Target
 import headcount as hc
 from headcount.errors import UnsupportedModel
 
-#: A reader may take so long for a file of some kilobytes, and so much memory.
+#: A reader may take so much of a core for a file of some kilobytes, and so much memory.
 SECONDS = 10.0
 MEGABYTES = 600.0
 #: Words that only a programmer wants to read.
@@ -48,13 +48,13 @@ def _at_most(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise _TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _status(key: str) -> float:
@@ -96,7 +96,7 @@ def try_out(target: Target, folder: Path, data: bytes) -> Trial:
     """Put the data in the place of the target's file, and read."""
     (folder / target.file).write_bytes(target.pack(data))
     _forget_peak()
-    before, began = _status("VmRSS"), time.perf_counter()
+    before, began = _status("VmRSS"), time.process_time()
     why = ""
     ended: Literal["read", "refused", "crash"] = "read"
     try:
@@ -114,7 +114,7 @@ def try_out(target: Target, folder: Path, data: bytes) -> Trial:
         ended, why = "crash", f"took longer than {SECONDS:.0f} seconds"
     except Exception as error:  # the very thing that is looked for
         ended, why = "crash", _where(error)
-    seconds, peak = time.perf_counter() - began, max(0.0, _status("VmHWM") - before)
+    seconds, peak = time.process_time() - began, max(0.0, _status("VmHWM") - before)
     if ended != "crash" and peak > MEGABYTES:
         ended, why = "crash", f"took {peak:.0f} MB"
     return Trial(target.name, ended, seconds, peak, why)

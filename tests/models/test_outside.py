@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from packaging.version import Version
 from tiny import ENCODER, OUTSIDE, TINY, VOCAB
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -109,6 +110,8 @@ def test_a_family_inside_the_interface_has_no_sites_here(family: str) -> None:
 
 @pytest.mark.parametrize("kind", sorted(REFUSED))
 def test_every_refused_family_is_one_of_transformers(kind: str) -> None:
+    if kind.startswith("mistral_large4") and Version(transformers.__version__) < Version("5.22"):
+        pytest.skip("this transformers does not know the family yet")
     assert kind in transformers.CONFIG_MAPPING
     assert kind not in families.outside.OUTSIDE
 

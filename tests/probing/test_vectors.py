@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import lzma
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headcount.errors import InputError
+from headcount.errors import InputError, RunError
 from headcount.probing.vectors import read_vectors
+from headcount.records.parquet import read_npz
 
 
 def test_text_as_glove_and_word2vec_write_it(tmp_path: Path) -> None:
@@ -54,6 +56,18 @@ def test_text_that_cannot_be_read(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text(text)
     with pytest.raises(InputError, match=said):
         read_vectors(tmp_path / "v.txt")
+
+
+def test_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
+    """NumPy gives its bytes."""
+    path = tmp_path / "v.npz"
+    with zipfile.ZipFile(path, "w") as packed:
+        for name in ("words.npy", "vectors.npy"):
+            packed.writestr(name, b"nothing of the kind")
+    with pytest.raises(InputError, match=r"v\.npz has 1 words and vectors of the shape \(\)"):
+        read_vectors(path)
+    with pytest.raises(RunError, match=r"v\.npz cannot be read: it is cut off or damaged"):
+        read_npz(path)
 
 
 def test_npz_that_cannot_be_read(tmp_path: Path) -> None:

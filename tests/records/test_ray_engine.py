@@ -33,6 +33,8 @@ ray = pytest.importorskip("ray", reason="the engine on Ray needs ray: pip instal
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
+#: Workers that are killed start anew, which takes a minute each on a machine with other work.
+pytestmark = pytest.mark.timeout(900)
 #: Small, for all of them share two cores.
 NODE = {"num_cpus": 2, "object_store_memory": 100 << 20, "include_dashboard": False}
 TEXTS = [f"The {n} cats sat on the mat and {n * 7} dogs saw {n * n} of it." for n in range(60)]

@@ -142,7 +142,7 @@ def _from_text(file: TextFile) -> tuple[list[str], np.ndarray]:
 def _from_npz(path: Path) -> tuple[list[str], np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
+            arrays = {name: np.asarray(found[name]) for name in found.files}
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
         raise InputError(f"{path} cannot be read as .npz ({error}); give {_LIKE}.") from error
     if not {"words", "vectors"} <= arrays.keys():

@@ -162,7 +162,10 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a file that is there."""
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in arrays.files}
+            found = {key: arrays[key] for key in arrays.files}
+        if not all(isinstance(one, np.ndarray) for one in found.values()):
+            raise ValueError("NumPy hands a member that is no array on as bytes")
+        return found
     except (FileNotFoundError, MemoryError):
         raise
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
