@@ -40,13 +40,13 @@ SAMPLE = 2_048
 TOKENS = 131_072
 
 
-def llama_1b(device: str) -> Subject:
+def llama_1b(device: str, vocabulary: int = 32_000) -> Subject:
     """Random weights in the shape of Llama 3.2 1B, without the layer that predicts tokens."""
     from transformers import LlamaConfig, LlamaModel
 
     config = LlamaConfig(
         hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
-        num_key_value_heads=8, head_dim=64, vocab_size=32_000, max_position_embeddings=131_072,
+        num_key_value_heads=8, head_dim=64, vocab_size=vocabulary, max_position_embeddings=131_072,
     )  # fmt: skip
     torch.manual_seed(0)
     with torch.device(device):
