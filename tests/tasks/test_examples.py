@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+import tiny_subjects
+from pyarrow import parquet
 
 from headcount import tasks
 from headcount.errors import InputError
@@ -241,3 +244,63 @@ def test_translations_as_data_sets_have_them() -> None:
     assert named.examples[0].target == "Regen."
     with pytest.raises(InputError, match="no column 'source' for the source; there are a, b"):
         tasks.translation([{"a": "Rain.", "b": "Regen."}])
+
+
+# --- Files and folders of Hugging Face's datasets -------------------------------------------------
+
+
+def write_arrow(path: Path, rows: list[dict[str, object]]) -> None:
+    table = pa.Table.from_pylist(rows)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table)
+
+
+def test_a_saved_dataset_is_a_file_of_examples(tmp_path: Path) -> None:
+    """As `Dataset.save_to_disk` writes it: Arrow streams, and a file that tells of them."""
+    rows = [{"sentence": f"Rain {number} fell.", "label": number % 2} for number in range(5)]
+    (tmp_path / "dataset_info.json").write_text("{}")
+    write_arrow(tmp_path / "data-00000-of-00002.arrow", rows[:3])
+    write_arrow(tmp_path / "data-00001-of-00002.arrow", rows[3:])
+    folder = tasks.classification(tmp_path)
+    listed = tasks.classification(rows)
+    told = [[(one.text, one.label) for one in task.examples] for task in (folder, listed)]
+    assert told[0] == told[1]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "dev.parquet")
+    assert len(tasks.classification(tmp_path / "dev.parquet")) == 5
+
+
+def test_a_saved_dataset_of_translations(tmp_path: Path) -> None:
+    (tmp_path / "dataset_info.json").write_text("{}")
+    rows = [{"translation": {"en": "Rain.", "de": "Regen."}}]
+    write_arrow(tmp_path / "data-00000-of-00001.arrow", rows)
+    (found,) = tasks.translation(tmp_path).examples
+    assert (found.source, found.target) == ("Rain.", "Regen.")
+
+
+def test_datasets_and_metrics_of_hugging_face(tmp_path: Path) -> None:
+    """The real packages, where they are installed: objects, streams, a saved folder, a metric."""
+    datasets = pytest.importorskip("datasets")
+    evaluate = pytest.importorskip("evaluate")
+    rows = {"sentence": [f"Rain {number} fell." for number in range(6)], "label": [0, 1] * 3}
+    whole = datasets.Dataset.from_dict(rows)
+    whole.save_to_disk(str(tmp_path / "saved"))
+    for source in (whole, whole.to_iterable_dataset(), tmp_path / "saved"):
+        assert len(tasks.classification(source)) == 6
+    with pytest.raises(InputError, match=r"2 splits \(train, test\)"):
+        tasks.classification(datasets.DatasetDict({"train": whole, "test": whole}))
+
+    class Share(evaluate.Metric):
+        def _info(self) -> object:
+            whole = datasets.Value("int64")
+            kinds = datasets.Features({"predictions": whole, "references": whole})
+            words = {"description": "", "citation": "", "inputs_description": ""}
+            return evaluate.MetricInfo(**words, features=kinds)
+
+        def _compute(self, predictions: list[int], references: list[int]) -> dict[str, float]:
+            pairs = list(zip(predictions, references, strict=True))
+            return {"share": sum(one == other for one, other in pairs) / len(pairs)}
+
+    subject = tiny_subjects.classifier()
+    accuracy = tasks.classification(whole).evaluate(subject).value
+    for metric in (Share(), evaluate.combine([Share()])):
+        assert tasks.classification(whole, metric=metric).evaluate(subject).value == accuracy

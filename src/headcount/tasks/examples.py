@@ -312,13 +312,17 @@ def read_translations(
         shape = "(source, target) pairs"
         items = [_sides(item, columns) for item in _items(source)]
         return FoundExamples(read_each(items or source, pair, "translation", shape), IN_HAND)
-    text_file(source)  # a missing file with an odd suffix is above all missing
+    if not Path(source, "dataset_info.json").is_file():
+        text_file(source)  # a missing file with an odd suffix is above all missing
     numbered = all(column is None or str(column).isdecimal() for column in columns)
-    if numbered and not header and suffix_of(source) in (".tsv", ".txt"):
+    binary = Path(source).is_dir() or Path(source).suffix.lower() in (".arrow", ".parquet")
+    if numbered and not header and not binary and suffix_of(source) in (".tsv", ".txt"):
         places = [usual if given is None else int(given) for usual, given in enumerate(columns)]
         corpus = read_corpus(source, format="tsv", columns=(places[0], places[1]))
         return FoundExamples(tuple(corpus), corpus.name)
     table = read_rows(source, header=header is not False)
+    if "translation" in table.columns:
+        return read_translations([row.cells for row in table.rows], columns=columns)
     first, other = (
         table.find(column, (side,), side)
         for column, side in zip(columns, ("source", "target"), strict=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 from headcount.errors import Fault, InputError
 from headcount.text.lines import (
+    FORMATS,
     Cells,
     TextFile,
     cells_of,
@@ -72,8 +73,13 @@ def read_rows(path: str | Path, *, header: bool = True, ragged: bool = False) ->
     """Read a file of rows; without a header its columns are called 0, 1, 2 and so on.
 
     Blank lines are skipped. A row with more or fewer cells than the first is an error; in a
-    `ragged` file a row may have more, which are not read.
+    `ragged` file a row may have more, which are not read. A .parquet, an .arrow and the folder of a
+    dataset saved by Hugging Face's datasets are read too.
     """
+    saved = Path(path, "dataset_info.json").is_file()
+    shards = sorted(Path(path).glob("*.arrow")) if saved else [Path(path)]
+    if shards and {one.suffix.lower() for one in shards} <= {".arrow", ".parquet"}:
+        return _binary_table(str(path), shards)
     file, suffix = text_file(path), suffix_of(path)
     rows: Iterable[TableRow]
     if suffix in (".jsonl", ".ndjson"):
@@ -95,6 +101,20 @@ def read_rows(path: str | Path, *, header: bool = True, ragged: bool = False) ->
         why = "has a header and no examples" if columns else "is empty: it has no examples"
         raise InputError(f"{file.name} {why}.")
     return Table(file.name, tuple(columns), tuple(rows))
+
+
+def _binary_table(name: str, files: Sequence[Path]) -> Table:
+    """The rows of Parquet files or Arrow streams that belong together."""
+    columns, rows = tuple[str, ...](), list[TableRow]()
+    for path in files:
+        text_file(path)  # one that is not there is told as any other
+        records = arrow_records(path, FORMATS[path.suffix.lower()])
+        columns = records.columns
+        for _, cells in records.rows(Counter(), range(len(columns))):
+            rows.append(TableRow(len(rows) + 1, dict(zip(columns, cells, strict=True))))
+    if not rows:
+        raise InputError(f"{name} is empty: it has no examples.")
+    return Table(name, columns, tuple(rows))
 
 
 def _objects(file: TextFile) -> Iterator[TableRow]:
