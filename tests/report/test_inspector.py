@@ -115,3 +115,8 @@ def test_the_gates_of_a_run_are_sets() -> None:
     (found,) = Inspector(subject, source).about()["sets"]
     assert found["off"] == heads[1:5]
     assert found["name"] == f"all but the gates’ {len(heads) - 4}"
+
+
+def test_a_layer_is_switched_off_by_its_name() -> None:
+    found = Inspector(tiny_subjects.classifier()).ask("Rain fell.", "", ["enc.1", "enc.0.2"])
+    assert found["off"] == ["enc.0.2", "enc.1.0", "enc.1.1", "enc.1.2", "enc.1.3"]

@@ -246,7 +246,7 @@ class Inspector:
 
     def ask(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
         """What the model predicts whole, and without heads; shares of both side by side."""
-        heads = read_heads(list(off), self.subject.heads) if off else []
+        heads = read_heads(",".join(off), self.subject.heads) if off else []
         whole, cut = self._answer(text, second), None
         if heads:
             with valve(self.subject, dict.fromkeys(map(str, heads), 0.0)):
@@ -270,7 +270,7 @@ class Inspector:
 
     def look(self, text: str, second: str = "", off: Sequence[str] = ()) -> Source:
         """All maps of a sentence, whole and with some heads off, for a page."""
-        heads = read_heads(list(off), self.subject.heads) if off else []
+        heads = read_heads(",".join(off), self.subject.heads) if off else []
         item: str | tuple[str, str] = (text, second) if second else text
         if "cross" in self.subject.anatomy.stacks and not second:
             # the whole model's translation, heads off or not: on the same tokens maps compare
