@@ -1,11 +1,12 @@
 """The speed promises on a GPU: a BERT-base shape of random weights, everything in one run.
 
-`python -m benchmarks.gpu` writes `results/gpu.json`; it needs CUDA. Words are drawn and cut with
-MiniLM's tokenizer, which is BERT's.
+`python -m benchmarks.gpu` writes `results/gpu.json`, part by part; it needs CUDA. Words are drawn and
+cut with MiniLM's tokenizer, which is BERT's; `--tokenizer` names a folder with another copy of it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
 
 from benchmarks import ablation, gradient, pruned, relevance, survey
 from benchmarks.flops import floor, forward_cost
@@ -60,13 +61,22 @@ def surveyed() -> dict[str, Any]:
     return told(ways, "survey", "plain", "16 batches of 16x512, bfloat16") | {"aim": 1.4}
 
 
+#: A folder with BERT's tokenizer; None: that of MiniLM.
+TOKENIZER: str | None = None
+
+
 def classifier(dtype: torch.dtype) -> tuple[Subject, Task]:
+    tokenizer: Any = (
+        load("minilm", device="cpu").tokenizer
+        if TOKENIZER is None
+        else AutoTokenizer.from_pretrained(TOKENIZER)
+    )
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig()).eval().to("cuda", dtype)
     task = tasks.classification(
         [(text, n % 2) for n, text in enumerate(ablation.words(64, 126))], metric="loss"
     )
-    return Subject(model, load("minilm", device="cpu").tokenizer, name="BERT-base shape"), task
+    return Subject(model, tokenizer, name="BERT-base shape"), task
 
 
 def ablated() -> dict[str, Any]:
@@ -112,7 +122,11 @@ def sloped() -> list[dict[str, Any]]:
     return [gradient.measured(case, ROUNDS) for case in cases]
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
+    global TOKENIZER
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokenizer")
+    TOKENIZER = parser.parse_args(arguments).tokenizer
     parts: dict[str, Callable[[], Any]] = {
         "survey": surveyed,
         "gradient": sloped,
@@ -121,13 +135,13 @@ def main() -> None:
         "pruned": pruned.on_gpu,
     }
     result: dict[str, Any] = {"machine": torch.cuda.get_device_name()}
+    result["provenance"] = provenance.collect() | {"command": "python -m benchmarks.gpu"}
+    RESULTS.mkdir(exist_ok=True)
     for name, measure in parts.items():
         result[name] = measure()
         print(name, json.dumps(result[name], indent=1), flush=True)
+        (RESULTS / "gpu.json").write_text(json.dumps(result, indent=2) + "\n")
         torch.cuda.empty_cache()
-    result["provenance"] = provenance.collect() | {"command": "python -m benchmarks.gpu"}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "gpu.json").write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 On a GPU a Llama of 1B shape with random weights in bfloat16, on a CPU SmolLM2-135M in float32: time
 and peak memory, over all rows and over a sample of 2,048. `python -m benchmarks.lengths` writes
-`results/lengths-gpu.json` or `results/lengths-cpu.json`.
+`results/lengths-gpu.json` or `results/lengths-cpu.json`, length by length; `--lengths` measures
+some of them anew.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LENGTHS = {
     "cpu": (128, 512, 2_048, 4_096, 8_192),
 }
 SAMPLE = 2_048
-#: Tokens of a survey: as many texts as that gives, but four at most and one at least.
+#: Tokens of a survey: as many texts as that gives, but sixteen at most and one at least.
 TOKENS = 131_072
 
 
@@ -54,7 +55,7 @@ def llama_1b(device: str, vocabulary: int = 32_000) -> Subject:
     return Subject(model, None, name="Llama of 1B shape")
 
 
-def texts(length: int, most: int = 4) -> list[Batch]:
+def texts(length: int, most: int = 16) -> list[Batch]:
     """One to so many texts of a length."""
     return [text(length, seed) for seed in range(max(1, min(most, TOKENS // length)))]
 
@@ -154,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lengths", type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--texts", type=int, default=4, help="at most so many of each length")
+    parser.add_argument("--texts", type=int, default=16, help="at most so many of each length")
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -166,22 +167,32 @@ def main(arguments: list[str] | None = None) -> None:
         way = plain if given.alone == "plain" else surveyed
         print(peak_gib(lambda: way(subject, batches), device))
         return
-    found = []
+    name = "gpu" if device == "cuda" else "cpu"
+    path, about = RESULTS / f"lengths-{name}.json", provenance.collect()
+    found = {row["length"]: row for row in _kept(path)}
     for length in given.lengths or LENGTHS[device]:
         rounds = given.rounds if length <= 32_768 else 3
         row = measured(subject, length, device, rounds, given.texts)
         if device == "cpu":
             row["peak_gib"] = {way: round(_alone(length, way), 3) for way in ("plain", "all rows")}
-        found.append(row)
+        found[length] = row | {"time": about["time"]}
         print(json.dumps(row), flush=True)
-    result = {
-        "what": f"{subject.name}, {subject.model.dtype}, all default columns",
-        "device": torch.cuda.get_device_name() if device == "cuda" else "2 CPU threads",
-        "lengths": found,
-        "provenance": provenance.collect() | {"command": "python -m benchmarks.lengths"},
-    }
-    name = "gpu" if device == "cuda" else "cpu"
-    (RESULTS / f"lengths-{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+        result = {
+            "what": f"{subject.name}, {subject.model.dtype}, all default columns",
+            "device": torch.cuda.get_device_name() if device == "cuda" else "2 CPU threads",
+            "lengths": [found[one] for one in sorted(found)],
+            "provenance": about | {"command": "python -m benchmarks.lengths"},
+        }
+        path.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def _kept(path: Path) -> list[dict[str, Any]]:
+    """Rows of lengths that were measured before; each says when."""
+    if not path.exists():
+        return []
+    kept = json.loads(path.read_text())
+    older = kept["provenance"]["time"]
+    return [{"time": older} | row for row in kept["lengths"]]
 
 
 if __name__ == "__main__":
