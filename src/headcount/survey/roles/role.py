@@ -232,18 +232,18 @@ def with_roles(table: HeadTable) -> HeadTable:
     return table.join(HeadTable.of(table.heads, values, ROLE_COLUMNS), replace=True)
 
 
-def verdicts_of(judged: HeadTable | pd.DataFrame, head: str | Head | None = None) -> list[Verdict]:
+def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None) -> list[Verdict]:
     """The verdicts of a table, or of its frame ``details["roles"]``; those on one head, if named.
 
     In that frame ``roles.head`` is the method of pandas and no column: ``roles["head"]`` is the
     number of a head within its layer, and here each verdict has its `head` whole.
     """
-    if isinstance(judged, HeadTable):
-        if "roles" not in judged.details:
+    if isinstance(frame, HeadTable):
+        if "roles" not in frame.details:
             raise UsageError("No role was judged in this table; survey it with roles=True.")
-        judged = judged.details["roles"]
+        frame = frame.details["roles"]
     # Columns that a later version added are passed over.
-    known = judged[list(COLUMNS)].itertuples(index=False, name=None)
+    known = frame[list(COLUMNS)].itertuples(index=False, name=None)
     found = [
         Verdict(Head(str(stack), int(layer), int(index)), *figures)
         for stack, layer, index, *figures in known
