@@ -1,7 +1,7 @@
 """The speed promises on a GPU: a BERT-base shape of random weights, everything in one run.
 
-`python -m benchmarks.gpu` writes `results/gpu.json`, part by part; it needs CUDA. Words are drawn and
-cut with MiniLM's tokenizer, which is BERT's; `--tokenizer` names a folder with another copy of it.
+`python -m benchmarks.gpu` writes `results/gpu.json`, part by part; it needs CUDA. Words are drawn
+and cut with MiniLM's tokenizer, which is BERT's; `--tokenizer` names a folder with a copy of it.
 """
 
 from __future__ import annotations

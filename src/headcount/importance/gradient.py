@@ -117,8 +117,10 @@ class _Heard:
             return
         sites, outputs, gradients = zip(*waiting, strict=True)
         stack = sites[0].stack
-        both = (one[0][None] if len(one) == 1 else torch.stack(one) for one in (outputs, gradients))
-        weighed = _weighed(stack, *both, self.batch, self.per)
+        output, gradient = (
+            one[0][None] if len(one) == 1 else torch.stack(one) for one in (outputs, gradients)
+        )
+        weighed = _weighed(stack, output, gradient, self.batch, self.per)
         for site, own in zip(sites, _folded(weighed, len(self.batch)), strict=True):
             self.found[site] = self.found[site] + own if site in self.found else own
 

@@ -276,7 +276,8 @@ def _readings(
             return Reading.missing(name, site, why if isinstance(why, str) else why(site))
         if broken[place]:
             return Reading.broken(name, site)
-        return Reading(name, site, *(part[starts[place] : ends[place]] for part in shown))
+        value, low, high = (part[starts[place] : ends[place]] for part in shown)
+        return Reading(name, site, value, low, high)
 
     return [reading(place, site) for place, site in enumerate(sites)]
 

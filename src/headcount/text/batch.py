@@ -157,10 +157,12 @@ class Side:
         return replace(self, **moved, words=self.words and self.words.to(device))
 
     @classmethod
-    def joined(cls, sides: Sequence[Side]) -> Side:
+    def together(cls, sides: Sequence[Side]) -> Side:
         """The texts of several sides of one length as one side, without their words."""
         first, names = sides[0], ("ids", *_FLAGS)
-        whole = {name: torch.cat([getattr(side, name) for side in sides]) for name in names}
+        whole: dict[str, Any] = {
+            name: torch.cat([getattr(side, name) for side in sides]) for name in names
+        }
         tokens = [row for side in sides for row in side.tokens]
         return cls(**whole, tokens=tokens, annotated=first.annotated)
 

@@ -152,7 +152,7 @@ def tiled(scores: Scores, asked: Asked) -> dict[str, Any]:
     else:
         for places in asked.places.split(step, dim=1):
             parts.append(_of_tile(scores.of_rows(places), asked, places))
-    return joined(parts, dim=2)
+    return merged(parts, dim=2)
 
 
 def halve_tiles(device: torch.device) -> bool:
@@ -192,7 +192,7 @@ def _each(parts: Sequence[Any], work: Callable[[Sequence[Tensor]], Tensor]) -> A
     return work(parts)
 
 
-def joined(parts: Sequence[dict[str, Any]], dim: int) -> dict[str, Any]:
+def merged(parts: Sequence[dict[str, Any]], dim: int) -> dict[str, Any]:
     """Quantities of several batches (0), layers (1) or tiles (2) as those of one."""
     if len(parts) == 1:
         return parts[0]
@@ -265,7 +265,7 @@ def eager_tiles(call: Call, asked: Asked) -> tuple[Tensor, dict[str, Any]]:
         output, weights = call.eager(places)
         outputs.append(output)
         parts.append(of_map(in_float32(weights), asked, places.expand(batch, -1)))
-    found = joined(parts, dim=2)
+    found = merged(parts, dim=2)
     if asked.places is not None:
         rows = asked.places[:, None].expand(-1, heads, -1)
         found = _each([found], lambda own: own[0].gather(2, rows))

@@ -27,7 +27,7 @@ from headcount.models import (
 from headcount.records import STACKS
 from headcount.text import Batch, Side
 from headcount.wiring import fused
-from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, joined, tiled
+from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, merged, tiled
 from headcount.wiring.seam import PREFIX, Attended, Turns, attached
 from headcount.wiring.sighting import (
     Asked,
@@ -355,7 +355,7 @@ class _Now:
 
     def _joined(self, number: int) -> _Waiting:
         waiting = self._waiting.pop(number)
-        return _together(waiting, joined([one.what for one in waiting], dim=1))
+        return _together(waiting, merged([one.what for one in waiting], dim=1))
 
 
 class _Waiting(NamedTuple):
@@ -389,7 +389,7 @@ class _Joined:
     def __call__(self, sides: Sequence[Side]) -> Side:
         key = tuple(map(id, sides))
         if key not in self._made:
-            self._made[key] = Side.joined(sides)
+            self._made[key] = Side.together(sides)
         return self._made[key]
 
 
@@ -397,27 +397,28 @@ def _sighting(
     batch: Batch, *several: _Waiting, side: _Joined | None = None, maps: Tensor | None = None
 ) -> Sighting:
     """What is shown of a site, or several, on one batch or on several that are alike."""
-    first = several[0]
-    if len(several) == 1:
-        queries, keys, visible, found = (
-            first.asked.asking,
-            first.asked.keys,
-            first.visible,
-            first.what,
-        )
-        places, weights = first.asked.places, first.asked.weights
-    else:
+    asked, found = several[0].asked, several[0].what
+    queries, keys, visible = asked.asking, asked.keys, several[0].visible
+    drawn: list[Tensor | None] = [asked.places, asked.weights]
+    if len(several) > 1:
         assert side is not None
         queries = side([one.asked.asking for one in several])
         keys = side([one.asked.keys for one in several])
         visible = torch.cat([one.visible for one in several])
-        found = joined([one.what for one in several], dim=0)
-        places, weights = None, None
-        if first.asked.places is not None and first.asked.weights is not None:
-            places = torch.cat([one.asked.places for one in several])
-            weights = torch.cat([one.asked.weights for one in several])
+        found = merged([one.what for one in several], dim=0)
+        if asked.places is not None:
+            names = ("places", "weights")
+            drawn = [torch.cat([getattr(one.asked, name) for one in several]) for name in names]
     return Sighting(
-        first.site, batch, queries, keys, visible, maps, places=places, weights=weights, **found
+        several[0].site,
+        batch,
+        queries,
+        keys,
+        visible,
+        maps,
+        places=drawn[0],
+        weights=drawn[1],
+        **found,
     )
 
 
