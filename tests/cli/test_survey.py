@@ -603,6 +603,13 @@ def test_a_treebank_is_told_in_roles(headcount: Command, saved: Saved) -> None:
     assert "confidence" not in ended.out  # the columns are there for those who ask
 
 
+def test_how_attention_was_read_is_told_on_request(headcount: Command, saved: Saved) -> None:
+    words = ["survey", saved("bert"), "--text", "sample", "--limit", "4"]
+    told = " ".join(headcount(*words, "--explain").out.split())
+    assert "was read by the path 'map': the family's own map of one layer at a time" in told
+    assert "was read by" not in headcount(*words).out
+
+
 def test_the_best_heads_are_clarks_table(headcount: Command, saved: Saved) -> None:
     words = ["survey", saved("bert"), "--treebank", "sample", "--best-heads"]
     told = json.loads(headcount(*words, "--json").out)["best_heads"]

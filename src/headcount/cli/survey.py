@@ -47,6 +47,9 @@ class SurveyArguments:
         "Read so many queries of each longer text, drawn at random, in place of all, e.g. 2048.",
         least=2,
     )
+    explain: bool = option(
+        False, None, "Say how attention was read: as maps, in tiles, or in a fused kernel."
+    )
     confidence_without: str | None = option(
         None,
         "WHAT",
@@ -229,7 +232,8 @@ def survey_command(
         _print_best_heads(table, judge.table_format)
         print_run(target.out)
         return
-    _print_survey(table, subject, columns, stacks, other_texts, every=asked.all)
+    notes = [*other_texts, *(_paths_in_words(table) if asked.explain else [])]
+    _print_survey(table, subject, columns, stacks, notes, every=asked.all)
     if families is not None:
         _print_families(families)
     print_run(target.out)
@@ -381,6 +385,19 @@ def _print_survey(
     counts = [read["counts"]["skipped"] for read in corpora.values()]
     skipped = [line for each in counts for line in skipped_in_words(each)]
     print_notes([*subject.notes, *remarks, *skipped, *notes])
+
+
+def _paths_in_words(table: hc.HeadTable) -> list[str]:
+    """How attention was read, a line for each corpus and path."""
+    from headcount.wiring import PATHS
+
+    about = table.provenance
+    corpora = about.get("corpora", {about["corpus"]: about})
+    return [
+        f"Attention over {name} was read by the path '{path}': {PATHS[path]}."
+        for name, read in corpora.items()
+        for path in read["attention"]
+    ]
 
 
 #: Tables of so many heads are printed whole; of larger ones the highest of each column and stack.

@@ -426,7 +426,7 @@ def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
     new = more.without(name for name in more.names if name in table.names)
     about, corpora = more.provenance, dict(table.provenance.get("corpora", {}))
     if "data" in about:
-        kept = ("data", "unit", "counts", "remarks")
+        kept = ("data", "unit", "counts", "attention", "remarks")
         corpora[about["corpus"]] = {name: about[name] for name in kept}
     joined = table.join(new)
     joined.provenance = {**joined.provenance, "corpora": corpora}

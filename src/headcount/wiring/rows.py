@@ -21,6 +21,14 @@ from torch import Tensor, nn
 from headcount.models import base_function
 from headcount.wiring.sighting import Asked, in_float32, of_map
 
+#: What each path is, for who asks how attention was read.
+PATHS = {
+    "map": "the family's own map of one layer at a time, reduced to a number a row",
+    "map in tiles": "the family's own map, a tile of queries at a time",
+    "tiled": "scores computed beside the model's own sdpa, a tile of queries at a time",
+    "fused": "one kernel beside the model's own sdpa; no map and no scores in memory",
+}
+
 #: A score that leaves a key out; finite, since infinity times a weight of 0 is not a number.
 LOWEST = -1e30
 
