@@ -1,10 +1,32 @@
-"""`python -m benchmarks`: measure every speed promise; results go to benchmarks/results."""
+"""`python -m benchmarks`: measure every speed promise; results go to benchmarks/results.
+
+With a GPU its rows are measured too. `--only NAME ...` measures some; peers are installed into
+environments of their own and are left out unless they are named.
+"""
 
 from __future__ import annotations
 
-from benchmarks import ablation, divergence, gradient, pruned, relations, relevance, report, survey
+import argparse
+from collections.abc import Callable
 
-BENCHMARKS = {
+import torch
+
+from benchmarks import (
+    ablation,
+    divergence,
+    gpu,
+    gradient,
+    lengths,
+    long_text,
+    pruned,
+    relations,
+    relevance,
+    report,
+    survey,
+)
+from benchmarks.peers.__main__ import main as peers
+
+BENCHMARKS: dict[str, Callable[[], None]] = {
     "survey": survey.main,
     "gradient": gradient.main,
     "relations": relations.main,
@@ -13,11 +35,21 @@ BENCHMARKS = {
     "relevance": relevance.main,
     "pruned": lambda: pruned.main([]),
     "report": report.main,
+    "lengths": lambda: lengths.main([]),
+    "long_text": lambda: long_text.main([]),
+    "gpu": lambda: gpu.main([]),
+    "peers": lambda: peers([]),
 }
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS))
+    chosen = parser.parse_args().only
     for name, measure in BENCHMARKS.items():
+        wanted = name in chosen if chosen else name != "peers"
+        if not wanted or (name == "gpu" and not torch.cuda.is_available()):
+            continue
         print(f"{name} ...", flush=True)
         measure()
 
