@@ -20,6 +20,7 @@ PAGES = {
     "pruning": ("gates", "pruning", "orders", "stacks"),
     "together": ("together", "patterns", "disabling"),
     "translator": ("translator",),
+    "speed": ("speed",),
 }
 
 
