@@ -610,6 +610,15 @@ def test_how_attention_was_read_is_told_on_request(headcount: Command, saved: Sa
     assert "was read by" not in headcount(*words).out
 
 
+def test_a_long_survey_is_heard_of_where_there_is_no_terminal(
+    headcount: Command, saved: Saved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["survey", saved("bert"), "--text", "sample", "--limit", "4", "--batch-size", "2"]
+    assert " of 4 " not in headcount(*words).err
+    monkeypatch.setattr("headcount.cli.output._SILENCE", 0.0)
+    assert "2 of 4 sentences" in headcount(*words).err
+
+
 def test_the_best_heads_are_clarks_table(headcount: Command, saved: Saved) -> None:
     words = ["survey", saved("bert"), "--treebank", "sample", "--best-heads"]
     told = json.loads(headcount(*words, "--json").out)["best_heads"]

@@ -83,9 +83,9 @@ CONTEXTS: dict[str, tuple[Callable[[], Any], Open]] = {
     "reading_gguf": (INTERFACE["bert"], lambda subject: reading_gguf()),
     "switched": (INTERFACE["t5"], lambda subject: switch.switched(subject.model, lambda _: "x")),
     "locked": (INTERFACE["bert"], lambda subject: dummy_forward.locked(subject.model)),
-    "hooks_as_before": (
+    "capture_hooks_off": (
         INTERFACE["bert"],
-        lambda subject: dummy_forward._hooks_as_before(subject.model),
+        lambda subject: dummy_forward.capture_hooks_off(subject.model),
     ),
     "entering, by a hook": (OUTSIDE["gptj"], entering_projections),
     "entering, by a method": (OUTSIDE["xlnet"], entering_projections),

@@ -414,3 +414,15 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_fetching_imports_no_torch() -> None:
     code = "import sys, headcount.models.find; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_model_that_was_trained_here_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path))
+    folder = tmp_path / "trained" / "minilm-sst2-0"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    found = find("minilm-sst2-0")
+    assert (found.folder, found.name, found.source) == (folder, "minilm-sst2-0", "trained")
+    assert "minilm-sst2-0" in closest("minilm-sst2-1")

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 import torch
 from tiny import TINY
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.integrations import sdpa_attention
 
 from benchmarks import pruned
 from headcount.errors import UsageError
@@ -141,15 +141,19 @@ def test_rows_without_padding_need_no_mask_and_give_the_same() -> None:
     subject = Subject(TINY["bert"](), name="tiny")
     inputs = trial_inputs(subject, 8, 2)
     seen: list[object] = []
+    own = sdpa_attention.sdpa_attention_forward
     expected = subject.model(**inputs).last_hidden_state
 
     def attend(module: object, query: object, key: object, value: object, mask: object, **_: Any):
         seen.append(mask)
-        return sdpa_attention_forward(module, query, key, value, mask, **_)  # type: ignore[arg-type]
+        return own(module, query, key, value, mask, **_)  # type: ignore[arg-type]
 
     name = subject.model.config._attn_implementation
     inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    with mock.patch.object(timing, "sdpa_attention_forward", attend), timing._full_rows(subject):
+    with (
+        mock.patch.object(sdpa_attention, "sdpa_attention_forward", attend),
+        timing._full_rows(subject),
+    ):
         found = subject.model(**inputs).last_hidden_state
     assert set(seen) == {None}
     assert subject.model.config._attn_implementation == name

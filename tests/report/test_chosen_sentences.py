@@ -14,6 +14,7 @@ from headcount.report.chosen_sentences import (
     exhibits_of,
     look_at,
     shown_by,
+    telling_passage,
     wanted_by,
 )
 from headcount.report.show import show
@@ -105,8 +106,12 @@ def test_a_passage_shows_mentions_where_heads_find_antecedents() -> None:
     found, _ = exhibits_of(subject, corpus, roles=roles, count=1, coref=coref, own_text=False)
     assert [one.id.rpartition("-")[0] for one in found] == ["sample", "sample-coref"]
     words = found[1].texts["src"].word_texts
-    assert 0 < len(words) <= 26
-    assert words[-1] in ".!?"
+    chosen = telling_passage(coref)
+    assert chosen is not None
+    whole = [word.form for word in chosen[1].words or ()]
+    assert whole[-1] in ".!?"
+    assert 15 < len(whole) <= 26
+    assert words == whole[: len(words)]  # as far as so small a model reads
     named = [arc for arc in found[1].arcs if arc[1].startswith("coref:")]
     assert len({word for _, _, word, _ in named}) > 2
     assert all(head < word for _, _, word, head in named)

@@ -48,8 +48,13 @@ def print_rows(
     """Print rows under their titles; columns of numbers stand to the `right`."""
     table = Table(box=None, header_style="dim", pad_edge=False)
     for title in titles:
-        numbers = title in right
-        table.add_column(title, justify="right" if numbers else "left", no_wrap=numbers)
+        numbers, named = title in right, title == "head"  # what is asked for is never cut
+        table.add_column(
+            title,
+            justify="right" if numbers else "left",
+            no_wrap=numbers or named,
+            min_width=9 if named else None,
+        )
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     output().print(table)
@@ -87,9 +92,16 @@ def status(what: str) -> Iterator[None]:
         yield
 
 
+#: Seconds after which a command that works is heard of.
+_SILENCE = 30.0
+
+
 @contextmanager
 def bar(what: str, unit: str) -> Iterator[Progress]:
-    """A progress bar with the time left; work that gives its own name gets a bar of its own."""
+    """A progress bar with the time left; work that gives its own name gets a bar of its own.
+
+    Where nobody watches a terminal (a log, a pipe), a line twice a minute says how far it is.
+    """
     from rich import progress as rich
 
     console = Console(stderr=True)
@@ -105,8 +117,15 @@ def bar(what: str, unit: str) -> Iterator[Progress]:
         disable=not console.is_terminal,
     )
     begun: dict[str, rich.TaskID] = {}
+    told = monotonic()
 
     def update(done: int, total: int, what: str = what) -> None:
+        nonlocal told
+        if not console.is_terminal:
+            if monotonic() - told >= _SILENCE:
+                console.print(f"{escape(what)}: {done:,} of {total:,} {unit}", soft_wrap=True)
+                told = monotonic()
+            return
         if what not in begun:
             begun[what] = shown.add_task(what, total=None)
         shown.update(begun[what], completed=done, total=total)

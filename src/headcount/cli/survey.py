@@ -15,7 +15,7 @@ from headcount.cli.options import Chat, Json, Model, RunArguments, check_same_mo
 from headcount.cli.output import bar, output, print_json, print_notes, print_rows, print_run, status
 from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
-from headcount.records import NA, EngineOptions, WorkOptions, option
+from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.records import Stage
@@ -457,6 +457,8 @@ def _best_heads_json(table: hc.HeadTable) -> dict[str, Any]:
 
 def _print_best_heads(table: hc.HeadTable, format: str) -> None:
     """Clark's Table 1, for people or to be pasted."""
+    from headcount.records import NA
+
     best = hc.roles.best_heads(table.details["relations"])
     if format != "text":
         from headcount.records import paper_table
@@ -487,6 +489,8 @@ def _print_best_heads(table: hc.HeadTable, format: str) -> None:
 
 
 def _percent(share: float) -> str:
+    from headcount.records import NA
+
     return NA if share != share else f"{100 * share:.1f}"
 
 

@@ -126,6 +126,7 @@ def _own_places(name: str) -> list[tuple[Path | None, str]]:
     return [
         (bundled, "bundled"),
         (model_dir(short) if short else None, package),
+        (cache_dir() / "trained" / name if _PACKAGE.fullmatch(name) else None, "trained"),
         (_installed(package), package),
     ]
 
@@ -205,9 +206,11 @@ def closest(name: str) -> str:
     """A sentence with the names most like this one: of known models, and of folders nearby."""
     parent, known = Path(name).parent, [*BUNDLED, *PACKAGES]
     folders: list[str] = []
+    with contextlib.suppress(OSError):
+        folders = [child.name for child in (cache_dir() / "trained").iterdir() if is_model(child)]
     with contextlib.suppress(OSError):  # the parent may not be there, or not be readable
         inside = [child for child in parent.expanduser().iterdir() if child.is_dir()]
-        folders = [str(parent / child.name) for child in inside if is_model(child)]
+        folders += [str(parent / child.name) for child in inside if is_model(child)]
     near = difflib.get_close_matches(name, [*known, *folders], n=3, cutoff=0.6)
     return f" Closest: {', '.join(near)}." if near else f" Known names: {', '.join(known)}."
 

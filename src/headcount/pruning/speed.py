@@ -15,8 +15,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from transformers import AttentionInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from headcount.errors import UsageError
 from headcount.models import Subject, attention_configs, eval_mode, quiet, switched
@@ -326,13 +324,16 @@ def _full_rows(subject: Subject) -> Iterator[None]:
     transformers makes one, and torch attends by its slowest kernel: the whole model, with more
     attention in it, would lose more by that than the pruned one.
     """
+    from transformers import AttentionInterface
+    from transformers.integrations import sdpa_attention
+
     configs = attention_configs(subject.model)
     names = {getattr(config, "_attn_implementation", None) for config in configs}
     windows = any(getattr(config, "sliding_window", None) for config in configs)
     if names != {"sdpa"} or windows:
         yield
         return
-    AttentionInterface.register(_FULL_ROWS, sdpa_attention_forward)
+    AttentionInterface.register(_FULL_ROWS, sdpa_attention.sdpa_attention_forward)
     with switched(subject.model, lambda own: _FULL_ROWS):
         yield
 
