@@ -14,22 +14,17 @@ import resource
 import statistics
 import subprocess
 import sys
-from collections import Counter
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks.interleave import interleaved, ratio
+from benchmarks.survey import surveyed
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.survey.survey import chosen_tallies
-from headcount.survey.tally import receivers
 from headcount.text.batch import Batch, Side
-from headcount.wiring import Needs, tap
 
 RESULTS = Path(__file__).parent / "results"
 LENGTHS = {
@@ -76,19 +71,6 @@ def plain(subject: Subject, batches: list[Batch]) -> None:
         inputs = {name: part.to(subject.device) for name, part in batch.inputs.items()}
         with torch.no_grad():
             subject.inner(**inputs, use_cache=False)
-
-
-def surveyed(subject: Subject, batches: list[Batch], rows: int | None = None) -> Counter[str]:
-    """The same with every default tally; gives the paths that were taken."""
-    tallies = chosen_tallies(None, "headcount")
-    needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-    shown = receivers(tallies)
-    with tap(subject, needs, rows=rows) as watch:
-        for batch in batches:
-            watch(batch, **shown)
-    for tally in tallies:
-        tally.compute()
-    return watch.paths
 
 
 def peak_gib(work: Any, device: str) -> float:

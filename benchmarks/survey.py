@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import resource
 import statistics
+from collections import Counter
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -52,16 +53,17 @@ def plain(subject: Subject, batches: list[Batch]) -> None:
             subject.model(**inputs)
 
 
-def surveyed(subject: Subject, batches: list[Batch]) -> None:
-    """The same forward passes with every default tally watching."""
+def surveyed(subject: Subject, batches: list[Batch], rows: int | None = None) -> Counter[str]:
+    """The same with every default tally watching; gives the paths that were taken."""
     tallies = chosen_tallies(None, "headcount")
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
     shown = receivers(tallies)
-    with tap(subject, needs) as watch:
+    with tap(subject, needs, rows=rows) as watch:
         for batch in batches:
             watch(batch, **shown)
     for tally in tallies:
         tally.compute()
+    return watch.paths
 
 
 def peak_mib() -> int:

@@ -398,6 +398,11 @@ _REL = {
     "command": ROLES,
     "shown": "[roles](roles.md), their Table 1",
 }
+_ANT = {
+    "source": "antecedents",
+    "command": ROLES + ".antecedents",
+    "shown": "[roles](roles.md#coreference)",
+}
 _SUR = {
     "source": "surface",
     "command": "python -m experiments.surface",
@@ -838,9 +843,7 @@ FINDINGS: tuple[Finding, ...] = (
         "65 / 52",
         _antecedents("all", "head match"),
         5,
-        source="antecedents",
-        command=ROLES + ".antecedents",
-        shown="[roles](roles.md#coreference)",
+        **_ANT,
         note="the training documents of OntoGUM; head chosen on one half, judged on the other",
     ),
     _c(
@@ -848,9 +851,7 @@ FINDINGS: tuple[Finding, ...] = (
         "implied",
         _antecedents("no antecedent with the same head word", "nearest"),
         5,
-        source="antecedents",
-        command=ROLES + ".antecedents",
-        shown="[roles](roles.md#coreference)",
+        **_ANT,
         note="mentions none of whose antecedents has the same head word, against the nearest mention; head match finds none of them",
     ),
     _c(

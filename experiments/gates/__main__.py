@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headcount.errors import HeadcountError, UsageError
+from experiments.settings import told
+from headcount.errors import UsageError
 
 if TYPE_CHECKING:
     from .config import Config
@@ -24,15 +25,7 @@ HERE = Path(__file__).parent
 def main() -> int:
     """Make the runs that are asked for; several at a time share a GPU."""
     given = _parser().parse_args()
-    try:
-        if given.one:
-            _one(given)
-        else:
-            _all(given)
-    except HeadcountError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return told(lambda: _one(given) if given.one else _all(given))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,7 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from headcount.errors import HeadcountError, UsageError
+from experiments.settings import told
+from headcount.errors import UsageError
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -16,12 +17,7 @@ ROOT = HERE.parent.parent
 def main(arguments: list[str] | None = None) -> int:
     """Make the runs that are missing and sum up all of them; a mistake is told in a sentence."""
     given = _parser().parse_args(arguments)
-    try:
-        _run(given)
-    except HeadcountError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return told(lambda: _run(given))
 
 
 def _parser() -> argparse.ArgumentParser:

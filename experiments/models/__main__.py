@@ -15,7 +15,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import HeadcountError, InputError, UsageError
+from experiments.settings import told
+from headcount.errors import InputError, UsageError
 
 HERE = Path(__file__).parent
 #: Files of a trained folder that stay beside the packed weights.
@@ -25,12 +26,7 @@ _BESIDE = ("*.json", "*.spm", "vocab.txt")
 def main(arguments: list[str] | None = None) -> int:
     """Train what is missing; a mistake is told in a sentence."""
     given = _parser().parse_args(arguments)
-    try:
-        _all(given)
-    except HeadcountError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return told(lambda: _all(given))
 
 
 def _parser() -> argparse.ArgumentParser:

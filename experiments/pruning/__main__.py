@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import HeadcountError
+from experiments.settings import told
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
@@ -25,12 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Do one part; a mistake is told in a sentence."""
     given = _parser().parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
-    try:
-        PARTS[given.part](given)
-    except HeadcountError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return told(lambda: PARTS[given.part](given))
 
 
 def _parser() -> argparse.ArgumentParser:

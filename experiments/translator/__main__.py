@@ -7,18 +7,13 @@ import os
 import sys
 from pathlib import Path
 
-from headcount.errors import HeadcountError
+from experiments.settings import told
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; a mistake that has a name is told in a sentence."""
     options = _parser().parse_args(arguments)
-    try:
-        _COMMANDS[options.command](options)
-    except HeadcountError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return told(lambda: _COMMANDS[options.command](options))
 
 
 def _parser() -> argparse.ArgumentParser:

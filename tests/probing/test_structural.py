@@ -164,3 +164,10 @@ def test_it_stands_beside_the_others(bank: Corpus, tmp_path: Path) -> None:
     for one in (alone, back):
         with pytest.raises(UsageError, match="The structural probe is a baseline"):
             one.parse("Rain fell.")
+
+
+def test_reading_hidden_states_leaves_nothing_on_the_model(bank: Corpus) -> None:
+    subject = encoder()
+    read = gather(subject, bank, SETTINGS, maps=False, batch_size=8)
+    word_states(subject, bank, read, 8, None)
+    assert not any(module._forward_hooks for module in subject.model.modules())

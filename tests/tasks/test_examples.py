@@ -304,3 +304,9 @@ def test_datasets_and_metrics_of_hugging_face(tmp_path: Path) -> None:
     accuracy = tasks.classification(whole).evaluate(subject).value
     for metric in (Share(), evaluate.combine([Share()])):
         assert tasks.classification(whole, metric=metric).evaluate(subject).value == accuracy
+
+
+@pytest.mark.parametrize("read", [tasks.translation, tasks.classification])
+def test_a_name_that_no_file_can_have_is_told(read: Any) -> None:
+    with pytest.raises(InputError, match=r"a{100}"):
+        read("a" * 5000)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -47,15 +47,14 @@ def print_rows(
 ) -> None:
     """Print rows under their titles; columns of numbers stand to the `right`."""
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for title in titles:
-        numbers, named = title in right, title == "head"  # what is asked for is never cut
-        table.add_column(
-            title,
-            justify="right" if numbers else "left",
-            no_wrap=numbers or named,
-            min_width=9 if named else None,
-        )
-    for row in rows:
+    shown = list(rows)
+    for place, title in enumerate(titles):
+        numbers, wide = title in right, None
+        if title == "head":  # what is asked for is never cut
+            wide = max((len(str(row[place])) for row in shown), default=None)
+        justify: JustifyMethod = "right" if numbers else "left"
+        table.add_column(title, justify=justify, no_wrap=numbers or bool(wide), min_width=wide)
+    for row in shown:
         table.add_row(*(Text(str(cell)) for cell in row))
     output().print(table)
 

@@ -244,7 +244,7 @@ def _print_probe(probe: hc.Probe) -> None:
             _figure(row, *names)
             for names in (("uas", "low", "high"), ("uuas", "uuas_low", "uuas_high"))
         ]
-        known = row.get("seed_low", math.nan) == row.get("seed_low", math.nan)
+        known = not math.isnan(row.get("seed_low", math.nan))
         seeds = f"{row['seed_low']:.3f} to {row['seed_high']:.3f}" if known else ""
         rows.append([row["probe"], MEANINGS[row["probe"]], *figures, seeds])
     print_rows(["probe", "what it sees", "UAS [95%]", "UUAS [95%]", "UAS over seeds"], rows)
@@ -261,9 +261,9 @@ def _print_probe(probe: hc.Probe) -> None:
 
 def _figure(row: Mapping[Any, Any], value: str, low: str, high: str) -> str:
     """A share and its interval; one sentence has none, and a tree without direction no UAS."""
-    if row.get(value, math.nan) != row.get(value, math.nan):
+    if math.isnan(row.get(value, math.nan)):
         return "–"
-    ends = f" [{row[low]:.3f}, {row[high]:.3f}]" if row[low] == row[low] else ""
+    ends = "" if math.isnan(row[low]) else f" [{row[low]:.3f}, {row[high]:.3f}]"
     return f"{row[value]:.3f}{ends}"
 
 

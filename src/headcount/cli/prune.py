@@ -108,14 +108,14 @@ class PruneArguments:
         "The price of an open gate; the higher, the fewer heads are left.",
         "--lambda",
     )
-    gate_steps: int = _learn(500, "N", "Training steps of gates.", least=1)
+    gate_steps: int = _learn(pruning.GATE_STEPS, "N", "Training steps of gates.", least=1)
     learn: str = _learn(
         "all", "WHAT", "Weights that learn with the gates: all, gates (none), enc or dec."
     )
     heal: bool = _learn(
         False, None, "Train what is left for a while, with the whole model as its teacher."
     )
-    heal_steps: int = _learn(200, "N", "Training steps of healing.", least=1)
+    heal_steps: int = _learn(pruning.HEAL_STEPS, "N", "Training steps of healing.", least=1)
     lr: float = _learn(5e-5, "X", "Learning rate of weights.")
     train: str | None = _learn(
         None,

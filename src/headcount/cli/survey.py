@@ -376,8 +376,7 @@ def _print_survey(
             output().print(f"{told}. --all lists every head.", style="dim")
     if "pattern" in table.names:
         _print_patterns(table)
-    about = table.provenance
-    corpora = about.get("corpora", {about["corpus"]: about})
+    about, corpora = table.provenance, _corpora(table)
     sizes = [_sizes(name, read) for name, read in corpora.items()]
     output().print(f"{'; '.join(sizes)}; {subject!r}", style="dim")
     parts = [*corpora.values(), about.get("trials", {"remarks": []})]
@@ -387,15 +386,20 @@ def _print_survey(
     print_notes([*subject.notes, *remarks, *skipped, *notes])
 
 
+def _corpora(table: hc.HeadTable) -> dict[str, Any]:
+    """What the provenance says of each corpus that was read."""
+    about = table.provenance
+    found: dict[str, Any] = about.get("corpora", {about["corpus"]: about})
+    return found
+
+
 def _paths_in_words(table: hc.HeadTable) -> list[str]:
     """How attention was read, a line for each corpus and path."""
     from headcount.wiring import PATHS
 
-    about = table.provenance
-    corpora = about.get("corpora", {about["corpus"]: about})
     return [
         f"Attention over {name} was read by the path '{path}': {PATHS[path]}."
-        for name, read in corpora.items()
+        for name, read in _corpora(table).items()
         for path in read["attention"]
     ]
 
@@ -479,11 +483,10 @@ def _print_best_heads(table: hc.HeadTable, format: str) -> None:
         cells.append(f"{_percent(row['naive_accuracy'])} {row['naive_head']}")
         rows.append([row["relation"], row["head"], row["direction"], *cells])
     print_rows(["relation", "head", "direction", *figures], rows, right=figures)
-    corpora = table.provenance.get("corpora", {table.provenance["corpus"]: table.provenance})
     output().print(
-        f"{', '.join(corpora)}: head and offset are chosen on one half of the sentences and judged "
-        "on the other; naive: chosen and judged on all. p: paired by sentence, Holm over all "
-        "heads and relations.",
+        f"{', '.join(_corpora(table))}: head and offset are chosen on one half of the sentences "
+        "and judged on the other; naive: chosen and judged on all. p: paired by sentence, Holm "
+        "over all heads and relations.",
         style="dim",
     )
 

@@ -131,7 +131,7 @@ def _alike(
     settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The mean cosine of every two heads' maps, by stack."""
-    sums = dict[str, Any]()
+    sums, texts = dict[str, Any](), 0
     with ExitStack() as open_taps:
         watches = [
             open_taps.enter_context(tap(one, Needs(maps=True), stacks=stacks))
@@ -142,8 +142,7 @@ def _alike(
             for stack in stacks:
                 sides = [[one for one in side if one.site.stack == stack] for side in seen]
                 sums[stack] = sums.get(stack, 0) + stack_cosines(*sides)
-            sums["texts"] = sums.get("texts", 0) + len(batches[0].index)
-    texts = sums.pop("texts")
+            texts += len(batches[0].index)
     for stack, cosines in sums.items():
         if np.isnan(cosines).any():
             check_finite(first)

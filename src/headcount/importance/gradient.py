@@ -92,7 +92,7 @@ class _Heard:
 
     def receive(self, site: Site, output: Tensor, gradient: Tensor) -> None:
         """Take in what one call of a site has to say."""
-        if self._waiting and not _alike(self._waiting[0], (site, output)):
+        if self._waiting and _kind(*self._waiting[0]) != _kind(site, output, gradient):
             self._multiply()
         self._waiting.append((site, output, gradient))
         if output.device.type == "cpu" or output.nbytes * len(self._waiting) >= _WAITING:
@@ -125,10 +125,9 @@ class _Heard:
             self.found[site] = self.found[site] + own if site in self.found else own
 
 
-def _alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Whether two sites have the same stack, and their outputs the same shape and device."""
-    (a, mine, *_), (b, theirs) = one, other
-    return bool(a.stack == b.stack and mine.shape == theirs.shape and mine.device == theirs.device)
+def _kind(site: Site, output: Tensor, _: Tensor) -> tuple[Any, ...]:
+    """What sites have in common that are multiplied together."""
+    return site.stack, output.shape, output.device
 
 
 def _weighed(stack: str, output: Tensor, gradient: Tensor, batch: Batch, per: Per) -> Tensor:

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 from torch import Tensor, nn
 
 from headcount.errors import ModelError
-from headcount.models import Subject, enough_memory, eval_mode, refuse_nan
+from headcount.models import Subject, capture_hooks_off, enough_memory, eval_mode, refuse_nan
 from headcount.probing.data import (
     UNKNOWN,
     Gathered,
@@ -88,7 +88,12 @@ def word_states(
         corpus, subject.tokenizer, stacks={stack}, batch_size=batch_size, words=True,
         intake=intake_of(subject.model, subject.tokenizer),
     )  # fmt: skip
-    with torch.no_grad(), eval_mode(subject.model), enough_memory(subject):
+    with (
+        torch.no_grad(),
+        eval_mode(subject.model),
+        capture_hooks_off(subject.model),
+        enough_memory(subject),
+    ):
         for batch in encoded:
             side = batch.query(stack)
             assert side is not None

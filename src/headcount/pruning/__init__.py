@@ -6,9 +6,17 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts
-    from headcount.pruning.curve import measure_curve, removal_table
+    from headcount.pruning.curve import held_out_curves, measure_curve, removal_table
     from headcount.pruning.freed import SizeStudy, sets_of_frame, sets_of_order, sizes
-    from headcount.pruning.goal import Goal, OutputFolder, output_folder, read_goal, removed_counts
+    from headcount.pruning.goal import (
+        GATE_STEPS,
+        HEAL_STEPS,
+        Goal,
+        OutputFolder,
+        output_folder,
+        read_goal,
+        removed_counts,
+    )
     from headcount.pruning.learn import TrainingOptions
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, prune_plan
     from headcount.pruning.prune_run import Pruned, prune_run

@@ -47,6 +47,24 @@ def measure_curve(
     return found, frame, [*found.notes, *notes]
 
 
+def held_out_curves(
+    subject: Subject, judged: Sequence[tuple[Task, Sequence[Order]]], name: str, **options: Any
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """A frame for each task that judges, along its own orders, and what to note.
+
+    A journal calls each by `name` and its metric; `options` are those of `importance.sweep`.
+    """
+    frames, notes = [], list[str]()
+    for task, orders in judged:
+        called = f"{name} {task.metric.name}"
+        _, frame, more = measure_curve(
+            subject, task, orders, part="held-out", name=called, **options
+        )
+        frames.append(frame)
+        notes += more
+    return frames, notes
+
+
 def point_name(order: Order, step: int) -> str:
     """What sweeps and journals call a point of the curve."""
     return f"{order.name} {order.scope} {step}"

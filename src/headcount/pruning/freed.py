@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from headcount.models import Subject
-from headcount.pruning.curve import measure_curve, trained_curve
+from headcount.pruning.curve import held_out_curves, trained_curve
 from headcount.pruning.learn import TrainingOptions, heal, learn_gates
 from headcount.pruning.order import Order
 from headcount.pruning.remove import prune
@@ -73,20 +74,11 @@ class SizeStudy:
         self, sets: Mapping[int, Sequence[Head]], name: str
     ) -> tuple[pd.DataFrame, list[str]]:
         """What is left without each set, weights as they are, as a curve called `name`."""
-        orders, frames, notes = _orders(sets, name), [], []
-        for judge in self.judges:
-            _, frame, more = measure_curve(
-                self.subject,
-                judge,
-                orders,
-                part="held-out",
-                name=f"{name} {judge.metric.name}",
-                batch_size=self.training.batch_size,
-                journal=self.journal,
-            )
-            frames.append(_as_steps(frame, name))
-            notes += more
-        return pd.concat(frames, ignore_index=True), notes
+        judged = [(judge, _orders(sets, name)) for judge in self.judges]
+        how: dict[str, Any] = {"batch_size": self.training.batch_size, "journal": self.journal}
+        frames, notes = held_out_curves(self.subject, judged, name, **how)
+        steps = [_as_steps(frame, name) for frame in frames]
+        return pd.concat(steps, ignore_index=True), notes
 
     def healed(
         self, sets: Mapping[int, Sequence[Head]], name: str

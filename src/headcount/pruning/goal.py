@@ -16,6 +16,9 @@ from headcount.records import is_leftover
 #: What the journal of a pruning is called within its run.
 JOURNAL = "prune"
 
+#: Training steps of gates and of healing where no other number is given.
+GATE_STEPS, HEAL_STEPS = 500, 200
+
 # --- How many heads are gone after each step ----------------------------------------------------
 
 

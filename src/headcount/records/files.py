@@ -25,8 +25,11 @@ from headcount.records.heads import Head
 _LEFTOVER = re.compile(r"\.(.+)\.([0-9a-f]{6})[0-9a-f]{2}\.tmp")
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
+def write_bytes(path: str | Path, data: bytes, *, tidy: bool = True) -> None:
     """Put data at path in one step; whatever happens on the way, the old file stays whole.
+
+    `tidy` also removes drafts of this file that killed processes left: for folders with few files,
+    since it reads their names.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +43,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     try:
         _write_draft(draft, data)
         os.replace(draft, path)  # noqa: PTH105 - the call whose promise this module is about
-        _drop_leftovers(path)
+        if tidy:
+            _drop_leftovers(path)
         sync_folder(path.parent)
     except OSError as error:
         there = path.exists()

@@ -468,6 +468,11 @@ class _Halves:
     #: Forwards of one text that one point takes, by all judges.
     point: float
 
+    @property
+    def own(self) -> Task | None:
+        """The judge that is not the loss, where there is one."""
+        return self.judges[1] if self.judges[1:] else None
+
 
 def _too_few(task: Task) -> str:
     return f"{task.name} has {len(task)} examples, too few." if len(task) < 4 else ""
@@ -493,14 +498,14 @@ def curve_stage(context: StoryContext) -> StoryStage:
     halves = _halves(context, context.task)
     task, choose, held_out = halves.task, halves.choose, halves.judges[0]
     names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
-    own = halves.judges[1] if halves.judges[1:] else None
+    own = halves.own
     # the first order once more, by what people judge the task by
     forwards = 18.0 * len(task) + 8 * (halves.point - len(held_out))
     settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
     settings |= {} if own is None else {"own": own.hash}
 
     def work(progress: Progress) -> list[str]:
-        from headcount.pruning import Goal, OrderOptions, Orders, measure_curve, removal_table
+        from headcount.pruning import Goal, OrderOptions, Orders, held_out_curves, removal_table
 
         how = OrderOptions(
             step=_STEP,
@@ -514,20 +519,8 @@ def curve_stage(context: StoryContext) -> StoryStage:
             orders = Orders(context.subject, choose, how, **where).of(names, Goal())
             judged = [(held_out, orders)]
             judged += [] if own is None else [(own, [orders[0].thinned()])]
-            frames, notes = [], []
-            for judge, along in judged:
-                _, frame, more = measure_curve(
-                    context.subject,
-                    judge,
-                    along,
-                    part="held-out",
-                    name=f"curve {judge.metric.name}",
-                    batch_size=context.batch_size,
-                    progress=progress,
-                    **where,
-                )
-                frames.append(frame)
-                notes += more
+            where |= {"batch_size": context.batch_size, "progress": progress}
+            frames, notes = held_out_curves(context.subject, judged, "curve", **where)
             curve = pd.concat(frames, ignore_index=True)
             context.run.write_frame(_NAME, curve)
             context.keep(removal_table(curve, context.heads))
@@ -578,7 +571,7 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
     by = "gates" if gated else "gradient"
     settings = {**context.about_task(halves.task), "steps": steps, "by": by, "gates": gated}
     settings |= {"batch_size": context.batch_size}
-    settings |= {"own": halves.judges[1].hash} if halves.judges[1:] else {}
+    settings |= {} if halves.own is None else {"own": halves.own.hash}
 
     def work(progress: Progress) -> list[str]:
         training = TrainingOptions(steps, batch_size=context.batch_size, seed=context.seed or 0)

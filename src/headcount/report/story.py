@@ -15,7 +15,7 @@ from typing import Any, Literal
 from headcount.errors import RunError, UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
-from headcount.pruning import read_tolerance
+from headcount.pruning import GATE_STEPS, HEAL_STEPS, read_tolerance
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -32,9 +32,6 @@ from headcount.report.stages import StoryContext, StoryStage, seconds_a_text, st
 from headcount.survey import read_corpora
 from headcount.tasks import Task, natural_task, own_output
 from headcount.text import Corpus, read_corpus, read_sample
-
-#: Training steps of gates and of healing, as in `headcount prune`.
-GATE_STEPS, HEAL_STEPS = 500, 200
 
 State = Literal["running", "done", "kept", "left out"]
 

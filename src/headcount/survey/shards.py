@@ -385,7 +385,7 @@ class _Kept:
     def _write(self, unit: str, state: Mapping[str, Any]) -> None:
         data = packed(state)
         self._journal = self._journal or self._begun()
-        write_bytes(self._file(unit), data)
+        write_bytes(self._file(unit), data, tidy=False)  # the folder goes when all is done
         self._journal.append(unit, {"sha256": hashlib.sha256(data).hexdigest()})
 
     def _load(self, unit: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from headcount.text import (
     Pair,
     Sentence,
     Table,
+    is_saved_dataset,
     read_corpus,
     read_rows,
     suffix_of,
@@ -312,7 +313,7 @@ def read_translations(
         shape = "(source, target) pairs"
         items = [_sides(item, columns) for item in _items(source)]
         return FoundExamples(read_each(items or source, pair, "translation", shape), IN_HAND)
-    if not Path(source, "dataset_info.json").is_file():
+    if not is_saved_dataset(source):
         text_file(source)  # a missing file with an odd suffix is above all missing
     numbered = all(column is None or str(column).isdecimal() for column in columns)
     binary = Path(source).is_dir() or Path(source).suffix.lower() in (".arrow", ".parquet")

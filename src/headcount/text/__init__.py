@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headcount.text.coreference import PASSAGE, cut_passage
     from headcount.text.corpus import Corpus, CorpusPart, read_corpus, read_sample, side_by_side
     from headcount.text.encode import Encoded, Long, encode
-    from headcount.text.lines import TextFile, suffix_of, text_file
+    from headcount.text.lines import TextFile, is_saved_dataset, suffix_of, text_file
     from headcount.text.parsers import plain_sentence
     from headcount.text.sentence import (
         Argument,

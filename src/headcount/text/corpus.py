@@ -27,6 +27,7 @@ from headcount.text.lines import (
     PACKINGS,
     TextFile,
     format_of,
+    is_saved_dataset,
     json_value,
     text_file,
 )
@@ -367,8 +368,7 @@ def _files(source: str | Path) -> list[Path]:
                 f"{path} is a dataset with the splits {', '.join(splits)}; give one of them, e.g. "
                 f"{path / splits[0] if splits else path}."
             )
-        saved = (path / "dataset_info.json").is_file()
-        found = sorted(path.glob("*.arrow") if saved else path.rglob("*"))
+        found = sorted(path.glob("*.arrow") if is_saved_dataset(path) else path.rglob("*"))
     elif not path.exists() and any(sign in str(source) for sign in "*?["):
         found = [Path(one) for one in sorted(glob.glob(str(source), recursive=True))]  # noqa: PTH207
         if not found:

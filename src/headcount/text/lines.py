@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import shutil
 import sys
 import tempfile
@@ -187,13 +188,22 @@ def unpacked(path: Path) -> tuple[Path, object]:
     return Path(room.name), room
 
 
+def is_saved_dataset(path: str | Path) -> bool:
+    """Whether a folder was written by `save_to_disk` of Hugging Face's datasets."""
+    return os.path.isfile(Path(path, "dataset_info.json"))  # noqa: PTH113 - False for any bad name
+
+
 def text_file(source: str | Path) -> TextFile:
     """The file at a path, or standard input for ``-``."""
     if str(source) == "-":
         content = _kept(sys.stdin.buffer)
         return TextFile("standard input", lambda: io.BufferedReader(_Again(content)))
     path = Path(source)
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:  # a name that no file can have
+        raise InputError(f"There is no file {str(path)[:120]}…: {error.strerror}.") from error
+    if is_folder:
         readable = [e.name for e in path.iterdir() if not FORMATS.keys().isdisjoint(_lower(e))]
         hint = f", e.g. {path / min(readable)}" if readable else f" ({_listed(FORMATS)})"
         raise InputError(f"{path} is a folder; give one file{hint}.")

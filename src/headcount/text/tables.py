@@ -21,6 +21,7 @@ from headcount.text.lines import (
     Cells,
     TextFile,
     cells_of,
+    is_saved_dataset,
     json_value,
     suffix_of,
     text_file,
@@ -76,8 +77,7 @@ def read_rows(path: str | Path, *, header: bool = True, ragged: bool = False) ->
     `ragged` file a row may have more, which are not read. A .parquet, an .arrow and the folder of a
     dataset saved by Hugging Face's datasets are read too.
     """
-    saved = Path(path, "dataset_info.json").is_file()
-    shards = sorted(Path(path).glob("*.arrow")) if saved else [Path(path)]
+    shards = sorted(Path(path).glob("*.arrow")) if is_saved_dataset(path) else [Path(path)]
     if shards and {one.suffix.lower() for one in shards} <= {".arrow", ".parquet"}:
         return _binary_table(str(path), shards)
     file, suffix = text_file(path), suffix_of(path)

@@ -137,7 +137,7 @@ def trained_part(
             **_trained_table(source, frames),
         }
     own = [one for one in curve or () if one["healed"] and one["points"]]
-    title, metric = "If gates choose, and the rest learns on", ""
+    title = "If gates choose, and the rest learns on"
     if own:
         metric = own[0]["metric"]
         columns, note = [f"{metric} healed"], f"Measured in this run, n = {own[0]['n']}."
