@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headcount import tasks
@@ -218,12 +219,25 @@ def test_a_metric_of_ones_own_is_named_by_module_and_function(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_metric.py").write_text("def best(said, true):\n    return 1.0\n")
+    (tmp_path / "my_metric.py").write_text(
+        "def best(said, true):\n    return 1.0\n\n"
+        "class Loaded:\n    name = 'loaded'\n\n"
+        "    def compute(self, *, predictions, references):\n        return {'loaded': 0.5}\n\n"
+        "loaded = Loaded()\n"
+    )
     monkeypatch.setattr("sys.path", ["", *sys.path])
     spec = parse_task("classification:dev.tsv,metric=my_metric:best")
     assert spec.options["metric"]([], []) == 1.0
+    for word in ("loaded", "loaded.compute"):  # as evaluate.load gives it, and its method
+        task = tasks.classification(
+            [("A", 0)], parse_task(f"lm:a,metric=my_metric:{word}").options["metric"]
+        )
+        assert (task.metric.name, task.metric.value(np.ones((1, 2)))) == ("loaded", 0.5)
     with pytest.raises(UsageError, match="my_metric has no function 'worst'"):
         parse_task("classification:dev.tsv,metric=my_metric:worst")
+    (tmp_path / "broken_metric.py").write_text("1 / 0\n")
+    with pytest.raises(UsageError, match="broken_metric cannot be imported: division by zero"):
+        parse_task("classification:dev.tsv,metric=broken_metric:best")
     with pytest.raises(UsageError, match="no_such_module cannot be imported"):
         parse_task("classification:dev.tsv,metric=no_such_module:best")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -235,18 +236,24 @@ class Evaluated:
     """What a metric of Hugging Face's evaluate looks like."""
 
     name = "accuracy"
+    higher_is_better = True
 
-    def compute(self, predictions: list[float], references: list[float]) -> dict[str, float]:
-        """One number by name."""
+    def compute(
+        self, *, predictions: Any = None, references: Any = None, more: int = 0
+    ) -> dict[str, float]:
+        """Numbers by name."""
         same = [one == other for one, other in zip(predictions, references, strict=True)]
-        return {"accuracy": sum(same) / len(same)}
+        return {"accuracy": sum(same) / len(same), "more": more}
 
 
 def share(said: Any, true: Any) -> float:
     return float(np.mean(np.asarray(said) == np.asarray(true)))
 
 
-@pytest.mark.parametrize("metric", [share, Evaluated()])
+OWN = [share, Evaluated(), Evaluated().compute, partial(Evaluated().compute, more=1)]
+
+
+@pytest.mark.parametrize("metric", OWN)
 def test_any_function_of_predictions_and_labels_is_a_metric(metric: Any) -> None:
     subject = classifier()
     texts = [(text, number % 2) for number, text in enumerate(ENGLISH[:8])]
@@ -264,6 +271,31 @@ def test_a_function_of_translations_is_called_for_each_sentence() -> None:
     found = task.evaluate(translator())
     assert found.name == "length"
     assert found.value == pytest.approx(np.mean([len(one) for one in found.outputs]))
+
+
+@pytest.mark.parametrize("name", ["loss", "accuracy", "pearson"])
+def test_a_metric_of_ones_own_may_have_any_name(name: str) -> None:
+    """It gets predictions and references, not what the metric of that name counts."""
+
+    def furthest(said: Any, true: Any) -> float:
+        return float(max(true))
+
+    furthest.__name__ = name
+    texts = [(text, float(number)) for number, text in enumerate(ENGLISH[:4])]
+    assert tasks.similarity([(text, text, true) for text, true in texts], metric=furthest).evaluate(
+        classifier()
+    ).value == pytest.approx(3.0)
+    labelled = [(text, number % 2) for number, text in enumerate(ENGLISH[:4])]
+    assert tasks.classification(labelled, metric=furthest).evaluate(classifier()).value == 1.0
+
+    def length(said: list[str], true: list[str]) -> float:
+        return float(len(true[0]))
+
+    length.__name__, length.higher_is_better = name, False  # type: ignore[attr-defined]
+    task = tasks.translation(PAIRS[:2], metric=length, max_new_tokens=4, beams=1)
+    found = task.evaluate(translator())
+    assert found.value == pytest.approx(np.mean([len(target) for _, target in PAIRS[:2]]))
+    assert not found.higher_is_better
 
 
 def test_a_metric_that_gives_no_number_is_told() -> None:

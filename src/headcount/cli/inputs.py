@@ -212,17 +212,19 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _metric(value: Any) -> Any:
-    """The name of a metric, or ``module:function``: a function of predictions and references."""
+    """The name of a metric, or ``module:function``: of predictions and references; or a method."""
     module, colon, name = _word(value).partition(":")
     if not colon:
         return module
     if "" not in sys.path:
         sys.path.insert(0, "")  # a file beside which the command was given
     try:
-        found = getattr(importlib.import_module(module), name, None)
-    except ImportError as error:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # whatever their module raises
         raise ValueError(f"module:function, and {module} cannot be imported: {error}") from None
-    if not callable(found):
+    for part in name.split("."):  # metric.compute is fine too
+        found = getattr(found, part, None)
+    if not callable(found) and not hasattr(found, "compute"):
         raise ValueError(f"module:function, and {module} has no function '{name}'")
     return found
 

@@ -190,12 +190,15 @@ class Classification(HeadTask):
         """Losses, hits, or counts by class; the outputs are ids of classes."""
         predicted = answer.argmax(dim=1).cpu().numpy()
         gold, one = labels_of(batch, answer).cpu().numpy(), np.ones(len(predicted))
-        if self.metric.name == "loss":
+        if self.metric.statistic is None:  # the caller's own, whatever it is called
+            "prediction",
+            "reference",
+        ):  # the caller's own, whatever its name
+            rows = np.stack([predicted, gold], axis=1).astype(np.float64)
+        elif self.metric.name == "loss":
             rows = np.stack([_losses(answer, batch).cpu().double().numpy(), one], axis=1)
         elif self.metric.name == "accuracy":
             rows = np.stack([(predicted == gold).astype(np.float64), one], axis=1)
-        elif self.metric.columns == ("prediction", "reference"):
-            rows = np.stack([predicted, gold], axis=1).astype(np.float64)
         elif answer.shape[1] == 2 and self.positive == 0:
             rows = class_counts(1 - predicted, 1 - gold, 2)
         else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -74,24 +76,40 @@ class Metric:
 _OWN_DRAWS = 1000
 
 
+def _of_own(metric: Any, name: str, usual: Any) -> Any:
+    """What a metric of the caller's own says of itself, or the object whose method it is."""
+    owner = getattr(getattr(metric, "func", metric), "__self__", None)  # a partial's, a method's
+    return getattr(metric, name, getattr(owner, name, usual))
+
+
 def function_name(metric: Any) -> str:
     """What a metric of the caller's own is called."""
-    return str(getattr(metric, "name", None) or getattr(metric, "__name__", "metric"))
+    return str(_of_own(metric, "name", None) or getattr(metric, "__name__", "metric"))
+
+
+def more_is_better(metric: Any) -> bool:
+    """Whether more of it is better: so it is unless it says ``higher_is_better = False``."""
+    return bool(_of_own(metric, "higher_is_better", True))
 
 
 def called(metric: Any, predictions: Any, references: Any) -> float:
     """The number that a metric of the caller's own gives.
 
-    It is a function of predictions and references, or a metric of Hugging Face's evaluate, whose
-    `compute` gives one number or several by name: then the one that is named as the metric.
+    It is a function of predictions and references, or a metric of Hugging Face's evaluate, or its
+    `compute`, which gives one number or several by name: then the one that is named as the metric.
 
     >>> called(lambda said, true: sum(a == b for a, b in zip(said, true)), [1, 0], [1, 1])
     1.0
     """
-    if hasattr(metric, "compute"):
-        found = metric.compute(predictions=list(predictions), references=list(references))
+    function = getattr(metric, "compute", metric)
+    by_name = function is not metric
+    with suppress(TypeError, ValueError):  # a builtin may not say what it takes
+        kinds = [one.kind for one in signature(function).parameters.values()]
+        by_name |= Parameter.KEYWORD_ONLY in kinds[:1]
+    if by_name:
+        found = function(predictions=list(predictions), references=list(references))
     else:
-        found = metric(predictions, references)
+        found = function(predictions, references)
     if isinstance(found, Mapping):
         name = function_name(metric)
         numbers = [one for one in found.values() if isinstance(one, int | float)]
@@ -111,10 +129,7 @@ def called(metric: Any, predictions: Any, references: Any) -> float:
 
 
 def own_metric_of(metric: Any) -> Metric:
-    """A function of predictions and references, `[example]` each, as a metric.
-
-    Higher is better, unless the function says ``higher_is_better = False``.
-    """
+    """A function of predictions and references, `[example]` each, as a metric."""
 
     def drawn(statistics: stats.Floats, weights: stats.Floats) -> stats.Floats:
         rows = np.arange(len(statistics))
@@ -128,7 +143,7 @@ def own_metric_of(metric: Any) -> Metric:
         function_name(metric),
         ("prediction", "reference"),
         None,
-        higher_is_better=bool(getattr(metric, "higher_is_better", True)),
+        higher_is_better=more_is_better(metric),
         each=lambda rows: (rows[:, 0] == rows[:, 1]).astype(np.float64),
         drawn=drawn,
         most_draws=_OWN_DRAWS,

@@ -137,12 +137,12 @@ class Regression(HeadTask):
 def number_marks(metric: Metric, said: Tensor, gold: Tensor, losses: Tensor) -> Marks:
     """What the metric counts in predicted numbers."""
     x, y = said.cpu().double().numpy(), gold.cpu().double().numpy()
-    if metric.name == "loss":
-        rows = np.stack([losses.cpu().double().numpy(), np.ones(len(x))], axis=1)
-    elif metric.name == "pearson":
-        rows = pair_sums(x, y)
-    else:
+    if metric.statistic is None:  # Spearman's, or the caller's own, whatever it is called
         rows = np.stack([x, y], axis=1)
+    elif metric.name == "loss":
+        rows = np.stack([losses.cpu().double().numpy(), np.ones(len(x))], axis=1)
+    else:
+        rows = pair_sums(x, y)
     return Marks(rows, x.tolist())
 
 

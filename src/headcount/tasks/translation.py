@@ -19,7 +19,13 @@ from headcount.errors import ModelError, StatsError, UsageError
 from headcount.models import Subject, check_finite, quiet
 from headcount.records import Progress
 from headcount.stats import Floats, bleu, ratio
-from headcount.tasks.comparison import Metric, called, choose_metric, function_name
+from headcount.tasks.comparison import (
+    Metric,
+    called,
+    choose_metric,
+    function_name,
+    more_is_better,
+)
 from headcount.tasks.examples import Column, read_translations
 from headcount.tasks.task import (
     LOSS,
@@ -296,7 +302,7 @@ class Translation(TokenTask):
     @property
     def generates(self) -> bool:
         """BLEU and chrF are of translations; the loss is of the reference."""
-        return self.metric.name != "loss"
+        return self.judge is not None or self.metric.name != "loss"
 
     def check(self, subject: Subject) -> None:
         """Raise unless the model is an encoder-decoder that can generate."""
@@ -309,7 +315,7 @@ class Translation(TokenTask):
 
     def answer(self, subject: Subject, batch: Batch) -> Any:
         """Translations by beam search; for the loss, logits on the reference."""
-        if self.metric.name == "loss":
+        if not self.generates:
             return super().answer(subject, batch)
         return translate(
             subject,
@@ -321,7 +327,7 @@ class Translation(TokenTask):
 
     def mark(self, answer: Any, batch: Batch) -> Marks:
         """Loss and tokens, or what the metric counts in each translation."""
-        if self.metric.name == "loss":
+        if not self.generates:
             return super().mark(answer, batch)
         count = chrf_counts
         if self.metric.name == "bleu":
@@ -366,8 +372,8 @@ def translation(
     if judge is None:
         chosen = choose_metric("translation", metric, known)()
     else:
-        better = bool(getattr(judge, "higher_is_better", True))
         name, columns = function_name(judge), ("score", "sentences")
+        better = more_is_better(judge)
         chosen = Metric(name, columns, ratio, higher_is_better=better, test="sign-flip")
     for name, number in (("beams", beams), ("max_new_tokens", max_new_tokens)):
         if number is not None and number < 1:
