@@ -191,9 +191,6 @@ class Classification(HeadTask):
         predicted = answer.argmax(dim=1).cpu().numpy()
         gold, one = labels_of(batch, answer).cpu().numpy(), np.ones(len(predicted))
         if self.metric.statistic is None:  # the caller's own, whatever it is called
-            "prediction",
-            "reference",
-        ):  # the caller's own, whatever its name
             rows = np.stack([predicted, gold], axis=1).astype(np.float64)
         elif self.metric.name == "loss":
             rows = np.stack([_losses(answer, batch).cpu().double().numpy(), one], axis=1)
