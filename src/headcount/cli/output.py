@@ -51,7 +51,7 @@ def print_rows(
     for place, title in enumerate(titles):
         numbers, wide = title in right, None
         if title == "head":  # what is asked for is never cut
-            wide = max((len(str(row[place])) for row in shown), default=None)
+            wide = max((len(str(row[place])) for row in shown if row[place:]), default=None)
         justify: JustifyMethod = "right" if numbers else "left"
         table.add_column(title, justify=justify, no_wrap=numbers or bool(wide), min_width=wide)
     for row in shown:
