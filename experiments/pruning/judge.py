@@ -18,7 +18,7 @@ from headcount.wiring.valves import valve
 
 __all__ = ["judged"]
 
-WIDTHS = (16, 24, 32, 48, 64, 96, 128)
+WIDTHS = tuple(range(16, 129, 8))
 
 
 @torch.no_grad()

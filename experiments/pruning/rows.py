@@ -13,7 +13,7 @@ from headcount.tasks import Outcome, compare_outcomes
 
 from .points import Point
 
-__all__ = ["curve_rows", "free", "within"]
+__all__ = ["curve_rows", "free", "packed", "unpacked", "within"]
 
 LEVEL = 0.05
 
@@ -57,10 +57,25 @@ def curve_rows(
                 "n": len(outcome),
                 "part": "held-out",
                 "healed": healed,
+                **({"right": packed(outcome.scores)} if outcome.name == "accuracy" else {}),
                 **({} if fair is None else _difference("fair", "fair_p", fair.one(place))),
             }
         )
     return rows
+
+
+def packed(right: np.ndarray) -> str:
+    """Right (1) and wrong (0) by example, four a hexadecimal digit.
+
+    >>> packed(np.array([1.0, 0, 1, 1, 1]))
+    'b8'
+    """
+    return np.packbits(right.astype(bool)).tobytes().hex()
+
+
+def unpacked(digits: str, n: int) -> np.ndarray:
+    """The same again, for `n` examples."""
+    return np.unpackbits(np.frombuffer(bytes.fromhex(digits), np.uint8))[:n].astype(float)
 
 
 def _difference(name: str, p: str, found: Any) -> dict[str, float]:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments.pruning.paired import against, compared, discordant
+from experiments.pruning.__main__ import main as pruning
+from experiments.pruning.config import read_config
+from experiments.pruning.paired import (
+    against,
+    by_example,
+    compared,
+    discordant,
+    exactly,
+    judge_again,
+    main,
+)
+from experiments.pruning.rows import packed, unpacked
+from headcount.errors import InputError
 from headcount.stats import mcnemar, paired_share_interval
+
+ROOT = Path(__file__).parents[2]
 
 
 def answers(right: float, n: int, seed: int) -> np.ndarray:
@@ -66,3 +82,62 @@ def test_verdicts() -> None:
     assert verdicts[2] in ("cannot tell", "gates better")
     assert 40 not in verdicts  # gates were not judged there
     assert all(one["p_adjusted"] >= one["p"] for one in told)
+
+
+def test_right_and_wrong_come_back_from_their_digits() -> None:
+    own = answers(0.8, 877, 1)
+    assert len(packed(own)) == 2 * 110
+    assert unpacked(packed(own), 877).tolist() == own.tolist()
+
+
+def test_by_example_the_pair_is_exact_and_surer() -> None:
+    whole = answers(0.9, 900, 7)
+    one, two = changed(whole, 0.06, 8), changed(whole, 0.1, 9)
+    curve = [row(one, whole, "gates"), row(two, whole, "gradient")]
+    assert by_example({"curve": curve}) is None  # not kept
+    bound = compared({"curve": curve}, margin=0.01)[0]
+    for line, own in zip(curve, (one, two), strict=True):
+        line["right"] = packed(own)
+    told = compared({"curve": curve}, 0.01, by_example({"curve": curve}))[0]
+    assert told["p"] == float(mcnemar(one, two).p)
+    assert told["gates_alone_right"] + told["ranking_alone_right"] == (one != two).sum()
+    assert told["difference"] == pytest.approx(bound["difference"])
+    assert told["high"] - told["low"] < bound["high"] - bound["low"]
+    assert told["p"] <= bound["p"]
+    assert exactly(two, one)["difference"] == -told["difference"]
+
+
+def test_the_level_is_kept_where_nothing_differs() -> None:
+    """Two models that err alike at random: the exact test calls few of them different."""
+    draw, called = np.random.default_rng(0), 0
+    for _ in range(400):
+        whole = (draw.random(300) < 0.85).astype(float)
+        one, two = (np.where(draw.random(300) < 0.1, 1 - whole, whole) for _ in range(2))
+        called += exactly(one, two)["p"] < 0.05
+    assert called <= 400 * 0.05 + 2 * (400 * 0.05 * 0.95) ** 0.5
+
+
+def test_sets_of_a_run_are_judged_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the classifier that it ran with, the same answers come back, to the last example."""
+    smoke = ROOT / "experiments" / "pruning" / "config.smoke.toml"
+    words = ["--config", str(smoke), "--device", "cpu", "--out", str(tmp_path)]
+    assert pruning(["classifiers", *words]) == 0
+    file = tmp_path / "pruning-classifiers.json"
+    ran = json.loads(file.read_text())
+    case = ran["cases"]["toy-sst2-0"]
+    kept = by_example(case)
+    assert kept is not None
+    again = judge_again("toy-sst2-0", case, None, None, read_config(smoke))
+    assert again["apart_from_the_run"]["most"] == 0
+    for order, told in again["orders"].items():
+        assert told == {left: kept["orders"][order][left] for left in told}
+    assert main(["--results", str(tmp_path)]) == 0
+    written = json.loads((tmp_path / "pruning-paired.json").read_text())
+    assert {one["ranking"] for one in written["cases"]["toy-sst2-0"]} >= {"gradient", "ablation"}
+    assert all("ranking_alone_right" in one for one in written["cases"]["toy-sst2-0"])
+    file.write_text(json.dumps(ran | {"cases": {"minilm-sst2-0": case}}))
+    assert main(["--results", str(tmp_path), "--only", "minilm-sst2-0"]) == 1
+    assert "say --classifiers DIR" in capsys.readouterr().err
+    case["held"]["hash"] = "another"
+    with pytest.raises(InputError, match="other examples than those toy-sst2-0"):
+        judge_again("toy-sst2-0", case, None, None, read_config(smoke))
