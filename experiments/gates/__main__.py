@@ -80,6 +80,7 @@ def _one(given: argparse.Namespace) -> None:
                 schedule,
                 steps=given.steps,
                 gate_steps=int(schedule.gate_steps * short),
+                price_from=int(schedule.price_from * short),
                 ramp=int(schedule.ramp * short),
             ),
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from experiments.settings import filled
 from experiments.translator.config import Config as Recipe
 from experiments.translator.config import Train, read_config
+from headcount.errors import InputError
 
 __all__ = ["Config", "Plan", "Schedule", "read_settings"]
 
@@ -19,7 +20,8 @@ class Schedule:
 
     steps: int = 12000
     gate_steps: int = 3000
-    ramp: int = 2400  # steps until the number of open gates should be the target
+    price_from: int = 0  # the step from which an open gate has a price
+    ramp: int = 2400  # steps from there until the number of open gates should be the target
     rows: int = 48  # a batch; more updates for the same texts than the recipe's 96
     warmup: int = 200
     peak: float = 6e-4
@@ -43,7 +45,7 @@ class Plan:
     keep: int = 0  # heads left in the gated stacks; without stacks: no gates
     learn: str = "all"  # everything, or "enc": the encoder's layers, the rest is frozen
     seed: int = 0
-    scratch: str = ""  # start from random weights with the heads of this run
+    scratch: str = ""  # start from random weights: with the heads of this run, or with "all"
 
 
 @dataclass(frozen=True)
@@ -79,4 +81,10 @@ def read_settings(path: Path) -> Config:
     runs = [
         filled(Plan, {**row, "stacks": tuple(row.get("stacks", ()))}, path) for row in table["runs"]
     ]
+    for plan in runs:
+        if plan.stacks and plan.scratch not in ("", "all"):
+            raise InputError(
+                f"{path}: run '{plan.name}' has gates and starts with the heads of "
+                f"'{plan.scratch}'; with stacks, scratch is \"all\" or left out."
+            )
     return Config(recipe, filled(Schedule, table.get("schedule", {}), path), tuple(runs))

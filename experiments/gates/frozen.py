@@ -1,4 +1,5 @@
-"""`python -m experiments.gates.frozen --data DIR --runs DIR`: the runs whose decoder is frozen.
+"""`python -m experiments.gates.frozen --data DIR --runs DIR`: runs with a frozen decoder, or of
+another translator (`--domain`).
 
 BLEU against the same training without gates. The interval of the headline resamples seeds and
 sentences (a hierarchical bootstrap), parts are never pooled, and the smallest loss that could have
@@ -29,6 +30,7 @@ FILES = {
         "lohelp": "lohelp.en-de.test.tsv", "pud": "pud.en-de.test.tsv",
     },
     "lohelp": {"dev": "lohelp.en-de.dev.tsv", "test": "lohelp.en-de.test.tsv"},
+    "russian": {"dev": "tatoeba.en-ru.dev.tsv", "test": "tatoeba.en-ru.test.tsv"},
 }  # fmt: skip
 DRAWS = 2000
 
@@ -45,9 +47,8 @@ def main() -> None:
     given = parser.parse_args()
     inner = Path(given.data) / "parallel"
     data = inner if inner.is_dir() else Path(given.data)
-    told: dict[str, Any] = {
-        "command": "python -m experiments.gates.frozen", "headline": {}, "curve": {}, "roles": {},
-    }  # fmt: skip
+    command = f"python -m experiments.gates.frozen --domain {given.domain}"
+    told: dict[str, Any] = {"command": command, "headline": {}, "curve": {}, "roles": {}}
     told |= json.loads(given.out.read_text()) if given.add else {}
     runs = _Runs(given.runs)
     gated = [name for name in runs.told if name.startswith("enc-10-")]

@@ -76,7 +76,7 @@ class Run:
             "log": self.log,
             "scores": judge_heads(self.judge, kept, self.texts, self.out, self.plan.name),
         }
-        if self.gates is not None:  # the same heads shut in the translator as it was
+        if self.gates is not None and not self.plan.scratch:  # the same heads shut at the start
             start, name = starting_point(self.config, self.device), f"{self.plan.name}-untouched"
             result["untouched"] = judge_heads(start, kept, self.texts, self.out, name)
         self._write(result)
@@ -171,10 +171,8 @@ class Run:
 
     def _kept(self) -> list[Head]:
         """All heads that are left: those of the ungated stacks, and the most open of the others."""
-        if self.plan.scratch:
-            return self._scratch_heads()
         if self.gates is None:
-            return list(self.learner.heads)
+            return self._scratch_heads() if self.plan.scratch else list(self.learner.heads)
         open_ = set(self.gates.kept(self.plan.keep))
         return [h for h in self.learner.heads if h.stack not in self.plan.stacks or h in open_]
 

@@ -33,7 +33,7 @@ class Texts:
     corpora: dict[str, Corpus]
 
     def chosen(self, epoch: int) -> Tensor:
-        """Direct pairs, as at the end of the recipe, in the segmentation of this epoch."""
+        """The pairs of the recipe's end, all or direct, in the segmentation of this epoch."""
         pairs = torch.arange(len(self.direct))
         return pairs[self.direct] + epoch % (self.versions + 1) * len(pairs)
 
@@ -45,7 +45,7 @@ def prepared(config: Config, data: Path | None, out: Path, parts: list[str], dev
     )
     splits = read_splits(recipe.data, data)
     held = _cut(config, recipe, data, out)
-    direct = held.pop("direct").bool()
+    direct = held.pop("direct").bool() | recipe.train.phases[-1].indirect
     host = Corpus(**{field.name: held[field.name] for field in fields(Corpus)})
     judged = {part: _part(part, splits, data) for part in parts}
     return Texts(

@@ -46,6 +46,7 @@ class GatedStep(Step):
         self.gates, self.target, self.scaled = gates, target, scaled
         self.fixed = torch.ones(len(subject.heads), device=table.device)
         self.learning = torch.zeros((), device=table.device)  # 1 while the gates learn
+        self.price_from = config.schedule.price_from
         if gates is not None:
             order = {head: place for place, head in enumerate(subject.heads)}
             self.places = torch.tensor([order[h] for h in gates.heads], device=table.device)
@@ -94,7 +95,9 @@ class GatedStep(Step):
     def _price(self) -> Tensor:
         if self.gates is None or self.target is None:
             return self.tokens.new_zeros(())
-        return self.learning * self.target(self.gates, self.done[0])
+        since = self.done[0] - self.price_from
+        self.target.multiplier.mul_(since > 0)  # it does not wander while nothing is asked
+        return self.learning * (since >= 0) * self.target(self.gates, since)
 
     def _move_gates(self, scales: Tensor, gradient: Tensor) -> None:
         if self.gates is None:

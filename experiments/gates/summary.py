@@ -2,6 +2,7 @@
 
 BLEU of every run beside the same training without gates, with the paired bootstrap over
 sentences (Koehn 2004). Where there are several seeds, their mean is what is resampled.
+`--against NAME ...`: the runs of one folder, whatever their schedules, each against these.
 """
 
 from __future__ import annotations
@@ -10,19 +11,21 @@ import argparse
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.translator.pairs import read_splits
+from headcount.errors import UsageError
 from headcount.stats import bleu, bootstrap_difference, bootstrap_interval
 from headcount.stats.sample import Floats
 from headcount.tasks.translation import bleu_counts
 
 from .config import read_settings
 
-__all__ = ["summary"]
+__all__ = ["compared", "summary"]
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
@@ -35,18 +38,52 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--runs", type=Path, required=True, help="folder with main/ and curve/")
     parser.add_argument("--out", type=Path, default=RESULTS / "pruning-gates.json")
+    parser.add_argument("--against", nargs="+", help="runs of the folder; e.g. all-48-long")
     given = parser.parse_args()
-    told = summary(given.runs, Path(given.data))
+    right = _references(Path(given.data))
+    told = (
+        compared(given.runs, given.against, right) if given.against else summary(given.runs, right)
+    )
     given.out.write_text(json.dumps(told, indent=1) + "\n")
 
 
-def summary(runs: Path, data: Path) -> dict[str, Any]:
-    """The headline over seeds, and every run of the curve against the curve's own baseline."""
+def _references(data: Path) -> dict[str, list[str]]:
     from .__main__ import _folder
 
     config = read_settings(HERE / "config.toml")
     splits = read_splits(config.recipe.data, _folder(data))
-    right = {part: [pair.target for pair in getattr(splits, part)] for part in PARTS}
+    return {part: [pair.target for pair in getattr(splits, part)] for part in PARTS}
+
+
+def compared(
+    runs: Path, baselines: Sequence[str], right: dict[str, list[str]]
+) -> dict[str, dict[str, Any] | str]:
+    """Every run with its steps and its BLEU, and its difference from each baseline."""
+    folder = _Folder(runs, right)
+    for name in baselines:
+        if name not in folder.told:
+            there = ", ".join(folder.names) or "none"
+            raise UsageError(f"{runs} has no run '{name}' to hold the others against; has {there}.")
+    return {
+        "command": f"{COMMAND} --against {' '.join(baselines)}",
+        "sentences": {part: len(texts) for part, texts in right.items()},
+        "runs": {
+            name: folder.about(name) | {
+                "steps": folder.told[name]["steps"],
+                "scratch": folder.told[name]["scratch"],
+                "against": {
+                    other: {part: folder.against([name], [other], part) for part in PARTS}
+                    for other in baselines
+                    if other != name
+                },
+            }
+            for name in folder.names
+        },
+    }  # fmt: skip
+
+
+def summary(runs: Path, right: dict[str, list[str]]) -> dict[str, Any]:
+    """The headline over seeds, and every run of the curve against the curve's own baseline."""
     main, curve = _Folder(runs / "main", right), _Folder(runs / "curve", right)
     gated = [name for name in main.names if name.startswith("enc-10")]
     whole = [name for name in main.names if name.startswith("base")]
@@ -101,7 +138,8 @@ class _Folder:
         heads: dict[str, Any] = Counter(head.split(".")[0] for head in told["kept"])
         layers = Counter(".".join(head.split(".")[:2]) for head in told["kept"])
         found: dict[str, Any] = {"left": dict(heads), "layers": dict(sorted(layers.items()))}
-        found["kept"] = told["kept"] if told["stacks"] else "all"
+        whole = not told["stacks"] and told["scratch"] in ("", "all")
+        found["kept"] = "all" if whole else told["kept"]
         found["train_seconds"] = told["train_seconds"]
         for part in PARTS:
             value, low, high = bootstrap_interval(self.counts(name, part), bleu)

@@ -114,11 +114,14 @@ def _trained(name: str, recipe: dict[str, Any], data: Path, work: Path, device: 
     work.mkdir(parents=True, exist_ok=True)
     if "translator" in recipe:
         from experiments.translator.config import read_config
+        from experiments.translator.counts import write_counts
         from experiments.translator.train import train
 
         config = read_config(HERE.parent / "translator" / recipe["translator"])
         inner = data / "parallel"
-        train(config, inner if inner.is_dir() else data, work, device)
+        texts = inner if inner.is_dir() else data
+        train(config, texts, work, device)
+        write_counts(config.data, texts, work / "final")
         return work / "final"
     from experiments.glue.config import read_config as read_glue
     from experiments.glue.sweep import Sweep

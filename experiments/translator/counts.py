@@ -1,7 +1,7 @@
 """`python -m experiments.translator.counts --data DIR`: how often each piece occurs in training.
 
-Writes `token_counts.json` next to the bundled translator: for each side a count for every id of
-the vocabulary, over the pairs that it was trained on, cut the one best way.
+Writes `token_counts.json` next to the bundled translator, or into `--folder`: for each side a count
+for every id of the vocabulary, over the pairs that it was trained on, cut the one best way.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .config import read_config
+from .config import Data, read_config
 from .pairs import read_splits
 from .pieces import encode
+
+__all__ = ["write_counts"]
 
 HERE = Path(__file__).parent
 
@@ -24,11 +26,18 @@ HERE = Path(__file__).parent
 def main() -> None:
     parser = argparse.ArgumentParser(prog="experiments.translator.counts", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
+    parser.add_argument("--config", type=Path, default=HERE / "config.en-de.toml")
+    bundled = Path(str(files("headcount.bundle"))) / "translator"
+    parser.add_argument("--folder", type=Path, default=bundled, help="the trained translator")
     given = parser.parse_args()
-    folder = Path(str(files("headcount.bundle"))) / "translator"
     inner = Path(given.data) / "parallel"
-    recipe = read_config(HERE / "config.en-de.toml")
-    pairs = read_splits(recipe.data, inner if inner.is_dir() else Path(given.data)).train
+    data = inner if inner.is_dir() else Path(given.data)
+    write_counts(read_config(given.config).data, data, given.folder)
+
+
+def write_counts(corpus: Data, data: Path | None, folder: Path) -> None:
+    """Count the training text of a translator with its own pieces."""
+    pairs = read_splits(corpus, data).train
     size = len(json.loads((folder / "vocab.json").read_text(encoding="utf8")))
     sides = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
     told = {

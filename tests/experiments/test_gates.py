@@ -1,15 +1,32 @@
-"""The gates' experiment: its own head scales do what the valve does."""
+"""The gates' experiment: head scales do what the valve does, and gates learn from scratch."""
 
 from __future__ import annotations
 
+import json
+import math
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import headcount as hc
+from experiments.gates.config import Config, Plan, Schedule, read_settings
+from experiments.gates.learn import Run
+from experiments.gates.prepare import Texts, prepared
 from experiments.gates.scaled import Scaled
+from experiments.gates.start import starting_point
+from experiments.gates.summary import compared
+from experiments.translator.config import Phase, read_config
+from experiments.translator.counts import write_counts
+from experiments.translator.train import train
+from headcount.errors import InputError, UsageError
+from headcount.survey.tallies.rarity import training_frequencies
 from tests.tiny import PAIRS
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_scales_inside_the_modules_equal_the_valve() -> None:
@@ -28,3 +45,105 @@ def test_scales_inside_the_modules_equal_the_valve() -> None:
     torch.testing.assert_close(found, logits, atol=1e-5, rtol=1e-5)
     assert scales.grad is not None
     torch.testing.assert_close(scaled.gradient(), scales.grad, atol=1e-4, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Texts]:
+    """A translator of a few thousand weights and its made-up texts."""
+    out = tmp_path_factory.mktemp("small")
+    smoke = read_config(ROOT / "experiments" / "translator" / "config.smoke.toml")
+    recipe = replace(
+        smoke,
+        data=replace(smoke.data, toy=60),
+        model=replace(smoke.model, layers=2, heads=2, width=16, inner=16),
+        train=replace(smoke.train, steps=4, rows=4, dev_sentences=2, snapshots=1, agreement=0.0),
+    )
+    train(recipe, None, out, "cpu")
+    schedule = Schedule(
+        steps=410, gate_steps=405, price_from=200, ramp=100, rows=2, warmup=5, versions=1,
+        compile=False,
+    )  # fmt: skip
+    config = Config(recipe, schedule, start=str(out / "final"))
+    return config, prepared(config, None, out / "gates", ["dev"], "cpu")
+
+
+def test_gates_from_random_weights(small: tuple[Config, Texts], tmp_path: Path) -> None:
+    config, texts = small
+    plan = Plan("gates", stacks=("enc", "dec", "cross"), keep=5, scratch="all")
+    run = Run(config, plan, texts, tmp_path, "cpu")
+    trained = dict(starting_point(config, "cpu").model.named_parameters())
+    first = next(name for name in run.names if "q_proj.weight" in name)
+    assert not torch.equal(dict(run.judge.model.named_parameters())[first], trained[first])
+    told = run.go()
+    assert len(told["kept"]) == 5  # the most open ones, not all heads of the start
+    assert "untouched" not in told  # random weights with heads shut say nothing
+    before, after = told["log"][:2]
+    assert abs(before["price"]) < 0.1  # 200 steps at less than all heads would have moved it
+    assert before["expected"] > 11 > 8 > after["expected"]
+
+
+def test_the_heads_of_another_run_from_random_weights(
+    small: tuple[Config, Texts], tmp_path: Path
+) -> None:
+    config, texts = small
+    config = replace(config, schedule=replace(config.schedule, steps=2))
+    (tmp_path / "other.json").write_text('{"kept": ["enc.0.1", "cross.1.0"]}')
+    told = Run(config, Plan("same", scratch="other"), texts, tmp_path, "cpu").go()
+    assert told["kept"] == ["enc.0.1", "cross.1.0"]
+
+
+def test_gates_need_all_heads_at_the_start(tmp_path: Path) -> None:
+    smoke = ROOT / "experiments" / "translator" / "config.smoke.toml"
+    path = tmp_path / "runs.toml"
+    run = 'name = "x"\nscratch = "all-48"\nstacks = ["enc"]\nkeep = 2\n'
+    path.write_text(f"recipe = {str(smoke)!r}\n[[runs]]\n{run}")
+    with pytest.raises(InputError, match="'x' has gates and starts with the heads of 'all-48'"):
+        read_settings(path)
+
+
+def test_pairs_are_those_of_the_recipes_end(small: tuple[Config, Texts], tmp_path: Path) -> None:
+    """Direct pairs alone where the recipe ends with them, else all."""
+    config, _ = small
+    (tmp_path / "pairs.tsv").write_text("a b.\tb a.\tD\nb a.\ta b.\tI\nb b.\ta a.\tD\n")
+    names = dict.fromkeys(("train", "dev", "test"), "pairs.tsv")
+    for indirect, wanted in ((True, 3), (False, 2)):
+        recipe = replace(
+            config.recipe,
+            data=replace(config.recipe.data, toy=0, **names),
+            train=replace(config.recipe.train, phases=(Phase(1.0, indirect=indirect),)),
+        )
+        out = tmp_path / str(indirect)
+        texts = prepared(replace(config, recipe=recipe), tmp_path, out, [], "cpu")
+        assert len(texts.chosen(0)) == wanted
+
+
+def test_runs_are_held_against_one_of_them(tmp_path: Path) -> None:
+    right = {"dev": ["a b c d e", "f g h i j"] * 4, "test": ["k l m n o", "p q r s t"] * 4}
+    told: dict[str, Any] = {"stacks": [], "train_seconds": 1, "steps": 3, "kept": ["enc.0.1"]}
+    for name, scratch in (("pruned", ""), ("fresh", "pruned")):
+        (tmp_path / f"{name}.json").write_text(json.dumps(told | {"scratch": scratch}))
+        for part, texts in right.items():
+            said = texts if name == "pruned" else [text[:-2] for text in texts]
+            (tmp_path / f"{name}.{part}.txt").write_text("\n".join(said) + "\n")
+    runs = compared(tmp_path, ["pruned"], right)["runs"]
+    assert isinstance(runs, dict)
+    assert runs["pruned"]["against"] == {}
+    assert runs["fresh"]["kept"] == ["enc.0.1"]
+    found = runs["fresh"]["against"]["pruned"]["test"]
+    assert found["baseline"] == 100
+    # every word is right; only the brevity penalty of 4 words for 5 is left
+    assert found["bleu"] == pytest.approx(100 * math.exp(1 - 5 / 4), abs=1e-3)
+    assert found["difference"]["delta"] == pytest.approx(found["bleu"] - 100, abs=1e-3)
+    with pytest.raises(UsageError, match="no run 'gone' to hold the others against; has fresh, pr"):
+        compared(tmp_path, ["gone"], right)
+
+
+def test_pieces_of_the_training_text_are_counted(small: tuple[Config, Texts]) -> None:
+    config, texts = small
+    folder = Path(config.start)
+    write_counts(config.recipe.data, None, folder)
+    counts = json.loads((folder / "token_counts.json").read_text())
+    own = texts.host.source[: int(texts.host.source_length[:60].sum())]  # cut the one best way
+    assert counts["source"] == torch.bincount(own.int(), minlength=len(counts["source"])).tolist()
+    frequencies = training_frequencies(hc.load(str(folder), device="cpu").tokenizer)
+    assert set(frequencies) == {"source", "target"}
