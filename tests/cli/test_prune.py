@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,13 +40,16 @@ def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: 
     ended = headcount(*line, "--by", "gradient,random", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[0].startswith("By gradient: loss (higher is worse) over 10 examples (held-out)")
-    assert lines[2].split()[:2] == ["0", "8"]
+    told = "By gradient: loss in nats (higher is worse) over 10 examples (held-out)"
+    assert lines[0].startswith(told)
+    assert ["0", "8"] in [line.split()[:2] for line in lines]
     chosen = next(line for line in lines if line.startswith("→"))
     assert chosen.split()[1:3] == ["4", "4"]
     assert "random 0  random 1  random 2" in ended.out
     told = " ".join(ended.out.split())
     assert "4 of 8 heads removed (enc 4): enc." in told
+    assert re.search(r"Without them: (at most [\d.]+ nats|nothing) is lost \(95% sure, ", told)
+    assert "(95% sure, n = 10; a loss below 0.0" in told
     assert "Loads with AutoModelForSequenceClassification.from_pretrained('small/model'" in told
     assert "Wrote small/ (headcount ls small/run lists what run/ holds)." in told
     small = hc.load("small/model", device="cpu")
@@ -58,7 +62,7 @@ def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: 
     assert table.names == ["gradient", "removal_step"]
     steps = table.frame["removal_step"]
     assert {str(head) for head in table.heads if steps[head] <= 2} == set(going)
-    assert not (classes / "small" / "run" / "prune.jsonl").exists()
+    assert not (classes / "small" / "run" / "prune.jsonl").exists()  # it has ended
     picture = (classes / "small" / "curve.svg").read_text()
     assert picture.startswith("<?xml")
     again = headcount(*line, "-o", "small")
@@ -90,6 +94,7 @@ def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
     assert (ended.code, ended.err) == (0, "")
     told = " ".join(ended.out.split())
     assert "4 heads can go within 50 nats: at most 0." in told
+    assert "would need" not in told  # every step passed
     assert "(95% sure, n = 10; a loss below 0." in told
     assert "4 of 8 heads would go (enc 4): enc." in told
     assert "parameters " in told
@@ -106,6 +111,65 @@ def test_the_same_for_machines(headcount: Callable, classes: Path) -> None:
     assert told["parameters"]["before"] >= told["parameters"]["after"]
     assert (told["step"] > 0) is (told["bounds"][0] <= 0)
     assert told["chosen"]["part"] == "held-out"
+    assert (told["unit"], told["point"]) == ("nats", 1.0)
+
+
+def test_points_of_accuracy_throughout_and_what_is_no_better_than_chance(
+    headcount: Callable, classes: Path
+) -> None:
+    """One unit in the table, the sentences and the card; JSON keeps shares, and says so."""
+    line = ["prune", "model", "--task", "classification:dev.tsv", "--drop-share", 0.5]
+    ended = headcount(*line, "--step", 25, "-o", "small")
+    assert (ended.code, ended.err) == (0, "")
+    curve = Run.open(classes / "small" / "run", create=False).read_frame("curve")
+    told = " ".join(ended.out.split())
+    assert "By gradient: accuracy in points (higher is better) over 10 examples" in told
+    whole, last = curve.iloc[0], curve.iloc[2]
+    before, after = 100 * whole["value"], 100 * last["value"]
+    assert f"accuracy {before:.4g} -> {after:.4g} points: {after - before:+.3g} [" in told
+    most = 100 * last["bound"]
+    assert f"at most {most:.2g} points of accuracy is lost (95% sure, n = 10; " in told
+    card = (classes / "small" / "model" / "README.md").read_text(encoding="utf8")
+    assert f"- accuracy, in points: {before:.4g} -> {after:.4g} ({after - before:+.3g}, 95%" in card
+    labels = [row.split("\t")[1] for row in (classes / "dev.tsv").read_text().splitlines()[1:]]
+    assert set(labels) == {"0", "1"}
+    rows = [row for row in ended.out.splitlines() if row.endswith("at chance")]
+    low = curve[(curve["step"] > 0) & (curve["low"] <= curve["chance"])]
+    assert len(rows) == len(low) > 0  # it has learned nothing
+    json_too = headcount(*line, "--step", 25, "--dry-run", "--json")
+    machine = json.loads(json_too.out)
+    assert (machine["unit"], machine["point"]) == ("points", 0.01)
+    assert machine["chosen"]["value"] == last["value"]
+    assert 0.5 <= machine["chosen"]["chance"] <= 0.8
+
+
+def test_another_loss_takes_the_curve_that_was_measured(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
+    line = ["prune", "model", "--task", TASK, "--step", 50, "-o", "small", "--max-loss"]
+    first = headcount(*line, 0)
+    told = " ".join(first.out.split())
+    if first.code:
+        assert "No head can go for sure within 0 nats" in told
+    wanted = re.search(r"(\d+) heads? would need --max-loss (\S+?)[,;]", told)
+    assert wanted is not None, told
+    with monkeypatch.context() as measured:
+        anew = lambda *_, **__: pytest.fail("measured anew")  # noqa: E731
+        measured.setattr("headcount.pruning.plan.score", anew)
+        measured.setattr(Journal, "append", anew)
+        again = headcount(*line, wanted[2], "--force")
+    assert again.code == 0
+    assert again.err.startswith(
+        "Resumed from small/run/: the scores and the curve of the same model, examples, order and "
+        "steps are used again."
+    )
+    told = " ".join(again.out.split())
+    found = re.search(rf"(\d+) heads? can go within {wanted[2]} nats: at most", told)
+    assert found is not None, told
+    assert int(found[1]) >= int(wanted[1])
+    other = headcount(*line[:-1], "--keep", 4, "--force", "--step", 25)  # not the same curve
+    assert (other.code, other.err) == (0, "")
 
 
 def test_nothing_that_can_go_for_sure(
@@ -130,6 +194,7 @@ def test_nothing_that_can_go_for_sure(
     told = " ".join(ended.out.split())
     assert "over 3 examples (held-out)" in told
     assert "No head can go for sure within 0 nats: " in told, told
+    assert "Traceback" not in ended.err
     assert (
         "Note: No curve.svg was drawn: that takes matplotlib; `pip install 'headcount[plot]'`"
         in told
@@ -147,7 +212,7 @@ def test_a_decoder_says_what_it_says_before_and_after(
     told = json.loads(headcount(*line, "-o", "small", "--json").out)
     assert [set(one) for one in told["said"]] == [{"prompt", "before", "after"}] * 3
     card = (tmp_path / "small" / "model" / "README.md").read_text(encoding="utf8")
-    assert "examples of dev.txt (held-out), heads ordered by gradient." in card
+    assert "examples of dev.txt (held-out), heads ordered by gradient; " in card
     assert "The loss on plain text says little of chat" in card
     refused = headcount("prune", "model", "--task", TASK, "--keep", 4, "--chat", "--dry-run")
     assert (refused.code, "--chat is of lm tasks, and this is" in refused.err) == (2, True)
@@ -171,7 +236,7 @@ def test_named_heads_need_no_task(headcount: Callable, classes: Path) -> None:
     told = " ".join(ended.out.split())
     assert "5 of 8 heads would go (enc 5): enc.0.1, enc.1.0, enc.1.1, enc.1.2, enc.1.3" in told
     measured = headcount("prune", "model", "--heads", "enc.0.1", "--task", TASK, "--dry-run")
-    assert "By heads: loss (higher is worse) over 20 examples (all)" in measured.out
+    assert "By heads: loss in nats (higher is worse) over 20 examples (all)" in measured.out
     assert list(classes.iterdir())
 
 
@@ -193,7 +258,9 @@ def test_broken_off_it_goes_on(
     monkeypatch.setattr(Journal, "append", added)
     monkeypatch.setattr("headcount.pruning.plan.score", lambda *_, **__: pytest.fail("scored anew"))
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
-    assert headcount(*line).code == 0
+    ended = headcount(*line)
+    assert ended.code == 0
+    assert re.match(r"Resumed from small/run/: \d+ measurements of a pruning that", ended.err)
 
 
 # --- learning -----------------------------------------------------------------------------------
@@ -205,9 +272,10 @@ def test_what_is_left_is_healed(headcount: Callable, classes: Path) -> None:
     assert (ended.code, ended.err) == (0, "")
     told = ended.out.splitlines()
     after = next(place for place, line in enumerate(told) if line.startswith("after training, "))
-    assert told[after - 1].startswith("loss ")
-    assert told[after].split()[3:5] == told[after - 1].split()[1:3]  # from the same whole model
-    assert told[after].endswith("on 10 held-out examples")
+    before = next(place for place, line in enumerate(told) if line.startswith("loss "))
+    assert told[after].split()[3:5] == told[before].split()[1:3]  # from the same whole model
+    assert " ".join(told[after : after + 2]).startswith("after training, loss")
+    assert ended.out.count("Without them: ") == 2  # cut, and healed
 
 
 def test_gates_close_heads(
@@ -217,7 +285,7 @@ def test_gates_close_heads(
     line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--gate-steps", 40]
     ended = headcount(*line, "--train", "classification:dev.tsv", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
-    assert "By gates: loss (higher is worse) over 10 examples (held-out)" in ended.out
+    assert "By gates: loss in nats (higher is worse) over 10 examples (held-out)" in ended.out
     assert "after training, loss " in ended.out
     run = Run.open(classes / "small" / "run", create=False)
     frame = run.read_frame("curve")

@@ -60,6 +60,11 @@ def test_a_page_from_little(desk: Path, headcount: Command, run: str) -> None:
     assert ended.code == 0, ended.err
     assert "\nWrote report.html (0." in ended.out
     assert is_whole(desk / "report.html")
+    told = " ".join(ended.out.split())
+    assert "Not in this run, and how to measure it: Roles headcount survey MODEL --treebank" in told
+    assert "Pruning curve headcount prune MODEL --task ... -o DIR" in told
+    assert ("Gradient importance headcount score MODEL" in told) == (run != "nan")
+    assert "All at once: headcount report MODEL --task ... --run DIR" in told
 
 
 def test_a_summary_for_machines(desk: Path, headcount: Command) -> None:
@@ -68,6 +73,9 @@ def test_a_summary_for_machines(desk: Path, headcount: Command) -> None:
     assert found["report"] == "a.html"
     assert found["bytes"] == (desk / "a.html").stat().st_size
     assert (found["heads"], found["columns"], found["stages"]) == (8, ["confidence"], [])
+    ablation = {"what": "What removing a head costs"}
+    ablation["command"] = "headcount score MODEL --task ... --by ablation -o one"
+    assert ablation in found["missing"]
 
 
 def test_a_head_counts_once_for_each_of_its_roles(desk: Path) -> None:
@@ -152,6 +160,7 @@ def test_a_story_from_nothing_then_from_the_run(
     states = {one["name"]: one["state"] for one in found["stages"]}
     assert states["survey"] == states["exhibits"] == "done"
     assert states["curve"] == "left out"
+    assert found["missing"] == []  # the stages say it
     assert "✓ Where every head looks" in first.err
     assert first.err.count("predicts no words") == 1
     again = json.loads(headcount(*words).out)

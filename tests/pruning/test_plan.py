@@ -140,7 +140,7 @@ def test_each_point_is_the_model_with_these_heads_switched_off() -> None:
     assert list(plan.curve.columns) == [
         *("order", "scope", "step", "heads_left", "removed", "metric", "more"),
         *("value", "low", "high", "delta", "delta_low", "delta_high", "p", "p_adjusted"),
-        *("n", "part", "healed", "bound"),
+        *("n", "part", "healed", "bound", "chance"),
     ]
     assert list(dict.fromkeys(plan.curve["order"])) == ["gradient", "random 0", "random 1"]
     choose, held_out = task.split(0.5, 0)

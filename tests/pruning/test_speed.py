@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -76,8 +77,27 @@ def test_the_report_prints_costs_gains_and_where_the_rest_went() -> None:
     assert "parameters                           100              80  -20.0%" in text
     assert "cache, bytes a token                   8               4  -50.0%" in text
     assert "+20.0% [+20.0%, +20.0%]" in text
-    assert "+33.3%     0.60" in text
+    assert "+33.3%      0.60" in text
+    assert "noisy" not in text
     assert "Operations alone would save 25.0% of the time; 15.0% was saved." in text
+
+
+@pytest.mark.parametrize(
+    ("small", "word"), [([0.8] * 7 + [1.3] * 8, "too noisy"), ([1.3] * 15, "slower")]
+)
+def test_no_share_of_the_limit_where_nothing_was_surely_gained(
+    small: list[float], word: str
+) -> None:
+    speed = speed_of(([1.0] * 15, small), (WHOLE, SMALL), (ONE, OTHER))
+    assert math.isnan(speed.reached)
+    assert to_strict(speed.to_json())["reached"] is None
+    report = SpeedReport("big", "small", (8, 4), (WHOLE, SMALL), (speed,), {"device": "CPU"})
+    assert f"+33.3% {word:>9}" in str(report)
+    told = "Too noisy to tell, in 1 of 1 rows: the gain's interval has 0 in it, so these pairs show"
+    advice = "Take more of them (--pairs 60), larger batches or longer texts (--batches, --lengths)"
+    for sentence in (told, advice):
+        assert (sentence in str(report)) == (word == "too noisy")
+    assert ("was saved" in str(report)) == (word == "slower")
 
 
 def test_two_models_are_timed_in_turns(pair: tuple[Subject, Subject]) -> None:

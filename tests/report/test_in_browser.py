@@ -469,6 +469,16 @@ def test_nothing_scrolls_sideways(visit: Visit, name: str) -> None:
         assert eventually(page, lambda: page.evaluate(fits)), width
 
 
+@pytest.mark.parametrize("name", ["three", "encoder", "hostile"])
+def test_captions_stay_under_their_survivors(visit: Visit, name: str) -> None:
+    page = visit(name)
+    over = """all => Math.max(...all.map(one => Math.max(...[...one.children].map(part =>
+        part.getBoundingClientRect().right - one.getBoundingClientRect().right))))"""
+    for width in [1440, 768, 390, 320]:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert eventually(page, lambda: page.eval_on_selector_all(".sv", over) <= 0), width
+
+
 def test_the_grid_stays_beside_its_dossier_and_covers_nothing(visit: Visit) -> None:
     page = visit("three")
     page.evaluate("document.querySelector('.mapbox').hidden = true")  # a grid without a map

@@ -16,8 +16,15 @@ from headcount.errors import RunError, UsageError
 from headcount.importance.agreement import agreement
 from headcount.records.exhibits import read_exhibits
 from headcount.records.run import Run
-from headcount.report.stages import StoryContext, affordable, gradient_stage, survey_stage
-from headcount.report.story import StageStatus, run_story, story
+from headcount.report.stages import (
+    Step,
+    StoryContext,
+    affordable,
+    gradient_stage,
+    stages_of,
+    survey_stage,
+)
+from headcount.report.story import StageStatus, expected_seconds, run_story, story
 from headcount.survey import survey
 from headcount.tasks.glue import natural_task
 from headcount.text import read_corpus, texts_of
@@ -167,6 +174,39 @@ def test_ctrl_c_leaves_a_whole_run_that_goes_on(tmp_path: Path) -> None:
     assert told["survey"] == told["score-gradient"] == "kept"
     assert told["score-ablation"] == told["curve"] == "done"
     assert told["own-metric"] == "left out"
+
+
+def test_a_forecast_counts_what_is_left(
+    translated: StoryContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many examples as are run, of every kind of step; of a half-done stage, what is left."""
+    assert expected_seconds(translated) == 0  # all of it is there
+    asked = list[str]()
+    monkeypatch.setattr(Step, "seconds", lambda step: asked.append(step.name) or 1.0)
+    monkeypatch.setattr(import_module("headcount.report.story"), "_NOTED", 0.0)
+    with Run.open(tmp_path / "run") as run:
+        context = replace(translated, run=run)
+        whole = expected_seconds(context)
+        assert asked == ["forward", "gradient", "relevance", "translation loss", "translation bleu"]
+        curve = next(one for one in stages_of(context) if one.name == "curve")
+        forecast = {step.name: times for step, times in curve.runs}
+
+        def stop(done: int, total: int, status: StageStatus) -> None:
+            if status.name == "curve" and total and done >= total / 2:
+                runs.append(total)
+                raise KeyboardInterrupt
+
+        runs = list[int]()
+        with pytest.raises(KeyboardInterrupt):
+            run_story(context, progress=stop)
+        evaluated = forecast["translation loss"] + forecast["translation bleu"]
+        assert evaluated == pytest.approx(runs[0], rel=0.25)
+        left = expected_seconds(context)
+        assert left == pytest.approx(0.5 * sum(forecast.values()), rel=0.3)
+        assert left < whole
+        run_story(context)
+        assert "share" not in run.record["begun"]
+        assert expected_seconds(context) == 0
 
 
 def test_large_models_get_fewer_examples_and_never_too_few() -> None:

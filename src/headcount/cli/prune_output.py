@@ -56,10 +56,10 @@ def _functions(done: pruning.Pruned) -> list[str]:
 
 
 def _print_verdict(plan: pruning.Plan) -> None:
-    """The answer to the engineer's question, in a sentence."""
-    output().print(pruning.can_go(plan.curve, plan.goal.max_loss)[0].sentence)
-    if not plan.going:
-        output().print("Give more examples (--judge), or allow more (--max-loss).")
+    """The answer to the engineer's question, in a sentence, and what more would need."""
+    found = pruning.can_go(plan.curve, plan.goal.max_loss)[0]
+    for sentence in filter(None, (found.sentence, found.needed)):
+        output().print(sentence)
 
 
 def _print_curve(plan: pruning.Plan) -> None:
@@ -67,16 +67,15 @@ def _print_curve(plan: pruning.Plan) -> None:
     first = plan.orders[0]
     frame = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
     frame = frame[~frame.duplicated("step")]  # what was healed is printed below
-    row = frame.iloc[0]
+    row, unit = frame.iloc[0], pruning.unit_of(str(frame["metric"].iloc[0]))
     output().print(
-        f"By {first.name}: {row['metric']} (higher is {row['more']}) over {row['n']:,} examples "
-        f"({row['part']}), and its change from the whole model"
+        f"By {first.name}: {row['metric']} in {unit} (higher is {row['more']}) over {row['n']:,} "
+        f"examples ({row['part']}), and its change from the whole model"
     )
     whole = int(row["heads_left"])
-    titles = ["", "gone", "left", str(row["metric"]), "change", "95%", "p"]
-    titles += ["may lose"] if plan.found is not None else []
-    rows = [_point(point, whole, plan) for point in frame.to_dict("records")]
-    print_rows(titles, rows, right=set(titles) - {"95%"})
+    titles = ["", "gone", "left", str(row["metric"]), "change", "95%", "p", "may lose", " "]
+    points = pruning.in_points(frame).to_dict("records")
+    print_rows(titles, [_point(one, whole, plan) for one in points], right=set(titles) - {"95%"})
     if len(plan.orders) > 1:
         _print_orders(plan.curve)
 
@@ -88,8 +87,8 @@ def _point(row: Mapping[Any, Any], whole: int, plan: pruning.Plan) -> list[str]:
     cells += [f"{row['value']:.4g}"]
     if step:
         cells += [f"{row['delta']:+.3g}", _between(row["delta_low"], row["delta_high"], "+.3g")]
-        cells += [_number(row["p"], ".2g")]
-        cells += [] if plan.found is None else [f"{plan.found.bounds[step - 1]:+.3g}"]
+        cells += [_number(row["p"], ".2g"), f"{row['bound']:+.3g}"]
+        cells += ["at chance" if pruning.at_chance(row) else ""]
     return cells
 
 
@@ -99,7 +98,7 @@ def _print_orders(curve: pd.DataFrame) -> None:
     titles = ["left", *(name if scope == "all" else f"{name}, {scope}" for name, scope in names)]
     found = {
         (row["order"], row["scope"], row["heads_left"]): row["value"]
-        for row in curve.to_dict("records")
+        for row in pruning.in_points(curve).to_dict("records")
     }
     rows = [
         [left, *(_number(found.get((*name, left)), ".4g") for name in names)]
@@ -119,22 +118,28 @@ def _print_going(going: Sequence[hc.Head], subject: hc.Subject, would: bool) -> 
 
 
 def _print_quality(plan: pruning.Plan) -> None:
-    """The metric before and after, with the interval of the difference; healed too."""
-    for row in _chosen_rows(plan):
+    """The metric before and after, and what is surely lost; healed too."""
+    for row in pruning.in_points(_chosen(plan)).to_dict("records"):
         where = "held-out examples" if row["part"] == "held-out" else "examples"
         between = _between(row["delta_low"], row["delta_high"], "+.3g")
         how = "after training, " if row["healed"] else ""
         output().print(
-            f"{how}{row['metric']} {row['value'] - row['delta']:.4g} -> {row['value']:.4g}: "
-            f"{row['delta']:+.3g} {between} on {row['n']:,} {where}".replace("  ", " ")
+            f"{how}{row['metric']} {row['value'] - row['delta']:.4g} -> {row['value']:.4g} "
+            f"{pruning.unit_of(row['metric'])}: {row['delta']:+.3g} {between} on {row['n']:,} "
+            f"{where}".replace("  ", " ")
         )
+        if plan.found is None or row["healed"]:
+            point = pruning.point_of(row["metric"])
+            amounts = point * row["bound"], point * pruning.lost_at(row)
+            lost = pruning.lost_in_words(row["metric"], row["n"], *amounts)
+            output().print(f"Without them: {lost}.")
 
 
-def _chosen_rows(plan: pruning.Plan) -> list[dict[Any, Any]]:
+def _chosen(plan: pruning.Plan) -> pd.DataFrame:
     """The point of the curve that was chosen; after it the same point healed, where it was."""
     curve, first = plan.curve, plan.orders[0]
     mine = (curve["order"] == first.name) & (curve["scope"] == first.scope)
-    return curve[mine & (curve["step"] == plan.step)].to_dict("records")
+    return curve[mine & (curve["step"] == plan.step)]
 
 
 def _print_costs(before: pruning.ModelCosts, after: pruning.ModelCosts) -> None:
@@ -171,8 +176,10 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
         search = plan.found
         found |= {
             "goal": str(plan.goal),
+            "unit": pruning.unit_of(plan.sweep.baseline.name),
+            "point": pruning.point_of(plan.sweep.baseline.name),
             "step": plan.step,
-            "chosen": _chosen_rows(plan)[-1],
+            "chosen": _chosen(plan).to_dict("records")[-1],
             "limit": None if search is None else search.limit,
             "bounds": None if search is None else search.bounds.tolist(),
             "curve": plan.curve.to_dict("records"),

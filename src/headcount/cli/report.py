@@ -14,7 +14,7 @@ import typer
 import headcount as hc
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, without
-from headcount.cli.output import StoryDisplay, output, print_json, print_notes
+from headcount.cli.output import StoryDisplay, output, print_json, print_notes, print_rows
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
@@ -155,6 +155,7 @@ def report_command(
                 **vars(load),
             )
     found = summarise(written, exhibits=exhibits and page.maps != "none", tolerance=page.tolerance)
+    found["missing"] = found["missing"] if there is not None else []  # a story tells it by stage
     if json:
         print_json(found)
     else:
@@ -216,7 +217,13 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
     """The page, the run, and what the page is about."""
     from headcount.importance import role_sentences
     from headcount.pruning import can_go
-    from headcount.report import finding, freed_sentences, read_source, run_tolerance
+    from headcount.report import (
+        finding,
+        freed_sentences,
+        missing_part,
+        read_source,
+        run_tolerance,
+    )
 
     source = read_source(str(page.run), exhibits=exhibits)
     frame: Any = source.frame("roles")
@@ -242,6 +249,10 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
         "exhibits": len(source.exhibits),
         "own_text": any(one.own_text for one in source.exhibits),
         "stages": [one.to_dict() for one in page.stages],
+        "missing": [
+            {"what": title, "command": command.replace("RUN", str(page.run))}
+            for _, title, command in missing_part(source)
+        ],
     }
 
 
@@ -253,6 +264,10 @@ def _print_summary(found: dict[str, Any]) -> None:
     for sentence in [*found["freed"], *found["function"]]:
         output().print(sentence)
     output().print(f"Wrote {found['report']} ({found['bytes'] / 1e6:.2f} MB) from {found['run']}/.")
+    if found["missing"]:
+        output().print("Not in this run, and how to measure it:", style="dim")
+        print_rows(("", ""), [(one["what"], one["command"]) for one in found["missing"]])
+        output().print("All at once: headcount report MODEL --task ... --run DIR", style="dim")
     if found["own_text"]:
         output().print(
             "The page contains sentences of your texts; --no-exhibits leaves them out.", style="dim"

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import check_timing, even_heads, latency
     from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
-    from headcount.pruning.tolerance import CanGo, Tolerance, can_go, freed, read_tolerance
+    from headcount.pruning.tolerance import (
+        CanGo,
+        Tolerance,
+        at_chance,
+        can_go,
+        freed,
+        in_points,
+        lost_at,
+        lost_in_words,
+        point_of,
+        read_tolerance,
+        unit_of,
+    )
 
 open_door(__name__)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from headcount.importance import Intervention, Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
 from headcount.pruning.tolerance import LEVEL, share_bound
-from headcount.records import Column, Head, HeadTable, parse_heads
+from headcount.records import Column, Head, HeadTable, Progress, parse_heads
 from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.tasks import Comparison, Outcome, Task, compare_outcomes
 
@@ -43,7 +44,7 @@ def measure_curve(
         for step in range(1, len(order) + 1)
     }
     found = sweep(subject, task, sets(points), metric="task", name=name, seed=seed, **options)
-    frame, notes = curve_frame(found, orders, heads=len(subject.heads), part=part, seed=seed)
+    frame, notes = curve_frame(found, orders, subject, part=part, seed=seed)
     return found, frame, [*found.notes, *notes]
 
 
@@ -54,15 +55,24 @@ def held_out_curves(
 
     A journal calls each by `name` and its metric; `options` are those of `importance.sweep`.
     """
-    frames, notes = [], list[str]()
-    for task, orders in judged:
+    frames, notes, before = [], list[str](), 0
+    progress = options.pop("progress", None)
+    runs = [len(task) * (1 + sum(map(len, orders))) for task, orders in judged]
+    for (task, orders), count in zip(judged, runs, strict=True):
         called = f"{name} {task.metric.name}"
+        options["progress"] = progress and partial(_after, progress, before, sum(runs))
         _, frame, more = measure_curve(
             subject, task, orders, part="held-out", name=called, **options
         )
+        before += count
         frames.append(frame)
         notes += more
     return frames, notes
+
+
+def _after(progress: Progress, before: int, total: int, done: int, _: int) -> None:
+    """One line for several tasks: what this one has done, after what those before it did."""
+    progress(before + done, total)
 
 
 def point_name(order: Order, step: int) -> str:
@@ -71,17 +81,18 @@ def point_name(order: Order, step: int) -> str:
 
 
 def curve_frame(
-    found: Sweep, orders: Sequence[Order], *, heads: int, part: str, seed: int = 0
+    found: Sweep, orders: Sequence[Order], subject: Subject, *, part: str, seed: int = 0
 ) -> tuple[pd.DataFrame, list[str]]:
     """A row for every point, the whole model as step 0 of every order; and what to note.
 
-    `heads` is how many the whole model has. `delta` is the metric minus the whole model's, on the
-    same examples; where they are too few for a test its interval and p are NA. `bound` is the most
-    that is lost, as `loss_bounds` has it.
+    `delta` is the metric minus the whole model's, on the same examples; where they are too few for
+    a test its interval and p are NA. `bound` is the most that is lost, as `loss_bounds` has it;
+    `chance` what is reached without a look at the examples, NA where nobody knows.
     """
     against, notes = _compared(found, seed)
     bounds = loss_bounds(found, seed=seed)
     places = {one.name: place for place, one in enumerate(found.interventions)}
+    chance = found.task.chance(subject)
     rows = []
     for order in orders:
         for step in range(len(order) + 1):
@@ -95,7 +106,7 @@ def curve_frame(
                 "order": order.name,
                 "scope": order.scope,
                 "step": step,
-                "heads_left": heads - len(order.gone(step)),
+                "heads_left": len(subject.heads) - len(order.gone(step)),
                 "removed": ",".join(map(str, order.steps[step - 1])) if step else "",
                 "metric": outcome.name,
                 "more": "better" if outcome.higher_is_better else "worse",
@@ -104,6 +115,7 @@ def curve_frame(
             columns = ("delta", "delta_low", "delta_high", "p", "p_adjusted")
             row |= zip(columns, delta, strict=True)
             row |= {"n": len(outcome), "part": part, "healed": False, "bound": bound}
+            row["chance"] = np.nan if chance is None else chance
             rows.append(row)
     return pd.DataFrame(rows), notes
 
@@ -122,7 +134,7 @@ def trained_curve(
     points = [Intervention(order.gone(1), name=point_name(order, 1))] if order.steps else []
     outcomes = [task.evaluate(small, batch_size=batch_size) for _ in points]
     found = Sweep(task, tuple(points), whole, tuple(outcomes), len(task), fast=False)
-    frame, notes = curve_frame(found, [order], heads=len(subject.heads), part="held-out", seed=seed)
+    frame, notes = curve_frame(found, [order], subject, part="held-out", seed=seed)
     frame["healed"] = frame["step"] > 0  # its weights have learned
     return found, frame, notes
 

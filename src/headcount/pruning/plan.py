@@ -380,7 +380,7 @@ def prune_plan(
     _check_provable(held_out, max_loss, halved=judge is None)
     with (
         writable_run(run) as kept,
-        _journal(subject, [choose, held_out], how, names, goal, kept) as log,
+        _journal(subject, [choose, held_out], how, names, goal, kept, announce) as log,
     ):
         maker = Orders(subject, choose, how, table, kept, log, progress, announce, engine)
         orders = maker.of(names, goal)
@@ -433,7 +433,7 @@ def plan_of_heads(
     order = Order("heads", "all", (tuple(heads),))
     how, names = OrderOptions(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
     part = "held-out" if halve else "all"
-    with _journal(subject, [judged], how, names, Goal(), run) as log:
+    with _journal(subject, [judged], how, names, Goal(), run, announce) as log:
         maker = Orders(subject, judged, how, None, run, log, progress, announce, engine)
         sweep, frame, notes = maker.curve(judged, [order], part)
     return Plan(order.gone(1), Goal(), (order,), 1, frame, sweep, notes=notes, choose=choose)
@@ -446,6 +446,7 @@ def _journal(
     names: Sequence[str],
     goal: Goal,
     run: Run | None,
+    announce: Callable[[str], None] | None,
 ) -> AbstractContextManager[Journal | None]:
     """The run's journal of a pruning: for the same model, examples and settings only."""
     if run is None:
@@ -461,7 +462,14 @@ def _journal(
         "data": [task.hash for task in tasks],
         "task": {key: value for key, value in about.items() if key not in ("data", "hash")},
         "by": list(names),
-        "goal": str(goal),
+        "goal": "a loss" if goal.max_loss is not None else str(goal),  # any has the same curve
         **asdict(how),
     }
-    return run.journal(fingerprint, JOURNAL)
+    interrupted = (run.path / f"{JOURNAL}.jsonl").exists()
+    log = run.journal(fingerprint, JOURNAL)
+    if log.done and announce is not None:
+        what = f"{len(log.done):,} measurements of a pruning that was interrupted are"
+        if not interrupted:
+            what = "the scores and the curve of the same model, examples, order and steps are"
+        announce(f"Resumed from {run.path}/: {what} used again.")
+    return log

@@ -25,7 +25,7 @@ from headcount.pruning.learn import TrainingOptions
 from headcount.pruning.order import Order
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
-from headcount.pruning.tolerance import can_go
+from headcount.pruning.tolerance import can_go, lost_at, lost_in_words, point_of, unit_of
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -208,7 +208,7 @@ def prune_run(
                 if run is not None and plan is not None:
                     notes += [] if draw is None else draw(plan, place.picture)
                     function = _record(run, subject, plan, saved, how)
-                    run.drop_journal(JOURNAL)
+                    run.end_journal(JOURNAL)
                     shutil.rmtree(place.training, ignore_errors=True)
         if survey is not None and small is not None:
             surveyed = roles_left(small, survey, batch_size=batch_size, progress=progress)
@@ -274,13 +274,16 @@ def card_of(
     task, first = plan.sweep.task, plan.orders[0]
     chosen = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
     for row in chosen[chosen["step"] == plan.step].to_dict("records"):
-        change = f"{row['delta']:+.3g}"
+        point, metric = point_of(row["metric"]), row["metric"]
+        change = f"{row['delta'] / point:+.3g}"
         if row["delta_low"] == row["delta_low"]:
-            change += f", 95% interval {row['delta_low']:+.3g} to {row['delta_high']:+.3g}"
+            ends = row["delta_low"] / point, row["delta_high"] / point
+            change += f", 95% interval {ends[0]:+.3g} to {ends[1]:+.3g}"
         told.append(
-            f"- {row['metric']}{' after training' if row['healed'] else ''}: "
-            f"{row['value'] - row['delta']:.4g} -> {row['value']:.4g} ({change}) on {row['n']:,} "
-            f"examples of {Path(task.name).name} ({row['part']}), heads ordered by {first.name}."
+            f"- {metric}{' after training' if row['healed'] else ''}, in {unit_of(metric)}: "
+            f"{(row['value'] - row['delta']) / point:.4g} -> {row['value'] / point:.4g} ({change}) "
+            f"on {row['n']:,} examples of {Path(task.name).name} ({row['part']}), heads ordered by "
+            f"{first.name}; {lost_in_words(metric, row['n'], row['bound'], lost_at(row))}."
         )
     if plan.found is not None:
         told += [one.sentence for one in can_go(plan.curve, plan.goal.max_loss)[:1]]

@@ -69,9 +69,14 @@ class Speed:
         return self.batch / self.whole, self.batch / self.small
 
     @property
+    def noisy(self) -> bool:
+        """Whether the gain cannot be told from none: its interval has 0 in it."""
+        return self.low <= 0 <= self.high
+
+    @property
     def reached(self) -> float:
-        """The share of the limit that was measured; NaN where there is nothing to gain."""
-        return self.gain / self.limit if self.limit > 0 else float("nan")
+        """The share of the limit that was measured; NaN where nothing was surely gained."""
+        return self.gain / self.limit if self.limit > 0 and self.low > 0 else float("nan")
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain numbers."""
@@ -163,14 +168,24 @@ class SpeedReport:
         yield from self._costs()
         yield ""
         yield f"{'batch':>5} {'tokens':>6} {'whole/s':>10} {'pruned/s':>10}   gain [95%]" + (
-            f"{'limit':>20} {'reached':>8}"
+            f"{'limit':>20} {'reached':>9}"
         )
         for speed in self.speeds:
             one, other = speed.throughput
             gain = f"{_percent(speed.gain)} [{_percent(speed.low)}, {_percent(speed.high)}]"
+            reached = f"{speed.reached:.2f}" if speed.low > 0 else "slower"
             yield (
                 f"{speed.batch:5} {speed.length:6} {one:10.1f} {other:10.1f}   {gain:24}"
-                f"{_percent(speed.limit):>6} {speed.reached:8.2f}"
+                f"{_percent(speed.limit):>6} {'too noisy' if speed.noisy else reached:>9}"
+            )
+        noisy = [speed for speed in self.speeds if speed.noisy]
+        if noisy:
+            yield ""
+            yield (
+                f"Too noisy to tell, in {len(noisy)} of {len(self.speeds)} rows: the gain's "
+                "interval has 0 in it, so these pairs show neither a gain nor a loss. Take more "
+                f"of them (--pairs {4 * noisy[0].pairs}), larger batches or longer texts "
+                "(--batches, --lengths), and let nothing else run."
             )
         timed = [speed for speed in self.speeds if speed.leak is not None]
         if timed:
@@ -208,6 +223,8 @@ def _where(speed: Speed) -> Iterator[str]:
             f"{part:14}{1e3 * taken:9.2f}{1e3 * speed.small_parts[part]:9.2f}"
             f"{100 * taken / total:7.0f}%{100 * leak.slower[part]:22.1f}%"
         )
+    if speed.noisy:  # the rest would be noise too
+        return
     slower = sum(leak.slower.values())
     yield (
         f"Operations alone would save {100 * leak.limit:.1f}% of the time; {100 * leak.saved:.1f}% "

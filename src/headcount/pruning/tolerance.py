@@ -9,7 +9,7 @@ model library is loaded here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,15 @@ def point_of(metric: str) -> float:
     (0.01, 1.0)
     """
     return 0.01 if metric in _OF_ONE else 1.0
+
+
+def unit_of(metric: str) -> str:
+    """What a point of a metric is called.
+
+    >>> unit_of("accuracy"), unit_of("loss")
+    ('points', 'nats')
+    """
+    return "points" if metric in _OF_ONE else _UNITS.get(metric, metric)
 
 
 def points_in_words(points: float, metric: str) -> str:
@@ -173,6 +182,53 @@ def share_bound(n: int) -> float:
     return float(-paired_share_interval(same, same, confidence=2 * LEVEL - 1).low)
 
 
+def lost_in_words(metric: str, n: int, bound: float, loss: float) -> str:
+    """The most that is lost, how sure that is, and the smallest loss that could have been seen.
+
+    >>> lost_in_words("accuracy", 436, 0.008, 0.002)
+    'at most 0.8 points of accuracy is lost (95% sure, n = 436; a loss below 0.6 points of accuracy
+    could not have been seen)'
+    """
+    if not math.isfinite(bound):
+        return f"n = {n:,} is too few for a test, or the metric is undefined"
+    lost = f"at most {amount_in_words(bound, metric)} is lost" if bound > 0 else "nothing is lost"
+    return f"{lost} (95% sure, n = {n:,}; {_unseen(bound - loss, metric)})"
+
+
+def _unseen(visible: float, metric: str) -> str:
+    return f"a loss below {amount_in_words(visible, metric)} could not have been seen"
+
+
+#: Columns of a curve that are in the unit of its metric.
+_FIGURES = ("value", "low", "high", "delta", "delta_low", "delta_high", "bound", "chance")
+
+
+def in_points(curve: pd.DataFrame) -> pd.DataFrame:
+    """A curve with every figure of its metric in points, as people are told them."""
+    scale = curve["metric"].map(point_of)
+    return curve.assign(**{name: curve[name] / scale for name in _FIGURES if name in curve})
+
+
+def lost_at(row: Mapping[Any, Any]) -> float:
+    """What is lost at a point of a curve: higher is worse whatever the metric is."""
+    return float(-row["delta"] if row["more"] == "better" else row["delta"])
+
+
+def at_chance(row: Mapping[Any, Any]) -> bool:
+    """Whether a point of a curve is not surely better than `Task.chance`.
+
+    >>> at_chance({"more": "better", "value": 0.52, "low": 0.47, "high": 0.57, "chance": 0.51})
+    True
+    """
+    chance = row.get("chance")
+    if chance is None or chance != chance:
+        return False
+    better = row["more"] == "better"
+    end = row["low" if better else "high"]
+    end = row["value"] if end != end else end
+    return bool(end <= chance if better else end >= chance)
+
+
 @dataclass(frozen=True)
 class CanGo:
     """How many heads can go by one metric, how sure that is, and on how many examples."""
@@ -194,6 +250,8 @@ class CanGo:
     names: tuple[str, ...] = ()
     #: Whether the weights had learned since.
     healed: bool = False
+    #: The first step that fails: heads, the bound of their loss, and the loss; None where all pass.
+    beyond: tuple[int, float, float] | None = None
 
     @property
     def sentence(self) -> str:
@@ -204,17 +262,38 @@ class CanGo:
         '4 heads can go within 1 point of accuracy: at most 0.8 points of accuracy is lost (95%
         sure, n = 436; a loss below 0.6 points of accuracy could not have been seen).'
         """
-        none = f"No head can go for sure within {self.within}"
-        if not math.isfinite(self.bound):
-            return f"{none}: n = {self.n:,} is too few for a test, or the metric is undefined."
-        seen = amount_in_words(self.visible, self.metric)
-        unseen = f"n = {self.n:,}; a loss below {seen} could not have been seen"
-        most = amount_in_words(self.bound, self.metric)
-        if not self.heads:
-            return f"{none}: the first step may lose {most} ({unseen})."
-        heads = "1 head" if self.heads == 1 else f"{self.heads} heads"
-        lost = f"at most {most} is lost" if self.bound > 0 else "nothing is lost"
-        return f"{heads} can go within {self.within}: {lost} (95% sure, {unseen})."
+        lost = lost_in_words(self.metric, self.n, self.bound, self.bound - self.visible)
+        if self.heads:
+            return f"{_heads(self.heads)} can go within {self.within}: {lost}."
+        if math.isfinite(self.bound):
+            lost = f"the first step may lose {amount_in_words(self.bound, self.metric)} "
+            lost += f"(n = {self.n:,}; {_unseen(self.visible, self.metric)})"
+        return f"No head can go for sure within {self.within}: {lost}."
+
+    @property
+    def needed(self) -> str:
+        """What `prune` would need to remove more; empty where every step passes.
+
+        >>> CanGo("accuracy", 436, "gradient", 1, 4, "1 point of accuracy", 0.01, 0.008, 0.006,
+        ... beyond=(7, 0.0123, 0.004)).needed
+        '7 heads would need --max-loss 1.3, or about 830 examples to judge by, if they lose what
+        they lost here.'
+        """
+        if self.beyond is None or not math.isfinite(self.beyond[1]):
+            return ""
+        heads, bound, loss = self.beyond
+        points = bound / point_of(self.metric)
+        grain = 10.0 ** (1 - math.floor(math.log10(points)))
+        would = (
+            f"{_heads(heads)} would need --max-loss {math.ceil(points * grain - 1e-9) / grain:g}"
+        )
+        if loss >= self.tolerance:
+            lost = amount_in_words(loss, self.metric)
+            return f"{would}; more examples would not help, as {lost} was lost here."
+        more = float(f"{self.n * ((bound - loss) / (self.tolerance - loss)) ** 2:.2g}")
+        return (
+            f"{would}, or about {more:,.0f} examples to judge by, if they lose what they lost here."
+        )
 
     @property
     def most(self) -> str:
@@ -228,6 +307,10 @@ class CanGo:
     def to_dict(self) -> dict[str, Any]:
         """For machines."""
         return {**vars(self), "names": list(self.names), "sentence": self.sentence}
+
+
+def _heads(count: int) -> str:
+    return "1 head" if count == 1 else f"{count} heads"
 
 
 def can_go(curve: pd.DataFrame, tolerance: Tolerance | str | float | None = None) -> list[CanGo]:
@@ -274,19 +357,26 @@ def _judged(rows: pd.DataFrame, allowed: Tolerance) -> CanGo | None:
     bounds, losses = _bounds(steps, n)
     last = last_within(bounds, limit)
     place = max(last - 1, 0)
+    gone_at = whole - steps["heads_left"].to_numpy(int)
+    beyond = (
+        (int(gone_at[last]), float(bounds[last]), float(losses[last]))
+        if last < len(bounds)
+        else None
+    )
     gone = [str(one) for one in steps["removed"].iloc[:last] if one] if "removed" in steps else []
     return CanGo(
         metric=metric,
         n=n,
         order=str(first["order"]),
         step=int(steps["step"].iloc[place]) if last else 0,
-        heads=whole - int(steps["heads_left"].iloc[place]) if last else 0,
+        heads=int(gone_at[place]) if last else 0,
         within=allowed.words(metric),
         tolerance=limit,
         bound=float(bounds[place]),
         visible=float(bounds[place] - losses[place]),
         names=tuple(name for one in gone for name in one.split(",")),
         healed=bool(steps["healed"].iloc[place]) if "healed" in steps else False,
+        beyond=beyond,
     )
 
 

@@ -144,13 +144,7 @@ class Journal:
     def open(cls, path: str | Path, fingerprint: Mapping[str, Any]) -> Journal:
         """Begin a journal, or go on with one whose fingerprint is the same."""
         path = Path(path)
-        header = {
-            "kind": _KIND,
-            "schema": SCHEMA,
-            "headcount": version(),
-            "fingerprint": fingerprint,
-        }
-        begin = json_encode(header).encode() + b"\n"
+        begin = _header(fingerprint)
         descriptor = _open_locked(path)
         try:
             if _is_unbegun(path):
@@ -162,6 +156,12 @@ class Journal:
             os.close(descriptor)
             raise
         return cls(path, descriptor, lines)
+
+    @staticmethod
+    def is_of(path: Path, fingerprint: Mapping[str, Any]) -> bool:
+        """Whether a journal was begun by this version with the same fingerprint."""
+        with path.open("rb") as file:
+            return file.readline() == _header(fingerprint)
 
     def append(self, unit: str, result: Any) -> None:
         """Write one finished unit down; it has reached the disk when this returns."""
@@ -219,6 +219,11 @@ class Journal:
             os.ftruncate(self._descriptor, self._end)
             self._ragged = False
         os.lseek(self._descriptor, self._end, os.SEEK_SET)
+
+
+def _header(fingerprint: Mapping[str, Any]) -> bytes:
+    header = {"kind": _KIND, "schema": SCHEMA, "headcount": version(), "fingerprint": fingerprint}
+    return json_encode(header).encode() + b"\n"
 
 
 class _Lines:

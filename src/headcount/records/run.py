@@ -327,8 +327,21 @@ class Run:
         return path
 
     def journal(self, fingerprint: Mapping[str, Any], name: str = "journal") -> Journal:
-        """The journal of a sweep: begun here, or gone on with when the fingerprint is the same."""
-        return Journal.open(self._claim(f"{_checked(name, 'journal')}.jsonl"), fingerprint)
+        """The journal of a sweep: begun here, or gone on with when the fingerprint is the same.
+
+        One that had ended (`end_journal`) is taken up again by the same work of the same version.
+        """
+        path = self._claim(f"{_checked(name, 'journal')}.jsonl")
+        ended = self.path / f"{name}-ended.jsonl"
+        if not path.exists() and ended.exists() and Journal.is_of(ended, fingerprint):
+            ended.replace(path)
+        return Journal.open(path, fingerprint)
+
+    def end_journal(self, name: str = "journal") -> None:
+        """Put a journal aside whose work has ended: only the same work uses it again."""
+        path = self.path / f"{_checked(name, 'journal')}.jsonl"
+        if path.exists():
+            path.replace(self._claim(f"{name}-ended.jsonl"))
 
     def drop_journal(self, name: str = "journal") -> None:
         """Remove a journal whose results are all in the table, so that another sweep can begin."""
@@ -438,16 +451,26 @@ class Stage:
             settings, sort_keys=True
         )
 
-    def begin(self, settings: Mapping[str, Any]) -> None:
-        """Say that it is under way with these settings: what it leaves half done is its own."""
-        begun = {"stage": self.name, "settings": dict(settings)}
+    def begin(self, settings: Mapping[str, Any], share: float = 0.0) -> None:
+        """Say that it is under way with these settings: what it leaves half done is its own.
+
+        `share` is how much of it is done and kept; where it was begun before, that stays.
+        """
+        begun: dict[str, Any] = {"stage": self.name, "settings": dict(settings)}
+        if share or (share := self.begun_share(settings)):
+            begun["share"] = round(share, 3)
         self.run._change(lambda record: record.update(begun=begun))
 
     def begun_with(self, settings: Mapping[str, Any]) -> bool:
         """Whether it was the last to begin, with exactly these settings."""
         begun = {"stage": self.name, "settings": dict(settings)}
-        last = self.run.record.get("begun")
+        last = dict(self.run.record.get("begun") or {})
+        last.pop("share", None)
         return json_encode(last, sort_keys=True) == json_encode(begun, sort_keys=True)
+
+    def begun_share(self, settings: Mapping[str, Any]) -> float:
+        """How much of it is done and kept, where it was the last to begin with these settings."""
+        return self.run.record["begun"].get("share", 0.0) if self.begun_with(settings) else 0.0
 
     def finish(
         self,
@@ -464,7 +487,12 @@ class Stage:
             "seconds": round(time.monotonic() - self._begun, 3),
             "notes": list(notes),
         }
-        self.run._change(lambda record: record["stages"].update({self.name: entry}))
+
+        def ended(record: dict[str, Any]) -> None:
+            record["stages"].update({self.name: entry})
+            (record.get("begun") or {}).pop("share", None)
+
+        self.run._change(ended)
 
 
 def _checked(name: str, what: str) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headcount.report.parts.look import terminal_signs
     from headcount.report.parts.numbers import read_source
     from headcount.report.parts.scoreboard import freed_sentences, run_tolerance
+    from headcount.report.parts.wording import missing_part
     from headcount.report.plot.pruning_figures import draw_plan
     from headcount.report.serve import address, app_of, new_token, run_server, taken_socket
     from headcount.report.show import show

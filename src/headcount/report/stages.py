@@ -20,7 +20,7 @@ import pandas as pd
 
 from headcount import importance, tasks
 from headcount.models import Subject
-from headcount.pruning import can_go, read_tolerance
+from headcount.pruning import can_go, read_tolerance, removed_counts
 from headcount.records import (
     Column,
     Engine,
@@ -41,6 +41,26 @@ from headcount.text import Corpus, texts_of
 
 
 @dataclass(frozen=True)
+class Step:
+    """A little of what a stage does, to be timed; `run` gives how many examples it ran."""
+
+    name: str
+    run: Callable[[], int]
+
+    def seconds(self) -> float:
+        """What one example takes on this machine, among others in a batch."""
+        self.run()  # to warm up
+        begun, done = monotonic(), self.run()
+        while (taken := monotonic() - begun) < _MEASURED:  # a busy machine needs a while
+            done += self.run()
+        return taken / done
+
+
+#: Seconds for which each step is measured, where it is a short one.
+_MEASURED = 0.5
+
+
+@dataclass(frozen=True)
 class StoryStage:
     """One step of the story: what it is, what it depends on, and how it is done."""
 
@@ -54,8 +74,8 @@ class StoryStage:
     work: Callable[[Progress], list[str]] = lambda progress: []
     #: The examples that it uses, where it uses any.
     task: Task | None = None
-    #: Forwards of one text that it takes, roughly; only for a forecast.
-    forwards: float = 0.0
+    #: For a forecast: steps of the kinds that it takes, and how many of each.
+    runs: tuple[tuple[Step, float], ...] = ()
     #: Why this model has no such stage; empty where it has.
     why_not: str = ""
     #: Whether it only reads what other stages left: it may be done again at any time.
@@ -171,23 +191,44 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
     return min(len(task), max(_LEAST, int(budget / each)))
 
 
-def seconds_a_text(context: StoryContext) -> float:
-    """What one forward of one text takes on this machine, among eight in a batch."""
-    texts = context.texts.limit(8, context.seed or 0)
-    manner = PassOptions(context.subject.anatomy.stacks, context.batch_size)
-    run_pass(context.subject, texts, [], manner)  # to warm up
-    taken = []
-    for _ in range(3):  # the best of three: a busy machine is slower now and then
-        begun = monotonic()
-        run_pass(context.subject, texts, [], manner)
-        taken.append(monotonic() - begun)
-    return min(taken) / len(texts)
+def _forwards(context: StoryContext, times: float) -> tuple[tuple[Step, float], ...]:
+    """So many forwards of a text, a few of which make a step."""
+    texts = context.texts.limit(16, 0)
+    how = PassOptions(context.subject.anatomy.stacks, context.batch_size)
+
+    def run() -> int:
+        run_pass(context.subject, texts, [], how)
+        return len(texts)
+
+    return ((Step("forward", run), times),)
+
+
+def _evaluation(context: StoryContext, task: Task) -> Step:
+    """A few examples of a task, in batches of a like length as all of them would have."""
+    few = task.limit(16, 0)
+    size = context.batch_size if task.generates else min(4, context.batch_size)
+
+    def run() -> int:
+        return len(few.evaluate(context.subject, batch_size=size))
+
+    return Step(f"{task.kind} {task.metric.name}", run)
+
+
+def _scoring(context: StoryContext, task: Task, name: str) -> Step:
+    """A score of heads on a few examples."""
+    few = task.limit(4, 0)
+
+    def run() -> int:
+        importance.score(context.subject, few, by=name, compare=False, batch_size=4)
+        return len(few)
+
+    return Step(name, run)
 
 
 # --- Where every head looks, and what it does there ---------------------------------------------
 
-#: What a text costs with all tallies, trees and trials, in forwards.
-_EACH = 7.0
+#: What a text costs with all tallies, trees, trials and the twin, in forwards.
+_EACH = 16.0
 
 
 def survey_stage(context: StoryContext) -> StoryStage:
@@ -211,7 +252,8 @@ def survey_stage(context: StoryContext) -> StoryStage:
 
     settings = {**context.about_texts, "control": control, "convention": "headcount"}
     title = "Where every head looks, and its roles"
-    return StoryStage("survey", title, settings, work, forwards=2 * _EACH * len(context.texts))
+    runs = _forwards(context, _EACH * len(context.texts))
+    return StoryStage("survey", title, settings, work, runs=runs)
 
 
 # --- A few sentences to look at -----------------------------------------------------------------
@@ -264,7 +306,7 @@ def families_stage(context: StoryContext) -> StoryStage:
 
     settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
     title = "Which heads are alike"
-    return StoryStage("families", title, settings, work, forwards=4.0 * len(texts))
+    return StoryStage("families", title, settings, work, runs=_forwards(context, 4.0 * len(texts)))
 
 
 def patterns_stage(context: StoryContext) -> StoryStage:
@@ -279,7 +321,7 @@ def patterns_stage(context: StoryContext) -> StoryStage:
 
     settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
     title = "What its maps look like"
-    return StoryStage("patterns", title, settings, work, forwards=3.0 * len(texts))
+    return StoryStage("patterns", title, settings, work, runs=_forwards(context, 10.0 * len(texts)))
 
 
 # --- How much every head matters ----------------------------------------------------------------
@@ -330,7 +372,11 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
             notes.append(f"{used}; --thorough takes all.")
         return notes
 
-    return StoryStage(f"score-{name}", title, settings, work, task, forwards * len(task))
+    if name == "ablation":  # all heads of a few examples would take too long
+        runs = ((_evaluation(context, importance.sweep_task(task)), forwards * len(task)),)
+    else:
+        runs = ((_scoring(context, task, name), float(len(task))),)
+    return StoryStage(f"score-{name}", title, settings, work, task, runs)
 
 
 def agreement_stage(context: StoryContext) -> StoryStage:
@@ -399,7 +445,8 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
         return [f"{tried}, those whose ablation costs most loss."]
 
     title = f"What the most important heads cost in {metric_title(task.metric.name)}"
-    return StoryStage("own-metric", title, settings, work, task, each * len(task))
+    runs = ((_evaluation(context, task), (count + 1.0) * len(task)),)
+    return StoryStage("own-metric", title, settings, work, task, runs)
 
 
 def _own_metric_table(
@@ -465,8 +512,6 @@ class _Halves:
     choose: Task
     #: By the loss, and by what people judge the task by, on fewer examples where that takes long.
     judges: list[Task]
-    #: Forwards of one text that one point takes, by all judges.
-    point: float
 
     @property
     def own(self) -> Task | None:
@@ -483,10 +528,10 @@ def _halves(context: StoryContext, whole: Task) -> _Halves:
     choose, held_out = task.split(0.5, context.seed or 0)
     own = own_metric(context)
     if own is None:
-        return _Halves(task, choose, [held_out], float(len(held_out)))
+        return _Halves(task, choose, [held_out])
     each = 7.0 if own.generates else 1.0
     own = context.afforded(replace(own, examples=held_out.examples), 8 * each, _OWN, most=_MOST)
-    return _Halves(task, choose, [held_out, own], len(held_out) + each * len(own))
+    return _Halves(task, choose, [held_out, own])
 
 
 def curve_stage(context: StoryContext) -> StoryStage:
@@ -498,9 +543,13 @@ def curve_stage(context: StoryContext) -> StoryStage:
     halves = _halves(context, context.task)
     task, choose, held_out = halves.task, halves.choose, halves.judges[0]
     names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
-    own = halves.own
+    own, counts = halves.own, removed_counts(len(context.heads), _STEP, fine=True)
+    orders = len(names) - 1, _RANDOMS * round(100 / _RANDOM_STEP)
+    points = 1.0 + orders[0] * len(counts) + orders[1]
+    runs = [(_evaluation(context, held_out), points * len(held_out))]
+    runs.append((_scoring(context, choose, "gradient"), float(len(choose))))
     # the first order once more, by what people judge the task by
-    forwards = 18.0 * len(task) + 8 * (halves.point - len(held_out))
+    runs += [] if own is None else [(_evaluation(context, own), 9.0 * len(own))]
     settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
     settings |= {} if own is None else {"own": own.hash}
 
@@ -526,7 +575,7 @@ def curve_stage(context: StoryContext) -> StoryStage:
             context.keep(removal_table(curve, context.heads))
         return list(dict.fromkeys(notes))
 
-    return StoryStage(_NAME, _TITLE, settings, work, task, forwards)
+    return StoryStage(_NAME, _TITLE, settings, work, task, tuple(runs))
 
 
 def can_go_stage(context: StoryContext) -> StoryStage:
@@ -591,10 +640,11 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
         return list(dict.fromkeys([*notes, *more]))
 
     # Forward and backward of each step, and for healing the teacher's forward.
-    each = context.batch_size * (3.0 if name == "gates" else 4.0) * steps + halves.point
-    return StoryStage(
-        name, title, settings, work, halves.task, each * len(sizes(len(context.heads)))
-    )
+    each = context.batch_size * (3.0 if name == "gates" else 4.0) * steps
+    count = len(sizes(len(context.heads)))
+    runs = [(_evaluation(context, judge), float(count * len(judge))) for judge in halves.judges]
+    runs.append((_evaluation(context, halves.judges[0]), count * each))
+    return StoryStage(name, title, settings, work, halves.task, tuple(runs))
 
 
 # --- Do heads with a role matter more, and go later? --------------------------------------------

@@ -28,7 +28,7 @@ from headcount.records import (
 )
 from headcount.report.page import Report, check_page, report
 from headcount.report.parts.numbers import Fineness, read_source
-from headcount.report.stages import StoryContext, StoryStage, seconds_a_text, stages_of
+from headcount.report.stages import StoryContext, StoryStage, stages_of
 from headcount.survey import read_corpora
 from headcount.tasks import Task, natural_task, own_output
 from headcount.text import Corpus, read_corpus, read_sample
@@ -257,10 +257,20 @@ def run_story(
 
 
 def expected_seconds(context: StoryContext) -> float:
-    """Seconds that the stages which are not in the run yet will take, roughly."""
-    stages = stages_of(context)
-    left = [one.forwards for one in stages if not one.why_not and not _is_kept(context, one)]
-    return sum(left) * seconds_a_text(context) if sum(left) else 0.0
+    """Seconds that what is not in the run yet will take, from a measured step of each kind."""
+    left = [one for one in stages_of(context) if not one.why_not and not _is_kept(context, one)]
+    seconds, each = 0.0, dict[str, float]()
+    for stage in left:
+        share = 1 - context.run.stage(stage.name).begun_share(stage.settings)
+        for step, times in stage.runs:
+            if step.name not in each:
+                each[step.name] = step.seconds()
+            seconds += share * times * each[step.name]
+    return seconds
+
+
+#: Seconds after which a run is told how far a stage has come.
+_NOTED = 5.0
 
 
 def _is_kept(context: StoryContext, stage: StoryStage) -> bool:
@@ -312,11 +322,20 @@ def _run_stage(context: StoryContext, stage: StoryStage, show: Progress) -> Stag
     record = context.run.stage(stage.name)
     if _is_kept(context, stage):
         return replace(status, state="kept", seconds=float(record.record.get("seconds", 0)))
-    begun = monotonic()
+    begun = noted = monotonic()
     show(0, 0, status)
     record.begin(stage.settings)
+
+    def progress(done: int, total: int) -> None:
+        nonlocal noted
+        show(done, total, status)
+        # Stages with a task keep every batch, so that another run has that much less to do.
+        if stage.task is not None and total and monotonic() - noted > _NOTED:
+            record.begin(stage.settings, done / total)
+            noted = monotonic()
+
     try:
-        notes = stage.work(lambda done, total: show(done, total, status))
+        notes = stage.work(progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Interrupted; what was measured is in {context.run.path}/, and the same command goes "

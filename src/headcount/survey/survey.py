@@ -39,6 +39,7 @@ from headcount.survey.passes import (
 from headcount.survey.pattern_network import PATTERN
 from headcount.survey.patterns import Judge, Patterns, with_pattern
 from headcount.survey.roles.catalogue import all_roles, judged
+from headcount.survey.roles.linguistic import Syntactic
 from headcount.survey.roles.role import TRIALS, Role, verdict_frame, with_roles
 from headcount.survey.shards import ShardWork
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
@@ -523,9 +524,19 @@ def survey(
             twins = twin_tables(subject, unused, control, control_seeds, telling, work)
         add_control(table, twins)
         found = judged(table, judging, twins)
+        _note_few_arcs(table, judging, corpora.treebank)
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
         table = with_roles(table)
     return table
+
+
+def _note_few_arcs(table: HeadTable, roles: Sequence[Role], treebank: Corpus | None) -> None:
+    """Say with the treebank where its arcs are too few for syntactic roles."""
+    for role in roles:
+        if isinstance(role, Syntactic) and treebank is not None and "relations" in table.details:
+            about = table.provenance["corpora"][treebank.name]
+            few = role.too_few(table.details["relations"], about["counts"]["sentences"])
+            about["remarks"] = [*about["remarks"], *filter(None, [few])]
 
 
 def _check_rows(rows: Any) -> None:

@@ -203,6 +203,15 @@ class Classification(HeadTask):
         rows[answer.isnan().any(dim=1).cpu().numpy()] = np.nan
         return Marks(rows, predicted.tolist())
 
+    def chance(self, subject: Subject) -> float | None:
+        """What one class for all examples reaches; for the loss, how often each occurs."""
+        if self.metric is not F1:
+            return super().chance(subject)
+        shares = np.bincount(self._numbers(range(len(self)), subject), minlength=2) / len(self)
+        two = subject.inner.config.num_labels == 2
+        most = shares[self.positive] if two else shares.max()
+        return float(2 * most / (1 + most) / (1 if two else np.count_nonzero(shares)))
+
     def _numbers(self, examples: Sequence[int], subject: Subject) -> list[int]:
         classes = classes_of(subject, self.labels)
         return [classes.number(self.examples[n].label, self._place(n)) for n in examples]

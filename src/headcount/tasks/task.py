@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -229,6 +230,21 @@ class Task(ABC):
         """What the metric counts in an answer, a row each."""
 
     # --- what follows from that --------------------------------------------------------------
+
+    def chance(self, subject: Subject) -> float | None:
+        """What is reached without a look at the examples, by how often each label occurs alone.
+
+        One answer for all, or for losses these shares as the prediction; None where nobody knows.
+        """
+        found = [batch.labels for batch in self.batches(subject)]
+        labels = torch.cat([one.flatten() for one in found if one is not None] or [torch.empty(0)])
+        if labels.is_floating_point():  # numbers to predict, or nothing at all
+            return 0.0 if self.metric.name in ("pearson", "spearman") else None
+        counts = labels[labels != IGNORED].unique(return_counts=True)[1].double()
+        shares = counts / counts.sum()
+        entropy = float(-(shares * shares.log()).sum())
+        known = {"accuracy": float(shares.max()), "matthews": 0.0, "loss": entropy}
+        return (known | {"perplexity": math.exp(min(entropy, 700))}).get(self.metric.name)
 
     def batches(self, subject: Subject, batch_size: int = 16) -> Iterator[Batch]:
         """Batches with their labels, on the CPU; `index` says which example a row is."""

@@ -325,6 +325,14 @@ class Translation(TokenTask):
             length_penalty=self.length_penalty,
         )
 
+    def chance(self, subject: Subject) -> float | None:
+        """What references reach as each other's translations; for the loss, as their tokens say."""
+        if not self.generates:
+            return super().chance(subject)
+        targets = [pair.target for pair in self.examples]
+        everything = Batch({}, {}, list(range(len(self))))
+        return self.metric.value(self.mark([*targets[1:], targets[0]], everything).statistics)
+
     def mark(self, answer: Any, batch: Batch) -> Marks:
         """Loss and tokens, or what the metric counts in each translation."""
         if not self.generates:

@@ -53,7 +53,7 @@ function tell(o, judged, step) {
   const p = o.points[step], slider = $("#prstep"), quality = judged.map(c => {
     const q = c.points.find(r => r.left === p.left);
     if (q?.value == null) return `${c.metric} not measured`;
-    return `${c.metric} ${num(q.value, ".3g")}${range(q.low, q.high, ".3g")}${step && q.delta != null ? `, ${num(q.delta, "+.2g")}${range(q.delta_low, q.delta_high, "+.2g")} against the whole model, ${pval(q.p)}` : ""} (n = ${c.n ?? "?"}, ${c.part} examples)`;
+    return `${c.metric} ${num(q.value, ".3g")}${range(q.low, q.high, ".3g")}${step && q.delta != null ? `, ${num(q.delta, "+.2g")}${range(q.delta_low, q.delta_high, "+.2g")} against the whole model, ${pval(q.p)}` : ""}${q.chance ? ", no better than chance" : ""} (n = ${c.n ?? "?"}, ${c.part} examples)`;
   });
   put("#prtext", `${plural(p.left, "head")} left: ${quality.join("; ")}. Left: ${makeup(o, step).map(([role, n]) => `${n} ${kinds.get(role).title.toLowerCase()}`).join(", ")}.`);
   slider.max = o.points.length - 1; slider.value = step; slider.setAttribute("aria-valuetext", `${p.left} heads left`);

@@ -28,7 +28,7 @@ function grids(best) {
   box.style.setProperty("--n", shown.length);
   put("#survivors", shown.map(k => {
     const p = o.points[k], gone = new Set(o.points.slice(0, k + 1).flatMap(q => q.gone)), value = c => { const q = c.points.find(r => r.left === p.left); return q?.value == null ? null : [q, c]; };
-    const lines = curves.map(value).filter(Boolean).map(([q, c], j) => [el("br"), `${c.metric} ${quality(q.value)}`, !j && [el("br"), el("span", { class: "d", text: k && q.delta != null ? `${num(q.delta, "+.2g")}` : "\u00a0" })]]);
+    const lines = curves.map(value).filter(Boolean).map(([q, c], j) => [el("br"), `${c.metric} ${quality(q.value)}`, !j && [el("br"), el("span", { class: "d", text: k && q.delta != null ? `${num(q.delta, "+.2g")}${q.chance ? ", at chance" : ""}` : "\u00a0" })]]);
     return el("button", { class: `sv ${k === best ? "best" : ""}`, "aria-pressed": k === S.step, "data-step": k, onclick: () => setStep(S.order, k) }, tiles(gone, width), el("span", {}, el("b", { text: k ? p.left : `all ${p.left}` }), k ? " left" : "", lines));
   }));
 }

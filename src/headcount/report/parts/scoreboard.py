@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import HeadcountError, UsageError
-from headcount.pruning import can_go, freed
+from headcount.pruning import at_chance, can_go, freed, in_points, point_of
 from headcount.records import Head, parse_heads
 from headcount.report.parts.look import LOOKS
 from headcount.report.parts.numbers import (
@@ -86,7 +86,8 @@ def curve_part(source: Source) -> list[dict[str, Any]] | None:
         return None
     places, found = source.places, []
     keys = [name for name in ("order", "scope", "metric", "healed") if name in frame]
-    for _, rows in first_known(frame, "part", HELD_OUT).groupby(keys, sort=False, dropna=False):
+    known = in_points(first_known(frame, "part", HELD_OUT))
+    for _, rows in known.groupby(keys, sort=False, dropna=False):
         found.append(_order(rows.sort_values("step"), places))
     return sorted(found, key=lambda one: (one["random"], one["scope"] != "all", one["healed"]))
 
@@ -114,7 +115,8 @@ def could_go(source: Source, tolerance: str | None = None) -> dict[str, Any] | N
             step for step, point in enumerate(curve[number]["points"]) if point["left"] == left
         ]
         about = {name: value for name, value in one.to_dict().items() if name != "names"}
-        about |= {name: figure(about[name]) for name in ("tolerance", "bound", "visible")}
+        own, point = ("tolerance", "bound", "visible"), point_of(one.metric)
+        about |= {name: figure(about[name] / point) for name in own}
         about["metric"] = metric_title(one.metric)
         by.append(about | {"order": number, "step": (steps or [0])[0], "gone": one.heads})
     return {**by[0], "by": by}
@@ -227,7 +229,7 @@ def _trained_table(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str,
     rows: dict[str, dict[str, Any]] = {}
     for column, (metric, name) in enumerate(asked):
         points = frames[name][(frames[name]["metric"] == metric) & (frames[name]["step"] > 0)]
-        for point in points.to_dict("records"):
+        for point in in_points(points).to_dict("records"):
             gone = _gone(point["removed"], source.places)
             fresh = {"left": int(point["heads_left"]), "gone": gone, "cells": [[None]] * len(asked)}
             row = rows.setdefault(point["removed"], fresh)
@@ -280,6 +282,7 @@ def _title(row: pd.Series[Any]) -> str:
 
 def _point(row: dict[Any, Any], places: dict[Head, int]) -> dict[str, Any]:
     figured = {name: figure(row[name]) for name in _FIGURES if pd.notna(row.get(name))}
+    figured |= {"chance": True} if at_chance(row) else {}
     return {"left": int(row["heads_left"]), "gone": _gone(row.get("removed"), places), **figured}
 
 

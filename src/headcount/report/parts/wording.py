@@ -45,20 +45,26 @@ def commands(source: Source) -> list[str]:
 
 #: What a run may hold: its title, and the command that measures it.
 _MEASURED = {
-    "roles": ("Roles", "headcount survey MODEL --treebank FILE"),
-    "relations": ("Relations of words", "headcount survey MODEL --treebank FILE"),
-    "ablation": ("What removing a head costs", "headcount score MODEL --task ... --by ablation"),
-    "gradient": ("Gradient importance", "headcount score MODEL --task ... --by gradient"),
+    "roles": ("Roles", "headcount survey MODEL --treebank FILE -o RUN"),
+    "relations": ("Relations of words", "headcount survey MODEL --treebank FILE -o RUN"),
+    "ablation": (
+        "What removing a head costs",
+        "headcount score MODEL --task ... --by ablation -o RUN",
+    ),
+    "gradient": ("Gradient importance", "headcount score MODEL --task ... --by gradient -o RUN"),
     "curve": ("Pruning curve", "headcount prune MODEL --task ... -o DIR"),
     "gates": ("What learned gates free", "headcount report MODEL --gates"),
     "healed": ("What healing gives back", "headcount report MODEL --heal"),
     "pairs": ("Which heads resemble one another", "headcount report MODEL"),
-    "agreement": ("Agreement of measures", "headcount score MODEL --by gradient,ablation"),
-    "exhibits": ("Exhibits", "headcount report RUN without --no-exhibits"),
-    "pattern": ("Patterns of maps", "headcount survey MODEL --patterns"),
+    "agreement": (
+        "Agreement of measures",
+        "headcount score MODEL --task ... --by gradient,ablation -o RUN",
+    ),
+    "exhibits": ("Exhibits", "headcount report MODEL, without --no-exhibits"),
+    "pattern": ("Patterns of maps", "headcount survey MODEL --text FILE --patterns -o RUN"),
     "probe_weight": (
         "Weight in the attention-only probe",
-        "headcount probe MODEL --treebank FILE",
+        "headcount probe MODEL --treebank FILE --test FILE -o RUN",
     ),
 }
 

@@ -39,6 +39,8 @@ OWN_TEXT = "the corpus"
 
 # Accuracies are ratios of counts: 0.45 - 0.35 must reach 0.10.
 _SLACK = 1e-9
+#: With so many relations that can be judged, too few arcs are no reason for a remark.
+_USUAL = 5
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,20 @@ class Syntactic:
                 f"{row['relation']} {row['direction']} {value_text(row)}, "
                 f"offset baseline {row['baseline']:.2f}"
             ),
+        )
+
+    def too_few(self, relations: pd.DataFrame, sentences: int) -> str:
+        """A remark where fewer than five relations have arcs enough; empty where they have."""
+        rows = relations[(relations["split"] == "all") & ~relations["relation"].isin(self.without)]
+        arcs = rows.groupby("relation")["n"].max().nlargest(_USUAL)
+        enough = arcs[arcs >= self.support]
+        if len(enough) == _USUAL or not len(arcs):
+            return ""
+        wanted = math.ceil(sentences * self.support / arcs.iloc[-1])
+        return (
+            f"A syntactic verdict takes {self.support} arcs of its relation, and {sentences:,} "
+            f"sentences have so many of {', '.join(enough.index) or 'none'}; the {len(arcs)} most "
+            f"frequent ({', '.join(arcs.index)}) would have them in about {wanted:,} sentences."
         )
 
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
