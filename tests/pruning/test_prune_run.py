@@ -177,7 +177,7 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
     prune_run(classifier(), CLASSES, place=place, heads="enc.0.1")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "run"]
     names = {path.name for path in place.run.iterdir()}
-    assert names == {"run.json", "heads.parquet", "curve.parquet"}
+    assert names == {"run.json", "heads.parquet", "curve.parquet", "prune-ended.jsonl"}
 
 
 def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
