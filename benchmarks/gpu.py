@@ -49,16 +49,24 @@ def told(ways: dict[str, Callable[[], object]], of: str, to: str, what: str) -> 
     }
 
 
+#: Batches of a survey; recording a pass is paid once, so that few batches cost more each.
+BATCHES = (16, 64, 256)
+
+
 def surveyed() -> dict[str, Any]:
     """The survey of all columns against the plain forward, 16 x 512 in bfloat16."""
     torch.manual_seed(0)
     subject = Subject(BertModel(BertConfig()).eval().to("cuda", torch.bfloat16), None, name="base")
-    batches = survey.drawn_batches(subject, 16, 16, 512)
-    ways = {
-        "plain": lambda: survey.plain(subject, batches),
-        "survey": lambda: survey.surveyed(subject, batches),
-    }
-    return told(ways, "survey", "plain", "16 batches of 16x512, bfloat16") | {"aim": 1.4}
+    found = {}
+    for count in BATCHES:
+        batches = survey.drawn_batches(subject, count, 16, 512)
+        ways = {
+            "plain": lambda batches=batches: survey.plain(subject, batches),
+            "survey": lambda batches=batches: survey.surveyed(subject, batches),
+        }
+        found[count] = told(ways, "survey", "plain", f"{count} batches of 16x512, bfloat16")
+        found[count]["paths"] = dict(survey.surveyed(subject, batches))
+    return found[64] | {"aim": 1.4, "other numbers of batches": [found[16], found[256]]}
 
 
 #: A folder with BERT's tokenizer; None: that of MiniLM.
@@ -126,7 +134,9 @@ def main(arguments: list[str] | None = None) -> None:
     global TOKENIZER
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer")
-    TOKENIZER = parser.parse_args(arguments).tokenizer
+    parser.add_argument("--parts", help="measure some anew: survey,gradient,ablation")
+    given = parser.parse_args(arguments)
+    TOKENIZER = given.tokenizer
     parts: dict[str, Callable[[], Any]] = {
         "survey": surveyed,
         "gradient": sloped,
@@ -134,13 +144,18 @@ def main(arguments: list[str] | None = None) -> None:
         "relevance": propagated,
         "pruned": pruned.on_gpu,
     }
-    result: dict[str, Any] = {"machine": torch.cuda.get_device_name()}
-    result["provenance"] = provenance.collect() | {"command": "python -m benchmarks.gpu"}
+    path = RESULTS / "gpu.json"
+    result: dict[str, Any] = json.loads(path.read_text()) if given.parts and path.exists() else {}
+    result["machine"] = torch.cuda.get_device_name()
+    about = result["provenance"] = provenance.collect() | {"command": "python -m benchmarks.gpu"}
     RESULTS.mkdir(exist_ok=True)
-    for name, measure in parts.items():
-        result[name] = measure()
-        print(name, json.dumps(result[name], indent=1), flush=True)
-        (RESULTS / "gpu.json").write_text(json.dumps(result, indent=2) + "\n")
+    for name in given.parts.split(",") if given.parts else parts:
+        found = parts[name]()
+        for row in found if isinstance(found, list) else [found]:
+            row["time"] = about["time"]
+        result[name] = found
+        print(name, json.dumps(found, indent=1), flush=True)
+        path.write_text(json.dumps(result, indent=2) + "\n")
         torch.cuda.empty_cache()
 
 

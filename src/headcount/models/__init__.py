@@ -39,7 +39,13 @@ if TYPE_CHECKING:
         enough_memory,
         refuse_nan,
     )
-    from headcount.models.switch import attention_configs, base_function, register, switched
+    from headcount.models.switch import (
+        attention_configs,
+        base_function,
+        full_rows,
+        register,
+        switched,
+    )
     from headcount.models.twin import random_twin
 
 open_door(__name__)

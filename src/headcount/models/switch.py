@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from torch import nn
@@ -69,7 +70,40 @@ def register(name: str, function: AttentionFunction, mask_like: str) -> None:
             "model.set_attn_implementation('sdpa')."
         )
     AttentionInterface.register(name, function)
-    AttentionMaskInterface.register(name, ALL_MASK_ATTENTION_FUNCTIONS[mask_like])
+    theirs = ALL_MASK_ATTENTION_FUNCTIONS[mask_like]
+    AttentionMaskInterface.register(name, _spared(theirs) if mask_like == "sdpa" else theirs)
+
+
+#: Whether the batch that runs is known to have no padding.
+_FULL: ContextVar[bool] = ContextVar("full_rows", default=False)
+
+
+@contextmanager
+def full_rows(full: bool) -> Iterator[None]:
+    """Within the block, sdpa gets no mask that says nothing, where the rows are known to be full.
+
+    transformers finds that out by looking into the padding, which makes a GPU wait, and may not
+    look while a forward is recorded: then it makes a mask, and torch attends by a slower kernel.
+    """
+    before = _FULL.set(full)
+    try:
+        yield
+    finally:
+        _FULL.reset(before)
+
+
+@cache
+def _spared(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """A mask function that makes none where full rows need none, as transformers itself would."""
+
+    def made(*places: Any, **how: Any) -> Any:
+        queries, keys, window = (how.get(name) for name in ("q_length", "kv_length", "local_size"))
+        causal = how.get("allow_is_causal_skip", True) and queries is not None and queries == keys
+        needless = causal or how.get("allow_is_bidirectional_skip", False)
+        near = window is not None and (keys is None or keys >= window)
+        return None if _FULL.get() and needless and not near else theirs(*places, **how)
+
+    return made
 
 
 def base_function(module: nn.Module, implementation: str) -> AttentionFunction:

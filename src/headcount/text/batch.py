@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 import numpy as np
 import torch
@@ -143,6 +143,16 @@ class Side:
     #: The words of an annotated corpus; None for plain text.
     words: Words | None = None
 
+    #: The names of what is told of every place.
+    parts: ClassVar[tuple[str, ...]] = (
+        "ids",
+        "real",
+        "special",
+        "separator",
+        "punctuation",
+        "stops",
+    )
+
     def __len__(self) -> int:
         return len(self.tokens)
 
@@ -151,24 +161,24 @@ class Side:
         if self.ids.device == torch.device(device):
             return self
         # The flags travel together: each transfer to a GPU costs as much as a large one.
-        flags = sent(torch.stack([getattr(self, name) for name in _FLAGS]), device)
-        moved: dict[str, Any] = dict(zip(_FLAGS, flags.unbind(), strict=True))
+        flags = sent(torch.stack([getattr(self, name) for name in self.parts[1:]]), device)
+        moved: dict[str, Any] = dict(zip(self.parts[1:], flags.unbind(), strict=True))
         moved["ids"] = sent(self.ids, device)
         return replace(self, **moved, words=self.words and self.words.to(device))
 
     @classmethod
     def together(cls, sides: Sequence[Side]) -> Side:
         """The texts of several sides of one length as one side, without their words."""
-        first, names = sides[0], ("ids", *_FLAGS)
+        first = sides[0]
         whole: dict[str, Any] = {
-            name: torch.cat([getattr(side, name) for side in sides]) for name in names
+            name: torch.cat([getattr(side, name) for side in sides]) for name in cls.parts
         }
         tokens = [row for side in sides for row in side.tokens]
         return cls(**whole, tokens=tokens, annotated=first.annotated)
 
     def at(self, places: Tensor) -> Side:
         """The tokens at some places ``[batch, n]``; words go with the whole text only."""
-        taken = {name: getattr(self, name).gather(1, places) for name in ("ids", *_FLAGS)}
+        taken = {name: getattr(self, name).gather(1, places) for name in self.parts}
         return replace(self, **taken, words=None)
 
 
@@ -180,10 +190,6 @@ def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
-
-
-#: What is told of every place of a side.
-_FLAGS = ("real", "special", "separator", "punctuation", "stops")
 
 
 def side_of(

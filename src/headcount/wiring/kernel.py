@@ -233,12 +233,12 @@ def _row_statistics(
     if ENTROPY:
         entropy = 0.6931471805599453 * (z - unit * product / safe)
         tl.store(out_entropy + base, tl.where(total == 0, 0.0, entropy), mask=in_row)
+    stride = tl.num_programs(1).to(tl.int64) * rows
     if CLASSES > 0:
         tl.store(
-            out_mass + base[:, None] * COLUMNS + column[None, :], mass / safe[:, None],
+            out_mass + column[None, :] * stride + base[:, None], mass / safe[:, None],
             mask=in_row[:, None] & (column[None, :] < COLUMNS),
         )  # fmt: skip
-    stride = tl.num_programs(1).to(tl.int64) * rows
     for number in tl.static_range(TOPS):
         where = where0 if number == 0 else (where1 if number == 1 else where2)
         best = best0 if number == 0 else (best1 if number == 1 else best2)
@@ -293,7 +293,7 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
     entropy = room(batch, heads, rows)
     weights = room(len(tops), batch, heads, rows)
     keys = room(len(tops), batch, heads, rows, dtype=torch.int64)
-    masses = room(batch, heads, rows, len(asked.classes)) if asked.classes else entropy
+    masses = room(len(asked.classes), batch, heads, rows) if asked.classes else entropy
     at = room(len(offsets), batch, heads, rows)
     left_out = sum(1 << n for n, name in enumerate(tops) if asked.allowed[name] is not None)
     exact = query.dtype == torch.float32
@@ -329,7 +329,7 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
         "smoothed_entropy": None,
         "tops": {n: (weights[i], keys[i]) for i, n in enumerate(tops) if n in needs.tops},
         "largest": {n: weights[i] for i, n in enumerate(tops) if n in needs.largest},
-        "masses": {name: masses[..., n] for n, name in enumerate(asked.classes)},
+        "masses": {name: masses[n] for n, name in enumerate(asked.classes)},
         "offsets": {offset: at[n] for n, offset in enumerate(offsets)},
     }
 

@@ -10,13 +10,14 @@ function is held against it on a few rows of each layer before it is trusted (`a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from headcount.models import base_function
 from headcount.wiring.sighting import Asked, in_float32, of_map
@@ -27,6 +28,7 @@ PATHS = {
     "map in tiles": "the family's own map, a tile of queries at a time",
     "tiled": "scores computed beside the model's own sdpa, a tile of queries at a time",
     "fused": "one kernel beside the model's own sdpa; no map and no scores in memory",
+    "recorded": "the same, replayed as a CUDA graph where batches of one shape come again",
 }
 
 #: A score that leaves a key out; finite, since infinity times a weight of 0 is not a number.
@@ -188,23 +190,13 @@ def _of_tile(scores: Tensor, asked: Asked, places: Tensor) -> dict[str, Any]:
     return of_map(weights, asked, places, entropies)
 
 
-def _each(parts: Sequence[Any], work: Callable[[Sequence[Tensor]], Tensor]) -> Any:
-    """Quantities of the same shape as these, each made of the parts' own."""
-    first = parts[0]
-    if first is None:
-        return None
-    if isinstance(first, tuple):
-        return tuple(_each(own, work) for own in zip(*parts, strict=True))
-    if isinstance(first, dict):
-        return {name: _each([part[name] for part in parts], work) for name in first}
-    return work(parts)
-
-
 def merged(parts: Sequence[dict[str, Any]], dim: int) -> dict[str, Any]:
     """Quantities of several batches (0), layers (1) or tiles (2) as those of one."""
     if len(parts) == 1:
         return parts[0]
-    found: dict[str, Any] = _each(parts, lambda own: torch.cat(list(own), dim=dim))
+    found: dict[str, Any] = tree_map(
+        lambda *own: None if own[0] is None else torch.cat(own, dim=dim), *parts
+    )
     return found
 
 
@@ -276,7 +268,7 @@ def eager_tiles(call: Call, asked: Asked) -> tuple[Tensor, dict[str, Any]]:
     found = merged(parts, dim=2)
     if asked.places is not None:
         rows = asked.places[:, None].expand(-1, heads, -1)
-        found = _each([found], lambda own: own[0].gather(2, rows))
+        found = tree_map(lambda own: None if own is None else own.gather(2, rows), found)
     return torch.cat(outputs, dim=1), found
 
 

@@ -93,6 +93,11 @@ def attend(
     return shown(module, Attended(output, weights, attention_mask, value, dropout)), weights
 
 
+def alone(runner: Runner) -> bool:
+    """Whether nothing but this runner is on the seam of any model."""
+    return not _PARTS and all(own == [runner] for own in _RUNNERS.values())
+
+
 def shown(module: nn.Module, attended: Attended) -> Tensor:
     """What the heads gave, after every attached part in turn has seen or changed it."""
     for part in _PARTS.get(id(module), ()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -285,8 +285,7 @@ class Asked:
     @cached_property
     def offset_numbers(self) -> Tensor:
         """The offsets that are asked for, in their order."""
-        numbers = sorted(self.needs.offsets) or [0]
-        return torch.tensor(numbers, dtype=torch.int32).to(self.keys.real.device, non_blocking=True)
+        return _on_device(tuple(sorted(self.needs.offsets)) or (0,), self.keys.real.device)
 
     @cached_property
     def asking(self) -> Side:
@@ -295,6 +294,12 @@ class Asked:
             return self.queries
         taken = self.queries.at(self.places)
         return replace(taken, real=taken.real & (self.weights > 0))
+
+
+@lru_cache
+def _on_device(numbers: tuple[int, ...], device: torch.device) -> Tensor:
+    """Numbers that were sent to a device once: a transfer cannot be recorded."""
+    return torch.tensor(numbers, dtype=torch.int32).to(device)
 
 
 def _kept(keys: Side, without: frozenset[str]) -> Tensor:

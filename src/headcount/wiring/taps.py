@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from headcount.models import (
     Site,
     SiteGroup,
     Subject,
+    full_rows,
     members_of,
     on_exit,
     own_maps,
@@ -27,8 +28,9 @@ from headcount.models import (
 from headcount.records import STACKS
 from headcount.text import Batch, Side
 from headcount.wiring import fused
+from headcount.wiring.recording import Recordings
 from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, merged, tiled
-from headcount.wiring.seam import PREFIX, Attended, Turns, attached
+from headcount.wiring.seam import PREFIX, Attended, Turns, alone, attached
 from headcount.wiring.sighting import (
     Asked,
     Needs,
@@ -47,7 +49,8 @@ Receiver = Callable[[Sighting], None]
 #: operations; and of longer ones, which keep it busy and need the memory themselves.
 _WAITING, _WAITING_LONG, _LONG = 2**22, 2**20, 1024
 
-#: Bytes of queries and keys that wait for one launch of the kernel.
+#: Bytes of queries and keys that wait for one launch of the kernel, where launches cost more than
+#: to put them side by side: neither in long texts nor in a pass that is recorded.
 _HELD = 2**27
 
 #: Up to so many cells, a CPU reduces the map of the family's own function faster than it would
@@ -79,6 +82,7 @@ def tap(
     training: list[nn.Module] = []
 
     def restore() -> None:
+        watch.recordings.forget()
         for module in training:
             module.training = True
 
@@ -112,6 +116,8 @@ class Watch:
         self._rows, self._seed = rows, seed
         self._quiet = quiet_arguments(subject.model)
         self._now: _Now | None = None
+        self._watched = [site for site in subject.anatomy.sites if site.stack in stacks]
+        self.recordings = Recordings(subject, self._forward)
         #: Whether a module attends by its family's own function, by its id.
         self._eager: dict[int, bool] = {}
         #: Batches whose rows wait to be shown as those of one, and what they have in common.
@@ -132,21 +138,52 @@ class Watch:
             receive = kept.append
         check_ids(self.subject, batch.inputs)
         asked = self._asked(batch)
+        masks = [mask for name, mask in batch.inputs.items() if name.endswith("attention_mask")]
+        full = self.subject.device.type == "cuda" and all(bool(mask.all()) for mask in masks)
+        key = None
+        if receive is None and alone(self.run) and self._few(batch):
+            key = self.recordings.key(batch, asked, full)
         batch = batch.to(self.subject.device)
         drawn = next((one.weights for one in asked.values() if one.weights is not None), None)
         if drawn is not None:
             self.sampled += int((drawn.amax(-1) > 1).sum())
-        self._now = _Now(batch, asked, receive, together)
+        rows = None if key is None else self.recordings.replayed(key, batch, asked)
+        if rows is not None:
+            self.paths["recorded"] += len(self._watched)
+        else:
+            before = self.paths["fused"]
+            rows = self._forward(batch, asked, receive, together, full, apart=key is not None)
+            if key is not None and self.paths["fused"] - before == len(self._watched):
+                self.recordings.offer(key, batch, asked, rows)
+        self._keep(batch, rows, together)
+        return kept
+
+    def _forward(
+        self,
+        batch: Batch,
+        asked: Mapping[str, Asked],
+        receive: Receiver | None,
+        together: Receiver | None,
+        full: bool,
+        apart: bool = True,
+    ) -> list[_Waiting]:
+        """Run a batch as it comes; what waits to be shown together."""
+        now = self._now = _Now(batch, asked, receive, together, apart)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), full_rows(full):
                 for site, maps, mask in recorded_maps(self.subject, batch, self._quiet):
                     if site.stack in self.stacks:
-                        self._reduce(self._now, site, maps, mask)
-            self._check_all_seen(self._now.seen)
-            self._keep(self._now, self._now.left())
+                        self._reduce(now, site, maps, mask)
+            self._check_all_seen(now.seen)
+            return now.left()
         finally:
             self._now = None
-        return kept
+
+    def _few(self, batch: Batch) -> bool:
+        """Whether a batch has so few rows that all of them may wait."""
+        length = max((side.real.shape[1] for side in batch.sides.values()), default=0)
+        rows = len(batch) * length * sum(site.heads for site in self._watched)
+        return rows <= _most(length)
 
     def run(
         self,
@@ -202,17 +239,17 @@ class Watch:
         for several in zip(*(groups for _, groups in kept), strict=True):
             self._together(_sighting(batch, *several, side=side))
 
-    def _keep(self, now: _Now, groups: list[_Waiting]) -> None:
+    def _keep(self, batch: Batch, groups: list[_Waiting], together: Receiver | None) -> None:
         """Let the rows of a batch wait for others that are alike, up to so many."""
-        if now.together is None or not groups:
+        if together is None or not groups:
             return
-        alike = (now.together, *(one.alike for one in groups))
+        alike = (together, *(one.alike for one in groups))
         if alike != self._alike:
             self.flush()
-        self._alike, self._together = alike, now.together
-        self._kept.append((now.batch, groups))
-        most = min(_most(one.visible) for one in groups)
-        annotated = any(side.words is not None for side in now.batch.sides.values())
+        self._alike, self._together = alike, together
+        self._kept.append((batch, groups))
+        most = min(_most(one.visible.shape[1]) for one in groups)
+        annotated = any(side.words is not None for side in batch.sides.values())
         if annotated or sum(one.rows for _, own in self._kept for one in own) >= most:
             self.flush()
 
@@ -262,8 +299,8 @@ class Watch:
 
     def _check_all_seen(self, seen: set[Site]) -> None:
         """Raise for a site that the forward went past: its heads would be missing silently."""
-        for site in self.subject.anatomy.sites:
-            if site.stack in self.stacks and site not in seen:
+        for site in self._watched:
+            if site not in seen:
                 raise ModelError(
                     f"{self.subject.name} ran without its attention at {site.stack}.{site.layer} "
                     f"({site.module}) being seen; run it whole, uncompiled and in this process."
@@ -276,11 +313,14 @@ class _Now:
     def __init__(
         self,
         batch: Batch,
-        asked: dict[str, Asked],
+        asked: Mapping[str, Asked],
         receive: Receiver | None,
         together: Receiver | None,
+        apart: bool,
     ) -> None:
         self.batch, self.receive, self.together = batch, receive, together
+        #: Whether each layer has a launch of the kernel to itself.
+        self.apart = apart
         self.seen: set[Site] = set()
         self._asked: dict[tuple[str, torch.device], Asked] = {}
         self._given = asked
@@ -329,7 +369,7 @@ class _Now:
         if self.together is not None:
             waiting = self._waiting.setdefault(id(one.visible), [])
             waiting.append(one)
-            if sum(each.rows for each in waiting) >= _most(one.visible):
+            if sum(each.rows for each in waiting) > _most(one.visible.shape[1]):
                 self.together(_sighting(self.batch, self._joined(id(one.visible))))
 
     def hold(self, site: Site, asked: Asked, visible: Tensor, scores: Scores) -> None:
@@ -339,7 +379,8 @@ class _Now:
         held = self._held.setdefault(alike, [])
         held.append(_Waiting(site, asked, visible, scores))
         size = scores.query.nbytes + scores.key.nbytes  # of layers that are alike
-        if size * len(held) >= _HELD or scores.bias is not None:
+        alone = self.apart or scores.bias is not None or visible.shape[1] > _LONG
+        if alone or size * len(held) >= _HELD:
             self._launch(alike)
 
     def left(self) -> list[_Waiting]:
@@ -422,9 +463,9 @@ def _sighting(
     )
 
 
-def _most(visible: Tensor) -> int:
-    """How many rows may wait."""
-    return _WAITING if visible.shape[1] <= _LONG else _WAITING_LONG
+def _most(queries: int) -> int:
+    """How many rows may wait, of texts of so many queries."""
+    return _WAITING if queries <= _LONG else _WAITING_LONG
 
 
 def _together(several: Sequence[_Waiting], found: dict[str, Any]) -> _Waiting:
