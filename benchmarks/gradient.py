@@ -117,14 +117,14 @@ def translator() -> Case:
 
 
 def bert_base(dtype: torch.dtype, device: str, rows: int = 16, length: int = 512) -> Case:
+    """As many batches as take about as long in either number type."""
     from transformers import BertConfig, BertForSequenceClassification
 
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig()).to(device=device, dtype=dtype)
-    kind = str(dtype).removeprefix("torch.")
-    return classified(
-        model, f"BERT-base shape {kind}, 4 batches of {rows}x{length}", rows, length, 4
-    )
+    kind, batches = str(dtype).removeprefix("torch."), 4 if dtype == torch.float32 else 16
+    name = f"BERT-base shape {kind}, {batches} batches of {rows}x{length}"
+    return classified(model, name, rows, length, batches)
 
 
 def measured(case: Case, rounds: int) -> dict[str, Any]:

@@ -47,7 +47,7 @@ Receiver = Callable[[Sighting], None]
 
 #: Rows that wait to be shown together, of short texts, whose forward leaves a GPU time between two
 #: operations; and of longer ones, which keep it busy and need the memory themselves.
-_WAITING, _WAITING_LONG, _LONG = 2**22, 2**20, 1024
+_WAITING, _WAITING_LONG, _LONG = 2**22, 2**20, 2048
 
 #: Bytes of queries and keys that wait for one launch of the kernel, where launches cost more than
 #: to put them side by side: neither in long texts nor in a pass that is recorded.
