@@ -3,12 +3,16 @@
 Every model is surveyed on the bundled sample under each choice of what confidence leaves out;
 Spearman's and Pearson's correlation over heads tell how far the choices rank heads alike, and the
 correlation with the mass on the first token how far each is a measure of resting there.
+
+With `--data DIR` (and `--classifiers DIR`) instead: how relevance of `importance.json` goes
+with each choice on the same examples (Voita et al., figures 1 and 2); the rest of the JSON stays.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +20,14 @@ import numpy as np
 from scipy.stats import pearsonr
 
 import headcount as hc
+from experiments.importance.cases import read_cases
 from headcount.bundle import sample
+from headcount.importance.score import stacks_read, texts_of_task
 from headcount.records import provenance
 from headcount.stats import rank_agreement
 
-OUT = Path(__file__).parents[2] / "docs" / "results" / "confidence.json"
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+OUT = RESULTS / "confidence.json"
 COMMAND = "python -m experiments.confidence"
 MODELS = ("translator", "minilm", "e5-small", "smollm2")
 CHOICES = ("separator", "special")
@@ -29,7 +36,18 @@ CHOICES = ("separator", "special")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="experiments.confidence", description=__doc__)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--data", type=Path, help="folder of corpora: relevance alone")
+    parser.add_argument("--classifiers", type=Path, help="what experiments.models trained")
+    parser.add_argument("--only", nargs="+", help="names of cases of experiments.importance")
     given = parser.parse_args()
+    if given.data is not None:
+        found = json.loads(OUT.read_text(encoding="utf8"))
+        known = found.setdefault("with relevance", {})
+        for name, told in with_relevance(given.data, given.classifiers, given.only):
+            known[name] = told
+            print(name, json.dumps(told), flush=True)
+            OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
+        return
     found: dict[str, Any] = {"command": COMMAND, "text": "the bundled sample", "models": {}}
     for name in given.models:
         found["models"][name] = measured(name)
@@ -49,6 +67,36 @@ def measured(name: str) -> dict[str, Any]:
         for choice in CHOICES
     }
     return {stack: _of_stack(tables, stack) for stack in subject.anatomy.stacks}
+
+
+def with_relevance(
+    data: Path, classifiers: Path | None, only: list[str] | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Spearman of relevance and confidence under each choice, by stack, for cases at hand."""
+    known = json.loads((RESULTS / "importance.json").read_text(encoding="utf8"))["cases"]
+    for case in read_cases()[1]:
+        there = case.group == "translator" or (classifiers and (classifiers / case.model).is_dir())
+        if not there or (only and case.name not in only):
+            continue
+        subject, task = case.subject(classifiers), case.task(data, case.examples)
+        relevance = known[case.name]["scores"]["relevance"]
+        told: dict[str, Any] = {
+            "examples": len(task),
+            "the model of importance.json": subject.weights_hash
+            == known[case.name]["about"]["weights"],
+        }
+        for choice in CHOICES:
+            table = hc.survey(
+                subject, texts_of_task(task), columns=["confidence"], confidence_without=choice,
+                stacks=stacks_read(task, subject), batch_size=case.batch_size,
+            )  # fmt: skip
+            for stack in dict.fromkeys(head.stack for head in table.heads):
+                own = table.stack(stack)
+                scores = [relevance[str(head)] for head in own.heads]
+                found = rank_agreement(scores, own.numbers("confidence"))
+                ends = [round(float(v), 3) for v in (found.value, found.low, found.high)]
+                told.setdefault(stack, {})[choice] = ends
+        yield case.name, told
 
 
 def _of_stack(tables: dict[str, hc.HeadTable], stack: str) -> dict[str, Any]:
