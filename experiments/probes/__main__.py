@@ -1,7 +1,7 @@
 """`python -m experiments.probes --data DIR`: train, test, write together-probes.json.
 
-With `--undirected KINDS` only these kinds, one seed, judged by arcs without direction, so that the
-structural probe has something to stand beside; the rest of the JSON stays.
+With `--undirected KINDS` only these kinds, judged by arcs without direction, so that the structural
+probe has something to stand beside; the rest of the JSON stays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import headcount as hc
-from experiments.probes.order import steps_of_the_order
+from experiments.probes.order import leads_of_the_structural, steps_of_the_order
 from headcount.probing.parse import probe_summary
 from headcount.records import provenance
 from headcount.records.files import to_strict
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
 COMMAND = "python -m experiments.probes"
 #: What reads the model itself; its random twins are read apart.
-OWN_KINDS = ("right-branching", "distances", "attention", "words")
+OWN_KINDS = ("right-branching", "distances", "attention", "words", "structural")
 Hits = dict[tuple[str, int], np.ndarray]
 
 
@@ -50,19 +50,22 @@ def measured(name: str, config: dict[str, Any], data: Path) -> tuple[hc.Probe, H
     return best, {**best.hits, **twins.hits}
 
 
-def undirected(name: str, kinds: list[str], config: dict[str, Any], data: Path) -> dict[str, Any]:
-    """UUAS of some kinds, of one seed, and which layer the structural probe reads."""
-    train, test = corpora(config, data)
-    subject = hc.load(name, device="cpu")
-    found = hc.probe(
-        subject, train, test=test, kind=kinds[-1], baselines=kinds, words=data / config["words"]
-    )
-    summary = probe_summary(found.hits, found.undirected)
-    print(name, summary.to_string(), found.provenance["remarks"], flush=True)
+def undirected(probe: hc.Probe) -> dict[str, Any]:
+    """UUAS of every kind, the structural probe against the others, and which layer it reads."""
+    summary = probe_summary(probe.hits, probe.undirected)
+    print(summary.to_string(), probe.provenance["remarks"], flush=True)
     return {
         "summary": to_strict(summary.round(4).to_dict("records")),
-        "remarks": found.provenance["remarks"],
-        "seeds": 1,
+        "by_seed": _by_seed(probe.undirected),
+        "leads": leads_of_the_structural(probe.undirected),
+        "remarks": probe.provenance["remarks"],
+    }
+
+
+def _by_seed(hits: Hits) -> dict[str, float]:
+    return {
+        f"{kind} {seed}": round(float(found[:, 0].sum() / found[:, 1].sum()), 4)
+        for (kind, seed), found in hits.items()
     }
 
 
@@ -71,10 +74,8 @@ def told(probe: hc.Probe, hits: Hits) -> dict[str, Any]:
     top = probe.table.top("probe_weight", 8)
     return {
         "summary": to_strict(probe_summary(hits).round(4).to_dict("records")),
-        "by_seed": {
-            f"{kind} {seed}": round(float(found[:, 0].sum() / found[:, 1].sum()), 4)
-            for (kind, seed), found in hits.items()
-        },
+        "by_seed": _by_seed(hits),
+        "undirected": undirected(probe),
         "order": steps_of_the_order(hits),
         "relied_on": {
             ".".join(map(str, head)): round(float(value), 3) for head, value in top.items()
@@ -108,8 +109,13 @@ def main() -> None:
     if given.undirected:
         result = json.loads(file.read_text())
         for name in given.models or config["models"]:
-            found = undirected(name, given.undirected, config, Path(given.data))
-            result["models"][name]["undirected"] = found
+            train, test = corpora(config, Path(given.data))
+            probe = hc.probe(
+                hc.load(name, device="cpu"), train, test=test, kind=given.undirected[-1],
+                baselines=given.undirected, words=Path(given.data) / config["words"],
+                seeds=config["seeds"],
+            )  # fmt: skip
+            result["models"][name]["undirected"] = undirected(probe)
             file.write_text(json.dumps(result, indent=1) + "\n")
         return
     for name in given.models or config["models"]:

@@ -1,6 +1,7 @@
 """`python -m experiments.together families|compare --data DIR`: JSON and pictures of the results.
 
-`compare` takes the models that `python -m experiments.glue --save DIR` leaves, by `--models DIR`.
+`compare` takes the models that `python -m experiments.models` trains, by `--models DIR`; what is
+known of models that are not there stays.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
     told = _families(config, given) if given.which == "families" else _compare(config, given)
     command = f"python -m experiments.together {given.which}"
     result = {"command": command, "config": config[given.which], "seed": config["seed"], **told}
-    text = json.dumps(to_strict(result), indent=1, allow_nan=False)
-    (given.out / f"together-{given.which}.json").write_text(text + "\n")
+    file = given.out / f"together-{given.which}.json"
+    if given.which == "compare" and file.exists():
+        result["models"] = json.loads(file.read_text())["models"] | result["models"]
+    file.write_text(json.dumps(to_strict(result), indent=1, allow_nan=False) + "\n")
     draw(given.out, given.out)
     return 0
 
