@@ -8,7 +8,7 @@ from .markdown import Surveys
 from .meaning import coreference, decoder, features, first_row, gap
 from .overview import sizes, verdict_table
 from .places import positional, rare, rest, separator
-from .relations import clark, languages, universal
+from .relations import clark, languages, minilm, universal
 from .translators import recurring, relations_that_recur, voita
 
 __all__ = ["TABLES"]
@@ -18,6 +18,7 @@ TABLES: dict[str, Callable[[Surveys], str]] = {
     "verdicts": verdict_table,
     "clark": clark,
     "universal": universal,
+    "minilm": minilm,
     "languages": languages,
     "voita": voita,
     "recurring": recurring,

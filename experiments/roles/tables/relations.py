@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import headcount as hc
+
 from ..reading import best, verdicts
 from .markdown import MODELS, NONE, Survey, Surveys, encoders, percent, short, star, table
 
-__all__ = ["clark", "languages", "universal"]
+__all__ = ["clark", "languages", "minilm", "universal"]
 
 #: Clark et al. 2019, Table 1: accuracy of the best head and of the best offset, BERT-base on WSJ.
 CLARK = {
@@ -59,6 +61,28 @@ def universal(surveys: Surveys) -> str:
     }
     rows = [[name, *(short(best(one, name)) for one in columns.values())] for name in RELATIONS]
     return table(["relation", *columns], rows)
+
+
+def minilm(surveys: Surveys) -> str:
+    """MiniLM's syntactic heads by verdicts on EWT, and which of these hold on GUM too."""
+    empty: Survey = {"roles": []}
+    found = (surveys.get(name, empty) for name in ("minilm-ewt", "minilm-gum"))
+    own, other = ([row for row in verdicts(one, "syntactic") if _clear(row)] for one in found)
+    again = {(row["head"], row["label"]) for row in other}
+    rows: dict[str, list[str]] = {}
+    for row in own:
+        holds = "" if (row["head"], row["label"]) in again else ", not on GUM"
+        figures = f"{percent(row['value'])} [{percent(row['low'])}, {percent(row['high'])}]"
+        baselines = f"offset {percent(row['baseline'])}, twin {percent(row.get('control'))}"
+        label = row["label"].replace("<", "&lt;")
+        rows.setdefault(row["head"], []).append(f"{label} {figures} ({baselines}{holds})")
+    told = [[f"`{head}`", "; ".join(said)] for head, said in rows.items()]
+    return table(["head", "relations that it follows, clearest first"], told)
+
+
+def _clear(row: dict[str, Any]) -> bool:
+    """Whether the whole interval is so far above the offset as `hc.roles.Syntactic` asks."""
+    return bool(row["low"] - row["baseline"] >= hc.roles.Syntactic().margin - 1e-9)
 
 
 def languages(surveys: Surveys) -> str:

@@ -47,7 +47,7 @@ class PruneArguments:
         None, "N", "Leave so many heads, of --stacks where these are named.", least=1
     )
     drop_share: float | None = _goal(
-        None, "SHARE", "Remove so large a share of the heads, e.g. 0.5."
+        None, "SHARE", "Remove so large a share, e.g. 0.5, and tell what is surely lost."
     )
     heads: str | None = _goal(
         None,

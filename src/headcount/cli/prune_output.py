@@ -175,7 +175,7 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
     if plan is not None:
         search = plan.found
         found |= {
-            "goal": str(plan.goal),
+            "goal": plan.aim,
             "unit": pruning.unit_of(plan.sweep.baseline.name),
             "point": pruning.point_of(plan.sweep.baseline.name),
             "step": plan.step,

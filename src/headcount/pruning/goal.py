@@ -111,8 +111,9 @@ def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None
     if keep is not None and keep < 1:
         raise UsageError(f"{keep} heads are to be kept; keep 1 or more.")
     if drop_share is not None and not 0 < drop_share < 1:
+        percent = f"{drop_share / 100:g} for {drop_share:g}%" if 1 < drop_share < 100 else "0.5"
         raise UsageError(
-            f"The share to drop is {drop_share:g}; it must be above 0 and below 1, e.g. 0.5."
+            f"The share to drop is {drop_share:g}; it must be above 0 and below 1, e.g. {percent}."
         )
     return Goal(max_loss, keep, drop_share)
 

@@ -45,6 +45,7 @@ from headcount.pruning.tolerance import (
     point_of,
     points_in_words,
     share_bound,
+    unit_of,
 )
 from headcount.records import (
     Engine,
@@ -293,8 +294,13 @@ class Plan:
     #: The examples that heads were chosen on; None where they were named.
     choose: Task | None = None
 
+    @property
+    def aim(self) -> str:
+        """The goal in the unit of the metric: points, nats, BLEU."""
+        return str(self.goal).replace("points", unit_of(self.sweep.baseline.name))
+
     def __repr__(self) -> str:
-        return f"Plan({len(self.going)} heads to go: {self.goal})"
+        return f"Plan({len(self.going)} heads to go: {self.aim})"
 
 
 def prune_plan(
