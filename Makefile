@@ -96,11 +96,13 @@ models: $(VENV)/.installed  ## fetch the real models into the cache (HEADCOUNT_C
 figures: $(VENV)/.installed  ## draw the figures of docs/results again from the JSON beside them
 	$(BIN)/python -m experiments.figures
 
-reproduce: $(VENV)/.installed  ## measure docs/results again; needs HEADCOUNT_DATA, the folder of corpora
+# ALL=--all for the parts that take hours as well.
+ALL    ?=
+reproduce: $(VENV)/.installed  ## measure docs/results again, an hour on two cores (ALL=--all: all of it); needs HEADCOUNT_DATA, the folder of corpora
 	@test -d "$(HEADCOUNT_DATA)" \
 		|| { echo "HEADCOUNT_DATA ('$(HEADCOUNT_DATA)') names no folder; set it to the folder of corpora."; exit 2; }
 	$(BIN)/python scripts/models.py
-	$(BIN)/python -m experiments
+	$(BIN)/python -m experiments $(ALL)
 
 clean:  ## remove everything that make made here (fetched models stay in the cache)
 	rm -rf $(VENV) $(VENV)-lowest site run report.html build dist .mypy_cache .ruff_cache .hypothesis

@@ -24,9 +24,12 @@ DOCS = HERE.parent.parent / "docs" / "results"
 COMMAND = "python -m experiments.translator.bundled"  # as run from the root, without paths
 
 
-def scored(subject: hc.Subject, examples: Any, shown: int = 0) -> dict[str, Any]:
+def scored(
+    subject: hc.Subject, examples: Any, shown: int = 0, limit: int | None = None
+) -> dict[str, Any]:
     """BLEU with its interval and signature, and as many translations as shall be shown."""
     task = translation(examples, metric="bleu", beams=4)
+    task = task if limit is None else task.limit(limit, 0)
     outcome = task.evaluate(subject, batch_size=64)
     _, low, high = outcome.interval()
     step = max(1, len(task.examples) // max(1, shown))
@@ -56,20 +59,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--out", type=Path, default=DOCS)
+    parser.add_argument("--limit", type=int, help="so many pairs of each, for a trial")
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
-    draw(given.out, given.out)
-    subject = hc.load("translator", device="cpu")
+    subject, test = hc.load("translator", device="cpu"), "parallel/tatoeba.en-de.test.tsv"
     result = {
-        "tatoeba test": scored(subject, Path(given.data) / "parallel" / "tatoeba.en-de.test.tsv"),
-        "bundled sample": scored(subject, sample.pairs(), shown=8),
+        "tatoeba test": scored(subject, Path(given.data) / test, limit=given.limit),
+        "bundled sample": scored(subject, sample.pairs(), shown=8, limit=given.limit),
         "heads over training": over_training(),
         "provenance": provenance.collect(subject=subject.describe()) | {"command": COMMAND},
     }
     (given.out / "translator.json").write_text(
         json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf8"
     )
+    draw(given.out, given.out)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,20 @@
 """How often a survey finds a role where there is none: models and trees without any meaning.
 
-The stated level is 5% of surveys with even one false verdict. Seeds are fixed; so many surveys
-are made that twice the level would be seen more often than not.
+The stated level is 5% of surveys with even one false verdict; a test fails where so many have one
+that chance makes as many at that level in less than 5% of cases. Seeds are fixed. The dozen surveys
+of every day see a gross fault alone (a rate of 30% in three cases of four); with HEADCOUNT_LONG=1
+there are a hundred, which see twice the level more often than not.
 """
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
+from scipy.stats import binom
 from tiny_subjects import encoder, writer
 
 import headcount as hc
@@ -23,17 +26,41 @@ from headcount.text.sentence import Sentence
 TREES = list(read_sample())
 
 
-@pytest.mark.parametrize("make", [encoder, writer], ids=["encoder", "decoder"])
-def test_a_model_that_learned_nothing_has_no_roles(make: Any) -> None:
-    false = 0
-    for seed in range(6):
-        some = random.Random(seed).sample(TREES, 30)
-        subject = make(seed=seed)
-        table = hc.survey(
-            subject, treebank=some, control="random-init", control_seeds=[seed + 100], seed=seed
-        )
-        false += len(table.details["roles"]) > 0
-    assert false <= 1  # at 5% two or more of six happen in 3% of cases
+LONG = bool(os.environ.get("HEADCOUNT_LONG"))
+LEVEL = 0.05
+
+
+def allowed(surveys: int) -> int:
+    """Chance makes more false surveys than this in at most 5% of cases."""
+    return int(binom.ppf(0.95, surveys, LEVEL))
+
+
+def power(surveys: int, rate: float) -> float:
+    """How often a test of so many surveys fails where this share of them is false."""
+    return float(binom.sf(allowed(surveys), surveys, rate))
+
+
+def found_in(make: Any, seed: int) -> int:
+    """Roles that a survey finds in a model that learned nothing."""
+    some = random.Random(seed).sample(TREES, 30)
+    table = hc.survey(
+        make(seed=seed), treebank=some, control="random-init", control_seeds=[seed + 100], seed=seed
+    )
+    return len(table.details["roles"])
+
+
+def test_a_model_that_learned_nothing_has_no_roles() -> None:
+    seeds = range(50 if LONG else 6)
+    false = [found_in(make, seed) > 0 for make in (encoder, writer) for seed in seeds]
+    assert sum(false) <= allowed(len(false)), f"{sum(false)} of {len(false)} surveys are false"
+
+
+def test_what_these_tests_see() -> None:
+    """As the docstring of this file says."""
+    assert power(12, LEVEL) < 0.05
+    assert power(12, 0.3) > 0.74
+    assert power(100, LEVEL) < 0.05
+    assert power(100, 2 * LEVEL) > 0.5
 
 
 def shuffled(sentence: Sentence, draw: random.Random) -> Sentence:
@@ -51,17 +78,21 @@ def shuffled(sentence: Sentence, draw: random.Random) -> Sentence:
 
 
 def test_trees_that_mean_nothing_give_no_syntactic_head() -> None:
-    subject = hc.load("translator", device="cpu")
-    false = 0
-    for seed in range(3):
+    subject, false = hc.load("translator", device="cpu"), 0
+    surveys = 20 if LONG else 3
+    for seed in range(surveys):
         draw = random.Random(seed)
-        trees = [shuffled(one, draw) for one in TREES]
-        table = hc.survey(subject, treebank=trees, stacks=["enc"], roles=[Syntactic()])
-        false += len(Syntactic().judge(table)) > 0
-        if "rest_by_relation" in table.details:
-            false += len(NoOp().judge(table)) > 0
-        assert table.details["relations"]["accuracy"].notna().any()
-    assert false == 0
+        false += verdicts(subject, [shuffled(one, draw) for one in TREES]) > 0
+    assert false <= (allowed(surveys) if LONG else 0)
+    assert verdicts(subject, TREES) > 0  # the same call sees heads where trees mean something
+
+
+def verdicts(subject: hc.Subject, trees: list[Sentence]) -> int:
+    """Syntactic heads, and heads that rest without their relation."""
+    table = hc.survey(subject, treebank=trees, stacks=["enc"], roles=[Syntactic()])
+    assert table.details["relations"]["accuracy"].notna().any()
+    resting = NoOp().judge(table) if "rest_by_relation" in table.details else ()
+    return len(Syntactic().judge(table)) + len(resting)
 
 
 def test_shuffled_trees_are_trees() -> None:
