@@ -21,6 +21,7 @@ from experiments.importance.cases import SCORES, read_cases  # noqa: E402
 from experiments.importance.draw import draw  # noqa: E402
 from experiments.importance.findings import agreements, findings, over_training  # noqa: E402
 from experiments.importance.measure import Measured  # noqa: E402
+from experiments.rules.rare import nearest  # noqa: E402
 
 HEADS = [hc.Head(s, layer, i) for s in ("enc", "dec", "cross") for layer in (0, 1) for i in (0, 1)]
 ABOUT = {
@@ -89,3 +90,20 @@ def test_figures_are_drawn_from_the_json_alone(tmp_path: Path) -> None:
     drawn = {path.stem.removeprefix("importance-") for path in tmp_path.glob("*.svg")}
     matrices = {"agreement-translator", "agreement-classifiers"}
     assert drawn == matrices | {"masked", "relevance", "two-scores", "data-sets", "training"}
+
+
+def test_the_head_nearest_to_rare_words_and_where_it_stands() -> None:
+    survey = {
+        "index": ["enc.0.0", "enc.0.1", "enc.1.0"],
+        "columns": {"confidence": [0.2, 0.8, 0.1]},
+        "rarity": [
+            {"head": "enc.1.0", "share": 0.9, "low": 0.8, "high": 1.0},
+            {"head": "enc.0.0", "share": 0.5, "low": 0.4, "high": 0.6},
+            {"head": "enc.0.1", "share": 0.3, "low": 0.2, "high": 0.4},
+        ],
+    }
+    found = nearest(survey)
+    assert (found["head"], found["share"]) == ("enc.0.0", 0.5)  # of the first layer, not enc.1.0
+    assert found["confidence"] == {
+        "value": 0.2, "over the next": 0.25, "place in layer": 2, "place in stack": 2,
+    }  # fmt: skip
