@@ -57,7 +57,7 @@ class Step:
 
 
 #: Seconds for which each step is measured, where it is a short one.
-_MEASURED = 0.5
+_MEASURED = 1.0
 
 
 @dataclass(frozen=True)
@@ -204,12 +204,14 @@ def _forwards(context: StoryContext, times: float) -> tuple[tuple[Step, float], 
 
 
 def _evaluation(context: StoryContext, task: Task) -> Step:
-    """A few examples of a task, in batches of a like length as all of them would have."""
-    few = task.limit(16, 0)
-    size = context.batch_size if task.generates else min(4, context.batch_size)
+    """A batch of a task's examples of a usual length; the batches of all are sorted by it too."""
+    some = task.limit(3 * context.batch_size, 0)
+    lengths = [sum(map(len, texts_of(item))) for item in importance.texts_of_task(some)]
+    order = np.argsort(np.reshape(lengths, (len(some), -1)).sum(axis=1), kind="stable").tolist()
+    few = some.part(order[len(some) // 3 :][: context.batch_size])
 
     def run() -> int:
-        return len(few.evaluate(context.subject, batch_size=size))
+        return len(few.evaluate(context.subject, batch_size=context.batch_size))
 
     return Step(f"{task.kind} {task.metric.name}", run)
 
