@@ -1,6 +1,7 @@
-"""`python -m experiments.patterns.sheets DIR --order N [--draw 2]`: pictures, 36 maps a sheet.
+"""`python -m experiments.patterns.sheets DIR --order N [--draw 2] [--part test]`: pictures.
 
 A sheet shows nothing but the maps and their numbers on it; red marks at the margin are specials.
+All maps stand 36 to a sheet, those of one part 24 and larger.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from .store import Kept, read_maps
 
 HERE = Path(__file__).parent
-SIDE = 6
+#: Rows and columns of a sheet of all maps, and of one part.
+ALL, SOME = (6, 6), (4, 6)
 
 
 def order(count: int, seed: int) -> list[int]:
@@ -29,12 +32,19 @@ def order(count: int, seed: int) -> list[int]:
     return places
 
 
-def sheets(maps: list[Kept], places: list[int], folder: Path) -> None:
+def order_of_part(folder: Path, part: str, seed: int) -> list[int]:
+    """The maps of one part, test or dev, in such an order."""
+    parts = pd.read_csv(folder / "maps.tsv", sep="\t", usecols=["part"])["part"]
+    return [place for place in order(len(parts), seed) if parts[place] == part]
+
+
+def sheets(maps: list[Kept], places: list[int], folder: Path, shape: tuple[int, int]) -> None:
     """All sheets of one pass."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, start in enumerate(range(0, len(places), SIDE * SIDE)):
-        shown = places[start : start + SIDE * SIDE]
-        figure, axes = plt.subplots(SIDE, SIDE, figsize=(15, 15), dpi=100)
+    rows, columns = shape
+    for number, start in enumerate(range(0, len(places), rows * columns)):
+        shown = places[start : start + rows * columns]
+        figure, axes = plt.subplots(rows, columns, figsize=(15, 15 * rows / columns), dpi=100)
         for turn, panel in enumerate(axes.ravel()):
             panel.set_axis_off()
             if turn < len(shown):
@@ -64,9 +74,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--order", type=int, required=True, help="seed of the order: 1, 2, 3")
     parser.add_argument("--draw", choices=[1, 2], type=int, default=1, help="which draw of maps")
+    parser.add_argument("--part", choices=["test", "dev"], help="these maps alone, larger")
     given = parser.parse_args()
-    maps = read_maps(HERE / "looked_at" / ("second" if given.draw == 2 else "") / "maps.npz")
-    sheets(maps, order(len(maps), given.order), given.folder)
+    kept = HERE / "looked_at" / ("second" if given.draw == 2 else "")
+    maps = read_maps(kept / "maps.npz")
+    if given.part:
+        places, shape = order_of_part(kept, given.part, given.order), SOME
+    else:
+        places, shape = order(len(maps), given.order), ALL
+    sheets(maps, places, given.folder, shape)
 
 
 if __name__ == "__main__":
