@@ -21,7 +21,7 @@ from headcount.survey.patterns import Judge
 from .cut import cut_agreement
 from .draw import draw
 from .heads import FAMILY
-from .judged import doubled, passes, score, told
+from .judged import doubled, passes, readers, score, told
 from .looked_at import looked_at
 from .shares import same_vertical, task_shares
 
@@ -58,7 +58,7 @@ def looked() -> dict[str, Any]:
     about["family"] = [FAMILY[name] for name in about["model"]]
     parts = _parts(about)
     result: dict[str, Any] = {
-        "the reader, twice": {f"draw {n}": passes(one) for n, one in about.groupby("draw")},
+        "the reader, twice": {f"draw {n}": passes(about[about["draw"] == n]) for n in (1, 2)},
         "labels": {name: about[rows]["label"].value_counts().to_dict() for name, rows in parts},
     }
     for by in JUDGES:
@@ -71,6 +71,9 @@ def looked() -> dict[str, Any]:
         result[by]["same on the first half of the text"] = cut_agreement("minilm", by)
         for name, _ in parts:
             _tell(f"{by}, {name}", result[by][name])
+    result["two readers"] = {
+        name: readers(about[rows], JUDGES) for name, rows in parts if name.startswith("test")
+    }
     return result
 
 

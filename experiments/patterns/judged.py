@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,16 +58,60 @@ def _by(about: pd.DataFrame, by: Judge, column: str) -> dict[str, Any]:
 
 def passes(about: pd.DataFrame) -> dict[str, Any]:
     """How far the two passes of the reader agree."""
-    counts = crossed([*about["first"]], [*about["second"]], PATTERNS, _heads(about))
+    return agreement(about, "first", "second")
+
+
+def agreement(about: pd.DataFrame, one: str, two: str) -> dict[str, Any]:
+    """How far two columns of labels agree: as a whole, class by class, and where they differ."""
+    counts = crossed([*about[one]], [*about[two]], PATTERNS, _heads(about))
     summed = counts.sum(0).reshape(len(PATTERNS), -1).astype(int)
     return {
         "maps": len(about),
-        "same": round(float(np.mean(about["first"] == about["second"])), 4),
+        "same": round(float(np.mean(about[one] == about[two])), 4),
         "kappa": _interval(counts, kappa),
+        "kappa of one class against the rest": {
+            name: _interval(counts, _kappa_of(place)) for place, name in enumerate(PATTERNS)
+        },
         # No judge can be shown to do better than the labels agree with themselves.
+        "f1": {name: _interval(counts, f1_of(place)) for place, name in enumerate(PATTERNS)},
         "macro f1": _interval(counts, macro_f1),
-        "confusion (rows: first pass)": dict(zip(PATTERNS, summed.tolist(), strict=True)),
+        f"confusion (rows: {one})": dict(zip(PATTERNS, summed.tolist(), strict=True)),
     }
+
+
+def _kappa_of(label: int) -> Any:
+    """Kappa of one class against all others together."""
+
+    def statistic(counts: np.ndarray) -> np.ndarray:
+        side = len(PATTERNS)
+        table = counts.reshape(*counts.shape[:-1], side, side)
+        both, first = table[..., label, label], table[..., label, :].sum(-1)
+        second, total = table[..., :, label].sum(-1), table.sum((-2, -1))
+        neither = total - first - second + both
+        return kappa(np.stack([both, first - both, second - both, neither], -1))
+
+    return statistic
+
+
+def readers(about: pd.DataFrame, judges: Sequence[Judge]) -> dict[str, Any]:
+    """Two readers of the same maps, and each judge against either and where both agree."""
+    agreed = about[about["label"] == about["other"]]
+    against = {
+        "the first reader": about,
+        "the second reader": about.assign(label=about["other"]),
+        "where both agree": agreed,
+    }
+    found: dict[str, Any] = agreement(about, "label", "other")
+    for by in judges:
+        found[by] = {name: _short(one, by) for name, one in against.items()}
+    return found
+
+
+def _short(about: pd.DataFrame, by: Judge) -> dict[str, Any]:
+    counts = _counts(about, by)
+    each = {name: _interval(counts, f1_of(place)) for place, name in enumerate(PATTERNS)}
+    found = {"accuracy": _accuracy, "kappa": kappa, "macro f1": macro_f1}
+    return {"maps": len(about), "f1": each} | {k: _interval(counts, f) for k, f in found.items()}
 
 
 def _true(about: pd.DataFrame) -> list[str]:

@@ -1,4 +1,5 @@
-"""The looked-at maps with their labels: both passes, and how disagreements were settled."""
+"""The looked-at maps with their labels: both passes, how disagreements were settled, and another
+reader's labels of the test maps and of maps to train on."""
 
 from __future__ import annotations
 
@@ -8,18 +9,21 @@ import pandas as pd
 
 from headcount.survey.pattern_network import PATTERNS
 
-from .sheets import order
+from .sheets import DRAWS, order, order_of_part
 from .store import Kept, read_maps
 
-FOLDER = Path(__file__).parent / "looked_at"
 #: Letters of the sheets: columns, diagonal, both, block, the rest.
 LETTERS = dict(zip("vdxbh", PATTERNS, strict=True))
-#: The draws of maps: any head and text at random, and those where blocks are likely.
-DRAWS = {1: FOLDER, 2: FOLDER / "second"}
+#: The order in which the other reader saw the maps of a draw.
+OTHER_ORDER = 4
 
 
 def looked_at() -> tuple[list[Kept], pd.DataFrame]:
-    """Maps, and a row for each: draw, part, model, head, kind, tokens, first, second, label."""
+    """Maps, and a row for each: draw, part, model, head, kind, tokens, first, second, label, other.
+
+    `other` is the other reader's label: of the test maps, and of the third draw, which nobody else
+    looked at.
+    """
     maps: list[Kept] = []
     rows: list[pd.DataFrame] = []
     for draw, folder in DRAWS.items():
@@ -38,17 +42,33 @@ def passes_of(folder: Path, count: int) -> pd.DataFrame:
 
 
 def _labelled(folder: Path, count: int) -> pd.DataFrame:
+    if not (folder / "pass-1.txt").exists():
+        about = pd.read_csv(folder / "maps.tsv", sep="\t", keep_default_na=False)
+        about["other"] = _of_other(folder, count, "dev")
+        return about.assign(label=about["other"])
     about = passes_of(folder, count)
     settled = dict(line.split() for line in (folder / "settled.txt").read_text().splitlines())
     about["label"] = [
         first if first == second else LETTERS[settled[str(place)]]
         for place, (first, second) in enumerate(zip(about["first"], about["second"], strict=True))
     ]
+    about["other"] = _of_other(folder, count, "test")
     return about
+
+
+def _of_other(folder: Path, count: int, part: str) -> list[str | None]:
+    """The other reader's labels of one part; None for other maps."""
+    places = order_of_part(folder, part, OTHER_ORDER)
+    found = dict(zip(places, _letters(folder / "reader-2.txt"), strict=True))
+    return [LETTERS[found[place]] if place in found else None for place in range(count)]
 
 
 def _of_pass(path: Path, count: int, seed: int) -> list[str]:
     """The labels of one pass, put back from the order of its sheets into that of the maps."""
-    letters = [letter for line in path.read_text().splitlines() for letter in line.split()[1:]]
-    found = dict(zip(order(count, seed), letters, strict=True))
+    found = dict(zip(order(count, seed), _letters(path), strict=True))
     return [LETTERS[found[place]] for place in range(count)]
+
+
+def _letters(path: Path) -> list[str]:
+    """The labels of all sheets, one after the other."""
+    return [letter for line in path.read_text().splitlines() for letter in line.split()[1:]]

@@ -20,7 +20,10 @@ from matplotlib.axes import Axes
 
 from .store import Kept, read_maps
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent / "looked_at"
+#: The draws of maps: any head and text at random, and those where blocks are likely, the last of
+#: them to train on alone.
+DRAWS = {1: FOLDER, 2: FOLDER / "second", 3: FOLDER / "third"}
 #: Rows and columns of a sheet of all maps, and of one part.
 ALL, SOME = (6, 6), (4, 6)
 
@@ -73,10 +76,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--order", type=int, required=True, help="seed of the order: 1, 2, 3")
-    parser.add_argument("--draw", choices=[1, 2], type=int, default=1, help="which draw of maps")
+    parser.add_argument("--draw", choices=DRAWS, type=int, default=1, help="which draw of maps")
     parser.add_argument("--part", choices=["test", "dev"], help="these maps alone, larger")
     given = parser.parse_args()
-    kept = HERE / "looked_at" / ("second" if given.draw == 2 else "")
+    kept = DRAWS[given.draw]
     maps = read_maps(kept / "maps.npz")
     if given.part:
         places, shape = order_of_part(kept, given.part, given.order), SOME

@@ -135,9 +135,14 @@ class Network(nn.Module):
         self.last = nn.Linear(2 * before, len(PATTERNS))
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Scores; the whole picture is pooled by mean and by maximum."""
+        """Scores of what was pooled."""
+        scores: Tensor = self.last(self.pooled(pictures))
+        return scores
+
+    def pooled(self, pictures: Tensor) -> Tensor:
+        """What the layers give, pooled over the whole picture by mean and by maximum."""
         seen = self.layers(pictures).flatten(2)
-        return self.last(torch.cat([seen.mean(-1), seen.amax(-1)], dim=-1))
+        return torch.cat([seen.mean(-1), seen.amax(-1)], dim=-1)
 
 
 @cache

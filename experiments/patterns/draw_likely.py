@@ -1,7 +1,8 @@
-"""`python -m experiments.patterns.draw_second`: maps to look at where blocks are likely.
+"""`python -m experiments.patterns.draw_likely --draw 2`: maps to look at where blocks are likely.
 
 The first draw took heads and texts at random and met 7 blocks. Here heads that keep to their own
-text of a pair come first, judged on texts that are not looked at; the others come at random.
+text of a pair come first, judged on texts that are not looked at; the others come at random. The
+third draw has maps to train on alone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,16 +19,28 @@ import headcount as hc
 from headcount.records.heads import Head
 
 from .heads import FAMILY, parts, subject_of
-from .looked_at import FOLDER
 from .maps import Map, maps_of
+from .sheets import DRAWS
 from .store import write_maps
 from .texts import Given, given
 
-SEED = 20191
 HEAD_SEED = 20190
-#: Maps of the heads of a part: from the heads that keep to their text most, and from any head.
-FIRST = {"test": (12, 6), "dev": (12, 5)}
-ANY = {"test": 36, "dev": 132}
+
+
+class Plan(NamedTuple):
+    """How many maps of each part."""
+
+    seed: int
+    #: Of so many heads of a family that keep to their text most, so many maps each.
+    first: dict[str, tuple[int, int]]
+    #: Of any other head.
+    any: dict[str, int]
+
+
+PLANS = {
+    2: Plan(20191, {"test": (12, 6), "dev": (12, 5)}, {"test": 36, "dev": 132}),
+    3: Plan(20192, {"dev": (20, 5)}, {"dev": 64}),
+}
 #: Texts that heads are ranked on, and texts that may be looked at, of each model.
 RANKED, SHOWN = 6, 16
 Row = tuple[Map, dict[str, object]]
@@ -44,9 +57,9 @@ def own_text(one: Map) -> float:
     return size * float(inside.mean() - outside.mean()) if inside.size and outside.size else 0.0
 
 
-def second_draw(classifiers: str) -> list[Row]:
+def drawn(plan: Plan, classifiers: str) -> list[Row]:
     """All rows, in a random order."""
-    dice = random.Random(SEED)
+    dice = random.Random(plan.seed)
     likely: list[Row] = []
     rest: dict[str, list[Row]] = {"test": [], "dev": []}
     for family in dict.fromkeys(FAMILY.values()):
@@ -55,14 +68,16 @@ def second_draw(classifiers: str) -> list[Row]:
         first = next(iter(subjects.values()))
         part = {h: _part(p) for h, p in parts(family, first.heads, HEAD_SEED).items()}
         ranks = _ranks(first, dice) if family != "translator" else []
-        for which, (heads, each) in FIRST.items():
+        for which, (heads, each) in plan.first.items():
             chosen = [head for head in ranks if part[head] == which][:heads]
             likely += _shown(subjects, dict.fromkeys(chosen, which), each, ("pair",), dice)
             if which == "dev" or family != "translator":
                 others = {h: which for h, of in part.items() if of == which and h not in chosen}
                 kinds = ("pair",) if which == "test" else ("pair", "single")
                 rest[which] += _shown(subjects, others, 1, kinds, dice)
-    rows = likely + [row for which, many in ANY.items() for row in dice.sample(rest[which], many)]
+    rows = likely + [
+        row for which, many in plan.any.items() for row in dice.sample(rest[which], many)
+    ]
     dice.shuffle(rows)
     return rows
 
@@ -119,12 +134,14 @@ def _text(turn: int, kinds: tuple[str, ...], model: str, dice: random.Random) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--classifiers", required=True, help="what experiments.glue --save wrote")
-    rows = second_draw(parser.parse_args().classifiers)
+    parser.add_argument("--draw", type=int, choices=PLANS, required=True)
+    given_ = parser.parse_args()
+    rows, folder = drawn(PLANS[given_.draw], given_.classifiers), DRAWS[given_.draw]
     about: Any = pd.DataFrame([about for _, about in rows])
     about.insert(0, "map", range(len(rows)))
     about["tokens"] = [len(one.weights) for one, _ in rows]
-    write_maps(FOLDER / "second" / "maps.npz", [one for one, _ in rows])
-    about.to_csv(FOLDER / "second" / "maps.tsv", sep="\t", index=False)
+    write_maps(folder / "maps.npz", [one for one, _ in rows])
+    about.to_csv(folder / "maps.tsv", sep="\t", index=False)
     print(about.groupby(["part", "model", "kind"]).size().to_string())
 
 
