@@ -10,7 +10,7 @@ import pytest
 from experiments.patterns.__main__ import NAME, RESULTS
 from experiments.patterns.drawn import drawn_maps
 from experiments.patterns.heads import FAMILY
-from experiments.patterns.judged import passes, score, told
+from experiments.patterns.judged import agreement, passes, score, told
 from experiments.patterns.looked_at import looked_at
 from experiments.patterns.store import read_maps, write_maps
 from headcount.survey.pattern_network import PATTERNS
@@ -51,6 +51,7 @@ def test_the_page_tells_what_the_labels_say(looked) -> None:  # type: ignore[no-
         one = about[about["draw"] == draw]
         assert page["the reader, twice"][f"draw {draw}"]["kappa"] == passes(one)["kappa"]
     test = about[(about["part"] == "test") & (about["draw"] == 1)].copy()
+    assert agreement(test, "label", "other")["f1"] == page["two readers"]["test"]["f1"]
     test["rule"] = told([maps[place] for place in test.index], "rule")
     assert score(test, "rule")["accuracy"] == page["rule"]["test"]["accuracy"]
     some = test.index[::8]
@@ -67,3 +68,18 @@ def test_drawn_maps_are_maps_with_all_labels(tmp_path) -> None:  # type: ignore[
     write_maps(tmp_path / "maps.npz", maps)
     again = read_maps(tmp_path / "maps.npz")
     assert max(np.abs(a.weights - b.weights).max() for a, b in zip(maps, again, strict=True)) < 0.02
+
+
+def test_two_readers_are_compared_class_by_class(looked) -> None:  # type: ignore[no-untyped-def]
+    _, about = looked
+    test = about[about["part"] == "test"]
+    assert test["other"].isin(PATTERNS).all()
+    alike = agreement(test.assign(other=test["label"]), "label", "other")
+    assert alike["same"] == alike["kappa"]["value"] == alike["macro f1"]["value"] == 1
+    found = agreement(test, "label", "other")
+    block = (test["label"] == "block").to_numpy(), (test["other"] == "block").to_numpy()
+    both = [float(np.mean(one)) for one in block]
+    chance = both[0] * both[1] + (1 - both[0]) * (1 - both[1])
+    agreed = float(np.mean(block[0] == block[1]))
+    value = found["kappa of one class against the rest"]["block"]["value"]
+    assert value == pytest.approx((agreed - chance) / (1 - chance), abs=1e-4)
