@@ -1,7 +1,7 @@
-"""One peer at work, in its own environment: the mean entropy of every head of a decoder.
+"""One peer at work, in its own environment: the mean entropy of every head of a model.
 
-Called by `benchmarks.peers`; prints one JSON line. All read the same token ids of the same folder,
-and all but headcount get whole maps, which are then reduced to one number a head by torch.
+Called by `benchmarks.peers`; prints one JSON line. All read the same token ids and the same folder,
+and all but headcount get whole maps, which are then reduced to one number a head.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,24 +27,45 @@ def mean_entropy(maps: Tensor) -> Tensor:
 
 
 def _model(folder: str, attention: str) -> Any:
-    from transformers import AutoModelForCausalLM
+    """The model without the layer that predicts tokens."""
+    from transformers import AutoModel
 
-    return AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention).eval()
+    return AutoModel.from_pretrained(folder, attn_implementation=attention).eval()
+
+
+def _options(model: Any) -> dict[str, bool]:
+    """A decoder keeps no cache; an encoder knows no such option."""
+    return {"use_cache": False} if model.config.model_type != "bert" else {}
 
 
 def plain(folder: str) -> Work:
     """The forward alone, as the model comes (sdpa)."""
-    model = _model(folder, "sdpa").model
-    return lambda ids: model(ids, use_cache=False).last_hidden_state
+    model = _model(folder, "sdpa")
+    return lambda ids: model(ids, **_options(model)).last_hidden_state
 
 
 def transformers(folder: str) -> Work:
-    """`output_attentions=True` with eager attention."""
-    model = _model(folder, "eager").model
+    """`output_attentions=True` with eager attention, reduced by torch."""
+    model = _model(folder, "eager")
 
     def work(ids: Tensor) -> Tensor:
-        found = model(ids, use_cache=False, output_attentions=True).attentions
+        found = model(ids, output_attentions=True, **_options(model)).attentions
         return torch.stack([mean_entropy(maps) for maps in found])
+
+    return work
+
+
+def transformers_numpy(folder: str) -> Work:
+    """The same, reduced by NumPy as most scripts do it."""
+    import numpy as np
+
+    model = _model(folder, "eager")
+
+    def work(ids: Tensor) -> Tensor:
+        found = model(ids, output_attentions=True, **_options(model)).attentions
+        maps = np.stack([one.numpy() for one in found])
+        entropy = -(maps * np.log(maps + 1e-30)).sum(-1)
+        return torch.from_numpy(entropy.mean((1, 3)))
 
     return work
 
@@ -52,12 +74,12 @@ def bertviz(folder: str) -> Work:
     """What its views read: the same attentions, text by text, through `format_attention`."""
     from bertviz.util import format_attention
 
-    model = _model(folder, "eager").model
+    model = _model(folder, "eager")
 
     def work(ids: Tensor) -> Tensor:
         found = []
         for row in ids:
-            maps = model(row[None], use_cache=False, output_attentions=True).attentions
+            maps = model(row[None], output_attentions=True, **_options(model)).attentions
             found.append(torch.stack([mean_entropy(one[None]) for one in format_attention(maps)]))
         return torch.stack(found).mean(0)
 
@@ -81,21 +103,28 @@ def transformer_lens(folder: str) -> Work:
 
 def nnsight(folder: str) -> Work:
     """Saves what each attention module returns, with eager attention."""
-    from nnsight import NNsight
+    import nnsight as library
 
-    inner = _model(folder, "eager").model
-    model = NNsight(inner)
+    inner = _model(folder, "eager")
+    model, options = library.NNsight(inner), _options(inner)
+    encoder = hasattr(model, "encoder")
+    modules = [
+        layer.attention.self if encoder else layer.self_attn
+        for layer in (model.encoder.layer if encoder else model.layers)
+    ]
 
     def work(ids: Tensor) -> Tensor:
-        with model.trace(ids, use_cache=False, output_attentions=True):
-            found = [layer.self_attn.output[1].save() for layer in model.layers]
+        with model.trace(ids, output_attentions=True, **options):
+            found = library.save([])
+            for module in modules:
+                found.append(module.output[1])
         return torch.stack([mean_entropy(maps) for maps in found])
 
     return work
 
 
 def inseq(folder: str) -> Work:
-    """The attention method on one step of generation, text by text, for the last token's row."""
+    """The attention method for one token to come, text by text: the last row of every map."""
     import inseq as library
 
     model = library.load_model(folder, "attention", device="cpu")
@@ -137,49 +166,64 @@ def headcount(folder: str) -> Work:
     return work
 
 
-PEERS = {
+PEERS: dict[str, Callable[[str], Work]] = {
     one.__name__: one
-    for one in (transformers, bertviz, transformer_lens, nnsight, inseq, headcount)
-}
+    for one in (
+        plain, headcount, transformers, transformers_numpy, bertviz, transformer_lens, nnsight,
+        inseq,
+    )
+}  # fmt: skip
+
+
+def timed(work: Work, beside: Work, ids: Tensor, rounds: int) -> dict[str, Any]:
+    """Seconds of a peer and of the plain forward in turns, and the ratios of the rounds.
+
+    CPU time is taken beside the time that passes: other programs disturb it less.
+    """
+    passed: dict[str, list[float]] = {"plain": [], "peer": []}
+    used: dict[str, list[float]] = {"plain": [], "peer": []}
+    for number in range(rounds + 1):
+        ways = [("plain", beside), ("peer", work)]
+        for name, way in ways if number % 2 else ways[::-1]:
+            start, cpu = time.perf_counter(), time.process_time()
+            way(ids)
+            # The first round warms up.
+            passed[name] += [time.perf_counter() - start] if number else []
+            used[name] += [time.process_time() - cpu] if number else []
+    return {
+        "seconds": round(statistics.median(passed["peer"]), 4),
+        "plain": round(statistics.median(passed["plain"]), 4),
+        "ratio": _ratio(passed),
+        "cpu_ratio": _ratio(used),
+        "rounds": rounds,
+    }
+
+
+def _ratio(seconds: dict[str, list[float]]) -> dict[str, float]:
+    """The median of the rounds' ratios with the middle half of them."""
+    ratios = [b / a for a, b in zip(seconds["plain"], seconds["peer"], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return {"median": round(middle, 3), "low": round(low, 3), "high": round(high, 3)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("peer", choices=[*PEERS, "plain"])
+    parser.add_argument("peer", choices=[*PEERS])
     parser.add_argument("folder")
-    parser.add_argument("--texts", type=int, default=8)
-    parser.add_argument("--tokens", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("ids", type=Path, help="JSON: rows of token ids")
+    parser.add_argument("--rounds", type=int, default=0, help="none: peak memory of one call")
     given = parser.parse_args()
     torch.set_num_threads(2)
-    ids = torch.randint(
-        1000, 40_000, (given.texts, given.tokens), generator=torch.Generator().manual_seed(0)
-    )
+    ids = torch.tensor(json.loads(given.ids.read_text()))
     with torch.no_grad():
-        beside = plain(given.folder)
-        beside(ids)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        work = beside if given.peer == "plain" else PEERS[given.peer](given.folder)
-        found, seconds = work(ids), {"plain": list[float](), "peer": list[float]()}
-        for number in range(given.rounds):
-            ways = [("plain", beside), ("peer", work)]
-            for name, way in ways if number % 2 else ways[::-1]:
-                start = time.perf_counter()
-                way(ids)
-                seconds[name].append(time.perf_counter() - start)
-    ratios = [b / a for a, b in zip(seconds["plain"], seconds["peer"], strict=True)]
-    print(
-        json.dumps(
-            {
-                "seconds": round(statistics.median(seconds["peer"]), 4),
-                "plain": round(statistics.median(seconds["plain"]), 4),
-                "ratio": round(statistics.median(ratios), 3),
-                "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-                "plain_peak_mib": before // 1024,
-                "entropy": [] if given.peer == "plain" else found.flatten().tolist(),
-            }
-        )
-    )
+        work = PEERS[given.peer](given.folder)
+        if given.rounds:
+            found = timed(work, plain(given.folder), ids, given.rounds)
+        else:
+            numbers = work(ids)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            found = {"peak_mib": peak, "numbers": numbers.flatten().tolist()}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
