@@ -200,7 +200,7 @@ def test_a_forecast_counts_what_is_left(
         with pytest.raises(KeyboardInterrupt):
             run_story(context, progress=stop)
         evaluated = forecast["translation loss"] + forecast["translation bleu"]
-        assert evaluated == pytest.approx(runs[0], rel=0.25)
+        assert evaluated == pytest.approx(runs[0], rel=0.4)
         left = expected_seconds(context)
         assert left == pytest.approx(0.5 * sum(forecast.values()), rel=0.3)
         assert left < whole
