@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ def headcount(
     """Run `headcount` with these words, in an empty folder and a terminal of 100 columns."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    # On a busy machine a short command may last until it would be heard of.
+    monkeypatch.setattr("headcount.cli.output._SILENCE", math.inf)
 
     def call(*words: object, stdin: str = "") -> Ended:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
