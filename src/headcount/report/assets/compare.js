@@ -4,7 +4,7 @@ import { headChart, words } from "./chart.js";
 import { S, view } from "./state.js";
 import { headButton, headPoint } from "./glyph.js";
 import { tables } from "./save.js";
-// Two runs of one architecture: the chosen column in both, and the heads that changed most. In pages of two runs alone.
+// Two runs of one architecture: the chosen column in both, and the heads that changed most.
 const V = D.compare;
 // Every shared column also as the second's value less the first's.
 function difference(c, { values: other, lo = null, hi = null }) {

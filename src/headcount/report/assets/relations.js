@@ -3,7 +3,7 @@ import { D, gap, heads, unmeasured } from "./data.js";
 import { S, view } from "./state.js";
 import { headButton } from "./glyph.js";
 import { tables } from "./save.js";
-// Accuracy with its interval against the best fixed offset; bold is a verdict of the head, and nothing else is.
+// Accuracy with its interval against the best fixed offset; bold is a verdict of the head.
 const R = D.relations, ARROW = { "dep->head": "↑", "head->dep": "↓", "head<-dep": "⇡" };
 function read([k, accuracy, low, high, p_adjusted, status]) {
   const q = R.questions[k];

@@ -1,6 +1,6 @@
 import { $, $$, clamp, el, put } from "./dom.js";
 import { D, absent, byId, cols, hasRole, heads, kinds, roleNames, standing, verdicts } from "./data.js";
-// One state, kept in the address, so that a finding is a link: #enc.2.8, or #head=enc.2.8&col=entropy&ex=own-001
+// One state, kept in the address, so that a finding is a link: #enc.2.8
 // The order that decides what can go, as the curve with the most points tells it.
 function usual() {
   const o = D.curve?.[D.go?.order ?? 0], same = (D.curve || []).filter(c => c.id === o.id && c.scope === o.scope && c.healed === o.healed);
