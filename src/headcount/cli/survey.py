@@ -230,7 +230,8 @@ def survey_command(
         return
     if judge.best_heads:
         _print_best_heads(table, judge.table_format)
-        print_run(target.out)
+        if judge.table_format == "text":  # a table for a paper is all that its file should hold
+            print_run(target.out)
         return
     notes = [*other_texts, *(_paths_in_words(table) if asked.explain else [])]
     _print_survey(table, subject, columns, stacks, notes, every=asked.all)

@@ -54,6 +54,10 @@ class StageStatus:
 # --- `hc.story` ---------------------------------------------------------------------------------
 
 
+#: A limit is of every stage, also of those that would take fewer by themselves.
+_EVERY_STAGE = " Every stage takes {limit:,} examples; without --limit, as many as stay quick."
+
+
 def story(
     model: Subject | str | Path | None = None,
     run: str | Path | None = None,
@@ -156,7 +160,8 @@ def story(
             announce(repr(subject))
             seconds = 0.0 if where.remote else expected_seconds(context)
             if seconds > 5:
-                announce(f"About {in_words(seconds)} on this machine.")
+                every = "" if limit is None or thorough else _EVERY_STAGE.format(limit=limit)
+                announce(f"About {in_words(seconds)} on this machine.{every}")
         stages = run_story(context, exhibits=exhibits, progress=show)
     written = report(kept, page, exhibits=exhibits, maps=maps, compare=compare)
     return Report(written.path, written.run, tuple(stages))
