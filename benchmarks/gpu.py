@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 
 from benchmarks import ablation, gradient, pruned, relevance, survey
 from benchmarks.flops import floor, forward_cost
-from benchmarks.interleave import interleaved, ratio
+from benchmarks.interleave import interleaved, ratio, waited
 from headcount import tasks
 from headcount.importance.sweep.interventions import single_heads
 from headcount.models.load import load
@@ -28,16 +28,6 @@ from headcount.tasks.task import Task
 
 RESULTS = Path(__file__).parent / "results"
 ROUNDS = 15
-
-
-def waited(work: Callable[[], object]) -> Callable[[], None]:
-    """The work with the device waited for."""
-
-    def done() -> None:
-        work()
-        torch.cuda.synchronize()
-
-    return done
 
 
 def told(ways: dict[str, Callable[[], object]], of: str, to: str, what: str) -> dict[str, Any]:

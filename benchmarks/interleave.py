@@ -5,9 +5,21 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 
+import torch
+
 from headcount.pruning.speed import Work, interleaved
 
-__all__ = ["Work", "interleaved", "ratio"]
+__all__ = ["Work", "interleaved", "ratio", "waited"]
+
+
+def waited(work: Work) -> Work:
+    """The work with the GPU waited for: its queue is not its work."""
+
+    def done() -> None:
+        work()
+        torch.cuda.synchronize()
+
+    return done
 
 
 def ratio(seconds: Mapping[str, list[float]], of: str, to: str) -> dict[str, float]:

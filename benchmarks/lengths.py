@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.interleave import interleaved, ratio
+from benchmarks.interleave import interleaved, ratio, waited
 from benchmarks.survey import surveyed
 from headcount.models.load import load
 from headcount.models.subject import Subject
@@ -95,7 +95,7 @@ def measured(subject: Subject, length: int, device: str, rounds: int, most: int)
     if length > SAMPLE:
         ways[f"{SAMPLE} rows"] = lambda: surveyed(subject, batches, SAMPLE)
     if device == "cuda":
-        ways = {name: _waited(work) for name, work in ways.items()}
+        ways = {name: waited(work) for name, work in ways.items()}
     seconds = interleaved(ways, rounds, warm_up=1)
     row: dict[str, Any] = {
         "length": length,
@@ -109,14 +109,6 @@ def measured(subject: Subject, length: int, device: str, rounds: int, most: int)
     if device == "cuda":
         row["peak_gib"] = {name: round(peak_gib(work, device), 3) for name, work in ways.items()}
     return row
-
-
-def _waited(work: Any) -> Any:
-    def done() -> None:
-        work()
-        torch.cuda.synchronize()
-
-    return done
 
 
 def _alone(length: int, way: str) -> float:

@@ -119,7 +119,9 @@ def _print_going(going: Sequence[hc.Head], subject: hc.Subject, would: bool) -> 
 
 def _print_quality(plan: pruning.Plan) -> None:
     """The metric before and after, and what is surely lost; healed too."""
-    for row in pruning.in_points(_chosen(plan)).to_dict("records"):
+    lost = [pruning.lost_at(row) for row in plan.chosen.to_dict("records")]
+    points = pruning.in_points(plan.chosen).to_dict("records")
+    for row, most in zip(points, lost, strict=True):
         where = "held-out examples" if row["part"] == "held-out" else "examples"
         between = _between(row["delta_low"], row["delta_high"], "+.3g")
         how = "after training, " if row["healed"] else ""
@@ -129,17 +131,7 @@ def _print_quality(plan: pruning.Plan) -> None:
             f"{where}".replace("  ", " ")
         )
         if plan.found is None or row["healed"]:
-            point = pruning.point_of(row["metric"])
-            amounts = point * row["bound"], point * pruning.lost_at(row)
-            lost = pruning.lost_in_words(row["metric"], row["n"], *amounts)
-            output().print(f"Without them: {lost}.")
-
-
-def _chosen(plan: pruning.Plan) -> pd.DataFrame:
-    """The point of the curve that was chosen; after it the same point healed, where it was."""
-    curve, first = plan.curve, plan.orders[0]
-    mine = (curve["order"] == first.name) & (curve["scope"] == first.scope)
-    return curve[mine & (curve["step"] == plan.step)]
+            output().print(f"Without them: {most}.")
 
 
 def _print_costs(before: pruning.ModelCosts, after: pruning.ModelCosts) -> None:
@@ -179,7 +171,7 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
             "unit": pruning.unit_of(plan.sweep.baseline.name),
             "point": pruning.point_of(plan.sweep.baseline.name),
             "step": plan.step,
-            "chosen": _chosen(plan).to_dict("records")[-1],
+            "chosen": plan.chosen.to_dict("records")[-1],
             "limit": None if search is None else search.limit,
             "bounds": None if search is None else search.bounds.tolist(),
             "curve": plan.curve.to_dict("records"),

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         freed,
         in_points,
         lost_at,
-        lost_in_words,
         point_of,
         read_tolerance,
         unit_of,

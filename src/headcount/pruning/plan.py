@@ -295,6 +295,13 @@ class Plan:
     choose: Task | None = None
 
     @property
+    def chosen(self) -> pd.DataFrame:
+        """The point of the curve that was chosen; after it the same point healed, where it was."""
+        curve, first = self.curve, self.orders[0]
+        mine = (curve["order"] == first.name) & (curve["scope"] == first.scope)
+        return curve[mine & (curve["step"] == self.step)]
+
+    @property
     def aim(self) -> str:
         """The goal in the unit of the metric: points, nats, BLEU."""
         return str(self.goal).replace("points", unit_of(self.sweep.baseline.name))

@@ -25,7 +25,7 @@ from headcount.pruning.learn import TrainingOptions
 from headcount.pruning.order import Order
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
-from headcount.pruning.tolerance import can_go, lost_at, lost_in_words, point_of, unit_of
+from headcount.pruning.tolerance import can_go, in_points, lost_at, unit_of
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -272,18 +272,16 @@ def card_of(
     if plan is None:
         return [*told, "The heads were named, and nothing was measured."]
     task, first = plan.sweep.task, plan.orders[0]
-    chosen = plan.curve[(plan.curve["order"] == first.name) & (plan.curve["scope"] == first.scope)]
-    for row in chosen[chosen["step"] == plan.step].to_dict("records"):
-        point, metric = point_of(row["metric"]), row["metric"]
-        change = f"{row['delta'] / point:+.3g}"
+    lost = [lost_at(row) for row in plan.chosen.to_dict("records")]
+    for row, most in zip(in_points(plan.chosen).to_dict("records"), lost, strict=True):
+        change, metric = f"{row['delta']:+.3g}", row["metric"]
         if row["delta_low"] == row["delta_low"]:
-            ends = row["delta_low"] / point, row["delta_high"] / point
-            change += f", 95% interval {ends[0]:+.3g} to {ends[1]:+.3g}"
+            change += f", 95% interval {row['delta_low']:+.3g} to {row['delta_high']:+.3g}"
         told.append(
             f"- {metric}{' after training' if row['healed'] else ''}, in {unit_of(metric)}: "
-            f"{(row['value'] - row['delta']) / point:.4g} -> {row['value'] / point:.4g} ({change}) "
-            f"on {row['n']:,} examples of {Path(task.name).name} ({row['part']}), heads ordered by "
-            f"{first.name}; {lost_in_words(metric, row['n'], row['bound'], lost_at(row))}."
+            f"{row['value'] - row['delta']:.4g} -> {row['value']:.4g} ({change}) on {row['n']:,} "
+            f"examples of {Path(task.name).name} ({row['part']}), heads ordered by {first.name}; "
+            f"{most}."
         )
     if plan.found is not None:
         told += [one.sentence for one in can_go(plan.curve, plan.goal.max_loss)[:1]]

@@ -209,9 +209,10 @@ def in_points(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.assign(**{name: curve[name] / scale for name in _FIGURES if name in curve})
 
 
-def lost_at(row: Mapping[Any, Any]) -> float:
-    """What is lost at a point of a curve: higher is worse whatever the metric is."""
-    return float(-row["delta"] if row["more"] == "better" else row["delta"])
+def lost_at(row: Mapping[Any, Any]) -> str:
+    """The most that is lost at a point of a curve, in words."""
+    loss = -row["delta"] if row["more"] == "better" else row["delta"]
+    return lost_in_words(row["metric"], row["n"], row["bound"], float(loss))
 
 
 def at_chance(row: Mapping[Any, Any]) -> bool:

@@ -39,9 +39,8 @@ Capture = Callable[[Callable[[], list[Any]]], tuple[list[Any], Callable[[], None
 class Recordings:
     """The recordings of one tap, by the shape of the batch and what is asked of it."""
 
-    def __init__(self, subject: Subject, run: Run, capture: Capture | None = None) -> None:
-        self._subject, self._run = subject, run
-        self._capture = _captured(subject) if capture is None else capture
+    def __init__(self, subject: Subject, run: Run) -> None:
+        self._run, self._capture = run, _captured(subject)
         self._came: Counter[Any] = Counter()
         self._made: dict[Any, _Recording] = {}
 
@@ -161,13 +160,13 @@ def _captured(subject: Subject) -> Capture | None:
     places = {parameter.device for parameter in subject.model.parameters()}
     if hooked or len(places) != 1:
         return None
-    pool: list[Any] = []
+    how: dict[str, Any] = {
+        "pool": torch.cuda.graph_pool_handle(),  # one for all: they never run at the same time
+        "capture_error_mode": "thread_local",
+    }
 
     def capture(work: Callable[[], list[Any]]) -> tuple[list[Any], Callable[[], None]]:
-        if not pool:
-            pool.append(torch.cuda.graph_pool_handle())
         graph = torch.cuda.CUDAGraph()
-        how: dict[str, Any] = {"pool": pool[0], "capture_error_mode": "thread_local"}
         with torch.cuda.device(subject.device), torch.cuda.graph(graph, **how):
             found = work()
         return found, graph.replay
