@@ -145,13 +145,18 @@ def _verdict(row: dict[str, Any], margin: float) -> str:
 
 
 def judge_again(
-    name: str, case: dict[str, Any], folder: Path | None, data: Path | None, config: Config
+    name: str,
+    case: dict[str, Any],
+    folder: Path | None,
+    data: Path | None,
+    config: Config,
+    device: str = "cpu",
 ) -> Kept:
     """The sets of heads of a run on the classifier in a folder; nothing is ranked or learned."""
     from .classifier import read_case
     from .judge import judged
 
-    own = read_case(name, config, folder, data, "cpu")
+    own = read_case(name, config, folder, data, device)
     if own.held.hash != case["held"]["hash"]:
         raise InputError(
             f"{own.held.name} has other examples than those {name} was judged on; pass the data of "
@@ -189,6 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--results", type=Path, default=RESULTS)
     add("--classifiers", type=Path, help="judge recorded sets again with what lies here")
     add("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"), help="folder with glue/")
+    add("--device", default="cpu")
     add("--only", nargs="+", help="names of classifiers to judge; all in the folder by default")
     return told(lambda: _all(parser.parse_args(arguments)))
 
@@ -204,7 +210,9 @@ def _all(given: argparse.Namespace) -> None:
     for name, case in ran["cases"].items():
         there = given.classifiers is not None and (given.classifiers / name).is_dir()
         if name in given.only if given.only else there:
-            kept[name] = judge_again(name, case, given.classifiers, given.data, config)
+            kept[name] = judge_again(
+                name, case, given.classifiers, given.data, config, given.device
+            )
             _write(file, ran, margin, kept)
     for name, rows in _write(file, ran, margin, kept)["cases"].items():
         for row in rows:
