@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import pandas as pd
 import torch
@@ -86,6 +86,20 @@ class Kinds:
     #: Which texts have a kind, in each split, ``[batch, kind, split]``.
     split: Tensor
 
+    @cached_property
+    def shared(self) -> tuple[Tensor, ...]:
+        """What the sums of all heads have in common: words, texts, bins and bins by bins."""
+        split = self.split.permute(1, 2, 0)  # [kind, split, batch]
+        bins = self.bins.transpose(0, 1)[:, None]  # [kind, 1, batch, bin]
+        squares = (bins * split[..., None]).transpose(-1, -2) @ bins
+        return self.in_bin.sum((0, 1)), split.sum(-1), split @ bins[:, 0], squares
+
+    @cached_property
+    def factors(self) -> Tensor:
+        """A text's splits, and its bins in each of them, ``[kind, batch, split, 1 + bin]``."""
+        bins = torch.nn.functional.pad(self.bins, (1, 0), value=1.0)
+        return (self.split[..., None] * bins[:, :, None]).transpose(0, 1).contiguous()
+
 
 def kinds_of(kinds: Tensor, compared: Tensor, bins: Tensor, chosen: Tensor) -> Kinds:
     """Lay out bool ``[batch, kind, word]``; `chosen` are the texts of the split `select`."""
@@ -113,38 +127,53 @@ class _Sums:
         return _Sums(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
+#: A stack, an origin and the items.
+_Key = tuple[str, str, tuple[str, ...]]
+
+
 class BinnedMeans:
-    """Sums by site and item, and of all words by site and origin; they merge by addition."""
+    """Sums by site and item, and of all words by site and origin; they merge by addition.
+
+    The layers of a batch are added up as one, as those of `PairedMeans` are.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[Site, str], tuple[str, _Sums]] = {}
         self._words: dict[tuple[Site, str], Tensor] = {}
+        #: Layers that wait, by stack, origin and items: their site, what words get, and which.
+        self._held: dict[_Key, list[tuple[Site, Tensor, Kinds]]] = {}
+        #: Sums on the device, by sites, origin and items.
+        self._running: dict[tuple[Any, ...], list[Tensor]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that was added, on the CPU."""
+        self._read()
+        return vars(self)
 
     def add(
         self, site: Site, origin: str, items: Sequence[str], weights: Tensor, kinds: Kinds
     ) -> None:
         """Take in what each word gets ``[batch, head, word]`` from one origin."""
-        weights = weights.double()
-        total = torch.einsum("bhw,bws->hs", weights, kinds.in_bin)
-        count = kinds.in_bin.sum((0, 1)).expand_as(total)
-        self._add_words((site, origin), torch.stack([total, count]).cpu())
-        value = torch.einsum("bhw,bkw->bkh", weights, kinds.share)
-        for place, item in enumerate(items):
-            sums = _sums(value[:, place], kinds.bins[:, place], kinds.split[:, place])
-            self._add_kind((site, item), origin, sums)
+        key = site.stack, origin, tuple(items)
+        if key in self._held and self._held[key][0][2] is not kinds:
+            self._settle(key)
+        self._held.setdefault(key, []).append((site, weights, kinds))
 
     def merge(self, other: BinnedMeans) -> None:
         """Add the sums of another part of the corpus."""
+        self._read()
+        other._read()
         for key, words in other._words.items():
             self._add_words(key, words)
-        for key, (origin, sums) in other._kinds.items():
-            self._add_kind(key, origin, sums)
+        for kind, (origin, sums) in other._kinds.items():
+            self._add_kind(kind, origin, sums)
 
     def compared(self, site: Site) -> Mapping[str, Tensor]:
         """For each item ``[split, sum, head]``: texts, values, squares, baselines, differences.
 
         Of differences there are the sum and the sum of squares.
         """
+        self._read()
         found = {}
         for (where, item), (origin, sums) in self._kinds.items():
             if where == site:
@@ -152,24 +181,50 @@ class BinnedMeans:
                 found[item] = _compared(sums, total / count.clamp_min(1))
         return found
 
+    def _settle(self, key: _Key) -> None:
+        """Add up the layers that wait."""
+        sites, weights, (kinds, *_) = zip(*self._held.pop(key), strict=True)
+        found = _sums(torch.cat(weights, dim=1).double(), kinds)
+        place = sites, *key[1:]
+        if place in self._running:
+            torch._foreach_add_(self._running[place], found)
+        else:
+            self._running[place] = [one.clone() for one in found]
+
+    def _read(self) -> None:
+        """Bring what was added up on the device to the CPU, site by site."""
+        for key in list(self._held):
+            self._settle(key)
+        running, self._running = self._running, {}
+        for (sites, origin, items), sums in running.items():
+            count, texts, bins, squares, *own = (one.cpu() for one in sums)
+            heads = [site.heads for site in sites]
+            parts = (one.split(heads, dim=axis) for one, axis in zip(own, (0, 1, 1), strict=True))
+            for site, total, crossed, square in zip(sites, *parts, strict=True):
+                words = torch.stack([total, count.expand_as(total)])
+                self._add_words((site, origin), words)
+                value, by_bin = crossed[..., 0], crossed[..., 1:]  # [kind, head, split(, bin)]
+                for n, item in enumerate(items):
+                    mine = value[n].T, square[n].T, bins[n], by_bin[n].transpose(0, 1), squares[n]
+                    self._add_kind((site, item), origin, _Sums(texts[n], *mine))
+
     def _add_words(self, key: tuple[Site, str], words: Tensor) -> None:
-        self._words[key] = self._words[key] + words if key in self._words else words.clone()
+        self._words[key] = self._words[key] + words if key in self._words else words
 
     def _add_kind(self, key: tuple[Site, str], origin: str, sums: _Sums) -> None:
         own = self._kinds.get(key)
         self._kinds[key] = (origin, sums if own is None else own[1] + sums)
 
 
-def _sums(value: Tensor, bins: Tensor, split: Tensor) -> _Sums:
-    """The sums over a batch of values ``[batch, head]`` and bins ``[batch, bin]``."""
-    return _Sums(
-        split.sum(0).cpu(),
-        torch.einsum("bh,bc->ch", value, split).cpu(),
-        torch.einsum("bh,bc->ch", value**2, split).cpu(),
-        torch.einsum("bs,bc->cs", bins, split).cpu(),
-        torch.einsum("bh,bs,bc->chs", value, bins, split).cpu(),
-        torch.einsum("bs,bt,bc->cst", bins, bins, split).cpu(),
-    )
+def _sums(weights: Tensor, kinds: Kinds) -> list[Tensor]:
+    """The sums over a batch of what words get ``[batch, head, word]``: those of `Kinds.shared`,
+    then words by head and bin, values (bare, and by bin) by kind, head and split, and squares.
+    """
+    value = torch.einsum("bhw,bkw->khb", weights, kinds.share)
+    factors = kinds.factors
+    crossed = (value @ factors.flatten(2)).unflatten(-1, factors.shape[2:])
+    square = value.square() @ factors[..., 0]
+    return [*kinds.shared, torch.einsum("bhw,bws->hs", weights, kinds.in_bin), crossed, square]
 
 
 def _compared(sums: _Sums, usual: Tensor) -> Tensor:
@@ -274,6 +329,17 @@ class FeatureMasks:
     chosen: Tensor
     #: The words of each feature by bin.
     kinds: Kinds
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Whether a draw says anything of a feature, ``[batch, feature]``."""
+        levels = [self.tokens] if self.words is None else [self.words, self.tokens]
+        return torch.cat([level.known for level in levels], dim=1)
+
+    @cached_property
+    def nothing(self) -> Tensor:
+        """No draw, ``[batch, feature]``."""
+        return torch.zeros_like(self.counts[FROM_ALL])
 
 
 def feature_masks(
@@ -445,10 +511,9 @@ class FeatureTally(MeansTally):
         value = torch.cat([level.largest(weights) for level, weights in levels], dim=-1)
         counts = masks.counts[origin]
         if self.convention != "paper":  # compared elsewhere, or not at all
-            return Compared(value, counts, torch.zeros_like(value), torch.zeros_like(counts))
+            return Compared(value, counts, torch.zeros_like(value), masks.nothing)
         baseline = torch.cat([level.drawn(weights) for level, weights in levels], dim=-1)
-        known = torch.cat([level.known for level, _ in levels], dim=1)
-        return Compared(value, counts, baseline, known)
+        return Compared(value, counts, baseline, masks.known)
 
 
 def _received(sighting: Sighting) -> dict[str, Tensor]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Self
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.models import Site
+from headcount.models import Site, members_of
 from headcount.records import STACKS, Column
 from headcount.stats import Floats
 from headcount.survey.tallies.counts import SPLITS, Unit, in_selection
@@ -45,34 +46,87 @@ class Compared:
     known: Tensor
 
 
+#: Sums that may wait on the device: batches differ in the relations that they have.
+_RUNNING = 16
+
+
 class PairedMeans:
-    """Sums by site and question; they merge by addition."""
+    """Sums by site and question; they merge by addition.
+
+    The layers of a batch wait for each other and are added up as one, on their device, since on a
+    GPU every step costs a launch and every number that is read makes it wait.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[Site, dict[str, Tensor]] = {}
+        #: Layers that wait, by stack and items: their site, what they gave, and the split.
+        self._held: dict[tuple[str, tuple[str, ...]], list[tuple[Site, Compared, Tensor]]] = {}
+        #: Sums on the device, ``[item, split, sum, head]``, by sites and items.
+        self._running: dict[tuple[tuple[Site, ...], tuple[str, ...]], Tensor] = {}
 
     def __iter__(self) -> Iterator[Site]:
-        return iter(self._sums)
+        return iter(self._read())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that was added, on the CPU."""
+        self._read()
+        return vars(self)
 
     def add(self, site: Site, items: Sequence[str], found: Compared, chosen: Tensor) -> None:
-        """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``."""
+        """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``.
+
+        Layers whose `there`, `known` and `chosen` are the same tensors belong together.
+        """
+        key = site.stack, tuple(items)
+        for _, one, split in self._held.get(key, ())[-1:]:
+            if not (one.there is found.there and one.known is found.known and split is chosen):
+                self._settle(key)
+        self._held.setdefault(key, []).append((site, found, chosen))
+
+    def merge(self, other: PairedMeans) -> None:
+        """Add the sums of another part of the corpus."""
+        self._read()
+        for site, sums in other._read().items():
+            self._add(site, sums)
+
+    def _settle(self, key: tuple[str, tuple[str, ...]]) -> None:
+        """Add up the layers that wait."""
+        sites, layers, (chosen, *_) = zip(*self._held.pop(key), strict=True)
+        found = layers[0]
+        values, baselines = (
+            torch.cat([getattr(one, name) for one in layers], dim=1)
+            for name in ("value", "baseline")
+        )
         # Texts, values, squares; of texts with a baseline: number, values and their squares,
         # baselines, differences and their squares.
         there, known = found.there[:, None], (found.known & found.there)[:, None]
-        value = torch.where(there, found.value, 0.0).double()
-        ours = torch.where(known, found.value, 0.0).double()
-        theirs = torch.where(known, found.baseline, 0.0).double()
+        value = torch.where(there, values, 0.0).double()
+        ours = torch.where(known, values, 0.0).double()
+        theirs = torch.where(known, baselines, 0.0).double()
         away = ours - theirs
         ones, compared = (part.double().expand_as(value) for part in (there, known))
         parts = (ones, value, value**2, compared, ours, ours**2, theirs, away, away**2)
         split = torch.stack([chosen, ~chosen], dim=1).double()
-        sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split).cpu()
-        self._add(site, dict(zip(items, sums, strict=True)))
+        sums = torch.einsum("pbhq,bs->qsph", torch.stack(parts), split)
+        before = self._running.get((sites, key[1]))
+        self._running[sites, key[1]] = sums if before is None else before.add_(sums)
+        if len(self._running) > _RUNNING:
+            self._fetch()
 
-    def merge(self, other: PairedMeans) -> None:
-        """Add the sums of another part of the corpus."""
-        for site, sums in other._sums.items():
-            self._add(site, sums)
+    def _read(self) -> dict[Site, dict[str, Tensor]]:
+        """All sums, on the CPU."""
+        for key in list(self._held):
+            self._settle(key)
+        self._fetch()
+        return self._sums
+
+    def _fetch(self) -> None:
+        running, self._running = self._running, {}
+        for (sites, items), sums in running.items():
+            members = [member for site in sites for member in members_of(site)]
+            by_site = sums.cpu().split([member.heads for member in members], dim=-1)
+            for member, own in zip(members, by_site, strict=True):
+                self._add(member, dict(zip(items, own, strict=True)))
 
     def _add(self, site: Site, sums: Mapping[str, Tensor]) -> None:
         own = self._sums.setdefault(site, {})
@@ -91,15 +145,15 @@ class PairedMeans:
 
     def items(self, site: Site) -> list[str]:
         """The items that some text of a site has, by name."""
-        return sorted(name for name, sums in self._sums.get(site, {}).items() if sums[:, 0].any())
+        return sorted(name for name, sums in self._read().get(site, {}).items() if sums[:, 0].any())
 
     def broken(self, site: Site) -> bool:
         """Whether a site's attention was not a number somewhere."""
-        return any(bool(sums.isnan().any()) for sums in self._sums[site].values())
+        return any(bool(sums.isnan().any()) for sums in self._read()[site].values())
 
     def mean(self, site: Site, item: str) -> stats.Interval:
         """The mean over all texts with its 95% interval, a value a head."""
-        n, v, vv = self._sums[site][item].numpy().sum(axis=0)[:3]
+        n, v, vv = self._read()[site][item].numpy().sum(axis=0)[:3]
         return stats.mean_interval(v, vv, n)
 
     def frame(self, label: str, side: Side = "greater", support: int = 2) -> pd.DataFrame:
@@ -108,7 +162,7 @@ class PairedMeans:
         Student's t over texts, on `report` alone, Holm over all heads and items together; items
         with fewer texts than `support` are shown and not tested.
         """
-        sites = sorted(self._sums, key=lambda site: (STACKS.index(site.stack), site.layer))
+        sites = sorted(self._read(), key=lambda site: (STACKS.index(site.stack), site.layer))
         parts = [self._site_frame(site, label, side, support) for site in sites if self.items(site)]
         frame = pd.concat(parts, ignore_index=True)
         p = frame["p"].to_numpy(dtype=float)
@@ -117,7 +171,7 @@ class PairedMeans:
     def _site_frame(self, site: Site, label: str, side: Side, support: int) -> pd.DataFrame:
         """All rows of a site at once: ``[item, split, head]`` one after another."""
         items = self.items(site)
-        halves = np.stack([self._sums[site][item].numpy() for item in items])
+        halves = np.stack([self._read()[site][item].numpy() for item in items])
         sums = np.concatenate([halves, halves.sum(axis=1, keepdims=True)], axis=1)
         figures = _figures(np.moveaxis(sums, 2, 0), side, support)
         shape = (len(items), len(SPLITS), site.heads)
@@ -250,16 +304,23 @@ class WordPairs:
 
     def compared(self, maps: Tensor) -> Compared:
         """Each row's figures for each item, from maps ``[batch, head, place, place]``."""
-        return Compared(*self._mean(maps, self.own), *self._mean(maps, self.moved))
+        (own, there), (moved, known) = self._counts
+        return Compared(
+            self._mean(maps, self.own, own), there, self._mean(maps, self.moved, moved), known
+        )
 
-    def _mean(self, maps: Tensor, groups: _Groups) -> tuple[Tensor, Tensor]:
-        """The mean of each cell's groups, ``[batch, head, item]``, and where there is one."""
-        cells, values = self.rows * self.items, groups.largest(maps)
-        sums = values.new_zeros(cells, values.shape[1]).index_add_(0, groups.cell, values)
-        count = torch.bincount(groups.cell, minlength=cells)
-        mean = sums / count.clamp_min(1)[:, None]
-        shaped = mean.view(self.rows, self.items, -1).transpose(1, 2)
-        return shaped, (count > 0).view(self.rows, self.items)
+    @cached_property
+    def _counts(self) -> list[tuple[Tensor, Tensor]]:
+        """How many groups each cell has, at least 1, and where there is one; the same for maps."""
+        cells = self.rows * self.items
+        counts = [torch.bincount(one.cell, minlength=cells) for one in (self.own, self.moved)]
+        return [(n.clamp_min(1)[:, None], (n > 0).view(self.rows, self.items)) for n in counts]
+
+    def _mean(self, maps: Tensor, groups: _Groups, count: Tensor) -> Tensor:
+        """The mean of each cell's groups, ``[batch, head, item]``."""
+        values = groups.largest(maps)
+        sums = values.new_zeros(len(count), values.shape[1]).index_add_(0, groups.cell, values)
+        return (sums / count).view(self.rows, self.items, -1).transpose(1, 2)
 
 
 def word_pairs(

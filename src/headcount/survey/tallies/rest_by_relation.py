@@ -9,13 +9,13 @@ so the first token ([CLS], or whatever a decoder starts with) is measured as wel
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tallies.counts import resample_units, universal
 from headcount.survey.tallies.pairs import Compared, PairedMeans, chosen_texts
@@ -57,13 +57,13 @@ class RestByRelation:
     support: int = 30
     seed: int = 0
     means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
-    _broken: set[Site] = field(default_factory=set, init=False, repr=False, compare=False)
     _batches: BatchCache[_Bearers] = field(
         default_factory=BatchCache, init=False, repr=False, compare=False
     )
 
     needs = Needs(masses=frozenset(RESTS))
     columns: tuple[Column, ...] = ()
+    together: ClassVar[bool] = True
 
     def update(self, sighting: Sighting) -> None:
         """Add each sentence's masses; nothing without trees."""
@@ -75,9 +75,6 @@ class RestByRelation:
         )
         for rest in RESTS if bearers.items else ():
             mass = sighting.masses[rest].masked_fill(~words.pieces.any(1)[:, None], 0)
-            if bool(mass.isnan().any()):
-                self._broken.add(site)
-                return
             by_word = mass @ bearers.shares.transpose(1, 2)
             found = _compared(by_word, bearers.words, bearers.counts[rest])
             names = [f"{rest} {item}" for item in bearers.items]
@@ -86,11 +83,11 @@ class RestByRelation:
     def merge(self, other: Self) -> None:
         """Add the other's sums."""
         self.means.merge(other.means)
-        self._broken |= other._broken
 
     def compute(self) -> list[Reading]:
         """No column: see `details`; NaN where the attention is not a number."""
-        return [Reading.broken("rest_by_relation", site) for site in self._broken]
+        broken = [site for site in self.means if self.means.broken(site)]
+        return [Reading.broken("rest_by_relation", site) for site in broken]
 
     def details(self) -> dict[str, pd.DataFrame]:
         """`rest_by_relation`: a row for each head, place, relation, direction and split."""
@@ -107,11 +104,10 @@ class RestByRelation:
         items = [f"{label} {way}" for label in sorted(set(labels)) for way in _DIRECTIONS]
         number = {item: place for place, item in enumerate(items)}
         found = torch.zeros(len(words), len(items), words.there.shape[1], dtype=torch.bool)
-        ends = zip(arcs.row, arcs.dependent, arcs.head, labels, strict=True)
-        for row, dependent, head, label in ends:
-            found[row, number[f"{label} dep->head"], dependent] = True
-            if head >= 0:
-                found[row, number[f"{label} head->dep"], head] = True
+        for way, ends in zip(_DIRECTIONS, (arcs.dependent, arcs.head), strict=True):
+            numbers = np.array([number[f"{label} {way}"] for label in labels], dtype=int)
+            there = ends >= 0
+            found[arcs.row[there], numbers[there], ends[there]] = True
         pieces, device = words.pieces.float(), words.there.device
         return _Bearers(
             items,
