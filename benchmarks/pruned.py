@@ -36,12 +36,20 @@ def bert_base(device: str, dtype: torch.dtype) -> Subject:
 
 def measured(whole: Subject, batches: tuple[int, ...], way: Way, aim: Any, pairs: int) -> list[Any]:
     """One entry a batch size, as `headcount bench` reads them."""
-    small = prune(whole, even_heads(whole, 0.5))
-    report = latency(
-        whole, small, batches=batches, lengths=(LENGTH,), pairs=pairs, way=way, parts=way == "plain"
-    )
-    print(report, flush=True)
-    return [_entry(whole, speed, report.about, aim) for speed in report.speeds]
+    small, found = prune(whole, even_heads(whole, 0.5)), []
+    for batch in batches:
+        report = latency(
+            whole,
+            small,
+            batches=(batch,),
+            lengths=(LENGTH,),
+            pairs=pairs,
+            way=way,
+            parts=way == "plain",
+        )
+        print(report, flush=True)
+        found += [_entry(whole, speed, report.about, aim) for speed in report.speeds]
+    return found
 
 
 def _entry(whole: Subject, speed: Speed, about: dict[str, Any], aim: Any) -> dict[str, Any]:
@@ -83,14 +91,15 @@ WAYS: dict[torch.dtype, tuple[Way, ...]] = {
 }
 
 
-def on_gpu(pairs: int = PAIRS) -> dict[str, Any]:
+def on_gpu(pairs: int = PAIRS, only: str | None = None) -> dict[str, Any]:
     """Aim: 0.7 of the FLOP gain at batch 64 and 256, both sides recorded or compiled."""
     found: dict[str, Any] = {}
     for dtype, ways in WAYS.items():
-        whole = bert_base("cuda", dtype)
         for way in ways:
             name = f"{str(dtype).removeprefix('torch.')} {way}"
-            found[name] = measured(whole, (64, 256), way, _most_of_the_limit, pairs)
+            if only in (None, name):
+                whole = bert_base("cuda", dtype)
+                found[name] = measured(whole, (64, 256), way, _most_of_the_limit, pairs)
     return found
 
 
@@ -102,15 +111,21 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.pruned", description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--only", help="measure one row anew: bfloat16 compile")
     parser.add_argument("--threads", type=int, default=THREADS)
     given = parser.parse_args(arguments)
     on_device = given.device != "cpu"
-    found = on_gpu(given.pairs) if on_device else on_cpu(given.pairs, given.threads)
+    found = on_gpu(given.pairs, given.only) if on_device else on_cpu(given.pairs, given.threads)
     told = {"machine": torch.cuda.get_device_name()} if on_device else {}
+    for entries in found.values():
+        for entry in entries:
+            entry["time"] = provenance.collect()["time"]
     command = "python -m benchmarks.pruned" + (" --device cuda" if on_device else "")
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / ("pruned-gpu.json" if on_device else "pruned.json")
     about = provenance.collect() | {"command": command}
+    if given.only and path.exists():
+        found = json.loads(path.read_text()) | found
     path.write_text(json.dumps({**told, **found, "provenance": about}, indent=2) + "\n")
 
 

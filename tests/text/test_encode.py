@@ -260,6 +260,16 @@ def test_pools_are_joined_so_that_only_the_last_batch_is_small() -> None:
     assert sum(sizes) == encoded.report.rows > 200
 
 
+def test_a_batch_has_no_more_cells_than_allowed_and_nothing_is_lost() -> None:
+    allowed = 300
+    few = encode(ENGLISH, wordpiece(), stacks={"enc"}, batch_size=4, most_cells=allowed)
+    batches = list(few)
+    sizes = [(len(one), one.sides["source"].real.shape[1]) for one in batches]
+    assert all(rows == 1 or rows * tokens**2 <= allowed for rows, tokens in sizes)
+    assert any(rows < 4 for rows, _ in sizes[:-1]) and any(rows > 1 for rows, _ in sizes)
+    assert sorted(place for one in batches for place in one.index) == list(range(len(ENGLISH)))
+
+
 def test_windows_and_the_report() -> None:
     intake = Intake(source_limit=10)
     encoded = encode(ENGLISH, wordpiece(), stacks={"enc"}, intake=intake, batch_size=4)

@@ -145,8 +145,8 @@ def _run_part(
     progress: Progress | None,
     inputs: PassOptions,
 ) -> EncodeReport:
-    batches, done = batches_of(subject, source, inputs), 0
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
+    batches, done = batches_of(subject, source, inputs, maps=needs.maps), 0
     shown = receivers(tallies)
     # A map between words is of all rows.
     rows = None if needs.maps else inputs.rows
@@ -177,10 +177,17 @@ def check_pass(
         )
 
 
-def batches_of(subject: Subject, source: Corpus | Ready, inputs: PassOptions) -> Encoded | Ready:
-    """The batches of a corpus for this model."""
+#: Cells of a layer's map at a time, where whole maps are asked for: 256 MB in float32.
+_MAP_CELLS = 2**26
+
+
+def batches_of(
+    subject: Subject, source: Corpus | Ready, inputs: PassOptions, maps: bool = False
+) -> Encoded | Ready:
+    """The batches of a corpus for this model; with `maps`, of texts whose maps fit in memory."""
     if isinstance(source, Ready):
         return source
+    heads = max(site.heads for site in subject.anatomy.sites)
     return encode(
         source,
         subject.tokenizer,
@@ -190,6 +197,7 @@ def batches_of(subject: Subject, source: Corpus | Ready, inputs: PassOptions) ->
         max_length=inputs.max_length,
         long=inputs.long,
         chat=inputs.chat,
+        most_cells=_MAP_CELLS // heads if maps else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -42,6 +43,8 @@ class EncodingPlan:
     sort: bool = True
     #: Whether the corpus' words are found among the tokens.
     words: bool = False
+    #: The most rows of a batch times the square of its longest.
+    most_cells: int | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
@@ -151,6 +154,7 @@ def encode(
     padding_side: Literal["right", "left"] = "right",
     sort: bool = True,
     words: bool | None = None,
+    most_cells: int | None = None,
 ) -> Encoded:
     """Encode a corpus for a model that has these stacks.
 
@@ -165,7 +169,8 @@ def encode(
     unless `sort` is off; `Batch.index` says which item a row is. The tokenizer is not changed.
 
     Sides of an annotated corpus have `words`. Where the tokenizer does not tell where its tokens
-    stand they have none, and with ``words=True`` that is an error.
+    stand they have none, and with ``words=True`` that is an error. A batch has fewer rows where
+    rows times the square of the longest would exceed `most_cells`.
     """
     corpus = read_corpus(corpus)
     intake = intake or Intake()
@@ -183,7 +188,7 @@ def encode(
     fit = fit_for(kind, intake, max_length, long, paired)
     found = finds_words(corpus, tokenizer, words)
     plan = EncodingPlan(
-        kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort, found
+        kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort, found, most_cells
     )
     return Encoded(corpus, tokenizer, plan)
 
@@ -201,12 +206,26 @@ class Encoded:
         self.report = report = EncodeReport()
         left = self.plan.padding_side == "left"
         padder = Padder(self.tokenizer, self.plan.intake, left=left, words=self.plan.words)
-        for group in _groups(self._examples(report), self.plan.batch_size):
+        for group in self._batched(self._examples(report)):
             batch = padder.batch(group, self.plan.side)
             report.rows += len(batch)
             for name, side in batch.sides.items():
                 report.tokens[name] += int(side.real.sum())
             yield batch
+
+    def _batched(self, examples: Iterable[EncodedExample]) -> Iterator[list[EncodedExample]]:
+        """Examples by batch: so many, or as many as have no more cells than are allowed."""
+        group: list[EncodedExample] = []
+        longest, most = 0, self.plan.most_cells or math.inf
+        for example in examples:
+            longest = max(longest, *(len(row.ids) for row in example.rows))
+            full = len(group) == self.plan.batch_size or (len(group) + 1) * longest**2 > most
+            if group and full:
+                yield group
+                group, longest = [], max(len(row.ids) for row in example.rows)
+            group.append(example)
+        if group:
+            yield group
 
     def _examples(self, report: EncodeReport) -> Iterator[EncodedExample]:
         """Fitted rows in the order in which they are batched."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from trees import site
 
 from headcount import stats
+from headcount.models.site import SiteGroup
 from headcount.survey.tallies.pairs import Compared, PairedMeans
 
 HEADS = 2
@@ -100,3 +104,32 @@ def test_attention_that_is_no_number_is_known() -> None:
         site(heads=HEADS), ["a", "b"], Compared(broken, found.there, broken, found.known), chosen
     )
     assert means.broken(site(heads=HEADS))
+
+
+def test_layers_of_a_batch_are_added_up_as_one_and_each_keeps_its_own() -> None:
+    found, chosen = sample()
+    other = replace(found, value=found.value * 0.5)
+    layers = [site(layer=layer, heads=HEADS) for layer in (0, 1)]
+    together, group = PairedMeans(), PairedMeans()
+    for layer, one in zip(layers, (found, other), strict=True):
+        together.add(layer, ["a", "b"], one, chosen)
+    assert not together._running  # both wait
+    side_by_side = (torch.cat([found.value, other.value], 1), found.there)
+    baselines = torch.cat([found.baseline] * 2, 1)
+    both = Compared(*side_by_side, baselines, found.known)
+    group.add(SiteGroup.of(layers), ["a", "b"], both, chosen)
+    for layer, one in zip(layers, (found, other), strict=True):
+        alone = PairedMeans()
+        alone.add(layer, ["a", "b"], one, chosen)
+        for means in (together, group, pickle.loads(pickle.dumps(together))):
+            assert list(means) == layers
+            np.testing.assert_allclose(means.mean(layer, "a"), alone.mean(layer, "a"), rtol=1e-12)
+
+
+def test_batches_with_other_items_do_not_pile_up() -> None:
+    means = PairedMeans()
+    for number in range(40):
+        found, chosen = sample(6, seed=number)
+        means.add(site(heads=HEADS), [f"a{number}", "b"], found, chosen)
+        assert len(means._running) <= 17 and len(means._held) == 1
+    assert means.items(site(heads=HEADS))[-1] == "b"

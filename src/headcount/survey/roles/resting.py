@@ -96,10 +96,8 @@ class NoOp:
             own = (rest["stack"] == stack) & (rest["rest"] == place)
             rest.loc[own, "by_place"] = (-rows["difference"]).quantile(1 - self.level)
         labels = {(verdict.head, verdict.label) for verdict in self.follows.judge(table)}
-        follows = [
-            (head_of(row), f"{row['relation']} {row['direction']}") in labels
-            for _, row in rest.iterrows()
-        ]
+        keys = zip(*(rest[name] for name in _KEY), strict=True)
+        follows = [(Head(*head), f"{relation} {way}") in labels for *head, relation, way in keys]
         return rest[follows]
 
 

@@ -78,9 +78,12 @@ class PairedMeans:
         Layers whose `there`, `known` and `chosen` are the same tensors belong together.
         """
         key = site.stack, tuple(items)
-        for _, one, split in self._held.get(key, ())[-1:]:
-            if not (one.there is found.there and one.known is found.known and split is chosen):
-                self._settle(key)
+        for waiting, layers in [*self._held.items()]:
+            _, one, split = layers[-1]
+            alike = one.there is found.there and one.known is found.known
+            another_batch = waiting[0] == site.stack and split is not chosen
+            if another_batch or (waiting == key and not alike):
+                self._settle(waiting)
         self._held.setdefault(key, []).append((site, found, chosen))
 
     def merge(self, other: PairedMeans) -> None:
