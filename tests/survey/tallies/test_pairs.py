@@ -131,5 +131,6 @@ def test_batches_with_other_items_do_not_pile_up() -> None:
     for number in range(40):
         found, chosen = sample(6, seed=number)
         means.add(site(heads=HEADS), [f"a{number}", "b"], found, chosen)
-        assert len(means._running) <= 17 and len(means._held) == 1
+        assert len(means._running) <= 17
+        assert len(means._held) == 1
     assert means.items(site(heads=HEADS))[-1] == "b"
