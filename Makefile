@@ -98,7 +98,7 @@ figures: $(VENV)/.installed  ## draw the figures of docs/results again from the 
 
 # ALL=--all for the parts that take hours as well.
 ALL    ?=
-reproduce: $(VENV)/.installed  ## measure docs/results again, an hour on two cores (ALL=--all: all of it); needs HEADCOUNT_DATA, the folder of corpora
+reproduce: $(VENV)/.installed  ## measure docs/results again, 35 minutes on two cores (ALL=--all: all of it); needs HEADCOUNT_DATA, the folder of corpora
 	@test -d "$(HEADCOUNT_DATA)" \
 		|| { echo "HEADCOUNT_DATA ('$(HEADCOUNT_DATA)') names no folder; set it to the folder of corpora."; exit 2; }
 	$(BIN)/python scripts/models.py

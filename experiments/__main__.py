@@ -3,7 +3,8 @@
 Parts run side by side, one a core, and each says how many minutes it took; the page of findings
 comes last, when all are done. Without `--all` those that take longest are left as they are, so that
 two cores are done within an hour. How many minutes of a core each part takes is in
-docs/results/reproduce.json: `--estimate` measures a small share of every part and multiplies.
+docs/results/reproduce.json: a run in which nothing failed writes what it measured, `--estimate`
+measures a small share of every part and multiplies.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.pages import with_tables
+
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LAST = "experiments.findings"
-BEGIN, END = "<!-- minutes -->", "<!-- end of minutes -->"
+#: Surveys of roles that lie here are not made again.
+SURVEYS = Path("run/roles")
 
 
 @dataclass(frozen=True)
@@ -70,20 +74,27 @@ def main(arguments: list[str] | None = None) -> int:
     if given.table or given.estimate is not None:
         if given.estimate is not None:
             estimate(given.estimate or [part.name for part in PARTS])
-        page = RESULTS / "README.md"
-        page.write_text(filled(page.read_text(encoding="utf8"), _known()), encoding="utf8")
+        tell(_known())
         return 0
-    began = time.monotonic()
+    began, done = time.monotonic(), any(SURVEYS.glob("*.json"))
     wanted = [part.name for part in PARTS if given.all or not part.long]
     with ThreadPoolExecutor(given.jobs) as pool:
-        failed = [
-            name for name, (code, _) in zip(wanted, pool.map(run, wanted), strict=True) if code
-        ]
-    failed += [LAST] if run(LAST)[0] else []
-    print(f"all: {(time.monotonic() - began) / 60:.1f} minutes", flush=True)
+        ran = dict(zip(wanted, pool.map(run, wanted), strict=True))
+    ran[LAST] = run(LAST)
+    minutes = (time.monotonic() - began) / 60
+    print(f"all: {minutes:.1f} minutes", flush=True)
+    failed = [name for name, (code, _) in ran.items() if code]
     if failed:
         print(f"error: {', '.join(failed)} failed; what they said is above.", file=sys.stderr)
-    return min(len(failed), 1)
+        return 1
+    if done:
+        print(f"{SURVEYS} held surveys from before, so the minutes are not written down.")
+        return 0
+    cores = {name: round(core / 60, 1) for name, (_, core) in ran.items()}
+    whole = {"day": time.strftime("%Y-%m-%d"), "jobs": given.jobs}
+    whole |= {"clock_minutes": round(minutes, 1), "core_minutes": cores}
+    tell(_known() | {"whole": whole})
+    return 0
 
 
 def run(name: str, *more: str) -> tuple[int, float]:
@@ -125,25 +136,37 @@ def estimate(names: list[str]) -> None:
             "times": round(part.times, 1),
             "core_minutes": round(core * part.times / 60, 1),
         }
-        (RESULTS / "reproduce.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf8")
+        tell(told)
+
+
+def tell(told: dict[str, Any]) -> None:
+    """Write the file of minutes, and the table of the page."""
+    (RESULTS / "reproduce.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf8")
+    page = RESULTS / "README.md"
+    page.write_text(filled(page.read_text(encoding="utf8"), told), encoding="utf8")
 
 
 def filled(page: str, told: dict[str, Any]) -> str:
-    """The page with the table of minutes between its two marks."""
-    rows = ["| part | timed | minutes of a core, estimated | in the hour |", "|---|---|--:|---|"]
+    """The page with the table of minutes: measured on a whole run, and estimated."""
+    whole = told["whole"]
+    lines = [["part", "minutes of a core", "estimated", "by a share of it", "in the hour"]]
+    lines.append(["---", "--:", "--:", "---", "---"])
     for part in PARTS:
-        one = told["parts"][part.name]
-        timed = f"`{one['trial']}`, times {one['times']:g}"
+        one, measured = told["parts"][part.name], whole["core_minutes"].get(part.name)
+        minutes = "–" if measured is None else f"{measured:.1f}"
+        share = f"`{one['trial']}`, times {one['times']:g}"
         fits = "with `ALL=--all`" if part.long else "yes"
-        rows.append(f"| `python -m {part.name}` | {timed} | {one['core_minutes']:.0f} | {fits} |")
-    clocks = f"{clock(told):.0f} by the clock, with the rest {clock(told, long=True):.0f}"
-    rows.append(f"| all that is in the hour, on two cores | | {clocks} | |")
-    before, rest = page.split(BEGIN)
-    return "\n".join([f"{before}{BEGIN}", *rows, END]) + rest.split(END)[1]
+        command = f"`python -m {part.name}`"
+        lines.append([command, minutes, f"{one['core_minutes']:.0f}", share, fits])
+    jobs = f"{whole['jobs']} parts at a time, {whole['day']}"
+    clocks = f"{clock(told):.0f} on two cores, with the rest {clock(told, long=True):.0f}"
+    lines.append(["all, by the clock", f"{whole['clock_minutes']:.1f}, {jobs}", clocks, "", ""])
+    rows = [f"| {' | '.join(line)} |" for line in lines]
+    return with_tables(page, {"minutes": "\n".join(rows)}.__getitem__)
 
 
 def clock(told: dict[str, Any], cores: int = 2, long: bool = False) -> float:
-    """Minutes until the last part ends, each begun by the core that is free first."""
+    """Estimated minutes until the last part ends, each begun by the core that is free first."""
     free = [0.0] * cores
     for part in PARTS:
         if long or not part.long:

@@ -472,7 +472,7 @@ FINDINGS: tuple[Finding, ...] = (
         source="relevance-rules",
         command="python -m experiments.rules",
         shown="[importance](importance.md)",
-        note="It depends on the rule of relevance: ours says yes, the paper's and its program's do not.",
+        note="It depends on the rule of relevance: under ours alone it is seen.",
     ),
     _v(
         "the heads that are relevant are those that matter (ablation)",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from experiments.pages import with_tables
 
 from .tables import TABLES
 
 __all__ = ["filled"]
-
-_PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def filled(page: str, surveys: Mapping[str, Any]) -> str:
@@ -19,9 +18,4 @@ def filled(page: str, surveys: Mapping[str, Any]) -> str:
     >>> filled("<!-- table: sizes -->\\nold\\n<!-- end -->", {}).splitlines()[2:4]
     ['| survey | model | corpus | texts | words | twin |', '| --- | --- | --- | --- | --- | --- |']
     """
-
-    def fill(place: re.Match[str]) -> str:
-        made = TABLES[place[1]](dict(surveys))
-        return f"<!-- table: {place[1]} -->\n\n{made}\n\n<!-- end -->"
-
-    return _PLACE.sub(fill, page)
+    return with_tables(page, lambda name: TABLES[name](dict(surveys)))

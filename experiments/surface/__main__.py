@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.surface.draw import DRAWN, draw
-from experiments.surface.findings import AVERAGED, findings, intervals
+from experiments.surface.findings import AVERAGED, filled, findings, intervals
 from experiments.surface.measure import blocks, surveys
 from experiments.tables import kept
 
@@ -37,9 +37,8 @@ def main() -> None:
         for name in config["models"]
     }
     if given.intervals:
-        path = given.out / "surface.json"
-        known = json.loads(path.read_text())
-        path.write_text(json.dumps(known | {"intervals": spread}, indent=1) + "\n")
+        known = json.loads((given.out / "surface.json").read_text())
+        tell(known | {"intervals": spread}, given.out)
         return
     found = surveys(config, Path(given.data))
     told = {
@@ -53,9 +52,16 @@ def main() -> None:
         }
         for name, tables in found.items()
     }
-    result = {"config": config, "command": COMMAND, "models": told, "intervals": spread}
-    (given.out / "surface.json").write_text(json.dumps(result, indent=1) + "\n")
+    tell({"config": config, "command": COMMAND, "models": told, "intervals": spread}, given.out)
     draw(given.out, given.out)
+
+
+def tell(result: dict[str, Any], out: Path) -> None:
+    """Write the numbers, and the table of the page where it is there."""
+    (out / "surface.json").write_text(json.dumps(result, indent=1) + "\n")
+    page = out / "surface.md"
+    if page.exists():
+        page.write_text(filled(page.read_text(encoding="utf8"), result), encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import headcount as hc
+from experiments.names import title
+from experiments.pages import with_tables
 from headcount.stats import mean_interval
 
 AVERAGED = ("self", "previous", "next", "first", "separator", "punctuation", "entropy")
@@ -19,15 +21,36 @@ def _top(blocks: np.ndarray) -> np.ndarray:
     return found
 
 
-#: What a finding compares, from a column's layer means `[block, layer]`: names of `intervals`.
-COMPARED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    "most_self": ("self", _top),
-    "most_separator": ("separator", _top),
-    "most_separator_to_separator": ("separator_to_separator", _top),
-    "most_first_in_lower_half": ("first", lambda one: _top(one[:, : one.shape[1] // 2])),
-    "punctuation_last_minus_first": ("punctuation", lambda one: one[:, -1] - one[:, 0]),
-    "entropy_first_minus_least": ("entropy", lambda one: one[:, 0] + _top(-one)),
-    "entropy_first_in_last_layer": ("entropy_first", lambda one: one[:, -1]),
+#: What a finding compares, by its name in `intervals`: in words, and from which column's layer
+#: means `[block, layer]`.
+COMPARED: dict[str, tuple[str, str, Callable[[np.ndarray], np.ndarray]]] = {
+    "most_self": ("attention to the token itself, the layer with most", "self", _top),
+    "most_separator": ("to [SEP], the layer with most", "separator", _top),
+    "most_separator_to_separator": (
+        "from [SEP] to [SEP], the layer with most",
+        "separator_to_separator",
+        _top,
+    ),
+    "most_first_in_lower_half": (
+        "to [CLS], the layer with most of the lower half",
+        "first",
+        lambda one: _top(one[:, : one.shape[1] // 2]),
+    ),
+    "punctuation_last_minus_first": (
+        "to punctuation, last layer minus first",
+        "punctuation",
+        lambda one: one[:, -1] - one[:, 0],
+    ),
+    "entropy_first_minus_least": (
+        "entropy, first layer minus the least (nats)",
+        "entropy",
+        lambda one: one[:, 0] + _top(-one),
+    ),
+    "entropy_first_in_last_layer": (
+        "entropy of the [CLS] row, last layer (nats)",
+        "entropy_first",
+        lambda one: one[:, -1],
+    ),
 }
 
 
@@ -68,8 +91,27 @@ def findings(table: hc.HeadTable) -> dict[str, Any]:
 def intervals(blocks: list[hc.HeadTable]) -> dict[str, list[float]]:
     """What findings compare, with the 95% interval that disjoint blocks of texts give (Student)."""
     found = {}
-    for name, (column, compare) in COMPARED.items():
+    for name, (_, column, compare) in COMPARED.items():
         values = compare(np.array([by_layer(one, column).mean(1) for one in blocks]))
         told = mean_interval(values.sum(), (values**2).sum(), len(values))
         found[name] = [round(float(end), 4) for end in told]
     return found
+
+
+def filled(page: str, told: dict[str, Any]) -> str:
+    """The page with the table of intervals of such a file."""
+
+    def cell(model: str, name: str) -> str:
+        mean, low, high = told["intervals"][model][name]
+        return f"{mean:.4f} [{low:.4f}, {high:.4f}]"
+
+    models = told["config"]["models"]
+    rows = [
+        f"| | {' | '.join(map(title, models))} |",
+        f"|---|{'--:|' * len(models)}",
+        *(
+            f"| {words} | {' | '.join(cell(model, name) for model in models)} |"
+            for name, (words, *_) in COMPARED.items()
+        ),
+    ]
+    return with_tables(page, {"intervals": "\n".join(rows)}.__getitem__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,12 +29,22 @@ def test_what_runs_by_default_fits_an_hour_of_two_cores() -> None:
     assert reproduce.clock(told, long=True) > reproduce.clock(told)
 
 
+def test_a_whole_run_was_measured_and_kept_the_hour() -> None:
+    whole = json.loads((reproduce.RESULTS / "reproduce.json").read_text())["whole"]
+    cores = whole["core_minutes"]
+    assert {part.name for part in reproduce.PARTS if not part.long} <= set(cores)
+    # No core does more than a minute's work in a minute.
+    assert max(max(cores.values()), sum(cores.values()) / whole["jobs"]) <= whole["clock_minutes"]
+    assert whole["clock_minutes"] < 60
+
+
 def test_the_page_has_the_table_of_the_file() -> None:
     page = README.read_text(encoding="utf8")
     told = json.loads((reproduce.RESULTS / "reproduce.json").read_text())
     assert reproduce.filled(page, told) == page
     told["parts"]["experiments.rules"]["core_minutes"] = 7777.0
-    assert "7777" in reproduce.filled(page, told)
+    told["whole"]["core_minutes"]["experiments.rules"] = 555.5
+    assert "| 555.5 | 7777 |" in reproduce.filled(page, told)
 
 
 def test_seconds_of_a_part_are_those_of_its_core(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,3 +68,30 @@ def test_without_all_the_long_parts_are_left(monkeypatch: pytest.MonkeyPatch) ->
     ran.clear()
     reproduce.main(["--all", "--jobs", "1"])
     assert {part.name for part in reproduce.PARTS} < set(ran)
+
+
+def test_a_run_writes_its_minutes_unless_it_failed_or_was_begun_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("reproduce.json", "README.md"):
+        shutil.copy(reproduce.RESULTS / name, tmp_path)
+    old = (tmp_path / "reproduce.json").read_text()
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path)
+    monkeypatch.setattr(reproduce, "SURVEYS", tmp_path / "roles")
+    monkeypatch.setattr(reproduce, "run", lambda name: (int(name == "experiments.rules"), 90.0))
+    assert reproduce.main(["--jobs", "1"]) == 1
+    assert (tmp_path / "reproduce.json").read_text() == old
+    monkeypatch.setattr(reproduce, "run", lambda name: (0, 90.0))
+    (tmp_path / "roles").mkdir()
+    (tmp_path / "roles" / "e5-ewt.json").touch()
+    assert reproduce.main(["--jobs", "1"]) == 0
+    assert "held surveys from before" in capsys.readouterr().out
+    assert (tmp_path / "reproduce.json").read_text() == old
+    (tmp_path / "roles" / "e5-ewt.json").unlink()
+    assert reproduce.main(["--jobs", "3"]) == 0
+    told = json.loads((tmp_path / "reproduce.json").read_text())
+    assert told["parts"] == json.loads(old)["parts"]
+    assert told["whole"]["jobs"] == 3
+    assert set(told["whole"]["core_minutes"].values()) == {1.5}
+    assert reproduce.LAST in told["whole"]["core_minutes"]
+    assert "3 parts at a time" in (tmp_path / "README.md").read_text()

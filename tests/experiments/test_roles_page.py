@@ -164,6 +164,19 @@ def test_all_is_written_and_told_again(tmp_path: Path) -> None:
     assert read_surveys(tmp_path) == {"one": made()}
 
 
+def test_the_twin_of_a_kind_of_word_is_put_on_the_row_s_own_baseline() -> None:
+    row = {"head": "enc.1.1", "feature": "noun", "origin": "all", "n": 90, "heads_above": 3}
+    row |= {"compared": 0.5, "compared_low": 0.4, "compared_high": 0.6, "baseline": 0.3}
+    verdict = {"head": "enc.0.1", "role": "feature", "label": "noun", "baseline": 0.1}
+    page = "<!-- table: features -->\n<!-- end -->"
+    one = made(features=[row], roles=[verdict | {"control": 0.11}])
+    assert "| 0.50 [0.40, 0.60] | 0.300 | 0.330 | 3 |" in filled(page, {"minilm-ewt": one})
+    # No verdict, or one beside no twin: the lead is not known.
+    for roles in ([], [verdict | {"control": None}], [verdict | {"control": 0.1, "label": "verb"}]):
+        one = made(features=[row], roles=roles)
+        assert "| 0.300 | – | 3 |" in filled(page, {"minilm-ewt": one})
+
+
 def test_the_page_says_what_the_json_says() -> None:
     page = (RESULTS / "roles.md").read_text(encoding="utf8")
     found = json.loads((RESULTS / "roles.json").read_text(encoding="utf8"))

@@ -89,14 +89,20 @@ def _attention(row: Row) -> str:
 
 
 def _by_twin(survey: Survey, row: Row) -> float | None:
-    """The twin's best head; for kinds of words it stands in the verdicts, if there are any."""
+    """The twin's best head; for kinds of words its lead over other words, times the row's own.
+
+    That lead is kept beside verdicts alone, the same beside each of a kind: None where there is no
+    verdict.
+    """
     if "feature" not in row:
         return twin(survey, row["link"].replace("->", "_to_"))
     if row["baseline"] is None:
         return twin(survey, f"to_{row['feature']}")
-    same = [one for one in verdicts(survey, "feature") if one["label"] == row["feature"]]
     stack = row["head"].partition(".")[0] + "."
-    return next((one["control"] for one in same if one["head"].startswith(stack)), None)
+    for one in verdicts(survey, "feature"):
+        if one["label"] == row["feature"] and one["head"].startswith(stack) and one["control"]:
+            return float(row["baseline"] * one["control"] / one["baseline"])
+    return None
 
 
 def first_row(surveys: Surveys) -> str:
