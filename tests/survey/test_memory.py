@@ -110,7 +110,7 @@ def test_a_sample_is_the_same_whatever_the_batch_and_says_so() -> None:
         torch.tensor(one.frame.to_numpy()), torch.tensor(many.frame.to_numpy()), equal_nan=True
     )
     assert one.provenance["settings"]["rows"] == 16
-    assert one.provenance["attention"] == ["map"]
+    assert one.provenance["attention"] == ["scores"]
     assert any("a sample of queries stands for all" in said for said in one.provenance["remarks"])
 
 

@@ -377,7 +377,7 @@ def test_confidence_leaves_out_what_is_asked_on_every_path(without: str) -> None
     table = hc.survey(subject, PAIRS[:5], **ask)
     with mock.patch.object(taps, "_SMALL_MAP", -1), mock.patch.dict(rows.TILE, {"cpu": 64}):
         tiled = hc.survey(subject, PAIRS[:5], **ask)
-    assert [one.provenance["attention"] for one in (table, tiled)] == [["map"], ["tiled"]]
+    assert [one.provenance["attention"] for one in (table, tiled)] == [["scores"], ["tiled"]]
     np.testing.assert_allclose(table.frame, tiled.frame, atol=2e-6)
     tops = []
     for one in (looked_at(subject, pair, 1) for pair in PAIRS[:5]):

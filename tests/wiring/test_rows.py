@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -14,6 +14,7 @@ from sightings import batch_of, draw_texts
 from tiny import INTERFACE, tiny_inputs
 from torch import Tensor
 
+from headcount.models import quiet_arguments
 from headcount.models.subject import Subject
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring import Needs, Sighting, rows, tap, taps
@@ -32,6 +33,11 @@ def without_maps(cells: int = 64) -> Iterator[None]:
     """No map is small enough to be computed whole, and tiles have few cells."""
     with mock.patch.object(taps, "_SMALL_MAP", -1), mock.patch.dict(rows.TILE, {"cpu": cells}):
         yield
+
+
+def by_maps() -> Any:
+    """No path but the family's own function is trusted."""
+    return mock.patch.object(taps, "_agrees", return_value=False)
 
 
 def seen(subject: Subject, batch: Batch, needs: Needs = NEEDS, **how: Any) -> list[Sighting]:
@@ -70,13 +76,31 @@ def shaped(subject: Subject, family: str, pad: int = 3) -> Batch:
 def test_tiles_give_what_the_map_gives(family: str) -> None:
     subject = Subject(INTERFACE[family]())
     batch = shaped(subject, family)
-    expected = seen(subject, batch)
+    with by_maps():
+        expected = seen(subject, batch)
     assert set(seen.paths) == {"map"}  # type: ignore[attr-defined]
+    from_scores = seen(subject, batch)
+    assert set(seen.paths) <= {"scores", "map"}  # type: ignore[attr-defined]
     with without_maps():
         found = seen(subject, batch)
     assert set(seen.paths) <= {"tiled", "map in tiles"}  # type: ignore[attr-defined]
-    for one, other in zip(found, expected, strict=True):
-        assert_same(one, other)
+    for other, *ours in zip(expected, from_scores, found, strict=True):
+        for one in ours:
+            assert_same(one, other)
+
+
+@pytest.mark.parametrize("family", sorted(INTERFACE))
+def test_the_model_answers_as_it_does_by_itself_on_every_path(family: str) -> None:
+    subject = Subject(INTERFACE[family]())
+    batch = shaped(subject, family, pad=0)
+    with torch.no_grad():
+        plain = subject.model.eval()(**batch.inputs, **quiet_arguments(subject.model))[0]
+    answers: list[Tensor] = []
+    with subject.model.register_forward_hook(lambda _, __, said: answers.append(said[0])):
+        for way in (by_maps, nullcontext, without_maps):
+            with way():
+                seen(subject, batch)
+            torch.testing.assert_close(answers[-1], plain, atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["bert", "llama", "marian"])
@@ -87,7 +111,8 @@ def test_neither_tile_nor_padding_shows(kind: str, left: bool, cells: int) -> No
         pytest.skip("only decoders are padded on the left")
     subject = Subject(INTERFACE[kind]())
     batch = batch_of(draw_texts(4), {"bert": "enc", "llama": "dec"}.get(kind, "enc-dec"), left)
-    expected = seen(subject, batch)
+    with by_maps():
+        expected = seen(subject, batch)
     with without_maps(cells):
         found = seen(subject, batch)
     assert seen.paths == {"tiled": len(subject.anatomy.sites)}  # type: ignore[attr-defined]

@@ -118,9 +118,7 @@ def test_top_is_the_largest_among_the_allowed(copied: bool) -> None:
         maps = torch.cat([maps, torch.zeros(2, 3, 5, 20)], dim=-1)
         allowed = torch.cat([allowed, torch.ones(2, 20, dtype=torch.bool)], dim=-1)
     before = maps.clone()
-    hidden = (
-        None if copied else (torch.tensor([[1, 4], [0, 1]]), torch.tensor([[1, 1], [1, 0]]) > 0)
-    )
+    hidden = None if copied else [(slice(0, 1), [1, 4]), (slice(1, 2), [0])]
     with rows.left_out(maps, allowed, hidden) as kept:
         assert (kept is maps) != copied
         weight, key = rows.top(kept)
@@ -137,11 +135,13 @@ def test_the_mass_of_a_class_is_the_sum_of_its_members(keys: int) -> None:
     maps = some_maps(keys=keys)
     places = torch.tensor([[0, 4], [1, 0]])
     there = torch.tensor([[True, True], [True, False]])
-    found = rows.class_mass(maps, places, there)
-    torch.testing.assert_close(found[0], maps[0, ..., 0] + maps[0, ..., 4])
-    torch.testing.assert_close(found[1], maps[1, ..., 1])
+    for columns in (None, [(slice(0, 1), [0, 4]), (slice(1, 2), [1])]):
+        found = rows.class_mass(maps, places, there, columns)
+        torch.testing.assert_close(found[0], maps[0, ..., 0] + maps[0, ..., 4])
+        torch.testing.assert_close(found[1], maps[1, ..., 1])
     none = torch.zeros(2, 0, dtype=torch.long)
-    assert not rows.class_mass(maps, none, none.bool()).any()
+    assert not rows.class_mass(maps, none, none.bool(), None).any()
+    assert not rows.class_mass(maps, none, none.bool(), [(slice(0, 2), [])]).any()
 
 
 @pytest.mark.parametrize("offset", [-7, -2, -1, 0, 1, 3, 9])

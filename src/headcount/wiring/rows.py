@@ -1,11 +1,13 @@
 """Row statistics of attention, by the cheapest path that serves them.
 
 `map`: the family's own eager function gives its map, which is reduced; in tiles of queries where
-the map would be large. `tiled`: the model attends as it comes (sdpa), and the scores are computed
-beside it, a tile of queries at a time. `fused`: the same in one kernel on a GPU, which writes no
-scores at all (`wiring/fused.py`). Nothing larger than a tile exists, unless maps are asked for.
-Families differ in what they do to scores before the softmax, so a path without the family's own
-function is held against it on a few rows of each layer before it is trusted (`agrees`).
+the map would be large. `scores`: on a CPU the map of a short text is made from its scores, which
+spares the logarithms of entropies. `tiled`: the same a tile of queries at a time; elsewhere the
+model attends as it comes (sdpa), and the scores are computed beside it. `fused`: the same in one
+kernel on a GPU, which writes no scores at all (`wiring/fused.py`). Nothing larger than a tile
+exists, unless maps are asked for or small. Families differ in what they do to scores before the
+softmax, so a path without the family's own function is held against it on a few rows of each layer
+before it is trusted (`agrees`).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from headcount.wiring.sighting import Asked, in_float32, of_map
 PATHS = {
     "map": "the family's own map of one layer at a time, reduced to a number a row",
     "map in tiles": "the family's own map, a tile of queries at a time",
-    "tiled": "scores computed beside the model's own sdpa, a tile of queries at a time",
+    "scores": "a layer's map made from its scores, a text at a time",
+    "tiled": "scores, a tile of queries at a time",
     "fused": "one kernel beside the model's own sdpa; no map and no scores in memory",
     "recorded": "the same, replayed as a CUDA graph where batches of one shape come again",
 }
@@ -68,6 +71,15 @@ class Scores:
             return first
         query = torch.cat([one.query for one in several], dim=1)
         return replace(first, query=query, key=torch.cat([one.key for one in several], dim=1))
+
+    def text(self, number: int) -> Scores:
+        """Those of one text of the batch."""
+        cut = {
+            name: part if part is None or part.shape[0] == 1 else part[number : number + 1]
+            for name, part in ((name, getattr(self, name)) for name in ("mask", "bias"))
+        }
+        query, key = (part[number : number + 1] for part in (self.query, self.key))
+        return replace(self, query=query, key=key, **cut)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -149,20 +161,77 @@ def scores_of(
     )
 
 
-def tiled(scores: Scores, asked: Asked) -> dict[str, Any]:
-    """What is asked of the rows, a tile of queries at a time."""
+#: Head outputs `[batch, query, head, dim]`, where values were given, and quantities of rows.
+Read = tuple[Tensor | None, dict[str, Any]]
+
+
+def tiled(scores: Scores, asked: Asked, value: Tensor | None = None) -> Read:
+    """What is asked of the rows, a tile of queries at a time; with values, the outputs too."""
     batch, heads, queries, keys = scores.shape
+    if batch > 1 and scores.query.device.type == "cpu":  # tiles of many queries of one text
+        texts = [
+            tiled(scores.text(n), own, None if value is None else value[n : n + 1])
+            for n, own in enumerate(asked.texts)
+        ]
+        outputs, found = zip(*texts, strict=True)
+        return None if value is None else torch.cat(outputs), merged(found, dim=0)
     step = _step(scores.query.device, batch * heads * keys)
-    parts = []
-    if asked.places is None:
-        for start in range(0, queries, step):
+    parts, made = [], []
+    for start in range(0, queries if asked.places is None else asked.places.shape[1], step):
+        if asked.places is None:
             stop = min(queries, start + step)
-            places = torch.arange(start, stop, device=scores.query.device)
-            parts.append(_of_tile(scores.of_tile(start, stop), asked, places.expand(batch, -1)))
-    else:
-        for places in asked.places.split(step, dim=1):
-            parts.append(_of_tile(scores.of_rows(places), asked, places))
-    return merged(parts, dim=2)
+            places = torch.arange(start, stop, device=scores.query.device).expand(batch, -1)
+            tile = scores.of_tile(start, stop)
+        else:
+            places = asked.places[:, start : start + step]
+            tile = scores.of_rows(places)
+        weights, entropies = tile.softmax(-1), None
+        if asked.needs.entropy:
+            entropies = _entropies(tile, weights)
+        if value is not None:
+            made.append(_outputs(weights, value))
+        parts.append(of_map(weights, asked, places, entropies))
+    return torch.cat(made, dim=1) if made else None, merged(parts, dim=2)
+
+
+def attended(
+    scores: Scores, value: Tensor, entropy: bool = True, room: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Head outputs, map and entropies, a text at a time: what one needs stays in the caches.
+
+    `room` is an earlier map that nobody needs any more: fresh memory costs as much as to fill it.
+    """
+    batch, heads, queries, _ = scores.shape
+    weights = room
+    if weights is None or weights.shape != scores.shape:
+        weights = scores.query.new_empty(scores.shape)
+    outputs = scores.query.new_empty(batch, queries, heads, value.shape[-1])
+    entropies = scores.query.new_empty(batch, heads, queries)
+    for n in range(batch):
+        own, map_of_it = scores.text(n).of_tile(0, queries), weights[n : n + 1]
+        torch.softmax(own, -1, out=map_of_it)
+        outputs[n] = _outputs(map_of_it, value[n : n + 1])[0]
+        if entropy:
+            entropies[n] = _entropies(own, map_of_it)[0]
+    return outputs, weights, entropies if entropy else None
+
+
+def _entropies(scores: Tensor, weights: Tensor) -> Tensor:
+    """The entropy of each row in nats, without the logarithm of each weight.
+
+    For weights exp(s - z), -sum w log w is z - sum w s.
+    """
+    z = scores.amax(-1) - weights.amax(-1).log_()
+    return z - torch.linalg.vecdot(weights, scores)
+
+
+def _outputs(weights: Tensor, value: Tensor) -> Tensor:
+    """Weights times values `[batch, query, head, dim]`; value heads serve several heads."""
+    batch, heads, queries, seen = weights.shape
+    shared = value.shape[1]
+    flat = weights.reshape(batch, shared, heads // shared * queries, seen)
+    found = flat @ value[:, :, :seen]
+    return found.view(batch, heads, queries, -1).transpose(1, 2)
 
 
 def halve_tiles(device: torch.device) -> bool:
@@ -177,17 +246,6 @@ def halve_tiles(device: torch.device) -> bool:
 def _step(device: torch.device, row: int) -> int:
     """How many queries a tile has, by the cells of one."""
     return max(1, TILE.get(device.type, TILE["cuda"]) // max(1, row))
-
-
-def _of_tile(scores: Tensor, asked: Asked, places: Tensor) -> dict[str, Any]:
-    """The quantities of a tile of scores: those of its weights."""
-    weights, entropies = scores.softmax(-1), None
-    if asked.needs.entropy:
-        # With the scores at hand no logarithm of each weight is needed: for weights exp(s - z),
-        # -sum w log w = z - sum w s.
-        z = scores.amax(-1) - weights.amax(-1).log()
-        entropies = z - torch.einsum("bhqk,bhqk->bhq", weights, scores)
-    return of_map(weights, asked, places, entropies)
 
 
 def merged(parts: Sequence[dict[str, Any]], dim: int) -> dict[str, Any]:

@@ -108,25 +108,28 @@ def top(maps: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @contextmanager
-def left_out(maps: Tensor, allowed: Tensor | None, hidden: Members | None) -> Iterator[Tensor]:
+def left_out(maps: Tensor, allowed: Tensor | None, hidden: Columns | None) -> Iterator[Tensor]:
     """The map with no weight on keys that are not allowed `[batch, key]`; None allows all.
 
-    Few keys (`hidden`, by place) are hidden in the map itself and put back afterwards, which
-    spares a copy of it.
+    Few keys (`hidden`) are hidden in the map itself and put back afterwards, which spares a copy
+    of it.
     """
     if allowed is None:
         yield maps
         return
     keys = maps.shape[-1]
-    if hidden is None or hidden[0].shape[1] * 8 > keys or not maps.is_contiguous():
+    if hidden is None or not _few(hidden, keys):
         yield maps * allowed[:, None, None, :keys].to(maps.dtype)
         return
-    places, there = (one[:, None, None, :].expand(-1, *maps.shape[1:3], -1) for one in hidden)
-    kept = maps.gather(-1, places)
+    places = _each(hidden, keys)
+    kept = [maps[text, :, :, column].clone() for text, column in places]
     try:
-        yield maps.scatter_(-1, places, kept.masked_fill(there, 0))
+        for text, column in places:
+            maps[text, :, :, column] = 0
+        yield maps
     finally:
-        maps.scatter_(-1, places, kept)
+        for (text, column), weights in zip(places, kept, strict=True):
+            maps[text, :, :, column] = weights
 
 
 def at_offset(maps: Tensor, offset: int, places: Tensor | None = None) -> Tensor:
@@ -252,15 +255,41 @@ class Asked:
         )
 
     @cached_property
-    def members(self) -> dict[str, Members]:
-        """For each class, where its tokens are."""
-        return {name: _members(chosen) for name, chosen in self.classes.items()}
+    def texts(self) -> list[Asked]:
+        """The same for each text alone."""
+
+        def of(side: Side, text: slice) -> Side:
+            parts: dict[str, Any] = {name: getattr(side, name)[text] for name in side.parts}
+            return replace(side, **parts, tokens=side.tokens[text], words=None)
+
+        def cut(part: Tensor | None, text: slice) -> Any:
+            return None if part is None else part[text]
+
+        return [
+            replace(
+                self,
+                queries=of(self.queries, text),
+                keys=of(self.keys, text),
+                classes={name: one[text] for name, one in self.classes.items()},
+                allowed={name: cut(one, text) for name, one in self.allowed.items()},
+                places=cut(self.places, text),
+                weights=cut(self.weights, text),
+            )
+            for text in (slice(n, n + 1) for n in range(self.keys.real.shape[0]))
+        ]
 
     @cached_property
-    def hidden(self) -> dict[frozenset[str], Members | None]:
+    def members(self) -> dict[str, tuple[Tensor, Tensor, Columns | None]]:
+        """For each class, where its tokens are."""
+        return {
+            name: (*_members(chosen), _columns(chosen)) for name, chosen in self.classes.items()
+        }
+
+    @cached_property
+    def hidden(self) -> dict[frozenset[str], Columns | None]:
         """For each set of classes that is left out, where its tokens are."""
         return {
-            name: None if kept is None else _members(self.keys.real & ~kept)
+            name: None if kept is None else _columns(self.keys.real & ~kept)
             for name, kept in self.allowed.items()
         }
 
@@ -310,12 +339,39 @@ def _kept(keys: Side, without: frozenset[str]) -> Tensor:
     return kept
 
 
-#: Places of tokens `[batch, n]`, and which of those are there: texts differ in how many they have.
-Members = tuple[Tensor, Tensor]
+#: Texts of a batch, and the places of some of their tokens.
+Columns = list[tuple[slice, list[int]]]
 
 
-def _members(chosen: Tensor) -> Members:
-    """The places that are chosen, moved to the front, and which of the columns hold one."""
+def _columns(chosen: Tensor) -> Columns | None:
+    """The places that are chosen, text by text, at once where they are the same in all.
+
+    On a GPU they are not known: to ask makes it wait.
+
+    >>> _columns(torch.tensor([[True, False, True], [True, False, True]]))
+    [(slice(0, 2, None), [0, 2])]
+    """
+    if chosen.device.type != "cpu":
+        return None
+    places = [row.nonzero()[:, 0].tolist() for row in chosen]
+    if places and all(one == places[0] for one in places):
+        return [(slice(0, len(places)), places[0])]
+    return [(slice(n, n + 1), one) for n, one in enumerate(places)]
+
+
+def _few(columns: Columns, keys: int) -> bool:
+    """Whether to go through columns one by one is faster than through the whole map."""
+    counts = [len(places) for _, places in columns]
+    return sum(counts) <= 48 and max(counts, default=0) * 8 <= keys
+
+
+def _each(columns: Columns, keys: int) -> list[tuple[slice, int]]:
+    """Texts and columns one by one, as far as the map goes."""
+    return [(text, place) for text, places in columns for place in places if place < keys]
+
+
+def _members(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Places `[batch, n]` that are chosen, moved to the front, and which of them hold one."""
     most = int(chosen.sum(-1).max()) if chosen.numel() else 0
     order = torch.argsort((~chosen).int(), dim=-1, stable=True)[:, :most]
     return order, chosen.gather(-1, order)
@@ -466,8 +522,7 @@ def of_map(
         entropies = entropy(maps)
     tops, largest = {}, {}
     for name, allowed in asked.allowed.items():
-        hidden = asked.hidden[name] if seen == asked.keys.real.shape[-1] else None
-        with left_out(maps, allowed, hidden) as kept:
+        with left_out(maps, allowed, asked.hidden[name]) as kept:
             if name in needs.tops:
                 tops[name] = top(kept)
             if name in needs.largest:
@@ -482,16 +537,21 @@ def of_map(
     }
 
 
-def class_mass(maps: Tensor, places: Tensor, there: Tensor) -> Tensor:
+def class_mass(maps: Tensor, places: Tensor, there: Tensor, columns: Columns | None) -> Tensor:
     """Mass of each row on the keys at some places `[batch, n]`, `[batch, head, query]`.
 
-    Places beyond the map have none.
+    Places beyond the map have none. `columns` are the same places text by text, where known.
 
     >>> class_mass(torch.tensor([[[[0.2, 0.3, 0.5]]]]), torch.tensor([[0, 2]]),
-    ...     torch.tensor([[True, True]])).item()
+    ...     torch.tensor([[True, True]]), None).item()
     0.699999988079071
     """
     batch, heads, queries, keys = maps.shape
+    if columns is not None and _few(columns, keys):
+        found = maps.new_zeros(batch, heads, queries)
+        for text, place in _each(columns, keys):
+            found[text] += maps[text, :, :, place]
+        return found
     places, there = places.clamp_max(keys - 1), there & (places < keys)
     if places.shape[1] * 8 <= keys:  # the few columns that count, rather than all of them
         chosen = places[:, None, None, :].expand(-1, heads, queries, -1)

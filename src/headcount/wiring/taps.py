@@ -29,7 +29,16 @@ from headcount.records import STACKS
 from headcount.text import Batch, Side
 from headcount.wiring import fused
 from headcount.wiring.recording import Recordings
-from headcount.wiring.rows import TILE, Call, Scores, agrees, eager_tiles, merged, tiled
+from headcount.wiring.rows import (
+    TILE,
+    Call,
+    Scores,
+    agrees,
+    attended,
+    eager_tiles,
+    merged,
+    tiled,
+)
 from headcount.wiring.seam import PREFIX, Attended, Turns, alone, attached
 from headcount.wiring.sighting import (
     Asked,
@@ -114,6 +123,8 @@ class Watch:
         #: Rows of batches of which some queries stood for all.
         self.sampled = 0
         self._rows, self._seed = rows, seed
+        #: The last map that was made from scores; its memory serves the next layer.
+        self._room: Tensor | None = None
         self._quiet = quiet_arguments(subject.model)
         self._now: _Now | None = None
         self._watched = [site for site in subject.anatomy.sites if site.stack in stacks]
@@ -207,14 +218,23 @@ class Watch:
         if eager is None:
             eager = self._eager[id(module)] = _is_eager(module)
         small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
-        reuse = self.needs.maps or eager or (small and query.device.type == "cpu")
-        if not reuse and _agrees(call) and call.scores is not None:
+        # On a CPU the weights are at hand, and give the output faster than sdpa would.
+        own = query.device.type == "cpu" and query.dtype == torch.float32
+        if not (self.needs.maps or eager) and _agrees(call) and call.scores is not None:
             if fused.serves(call.scores, asked):
                 self._note(now, site, "fused")
                 now.hold(site, asked, now.visible(site, asked, mask), call.scores)
-            else:
-                self._show(now, site, asked, tiled(call.scores, asked), mask, "tiled")
-            return as_it_comes()
+                return as_it_comes()
+            if own and small:
+                made, maps, entropies = attended(call.scores, value, self.needs.entropy, self._room)
+                self._room = maps
+                self._reduce(now, site, maps, mask, "scores", entropies)
+                return made, None
+            if not small or query.device.type != "cpu":
+                wanted = value if own and asked.places is None else None
+                outputs, found = tiled(call.scores, asked, wanted)
+                self._show(now, site, asked, found, mask, "tiled")
+                return as_it_comes() if outputs is None else (outputs, None)
         if small or self.needs.maps:
             output, weights = as_it_comes() if eager else call.eager()
             self._reduce(now, site, Attended(output, weights).map_of(site), mask)
@@ -270,15 +290,24 @@ class Watch:
             found[stack] = made[place]
         return found
 
-    def _reduce(self, now: _Now, site: Site, maps: Tensor, mask: Tensor | None) -> None:
+    def _reduce(
+        self,
+        now: _Now,
+        site: Site,
+        maps: Tensor,
+        mask: Tensor | None,
+        path: str = "map",
+        entropies: Tensor | None = None,
+    ) -> None:
         """Show what is asked of a whole map; where rows are sampled, of those."""
         asked = now.asked_of(site, tuple(maps.shape), maps.device, self.needs)
         shown, places = in_float32(maps), asked.places
         if places is not None:
             chosen = places[:, None, :, None].expand(-1, shown.shape[1], -1, shown.shape[3])
             shown = shown.gather(2, chosen)
-        found = of_map(shown, asked, places)
-        self._show(now, site, asked, found, mask, "map", shown if self.needs.maps else None)
+            entropies = None if entropies is None else entropies.gather(2, chosen[..., 0])
+        found = of_map(shown, asked, places, entropies)
+        self._show(now, site, asked, found, mask, path, shown if self.needs.maps else None)
 
     def _show(
         self,
