@@ -25,7 +25,7 @@ from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 
 RESULTS = Path(__file__).parent / "results"
-BATCHES, ROWS, LENGTH, ROUNDS = 2, 16, 128, 15
+BATCHES, ROWS, LENGTH, ROUNDS = 8, 16, 128, 9
 
 
 def drawn_batches(subject: Subject, count: int, rows: int, length: int) -> list[Batch]:

@@ -203,18 +203,25 @@ def attended(
 
     `room` is an earlier map that nobody needs any more: fresh memory costs as much as to fill it.
     """
-    batch, heads, queries, _ = scores.shape
+    batch, heads, queries, keys = scores.shape
     weights = room
     if weights is None or weights.shape != scores.shape:
         weights = scores.query.new_empty(scores.shape)
     outputs = scores.query.new_empty(batch, queries, heads, value.shape[-1])
     entropies = scores.query.new_empty(batch, heads, queries)
+    shared, places = scores.key.shape[1], torch.arange(queries)[None]
+    product = scores.query.new_empty(shared, heads // shared * queries, keys)
     for n in range(batch):
-        own, map_of_it = scores.text(n).of_tile(0, queries), weights[n : n + 1]
-        torch.softmax(own, -1, out=map_of_it)
+        flat, key = scores.query[n].reshape(shared, -1, scores.query.shape[-1]), scores.key[n]
+        torch.baddbmm(product, flat, key.mT, beta=0, alpha=scores.scaling, out=product)
+        own = scores.text(n)._finished(product.view(1, heads, queries, keys), places)
+        map_of_it = torch.softmax(own, -1, out=weights[n : n + 1])
         outputs[n] = _outputs(map_of_it, value[n : n + 1])[0]
-        if entropy:
-            entropies[n] = _entropies(own, map_of_it)[0]
+        if entropy:  # as in `_entropies`; NumPy between two operations would put threads to sleep
+            entropies[n] = own.amax(-1)[0]
+            entropies[n] -= own.mul_(map_of_it).sum(-1)[0]
+    if entropy:
+        entropies -= weights.amax(-1).log_()
     return outputs, weights, entropies if entropy else None
 
 

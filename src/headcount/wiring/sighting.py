@@ -553,7 +553,7 @@ def class_mass(maps: Tensor, places: Tensor, there: Tensor, columns: Columns | N
             found[text] += maps[text, :, :, place]
         return found
     places, there = places.clamp_max(keys - 1), there & (places < keys)
-    if places.shape[1] * 8 <= keys:  # the few columns that count, rather than all of them
+    if places.shape[1] * 4 <= keys:  # the few columns that count, rather than all of them
         chosen = places[:, None, None, :].expand(-1, heads, queries, -1)
         return (maps.gather(-1, chosen) * there[:, None, None, :]).sum(-1)
     column = torch.zeros(batch, keys, dtype=maps.dtype, device=maps.device)
