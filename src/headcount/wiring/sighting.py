@@ -487,6 +487,18 @@ def _cut(values: Tensor | None, heads: slice) -> Tensor | None:
     return None if values is None else values[:, heads]
 
 
+def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:
+    """Reduce a whole map to what is needed."""
+    queries = _side(batch.query(site.stack), maps, -2)
+    keys = _side(batch.key(site.stack), maps, -1)
+    asked = Asked.of(needs, queries, keys)
+    visible = visible_keys(mask, maps.shape[-2], keys.real, site.causal)
+    shown = in_float32(maps)
+    return Sighting(
+        site, batch, queries, keys, visible, shown if needs.maps else None, **of_map(shown, asked)
+    )
+
+
 def in_float32(maps: Tensor) -> Tensor:
     """The map for statistics: half precision is too coarse to add up."""
     maps = maps.detach()
@@ -548,6 +560,16 @@ def class_mass(maps: Tensor, places: Tensor, there: Tensor, columns: Columns | N
     column.scatter_(1, places, there.to(maps.dtype))
     flat = maps.reshape(batch, heads * queries, keys)
     return torch.bmm(flat, column[..., None]).view(batch, heads, queries)
+
+
+def _side(side: Side | None, maps: Tensor, axis: int) -> Side:
+    """A side on the device of the map: a model's layers may be spread over several.
+
+    Where only the model knows its tokens (image patches, audio frames), the map tells how many.
+    """
+    if side is None:
+        return unknown_side(maps.shape[0], maps.shape[axis], maps.device)
+    return side if side.real.device == maps.device else side.to(maps.device)
 
 
 def unknown_side(rows: int, tokens: int, device: torch.device) -> Side:
