@@ -606,7 +606,7 @@ def test_a_treebank_is_told_in_roles(headcount: Command, saved: Saved) -> None:
 def test_how_attention_was_read_is_told_on_request(headcount: Command, saved: Saved) -> None:
     words = ["survey", saved("bert"), "--text", "sample", "--limit", "4"]
     told = " ".join(headcount(*words, "--explain").out.split())
-    assert "was read by the path 'map': the family's own map of one layer at a time" in told
+    assert "was read by the path 'scores': a layer's map made from its scores" in told
     assert "was read by" not in headcount(*words).out
 
 

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from headcount.models import quiet_arguments
 from headcount.models.subject import Subject
-from headcount.text.batch import Batch, ready_batch
+from headcount.text.batch import Batch, bare_side, ready_batch
 from headcount.wiring import Needs, Sighting, rows, tap, taps
-from headcount.wiring.sighting import RowSample
+from headcount.wiring.rows import Call, Scores, agrees, attended, tiled
+from headcount.wiring.sighting import Asked, RowSample
 
 NEEDS = Needs(
     entropy=True,
@@ -346,3 +347,19 @@ def test_sampled_rows_are_those_rows(kind: str, path: str) -> None:
             offsets={name: part.gather(2, at) for name, part in other.offsets.items()},
         )
         assert_same(one, picked)
+
+
+def test_scores_are_made_in_and_out_of_inference_mode_and_under_autocast() -> None:
+    query, key, value = (torch.randn(2, 3, 20, 4) for _ in range(3))
+    scores = Scores(query, key, 0.5)
+    with torch.inference_mode():
+        first = attended(scores, value)
+    second = attended(scores, value, room=first[1])
+    torch.testing.assert_close(second[0], first[0].clone())
+    side = bare_side(torch.ones(2, 20, dtype=torch.long), torch.ones(2, 20, dtype=torch.bool))
+    asked = Asked.of(Needs(entropy=True), side, side)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _, found = tiled(scores, asked)
+    torch.testing.assert_close(found["entropy"].float(), second[2], atol=0.05, rtol=0.05)
+    odd = Call(torch.nn.Module(), query, key, value, torch.zeros(2, 20, 20), {"scaling": 0.5})
+    assert not agrees(odd)  # a mask of a shape that is not known is left to the family

@@ -144,6 +144,21 @@ def test_the_mass_of_a_class_is_the_sum_of_its_members(keys: int) -> None:
     assert not rows.class_mass(maps, none, none.bool(), [(slice(0, 2), [])]).any()
 
 
+def test_members_beyond_a_map_take_nothing_from_its_last_key() -> None:
+    maps = torch.full((1, 1, 1, 4), 0.25)
+    places, there = torch.tensor([[3, 4, 5]]), torch.ones(1, 3, dtype=torch.bool)
+    assert rows.class_mass(maps, places, there, None).item() == 0.25
+
+
+def test_keys_are_hidden_in_one_text_of_a_map_that_texts_share() -> None:
+    maps = torch.rand(1, 2, 5, 25).expand(2, -1, -1, -1)
+    allowed = torch.ones(2, 25, dtype=torch.bool)
+    allowed[0, 3] = False
+    with rows.left_out(maps, allowed, [(slice(0, 1), [3]), (slice(1, 2), [])]) as kept:
+        assert not kept[0, ..., 3].any()
+        torch.testing.assert_close(kept[1], maps[1])
+
+
 @pytest.mark.parametrize("offset", [-7, -2, -1, 0, 1, 3, 9])
 @pytest.mark.parametrize(("queries", "keys"), [(5, 5), (4, 6), (6, 4), (1, 1)])
 def test_the_weight_at_an_offset_is_zero_where_no_key_is(

@@ -430,6 +430,8 @@ def latency(
 def _measured(
     whole: Subject, small: Subject, batch: int, length: int, pairs: int, way: Way, parts: bool
 ) -> Speed:
+    if way == "compile":  # torch gives up on a function that it has compiled eight times
+        torch._dynamo.reset()
     inputs = trial_inputs(whole, length, batch)
     once = ready(whole, inputs, "plain")
     once()

@@ -205,7 +205,8 @@ def attended(
     """
     batch, heads, queries, keys = scores.shape
     weights = room
-    if weights is None or weights.shape != scores.shape:
+    usable = weights is not None and weights.is_inference() == torch.is_inference_mode_enabled()
+    if weights is None or not usable or weights.shape != scores.shape:
         weights = scores.query.new_empty(scores.shape)
     outputs = scores.query.new_empty(batch, queries, heads, value.shape[-1])
     entropies = scores.query.new_empty(batch, heads, queries)
@@ -362,9 +363,9 @@ def agrees(call: Call) -> bool:
         | {name: _in_float32(call.arguments[name]) for name in _ADDED & set(call.arguments)},
     )
     assert one.scores is not None
-    found = one.scores.of_rows(places[None])
     try:
         with torch.no_grad(), torch.autocast(call.query.device.type, enabled=False):
+            found = one.scores.of_rows(places[None])
             _, theirs = one.eager(places)
     except torch.OutOfMemoryError:  # says nothing of the family
         raise

@@ -85,7 +85,9 @@ def entropy(maps: Tensor) -> Tensor:
 
 def numpy_is_faster(maps: Tensor) -> bool:
     """Whether NumPy's logarithm, argmax and sum of products, on one core, beat torch's: up to 3."""
-    return maps.device.type == "cpu" and not maps.requires_grad and torch.get_num_threads() <= 3
+    exact = maps.dtype in (torch.float32, torch.float64)  # NumPy knows no bfloat16
+    on_cpu = maps.device.type == "cpu" and not maps.requires_grad
+    return on_cpu and exact and torch.get_num_threads() <= 3
 
 
 def smoothed_entropy(maps: Tensor, amount: float, real: Tensor) -> Tensor:
@@ -118,7 +120,7 @@ def left_out(maps: Tensor, allowed: Tensor | None, hidden: Columns | None) -> It
         yield maps
         return
     keys = maps.shape[-1]
-    if hidden is None or not _few(hidden, keys):
+    if hidden is None or not _few(hidden, keys) or 0 in maps.stride():
         yield maps * allowed[:, None, None, :keys].to(maps.dtype)
         return
     places = _each(hidden, keys)
@@ -557,7 +559,8 @@ def class_mass(maps: Tensor, places: Tensor, there: Tensor, columns: Columns | N
         chosen = places[:, None, None, :].expand(-1, heads, queries, -1)
         return (maps.gather(-1, chosen) * there[:, None, None, :]).sum(-1)
     column = torch.zeros(batch, keys, dtype=maps.dtype, device=maps.device)
-    column.scatter_(1, places, there.to(maps.dtype))
+    # Added: places beyond the map all end on its last key, where a true one may stand.
+    column.scatter_add_(1, places, there.to(maps.dtype))
     flat = maps.reshape(batch, heads * queries, keys)
     return torch.bmm(flat, column[..., None]).view(batch, heads, queries)
 

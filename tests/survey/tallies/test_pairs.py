@@ -134,3 +134,13 @@ def test_batches_with_other_items_do_not_pile_up() -> None:
         assert len(means._running) <= 17
         assert len(means._held) == 1
     assert means.items(site(heads=HEADS))[-1] == "b"
+
+
+def test_a_journal_from_before_layers_waited_can_be_read() -> None:
+    found, chosen = sample()
+    means, older = PairedMeans(), PairedMeans.__new__(PairedMeans)
+    means.add(site(heads=HEADS), ["a", "b"], found, chosen)
+    older.__setstate__({"_sums": means.__getstate__()["_sums"]})
+    fresh = PairedMeans()
+    fresh.merge(older)
+    assert fresh.items(site(heads=HEADS)) == ["a", "b"]

@@ -150,6 +150,11 @@ class BinnedMeans:
         self._read()
         return vars(self)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take it up again; a journal from before layers waited has nothing that waits."""
+        self.__init__()  # type: ignore[misc]
+        vars(self).update(state)
+
     def add(
         self, site: Site, origin: str, items: Sequence[str], weights: Tensor, kinds: Kinds
     ) -> None:

@@ -72,6 +72,11 @@ class PairedMeans:
         self._read()
         return vars(self)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take it up again; a journal from before layers waited has nothing that waits."""
+        self.__init__()  # type: ignore[misc]
+        vars(self).update(state)
+
     def add(self, site: Site, items: Sequence[str], found: Compared, chosen: Tensor) -> None:
         """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``.
 
