@@ -20,7 +20,7 @@ from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.tallies.counts import resample_units
-from headcount.survey.tallies.pairs import Compared, MeansTally, chosen_texts
+from headcount.survey.tallies.pairs import Compared, LayerSums, MeansTally, chosen_texts
 from headcount.survey.tally import FEATURES, BatchCache, Feature
 from headcount.text import Side, Words
 from headcount.wiring import Needs, Sighting
@@ -127,33 +127,17 @@ class _Sums:
         return _Sums(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-#: A stack, an origin and the items.
-_Key = tuple[str, str, tuple[str, ...]]
-
-
-class BinnedMeans:
+class BinnedMeans(LayerSums):
     """Sums by site and item, and of all words by site and origin; they merge by addition.
 
-    The layers of a batch are added up as one, as those of `PairedMeans` are.
+    Layers wait by stack, origin and items, each with what its words get and which they are; sums on
+    the device lie by sites, origin and items.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._kinds: dict[tuple[Site, str], tuple[str, _Sums]] = {}
         self._words: dict[tuple[Site, str], Tensor] = {}
-        #: Layers that wait, by stack, origin and items: their site, what words get, and which.
-        self._held: dict[_Key, list[tuple[Site, Tensor, Kinds]]] = {}
-        #: Sums on the device, by sites, origin and items.
-        self._running: dict[tuple[Any, ...], list[Tensor]] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All that was added, on the CPU."""
-        self._read()
-        return vars(self)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take it up again; a journal from before layers waited has nothing that waits."""
-        self.__init__()  # type: ignore[misc]
-        vars(self).update(state)
 
     def add(
         self, site: Site, origin: str, items: Sequence[str], weights: Tensor, kinds: Kinds
@@ -186,8 +170,7 @@ class BinnedMeans:
                 found[item] = _compared(sums, total / count.clamp_min(1))
         return found
 
-    def _settle(self, key: _Key) -> None:
-        """Add up the layers that wait."""
+    def _settle(self, key: Any) -> None:
         sites, weights, (kinds, *_) = zip(*self._held.pop(key), strict=True)
         found = _sums(torch.cat(weights, dim=1).double(), kinds)
         place = sites, *key[1:]
@@ -196,22 +179,17 @@ class BinnedMeans:
         else:
             self._running[place] = [one.clone() for one in found]
 
-    def _read(self) -> None:
-        """Bring what was added up on the device to the CPU, site by site."""
-        for key in list(self._held):
-            self._settle(key)
-        running, self._running = self._running, {}
-        for (sites, origin, items), sums in running.items():
-            count, texts, bins, squares, *own = (one.cpu() for one in sums)
-            heads = [site.heads for site in sites]
-            parts = (one.split(heads, dim=axis) for one, axis in zip(own, (0, 1, 1), strict=True))
-            for site, total, crossed, square in zip(sites, *parts, strict=True):
-                words = torch.stack([total, count.expand_as(total)])
-                self._add_words((site, origin), words)
-                value, by_bin = crossed[..., 0], crossed[..., 1:]  # [kind, head, split(, bin)]
-                for n, item in enumerate(items):
-                    mine = value[n].T, square[n].T, bins[n], by_bin[n].transpose(0, 1), squares[n]
-                    self._add_kind((site, item), origin, _Sums(texts[n], *mine))
+    def _keep(self, key: Any, sums: list[Tensor]) -> None:
+        sites, origin, items = key
+        count, texts, bins, squares, *own = (one.cpu() for one in sums)
+        heads = [site.heads for site in sites]
+        parts = (one.split(heads, dim=axis) for one, axis in zip(own, (0, 1, 1), strict=True))
+        for site, total, crossed, square in zip(sites, *parts, strict=True):
+            self._add_words((site, origin), torch.stack([total, count.expand_as(total)]))
+            value, by_bin = crossed[..., 0], crossed[..., 1:]  # [kind, head, split(, bin)]
+            for n, item in enumerate(items):
+                mine = value[n].T, square[n].T, bins[n], by_bin[n].transpose(0, 1), squares[n]
+                self._add_kind((site, item), origin, _Sums(texts[n], *mine))
 
     def _add_words(self, key: tuple[Site, str], words: Tensor) -> None:
         self._words[key] = self._words[key] + words if key in self._words else words

@@ -7,6 +7,7 @@ the same pairs are also moved along the text, to every other place where they fi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,26 +47,16 @@ class Compared:
     known: Tensor
 
 
-#: Sums that may wait on the device: batches differ in the relations that they have.
-_RUNNING = 16
+class LayerSums(ABC):
+    """Sums to which the layers of a batch are added as one, on their device.
 
-
-class PairedMeans:
-    """Sums by site and question; they merge by addition.
-
-    The layers of a batch wait for each other and are added up as one, on their device, since on a
-    GPU every step costs a launch and every number that is read makes it wait.
+    On a GPU every step costs a launch, and every number that is read makes it wait.
     """
 
     def __init__(self) -> None:
-        self._sums: dict[Site, dict[str, Tensor]] = {}
-        #: Layers that wait, by stack and items: their site, what they gave, and the split.
-        self._held: dict[tuple[str, tuple[str, ...]], list[tuple[Site, Compared, Tensor]]] = {}
-        #: Sums on the device, ``[item, split, sum, head]``, by sites and items.
-        self._running: dict[tuple[tuple[Site, ...], tuple[str, ...]], Tensor] = {}
-
-    def __iter__(self) -> Iterator[Site]:
-        return iter(self._read())
+        #: Layers that wait, and sums on the device, by what each of them has in common.
+        self._held: dict[Any, list[Any]] = {}
+        self._running: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """All that was added, on the CPU."""
@@ -76,6 +67,44 @@ class PairedMeans:
         """Take it up again; a journal from before layers waited has nothing that waits."""
         self.__init__()  # type: ignore[misc]
         vars(self).update(state)
+
+    @abstractmethod
+    def _settle(self, key: Any) -> None:
+        """Add up the layers that wait under a key, on the device."""
+
+    @abstractmethod
+    def _keep(self, key: Any, sums: Any) -> None:
+        """Add sums of the device to those on the CPU, site by site."""
+
+    def _read(self) -> None:
+        """Bring all that was added to the CPU."""
+        for key in [*self._held]:
+            self._settle(key)
+        self._fetch()
+
+    def _fetch(self) -> None:
+        running, self._running = self._running, {}
+        for key, sums in running.items():
+            self._keep(key, sums)
+
+
+#: Sums that may wait on the device: batches differ in the relations that they have.
+_RUNNING = 16
+
+
+class PairedMeans(LayerSums):
+    """Sums by site and question; they merge by addition.
+
+    Layers wait by stack and items, each with what it gave and the split; sums on the device,
+    ``[item, split, sum, head]``, lie by sites and items.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sums: dict[Site, dict[str, Tensor]] = {}
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(self._all())
 
     def add(self, site: Site, items: Sequence[str], found: Compared, chosen: Tensor) -> None:
         """Take in a batch; `chosen` are the texts of the split `select`, bool ``[batch]``.
@@ -94,11 +123,10 @@ class PairedMeans:
     def merge(self, other: PairedMeans) -> None:
         """Add the sums of another part of the corpus."""
         self._read()
-        for site, sums in other._read().items():
+        for site, sums in other._all().items():
             self._add(site, sums)
 
-    def _settle(self, key: tuple[str, tuple[str, ...]]) -> None:
-        """Add up the layers that wait."""
+    def _settle(self, key: Any) -> None:
         sites, layers, (chosen, *_) = zip(*self._held.pop(key), strict=True)
         found = layers[0]
         values, baselines = (
@@ -121,20 +149,17 @@ class PairedMeans:
         if len(self._running) > _RUNNING:
             self._fetch()
 
-    def _read(self) -> dict[Site, dict[str, Tensor]]:
-        """All sums, on the CPU."""
-        for key in list(self._held):
-            self._settle(key)
-        self._fetch()
-        return self._sums
+    def _keep(self, key: Any, sums: Tensor) -> None:
+        sites, items = key
+        members = [member for site in sites for member in members_of(site)]
+        by_site = sums.cpu().split([member.heads for member in members], dim=-1)
+        for member, own in zip(members, by_site, strict=True):
+            self._add(member, dict(zip(items, own, strict=True)))
 
-    def _fetch(self) -> None:
-        running, self._running = self._running, {}
-        for (sites, items), sums in running.items():
-            members = [member for site in sites for member in members_of(site)]
-            by_site = sums.cpu().split([member.heads for member in members], dim=-1)
-            for member, own in zip(members, by_site, strict=True):
-                self._add(member, dict(zip(items, own, strict=True)))
+    def _all(self) -> dict[Site, dict[str, Tensor]]:
+        """All sums, on the CPU."""
+        self._read()
+        return self._sums
 
     def _add(self, site: Site, sums: Mapping[str, Tensor]) -> None:
         own = self._sums.setdefault(site, {})
@@ -153,15 +178,15 @@ class PairedMeans:
 
     def items(self, site: Site) -> list[str]:
         """The items that some text of a site has, by name."""
-        return sorted(name for name, sums in self._read().get(site, {}).items() if sums[:, 0].any())
+        return sorted(name for name, sums in self._all().get(site, {}).items() if sums[:, 0].any())
 
     def broken(self, site: Site) -> bool:
         """Whether a site's attention was not a number somewhere."""
-        return any(bool(sums.isnan().any()) for sums in self._read()[site].values())
+        return any(bool(sums.isnan().any()) for sums in self._all()[site].values())
 
     def mean(self, site: Site, item: str) -> stats.Interval:
         """The mean over all texts with its 95% interval, a value a head."""
-        n, v, vv = self._read()[site][item].numpy().sum(axis=0)[:3]
+        n, v, vv = self._all()[site][item].numpy().sum(axis=0)[:3]
         return stats.mean_interval(v, vv, n)
 
     def frame(self, label: str, side: Side = "greater", support: int = 2) -> pd.DataFrame:
@@ -170,7 +195,7 @@ class PairedMeans:
         Student's t over texts, on `report` alone, Holm over all heads and items together; items
         with fewer texts than `support` are shown and not tested.
         """
-        sites = sorted(self._read(), key=lambda site: (STACKS.index(site.stack), site.layer))
+        sites = sorted(self._all(), key=lambda site: (STACKS.index(site.stack), site.layer))
         parts = [self._site_frame(site, label, side, support) for site in sites if self.items(site)]
         frame = pd.concat(parts, ignore_index=True)
         p = frame["p"].to_numpy(dtype=float)
@@ -178,8 +203,8 @@ class PairedMeans:
 
     def _site_frame(self, site: Site, label: str, side: Side, support: int) -> pd.DataFrame:
         """All rows of a site at once: ``[item, split, head]`` one after another."""
-        items = self.items(site)
-        halves = np.stack([self._read()[site][item].numpy() for item in items])
+        items, own = self.items(site), self._all()[site]
+        halves = np.stack([own[item].numpy() for item in items])
         sums = np.concatenate([halves, halves.sum(axis=1, keepdims=True)], axis=1)
         figures = _figures(np.moveaxis(sums, 2, 0), side, support)
         shape = (len(items), len(SPLITS), site.heads)
