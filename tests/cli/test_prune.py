@@ -150,8 +150,8 @@ def test_another_loss_takes_the_curve_that_was_measured(
     line = ["prune", "model", "--task", TASK, "--step", 50, "-o", "small", "--max-loss"]
     first = headcount(*line, 0)
     told = " ".join(first.out.split())
-    if first.code:
-        assert "No head can go for sure within 0 nats" in told
+    assert first.code == 1
+    assert "No head can go for sure within 0 nats" in told
     wanted = re.search(r"(\d+) heads? would need --max-loss (\S+?)[,;]", told)
     assert wanted is not None, told
     with monkeypatch.context() as measured:
@@ -165,7 +165,7 @@ def test_another_loss_takes_the_curve_that_was_measured(
         "steps are used again."
     )
     told = " ".join(again.out.split())
-    found = re.search(rf"(\d+) heads? can go within {wanted[2]} nats: at most", told)
+    found = re.search(rf"(\d+) heads? can go within {wanted[2]} nats: (at most|nothing)", told)
     assert found is not None, told
     assert int(found[1]) >= int(wanted[1])
     other = headcount(*line[:-1], "--keep", 4, "--force", "--step", 25)  # not the same curve
