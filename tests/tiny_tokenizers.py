@@ -244,9 +244,12 @@ def _wordpiece_vocabulary() -> dict[str, int]:
     trained.normalizer = normalizers.BertNormalizer(lowercase=True)
     trained.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    # Letters inside words are named beforehand: the trainer would number them by chance, and break
+    # ties by their numbers.
+    letters = sorted(set(trained.normalizer.normalize_str("".join(ENGLISH + GERMAN))))
     trainer = trainers.WordPieceTrainer(
         vocab_size=400,
-        special_tokens=specials,
+        special_tokens=specials + [f"##{letter}" for letter in letters if letter.isalnum()],
         initial_alphabet=list("[]<>|/._-,;!?sepclmaknudofti"),
     )
     trained.train_from_iterator(ENGLISH + GERMAN, trainer)
@@ -277,7 +280,9 @@ def _unigram(specials: list[str], unknown: int = 2) -> list[tuple[str, float]]:
     )
     trained.train_from_iterator(ENGLISH + GERMAN, trainer)
     pieces = json.loads(trained.to_str())["model"]["vocab"]
-    return [(piece, score) for piece, score in pieces]
+    # In one order, without the last digits: what the trainer leaves to chance.
+    ordered = pieces[: len(specials)] + sorted(pieces[len(specials) :])
+    return [(piece, round(score, 2)) for piece, score in ordered]
 
 
 def _sentencepiece(path: Path, lines: list[str]) -> list[str]:
