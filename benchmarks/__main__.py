@@ -22,6 +22,7 @@ from benchmarks import (
     relations,
     relevance,
     report,
+    sizes,
     survey,
 )
 from benchmarks.peers.__main__ import main as peers
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "pruned": lambda: pruned.main([]),
     "report": report.main,
     "lengths": lambda: lengths.main([]),
+    "sizes": lambda: sizes.main([]),
     "long_text": lambda: long_text.main([]),
     "gpu": lambda: gpu.main([]),
     "peers": lambda: peers([]),
