@@ -25,7 +25,7 @@ from headcount.models.subject import Subject
 from headcount.records import provenance
 
 RESULTS = Path(__file__).parent / "results"
-SENTENCES = (16, 64, 256, 1_024, 4_096)
+SENTENCES = (16, 64, 256, 1_024)
 HEADS = (1, 2, 4, 6, 12, 24, 48)
 ROWS, LENGTH = 16, 64
 

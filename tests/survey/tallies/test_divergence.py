@@ -40,10 +40,11 @@ def tiny() -> Subject:
     return encoder()
 
 
-def test_features_are_as_far_apart_as_the_divergence_says() -> None:
-    """Every pair of weights by itself, from 1e-8 to 1, beside what rounds each weight by 6e-5."""
-    weights = np.geomspace(1e-8, 1, 97)
-    features = js_features(torch.tensor(weights, dtype=torch.float32)).double().numpy()
+@pytest.mark.parametrize("keys", [2, 150, 512, 513, 100_000])
+def test_features_are_as_far_apart_as_the_divergence_says(keys: int) -> None:
+    """Every pair of weights that a text may have, beside what rounds each weight by 6e-5."""
+    weights = np.geomspace(0.001 / keys, 1, 97)
+    features = js_features(torch.tensor(weights, dtype=torch.float32), keys).double().numpy()
     ours = ((features[:, None] - features[None]) ** 2).sum(-1) / 2
     x, y = np.meshgrid(np.float32(weights).astype(float), np.float32(weights).astype(float))
     m = (x + y) / 2
@@ -55,23 +56,24 @@ def test_features_are_as_far_apart_as_the_divergence_says() -> None:
 
 
 @pytest.mark.parametrize("sharpness", [0.3, 1, 4, 30])
-def test_whole_maps_are_a_ten_thousandth_off_at_most(sharpness: float) -> None:
+@pytest.mark.parametrize("length", [150, 600])
+def test_whole_maps_are_a_ten_thousandth_off_at_most(sharpness: float, length: int) -> None:
     """Flat and sharp ones; more weights than are held at a time, and a last part that is short."""
     dice = torch.Generator().manual_seed(0)
-    maps = (sharpness * torch.randn(13, 150, 150, generator=dice)).softmax(-1)
-    maps[0], maps[1] = torch.eye(150), 1 / 150
+    maps = (sharpness * torch.randn(13, length, length, generator=dice)).softmax(-1)
+    maps[0], maps[1] = torch.eye(length), 1 / length
     ours, exact = gram(maps).numpy(), -minus_divergence(maps).numpy()
     own = ours.diagonal()
     found = (own[:, None] + own[None]) / 2 - ours
-    np.testing.assert_allclose(found, exact, rtol=1.2e-4, atol=1e-7 * 150)
+    np.testing.assert_allclose(found, exact, rtol=1.2e-4, atol=1e-7 * length)
 
 
 def test_looked_up_features_are_multiplied_as_on_a_device() -> None:
     """The CPU's way against the plain one, also for a weight of 0 and one just above 1."""
     weights = torch.rand(3, 50, generator=torch.Generator().manual_seed(1))
     weights[0, :3] = torch.tensor([0.0, 1e-12, 1.009])
-    features = js_features(weights).view(3, -1)
-    found = Products(400)(weights.clone())
+    features = js_features(weights, 50).view(3, -1)
+    found = Products(400, 50)(weights.clone())
     np.testing.assert_allclose(found, (features @ features.T).numpy(), rtol=1e-5)
 
 

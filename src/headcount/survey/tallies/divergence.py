@@ -34,19 +34,26 @@ from headcount.wiring import Needs, Sighting
 # of a logarithm for each pair and key.
 
 #: Frequencies and weights that replace the integral: of all sums of so many waves, close to the one
-#: whose largest relative error is least for weights up to a factor of e^20 apart. It is 1e-4.
-_WAVES = (
-    (0.30369134, 0.31379034),
-    (0.65302455, 0.07188417),
-    (1.09088463, 0.01142585),
-    (1.75419104, 0.00112547),
+#: whose largest relative error is least for weights up to a factor of e^13.15 apart, which is what
+#: smoothing leaves of texts up to `_SHORT` tokens. It is 1e-4. Four waves are 32 bytes of features,
+#: which NumPy looks up fastest.
+_SHORT, _WAVES = (
+    512,
+    (
+        (0.18483055, 0.56607835),
+        (0.59231611, 0.11178176),
+        (1.07997502, 0.01294048),
+        (1.76948435, 0.00107311),
+    ),
 )
-#: The weight of the wave of frequency 0, whose only feature is a square root.
-STILL = 0.29505212
-#: Features that are looked up, a cosine and a sine a wave: 32 bytes, which NumPy takes fastest.
-TURNING = 2 * len(_WAVES)
-#: Features of each weight.
-WIDTH = TURNING + 1
+#: The same for longer texts, whose weights may be a factor of e^20 apart: 6e-5.
+_MORE_WAVES = (
+    (0.14372687, 0.48717982),
+    (0.45070139, 0.16561515),
+    (0.80717551, 0.03414694),
+    (1.25266410, 0.00556003),
+    (1.93782760, 0.00054581),
+)
 
 #: The table has a row for each leading bits of a float: its exponent and so many of the mantissa.
 _MANTISSA = 13
@@ -57,70 +64,64 @@ _LEAST, _MOST_DIVERGENCE_FEATURES = 127 - 36, 128
 FIRST = _LEAST << _MANTISSA
 
 
-def js_features(weights: Tensor) -> Tensor:
-    """Features `[..., WIDTH]` of float32 weights in [0, 2).
+def js_features(weights: Tensor, keys: int) -> Tensor:
+    """Features `[..., feature]` of float32 weights in [0, 2), on texts of so many tokens.
 
-    >>> one, other = js_features(torch.tensor([0.9, 0.1])), js_features(torch.tensor([0.2, 0.8]))
+    >>> one, other = (js_features(torch.tensor(p), 2) for p in ([0.9, 0.1], [0.2, 0.8]))
     >>> round(float((one - other).square().sum() / 2), 4)  # 0.5 KL(p|m) + 0.5 KL(q|m)
     0.2754
     """
     places = (weights.contiguous().view(torch.int32) >> SHIFT) - FIRST
-    still = (weights * STILL).sqrt().unsqueeze(-1)
-    return torch.cat([_table_on(weights.device)[places.clamp_min(0)], still], dim=-1)
+    return _table_on(weights.device, keys <= _SHORT)[places.clamp_min(0)]
 
 
-@lru_cache(maxsize=1)
-def table() -> NDArray[np.float32]:
-    """Features `[leading bits, TURNING]` of the middle of all floats that begin with the same bits.
+@lru_cache(maxsize=2)
+def table(short: bool) -> NDArray[np.float32]:
+    """Features `[leading bits, feature]` of the middle of all floats that begin with the same bits.
 
-    A weight is off by 6e-5 of itself at most, up as often as down.
+    A cosine and a sine a wave. A weight is off by 6e-5 of itself at most, up as often as down.
     """
+    waves, shares = np.array(_WAVES if short else _MORE_WAVES).T
     rows = np.arange(FIRST, _MOST_DIVERGENCE_FEATURES << _MANTISSA, dtype=np.int32)
     weights = ((rows << SHIFT) + (1 << (SHIFT - 1))).view(np.float32).astype(np.float64)
-    turns = np.log(weights)[:, None] * np.array([wave for wave, _ in _WAVES])
-    sizes = np.sqrt(weights[:, None] * np.array([size for _, size in _WAVES]))
+    turns, sizes = np.log(weights)[:, None] * waves, np.sqrt(weights[:, None] * shares)
     features = np.concatenate([sizes * np.cos(turns), sizes * np.sin(turns)], axis=1)
     return features.astype(np.float32)
 
 
-@lru_cache(maxsize=4)
-def _table_on(device: torch.device) -> Tensor:
-    return torch.from_numpy(table()).to(device)
+@lru_cache(maxsize=8)
+def _table_on(device: torch.device, short: bool) -> Tensor:
+    return torch.from_numpy(table(short)).to(device)
 
 
 # --- Products of the features of every two heads ------------------------------------------------
 # Looking up and multiplying is faster than getting fresh memory from the system, so the places
-# where
-# a part's features lie are kept for the next part.
+# where a part's features lie are kept for the next part.
 
 
 class Products:
-    """Room for the features of so many float32 weights.
+    """Room for the features of so many float32 weights, on texts of so many tokens.
 
-    >>> Products(2)(torch.tensor([[0.25], [0.25]])).round(4).tolist()  # alike: all are the same
-    [[0.1733, 0.1733], [0.1733, 0.1733]]
+    >>> Products(2, 4)(torch.tensor([[0.25], [0.25]])).round(4).tolist()  # alike: all are the same
+    [[0.173, 0.173], [0.173, 0.173]]
     """
 
-    def __init__(self, weights: int) -> None:
+    def __init__(self, weights: int, keys: int) -> None:
+        self._table = table(keys <= _SHORT)
         self._bits = torch.empty(weights, dtype=torch.int32)
         self._places = torch.empty(weights, dtype=torch.int64)
-        self._features = np.empty((weights, TURNING), dtype=np.float32)
+        self._features = np.empty((weights, self._table.shape[1]), dtype=np.float32)
 
     def __call__(self, weights: Tensor) -> NDArray[np.float64]:
-        """Products `[head, head]` of weights `[head, weight]`, which turn to their square roots."""
-        turning = self._turning(weights)
-        still = weights.sqrt_().numpy()
-        # of a matrix and itself turned NumPy computes one half
-        return (turning @ turning.T).astype(np.float64) + STILL * (still @ still.T)
-
-    def _turning(self, weights: Tensor) -> NDArray[np.float32]:
+        """Products `[head, head]` of weights `[head, weight]`."""
         count = weights.numel()
         bits, places = self._bits[:count], self._places[:count]
         torch.bitwise_right_shift(weights.view(-1).view(torch.int32), SHIFT, out=bits)
         places.copy_(bits.sub_(FIRST))
-        found = self._features[:count]
-        np.take(table(), places.numpy(), axis=0, out=found, mode="clip")
-        return found.reshape(len(weights), -1)
+        np.take(self._table, places.numpy(), axis=0, out=self._features[:count], mode="clip")
+        found = self._features[:count].reshape(len(weights), -1)
+        # of a matrix and itself turned NumPy computes one half
+        return (found @ found.T).astype(np.float64)
 
 
 # --- How unlike two heads are -------------------------------------------------------------------
@@ -132,7 +133,7 @@ SMOOTHING = 0.001
 _MOST = 1.01
 
 #: Weights of all heads that are turned to features at a time.
-_AT_A_TIME = 2**18
+_AT_A_TIME, _AT_A_TIME_ON_DEVICE = 2**18, 2**25
 
 
 @dataclass
@@ -238,7 +239,7 @@ def _gram_on_cpu(maps: Tensor) -> Tensor:
     total = np.zeros((len(maps), len(maps)))
     parts = _parts(maps, _AT_A_TIME)
     room = torch.empty(parts[0].numel())
-    products = Products(len(room))
+    products = Products(len(room), maps.shape[-1])
     for part in parts:
         smooth = room[: part.numel()].view(part.shape)
         total += products(_smoothed(part, maps.shape[-1], out=smooth))
@@ -247,8 +248,9 @@ def _gram_on_cpu(maps: Tensor) -> Tensor:
 
 def _gram_on_device(maps: Tensor) -> Tensor:
     total = torch.zeros(len(maps), len(maps), dtype=torch.float64, device=maps.device)
-    for part in _parts(maps, 2**28 // WIDTH):
-        features = js_features(_smoothed(part, maps.shape[-1])).view(len(maps), -1)
+    keys = maps.shape[-1]
+    for part in _parts(maps, _AT_A_TIME_ON_DEVICE):
+        features = js_features(_smoothed(part, keys), keys).view(len(maps), -1)
         total += features @ features.T
     return total.cpu()
 
