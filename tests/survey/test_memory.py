@@ -18,8 +18,18 @@ from headcount.wiring import rows
 TEXTS = [f"The cat number {n} sat on the mat, and the dog did not." for n in range(12)]
 
 
+#: How torch says that memory has run out: on a GPU and on a CPU; and how NumPy does.
+ERRORS = [
+    torch.OutOfMemoryError("out of memory"),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 9 bytes"),
+    MemoryError("Unable to allocate 9 GiB"),
+]
+
+
 @contextmanager
-def memory_for(subject: hc.Subject, texts: int) -> Iterator[list[int]]:
+def memory_for(
+    subject: hc.Subject, texts: int, error: Exception = ERRORS[0]
+) -> Iterator[list[int]]:
     """A model that runs out of memory for larger batches; gives the sizes that were tried."""
     own, tried = type(subject.model).forward, list[int]()
 
@@ -27,17 +37,18 @@ def memory_for(subject: hc.Subject, texts: int) -> Iterator[list[int]]:
         size = inputs["input_ids"].shape[0]
         tried.append(size)
         if size > texts:
-            raise torch.OutOfMemoryError("out of memory")
+            raise error
         return own(self, *given, **inputs)
 
     with mock.patch.object(type(subject.model), "forward", forward):
         yield tried
 
 
-def test_batches_are_halved_until_they_fit_and_that_is_remembered() -> None:
+@pytest.mark.parametrize("error", ERRORS, ids=["cuda", "cpu", "numpy"])
+def test_batches_are_halved_until_they_fit_and_that_is_remembered(error: Exception) -> None:
     subject, other = tiny_subjects.encoder(), tiny_subjects.encoder()
     expected = hc.survey(other, TEXTS, batch_size=3)
-    with memory_for(subject, 3) as tried:
+    with memory_for(subject, 3, error) as tried:
         table = hc.survey(subject, TEXTS, batch_size=12)
         assert max(tried) == 12
         tried.clear()
@@ -84,6 +95,14 @@ def test_a_sample_as_large_as_the_texts_changes_nothing() -> None:
     whole, some = hc.survey(subject, LONG), hc.survey(subject, LONG, rows=10_000)
     assert whole.frame.equals(some.frame)
     assert not any("sample" in remark for remark in some.provenance["remarks"])
+
+
+def test_what_reads_whole_maps_says_that_it_takes_no_sample() -> None:
+    subject = tiny_subjects.encoder()
+    found = hc.survey(subject, LONG, rows=4, columns=["entropy", "pattern_vertical"])
+    told = found.provenance["remarks"]
+    assert any(remark.startswith("All queries were read, not a sample (--rows") for remark in told)
+    assert not any("stands for all" in remark for remark in told)
 
 
 @pytest.mark.parametrize("kind", ["encoder", "writer"])

@@ -173,6 +173,62 @@ def test_a_family_with_scores_of_its_own_is_not_trusted() -> None:
         assert_same(one, other)
 
 
+def test_a_text_of_one_token_earns_a_family_no_trust() -> None:
+    """Its query gives all weight to one key, whatever is done to scores."""
+    import transformers.models.bert.modeling_bert as home
+
+    subject, own = Subject(INTERFACE["bert"]()), home.eager_attention_forward
+
+    def steeper(module: Any, query: Tensor, *others: Any, **more: Any) -> Any:
+        return own(module, query * 2, *others, **more)
+
+    one = ready_batch({"input_ids": torch.tensor([[7]])}, {"enc"})
+    ids, mask = torch.tensor([[7, 0, 0, 0], [5, 6, 7, 8]]), torch.tensor([[1, 0, 0, 0], [1] * 4])
+    mixed = ready_batch({"input_ids": ids, "attention_mask": mask}, {"enc"})
+    with mock.patch.object(home, "eager_attention_forward", steeper):
+        for batch in (one, mixed):
+            seen(subject, batch)
+            assert set(seen.paths) == {"map"}  # type: ignore[attr-defined]
+    plain = Subject(INTERFACE["bert"]())
+    for batch in (one, mixed):
+        seen(plain, batch)
+    assert set(seen.paths) == {"scores"}  # type: ignore[attr-defined]
+
+
+def test_rows_that_see_no_key_are_alike_on_every_path() -> None:
+    query, key, value = (torch.randn(1, 2, 6, 4) for _ in range(3))
+    mask = torch.ones(1, 1, 6, 6, dtype=torch.bool)
+    mask[..., 2, :] = False
+    scores = Scores(query, key, 0.5, mask)
+    side = bare_side(torch.ones(1, 6, dtype=torch.long), torch.ones(1, 6, dtype=torch.bool))
+    _, found = tiled(scores, Asked.of(Needs(entropy=True), side, side))
+    torch.testing.assert_close(found["entropy"], attended(scores, value)[2])
+    torch.testing.assert_close(found["entropy"][0, :, 2].exp(), torch.full((2,), 6.0))
+
+
+def test_fewer_keys_than_causal_queries() -> None:
+    query, key = torch.randn(1, 2, 6, 4), torch.randn(1, 2, 3, 4)
+    with mock.patch.dict(rows.TILE, {"cpu": 12}):
+        sides = (bare_side(torch.ones(1, n).long(), torch.ones(1, n).bool()) for n in (6, 3))
+        _, found = tiled(Scores(query, key, 0.5, None, True), Asked.of(Needs(entropy=True), *sides))
+    assert found["entropy"].shape == (1, 2, 6)
+    torch.testing.assert_close(found["entropy"][..., 0], torch.zeros(1, 2))
+
+
+@pytest.mark.parametrize("family", ["t5", "llama", "bert"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_read_by_one_path_at_any_size(family: str, dtype: torch.dtype) -> None:
+    """From scores in float32: a map in half precision would round each size in its own way."""
+    subject = Subject(INTERFACE[family]().to(dtype))
+    batch = shaped(subject, family)
+    small = seen(subject, batch)
+    assert set(seen.paths) == {"tiled"}  # type: ignore[attr-defined]
+    with without_maps():
+        large = seen(subject, batch)
+    for one, other in zip(small, large, strict=True):
+        assert_same(one, other)
+
+
 @pytest.mark.parametrize("kind", ["enc", "dec"])
 def test_sites_shown_together_are_the_sites_shown_one_by_one(kind: str) -> None:
     subject = Subject(INTERFACE["bert" if kind == "enc" else "llama"]())
@@ -244,7 +300,7 @@ def test_batches_wait_for_their_like_and_no_longer() -> None:
         watch(short, together=other.append)
         assert shown(together) == [(heads, 2)] * 3  # for another listener
         rows = short.sides["source"].real.numel() * heads
-        with mock.patch.object(taps, "_WAITING", rows + 1):
+        with mock.patch.object(taps, "_WAITING_ON_CPU", rows + 1):
             watch(short, together=other.append)
         assert shown(other) == [(heads, 4)]  # too many to wait
         watch(short, together=receive)
@@ -358,8 +414,10 @@ def test_scores_are_made_in_and_out_of_inference_mode_and_under_autocast() -> No
     torch.testing.assert_close(second[0], first[0].clone())
     side = bare_side(torch.ones(2, 20, dtype=torch.long), torch.ones(2, 20, dtype=torch.bool))
     asked = Asked.of(Needs(entropy=True), side, side)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        _, found = tiled(scores, asked)
-    torch.testing.assert_close(found["entropy"].float(), second[2], atol=0.05, rtol=0.05)
+    for causal, dtype in ((False, torch.bfloat16), (True, torch.float16)):
+        _, expected = tiled(replace(scores, causal=causal), asked)
+        with torch.autocast("cpu", dtype=dtype):
+            _, found = tiled(replace(scores, causal=causal), asked)
+        torch.testing.assert_close(found["entropy"], expected["entropy"])
     odd = Call(torch.nn.Module(), query, key, value, torch.zeros(2, 20, 20), {"scaling": 0.5})
     assert not agrees(odd)  # a mask of a shape that is not known is left to the family

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         quiet_arguments,
     )
     from headcount.models.find import find, known_models
-    from headcount.models.guards import eval_mode, frozen, on_exit, quiet
+    from headcount.models.guards import eval_mode, frozen, on_exit, out_of_memory, quiet
     from headcount.models.load import load
     from headcount.models.options import LoadOptions
     from headcount.models.outside import entering, family_of, window_of

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from headcount.errors import HeadcountError, ModelError
 from headcount.models.find import FoundModel
+from headcount.models.guards import out_of_memory
 
 # --- Whether a model got all its weights --------------------------------------------------------
 
@@ -134,12 +135,12 @@ def as_model_error(
         raise ModelError(
             f"Loading '{found.name}' needs something that is not installed: {first_line(error)}"
         ) from None
-    except torch.OutOfMemoryError:
-        raise ModelError(
-            f"The model '{found.name}' does not fit into the memory of the device; "
-            "try --dtype bfloat16 or --device cpu."
-        ) from None
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
+        if out_of_memory(error):
+            raise ModelError(
+                f"The model '{found.name}' does not fit into the memory of the device; "
+                "try --dtype bfloat16 or --device cpu."
+            ) from None
         if "mismatch" not in str(error) or found.kind != "folder":
             raise ModelError(_plain(found, error)) from error
         raise ModelError(_misfit(found, model_class, config)) from None

@@ -36,6 +36,17 @@ def on_exit(restore: Callable[[], object]) -> Iterator[None]:
         restore()
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: torch says so in one way on a GPU and in another on a CPU.
+
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("sizes do not match"))
+    (True, False)
+    """
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
     """Within the block dropout is off; every module's mode is as it was afterwards."""

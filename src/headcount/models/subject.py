@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
+from headcount.models.guards import out_of_memory
 from headcount.records import Engine, Head
 
 if TYPE_CHECKING:
@@ -310,7 +311,9 @@ def enough_memory(subject: Subject, smaller: str = "--batch-size (batch_size=)")
     """Within the block, running out of memory names what to make smaller."""
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
         raise ModelError(
             f"{subject.device} has not enough memory for a batch of {subject.name}; use a smaller "
             f"{smaller}."

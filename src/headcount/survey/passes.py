@@ -23,7 +23,7 @@ from torch import nn
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, enough_memory, random_twin, refuse_nan
+from headcount.models import Subject, enough_memory, out_of_memory, random_twin, refuse_nan
 from headcount.records import Column, HeadTable, Progress, provenance
 from headcount.survey.shards import ShardWork, run_shards
 from headcount.survey.tally import Tally, receivers, tabulate
@@ -104,7 +104,9 @@ def run_part(
     while True:
         try:
             report = _run_part(subject, source, tallies, progress, _fitting(subject, inputs))
-        except torch.OutOfMemoryError:
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
             if not _make_smaller(subject, source, inputs):
                 with enough_memory(subject, _SMALLER):
                     raise
@@ -163,6 +165,7 @@ def _run_part(
     report = batches.report
     report.paths += watch.paths
     report.sampled += watch.sampled
+    report.unsampled += done if rows is None and inputs.rows is not None else 0
     return report
 
 

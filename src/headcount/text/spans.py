@@ -389,6 +389,8 @@ class EncodeReport:
     shared: int = 0
     #: Rows of which some queries stand for all.
     sampled: int = 0
+    #: Texts read whole although a sample was asked for: words are compared on whole maps.
+    unsampled: int = 0
     #: How often memory ran out and the work went on in smaller pieces.
     smaller: int = 0
     #: How attention was read, by the name of the path, in calls.
@@ -426,6 +428,11 @@ class EncodeReport:
             (
                 self.sampled,
                 f"Of {_plural(self.sampled, 'long row')} a sample of queries stands for all.",
+            ),
+            (
+                self.unsampled,
+                "All queries were read, not a sample (--rows, rows=): what is asked between words "
+                "needs whole maps.",
             ),
             (
                 self.smaller,

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Sets of keys left out, and columns of classes, that the kernel has room for.
 _MOST_TOPS, _MOST_CLASSES, _MOST_OFFSETS, _MOST_DIM = 3, 15, 8, 256
 
+#: Heads times texts of one launch: the second side of a grid has no more.
+MOST_TEXTS = 2**16 - 1
+
 
 @cache
 def available(device: torch.device) -> bool:
@@ -42,7 +45,7 @@ def serves(scores: Scores, asked: Asked) -> bool:
         and len(asked.classes) <= _MOST_CLASSES
         and len(needs.offsets) <= _MOST_OFFSETS
         and scores.query.shape[-1] <= _MOST_DIM
-        and scores.query.shape[0] * scores.query.shape[1] < 2**16
+        and scores.query.shape[0] * scores.query.shape[1] <= MOST_TEXTS
         and scores.query.dtype in (torch.float16, torch.bfloat16, torch.float32)
         and (scores.mask is None or scores.mask.dim() == 4)
         and available(scores.query.device)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from headcount.models import base_function
+from headcount.models import base_function, out_of_memory
 from headcount.wiring.sighting import Asked, in_float32, numpy_is_faster, of_map
 
 #: What each path is, for who asks how attention was read.
@@ -75,12 +75,8 @@ class Scores:
 
     def text(self, number: int) -> Scores:
         """Those of one text of the batch."""
-        cut = {
-            name: part if part is None or part.shape[0] == 1 else part[number : number + 1]
-            for name, part in ((name, getattr(self, name)) for name in ("mask", "bias"))
-        }
-        query, key = (part[number : number + 1] for part in (self.query, self.key))
-        return replace(self, query=query, key=key, **cut)
+        names = ("query", "key", "mask", "bias")
+        return replace(self, **{name: _of_text(getattr(self, name), number) for name in names})
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -94,7 +90,7 @@ class Scores:
 
     def of_tile(self, start: int, stop: int) -> Tensor:
         """The scores of the queries from `start` to `stop`; causal ones as far as they see."""
-        seen = stop if self.causal else self.shape[3]
+        seen = min(stop, self.shape[3]) if self.causal else self.shape[3]
         places = torch.arange(start, stop, device=self.query.device)[None]
         return self._finished(self._product(self.query[:, :, start:stop], seen), places, start)
 
@@ -103,7 +99,8 @@ class Scores:
         batch, heads, rows, dim = query.shape
         shared = self.key.shape[1]
         flat = (query.float() * self.scaling).reshape(batch, shared, heads // shared * rows, dim)
-        found = flat @ self.key[:, :, :seen].float().transpose(-1, -2)
+        with torch.autocast(query.device.type, enabled=False):
+            found = flat @ self.key[:, :, :seen].float().transpose(-1, -2)
         return found.view(batch, heads, rows, seen)
 
     def _finished(self, scores: Tensor, places: Tensor, least: int = 0) -> Tensor:
@@ -116,10 +113,16 @@ class Scores:
                 scores = scores.masked_fill_(~rows, LOWEST)
             else:
                 scores = (scores + rows.float()).clamp_min_(LOWEST)
-        if self.causal:
+        if self.causal and least < scores.shape[-1]:
             keys = torch.arange(least, scores.shape[-1], device=scores.device)
             scores[..., least:].masked_fill_((keys > places[..., None])[:, None], LOWEST)
         return scores
+
+
+def _of_text(part: Any, number: int) -> Any:
+    """A tensor of one text of a batch; what all texts share stays as it is."""
+    shared = not isinstance(part, Tensor) or part.shape[0] == 1
+    return part if shared else part[number : number + 1]
 
 
 def _rows_of(part: Tensor, places: Tensor) -> Tensor:
@@ -218,9 +221,9 @@ def attended(
         own = scores.text(n)._finished(product.view(1, heads, queries, keys), places)
         map_of_it = torch.softmax(own, -1, out=weights[n : n + 1])
         outputs[n] = _outputs(map_of_it, value[n : n + 1])[0]
-        if entropy:  # as in `_entropies`; NumPy between two operations would put threads to sleep
-            entropies[n] = own.amax(-1)[0]
-            entropies[n] -= own.mul_(map_of_it).sum(-1)[0]
+        if entropy:  # NumPy between two operations would put threads to sleep
+            top = own.amax(-1)[0]
+            entropies[n] = _above(top, own.mul_(map_of_it).sum(-1)[0])
     if entropy:
         entropies -= weights.amax(-1).log_()
     return outputs, weights, entropies if entropy else None
@@ -229,13 +232,19 @@ def attended(
 def _entropies(scores: Tensor, weights: Tensor) -> Tensor:
     """The entropy of each row in nats, without the logarithm of each weight.
 
-    For weights exp(s - z), -sum w log w is z - sum w s.
+    For weights exp(s - z), -sum w log w is z - sum w s, and z is max s - log max w.
     """
-    z = scores.amax(-1) - weights.amax(-1).log_()
     if numpy_is_faster(scores):
         products = np.einsum("bhqk,bhqk->bhq", weights.numpy(), scores.numpy())
-        return z - torch.from_numpy(products)
-    return z - torch.linalg.vecdot(weights, scores)
+        mean = torch.from_numpy(products)
+    else:
+        mean = torch.linalg.vecdot(weights, scores)
+    return _above(scores.amax(-1), mean) - weights.amax(-1).log_()
+
+
+def _above(top: Tensor, mean: Tensor) -> Tensor:
+    """The largest score of a row above their mean; nothing where the row sees no key."""
+    return (top - mean).masked_fill_(top < LOWEST / 2, 0)
 
 
 def _outputs(weights: Tensor, value: Tensor) -> Tensor:
@@ -343,47 +352,61 @@ def eager_tiles(call: Call, asked: Asked) -> tuple[Tensor, dict[str, Any]]:
     return torch.cat(outputs, dim=1), found
 
 
-def agrees(call: Call) -> bool:
+def agrees(call: Call) -> bool | None:
     """Whether the family's own eager function gives the weights of these scores.
 
-    On a few rows of one text, in float32, so that only a difference in what is computed shows,
-    never one of rounding.
+    On a few rows of the text that sees most, in float32, so that only a difference in what is
+    computed shows, never one of rounding. None where these rows cannot tell: a query that sees one
+    key gives it all its weight in any family.
     """
     if call.scores is None:
         return False
-    queries = call.query.shape[2]
+    queries, text = call.query.shape[2], _fullest(call.mask)
     places = torch.linspace(0, queries - 1, min(queries, _CHECKED), device=call.query.device).long()
+    exact = lambda part: _of_text(part.float() if _is_added(part) else part, text)  # noqa: E731
+    query, key, value = (
+        _of_text(part, text).float() for part in (call.query, call.key, call.value)
+    )
     one = Call(
         call.module,
-        call.query[:1].float(),
-        call.key[:1].float(),
-        call.value[:1].float(),
-        _in_float32(call.mask),
+        query,
+        key,
+        value,
+        exact(call.mask),
         call.arguments
-        | {name: _in_float32(call.arguments[name]) for name in _ADDED & set(call.arguments)},
+        | {name: exact(call.arguments[name]) for name in _ADDED & set(call.arguments)},
     )
     assert one.scores is not None
     try:
         with torch.no_grad(), torch.autocast(call.query.device.type, enabled=False):
             found = one.scores.of_rows(places[None])
             _, theirs = one.eager(places)
-    except torch.OutOfMemoryError:  # says nothing of the family
-        raise
-    except (LookupError, RuntimeError, TypeError, ValueError, AttributeError):
+    except (LookupError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        if out_of_memory(error):  # says nothing of the family
+            raise
         return False
     if theirs is None or theirs.shape != found.shape:
         return False
-    seen = (found > LOWEST / 2).any(-1, keepdim=True)  # padding on the left sees nothing
-    difference = ((found.softmax(-1) - theirs.float()) * seen).abs().amax()
+    seen = (found > LOWEST / 2).sum(-1, keepdim=True)
+    if not bool((seen > 1).any()):
+        return None
+    # padding on the left sees nothing
+    difference = ((found.softmax(-1) - theirs.float()) * (seen > 0)).abs().amax()
     return bool(difference <= _TOLERANCE) or bool(difference.isnan())  # NaN is found later
+
+
+def _fullest(mask: Any) -> int:
+    """The text of a batch whose queries see most keys."""
+    if not isinstance(mask, Tensor) or mask.shape[0] == 1:
+        return 0
+    open_cells = mask > torch.finfo(mask.dtype).min / 2 if _is_added(mask) else mask != 0
+    return int(open_cells.flatten(1).sum(1).argmax())
 
 
 #: Arguments that are added to scores.
 _ADDED = {"position_bias"}
 
 
-def _in_float32(part: Any) -> Any:
-    """A mask or bias of the first text, exact where it is added to scores."""
-    if not isinstance(part, Tensor):
-        return part
-    return part[:1].float() if part.is_floating_point() else part[:1]
+def _is_added(part: Any) -> bool:
+    """Whether a mask or bias is added to scores."""
+    return isinstance(part, Tensor) and part.is_floating_point()

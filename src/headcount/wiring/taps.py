@@ -55,8 +55,9 @@ from headcount.wiring.sighting import (
 Receiver = Callable[[Sighting], None]
 
 #: Rows that wait to be shown together, of short texts, whose forward leaves a GPU time between two
-#: operations; and of longer ones, which keep it busy and need the memory themselves.
-_WAITING, _WAITING_LONG, _LONG = 2**22, 2**20, 2048
+#: operations; and of longer ones, which keep it busy and need the memory themselves. A CPU gains
+#: nothing by more than a few batches.
+_WAITING, _WAITING_LONG, _LONG, _WAITING_ON_CPU = 2**22, 2**20, 2048, 2**18
 
 #: Bytes of queries and keys that wait for one launch of the kernel, where launches cost more than
 #: to put them side by side: neither in long texts nor in a pass that is recorded.
@@ -194,7 +195,7 @@ class Watch:
         """Whether a batch has so few rows that all of them may wait."""
         length = max((side.real.shape[1] for side in batch.sides.values()), default=0)
         rows = len(batch) * length * sum(site.heads for site in self._watched)
-        return rows <= _most(length)
+        return rows <= _most(length, self.subject.device)
 
     def run(
         self,
@@ -219,7 +220,7 @@ class Watch:
             eager = self._eager[id(module)] = _is_eager(module)
         small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
         # On a CPU the weights are at hand, and give the output faster than sdpa would.
-        own = query.device.type == "cpu" and query.dtype == torch.float32
+        own = query.device.type == "cpu" and _all_float32(query, key, value)
         if not (self.needs.maps or eager) and _agrees(call) and call.scores is not None:
             if fused.serves(call.scores, asked):
                 self._note(now, site, "fused")
@@ -230,11 +231,10 @@ class Watch:
                 self._room = maps
                 self._reduce(now, site, maps, mask, "scores", entropies)
                 return made, None
-            if not small or query.device.type != "cpu":
-                wanted = value if own and asked.places is None else None
-                outputs, found = tiled(call.scores, asked, wanted)
-                self._show(now, site, asked, found, mask, "tiled")
-                return as_it_comes() if outputs is None else (outputs, None)
+            wanted = value if own and asked.places is None else None
+            outputs, found = tiled(call.scores, asked, wanted)
+            self._show(now, site, asked, found, mask, "tiled")
+            return as_it_comes() if outputs is None else (outputs, None)
         if small or self.needs.maps:
             output, weights = as_it_comes() if eager else call.eager()
             self._reduce(now, site, Attended(output, weights).map_of(site), mask)
@@ -268,7 +268,7 @@ class Watch:
             self.flush()
         self._alike, self._together = alike, together
         self._kept.append((batch, groups))
-        most = min(_most(one.visible.shape[1]) for one in groups)
+        most = min(_most(one.visible.shape[1], one.visible.device) for one in groups)
         annotated = any(side.words is not None for side in batch.sides.values())
         if annotated or sum(one.rows for _, own in self._kept for one in own) >= most:
             self.flush()
@@ -398,7 +398,8 @@ class _Now:
         if self.together is not None:
             waiting = self._waiting.setdefault(id(one.visible), [])
             waiting.append(one)
-            if sum(each.rows for each in waiting) > _most(one.visible.shape[1]):
+            most = _most(one.visible.shape[1], one.visible.device)
+            if sum(each.rows for each in waiting) > most:
                 self.together(_sighting(self.batch, self._joined(id(one.visible))))
 
     def hold(self, site: Site, asked: Asked, visible: Tensor, scores: Scores) -> None:
@@ -409,7 +410,8 @@ class _Now:
         held.append(_Waiting(site, asked, visible, scores))
         size = scores.query.nbytes + scores.key.nbytes  # of layers that are alike
         alone = self.apart or scores.bias is not None or visible.shape[1] > _LONG
-        if alone or size * len(held) >= _HELD:
+        texts = scores.query.shape[0] * heads
+        if alone or size * len(held) >= _HELD or texts * (len(held) + 1) > fused.MOST_TEXTS:
             self._launch(alike)
 
     def left(self) -> list[_Waiting]:
@@ -492,8 +494,10 @@ def _sighting(
     )
 
 
-def _most(queries: int) -> int:
+def _most(queries: int, device: torch.device) -> int:
     """How many rows may wait, of texts of so many queries."""
+    if device.type == "cpu":
+        return _WAITING_ON_CPU
     return _WAITING if queries <= _LONG else _WAITING_LONG
 
 
@@ -509,10 +513,19 @@ def _is_eager(module: nn.Module) -> bool:
     return config._attn_implementation.removeprefix(PREFIX) == "eager"
 
 
+def _all_float32(*parts: Tensor) -> bool:
+    """Whether attention is computed in float32: by its tensors, and without autocast."""
+    autocast = torch.is_autocast_enabled(parts[0].device.type)
+    return not autocast and all(part.dtype == torch.float32 for part in parts)
+
+
 def _agrees(call: Call) -> bool:
     """Whether scores give what the family's own function gives; asked once for each module."""
     if call.module not in _AGREES:
-        _AGREES[call.module] = agrees(call)
+        found = agrees(call)
+        if found is None:
+            return False
+        _AGREES[call.module] = found
     return _AGREES[call.module]
 
 

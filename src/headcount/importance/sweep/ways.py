@@ -24,7 +24,7 @@ from headcount.importance.sweep.interventions import (
     Mode,
     repeat_batch,
 )
-from headcount.models import Site, Subject
+from headcount.models import Site, Subject, out_of_memory
 from headcount.stats import Floats
 from headcount.tasks import Custom, Task
 from headcount.text import Batch
@@ -308,7 +308,7 @@ def _is_of_the_model(error: Exception) -> bool:
     Sizes that do not fit come from the model also where torch notices it in a line of ours.
     """
     if isinstance(error, RuntimeError | HeadcountError):
-        return not isinstance(error, torch.OutOfMemoryError)
+        return not out_of_memory(error)
     *_, (frame, _) = walk_tb(error.__traceback__)
     return not frame.f_globals["__name__"].startswith("headcount.")
 
