@@ -54,7 +54,7 @@ format: $(VENV)/.installed  ## put the code in shape, as `make check` wants it
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.installed  ## measure the speed promises; results go to benchmarks/results
-	$(BIN)/python scripts/models.py minilm
+	$(BIN)/python scripts/models.py minilm smollm2
 	$(BIN)/python -m benchmarks
 
 fuzz kills soak chaos lowest: export OMP_NUM_THREADS = 1

@@ -7,6 +7,7 @@ environments of their own and are left out unless they are named.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 
 import torch
@@ -26,6 +27,7 @@ from benchmarks import (
     survey,
 )
 from benchmarks.peers.__main__ import main as peers
+from headcount.errors import HeadcountError
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
     "survey": survey.main,
@@ -48,12 +50,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS))
     chosen = parser.parse_args().only
+    failed = []
     for name, measure in BENCHMARKS.items():
         wanted = name in chosen if chosen else name != "peers"
         if not wanted or (name == "gpu" and not torch.cuda.is_available()):
             continue
         print(f"{name} ...", flush=True)
-        measure()
+        try:
+            measure()
+        except (HeadcountError, RuntimeError, OSError) as error:  # the others are still measured
+            print(f"{name} failed: {error}", flush=True)
+            failed.append(name)
+    if failed:
+        sys.exit(f"Not measured: {', '.join(failed)}.")
 
 
 if __name__ == "__main__":

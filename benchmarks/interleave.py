@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 
 from headcount.pruning.speed import Work, interleaved
 
-__all__ = ["Work", "interleaved", "ratio", "waited"]
+__all__ = ["Work", "interleaved", "peak_mib", "ratio", "waited"]
 
 
 def waited(work: Work) -> Work:
@@ -20,6 +22,16 @@ def waited(work: Work) -> Work:
         torch.cuda.synchronize()
 
     return done
+
+
+def peak_mib() -> int:
+    """The most memory that this process has taken so far.
+
+    Not `ru_maxrss`: a process that is started anew inherits that of who started it.
+    """
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) // 1024
 
 
 def ratio(seconds: Mapping[str, list[float]], of: str, to: str) -> dict[str, float]:

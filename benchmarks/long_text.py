@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,8 +19,10 @@ from typing import Any
 import torch
 
 import headcount as hc
+from benchmarks.interleave import peak_mib
 from benchmarks.lengths import llama_1b
 from headcount.bundle import sample
+from headcount.models import quiet_arguments
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
@@ -54,7 +55,7 @@ def peak_gib(device: str) -> float:
     """The most memory so far: of the GPU, or of this process."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return peak_mib() / 1024
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -84,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     def forward() -> None:
         with torch.no_grad():
-            subject.inner(ids, use_cache=False)
+            subject.inner(ids, **quiet_arguments(subject.inner))
 
     timed("plain forward", forward)
     timed("survey", lambda: hc.survey(subject, [text], batch_size=1))

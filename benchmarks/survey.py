@@ -6,7 +6,6 @@ Tokenising is outside both. `python -m benchmarks.survey` writes `results/survey
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 from collections import Counter
 from functools import reduce
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.interleave import interleaved, ratio
+from benchmarks.interleave import interleaved, peak_mib, ratio
 from headcount.models.load import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
@@ -66,17 +65,11 @@ def surveyed(subject: Subject, batches: list[Batch], rows: int | None = None) ->
     return watch.paths
 
 
-def peak_mib() -> int:
-    """The process's largest resident size so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-
-
 def memory_by_corpus(subject: Subject) -> dict[str, int]:
-    """Peak memory after surveys of ever more sentences: it must stay where it is."""
+    """Peak memory after one survey of ever more sentences: it must stay where it is."""
     peaks = {}
     for sentences in (64, 256, 1024):
-        for _ in range(sentences // 32):
-            surveyed(subject, drawn_batches(subject, 2, 16, 64))
+        surveyed(subject, drawn_batches(subject, sentences // 16, 16, 64))
         peaks[str(sentences)] = peak_mib()
     return peaks
 
