@@ -1,24 +1,37 @@
-"""`python -m experiments.findings`: docs/results/findings.md, from the JSON files beside it."""
+"""`python -m experiments.findings [--out FILE]`: docs/results/findings.md, from the JSON beside it."""
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
+from pathlib import Path
+
+from experiments.settings import told
+from headcount.errors import InputError
 
 from .papers import FINDINGS
-from .rule import RESULTS, Finding, overall
+from .rule import DRAWS, RESULTS, SEED, Finding, overall, place
 
-RULE = """\
+RULE = f"""\
 *Written by `python -m experiments.findings` from the JSON files beside this page; do not edit it by hand.*
 
 **How a row is judged.** Every finding has a bound: the smallest effect that would still bear it out, chosen from what the paper
 says (not from our data). It **holds** where our whole 95% interval lies on the finding's side of the bound, **fails** where all of it lies on
-the other side, and **cannot tell** otherwise: the data lack the power, or nothing was measured. Significance alone decides nothing. Counts over all
-heads of a model have no interval and are compared as they are. Where models differ, each says its own. None of our models is the paper's own, so
-"fails" means: not on these models, with these data.
+the other side, and **cannot tell** otherwise: the data lack the power, no interval was kept, or nothing was measured. Significance decides nothing,
+and "not significant" is not "costs nothing":
+
+- Where a paper says that heads or layers cost nothing, the bound names a margin. Those that surely cost less (their whole interval lies below the
+  margin) are the low end of the share, those that do not surely cost more the high end; it holds where the surely harmless ones meet the bound, and
+  fails where the surely costly ones put it out of reach.
+- Counts over all heads, layers or functions of a model have no interval and are compared as they are. No other figure without an interval is judged.
+- An interval over resampled heads ({DRAWS:,} draws, seed {SEED}) says how much the figure hangs on single heads, not on the texts.
+
+Where models differ, each says its own. None of our models is the paper's own, so "fails" means: not on these models, with these data.
 """
 
 
-def main() -> None:
+def page() -> tuple[str, str]:
+    """The page, and its verdicts counted."""
     counts: Counter[str] = Counter()
     lines = ["# The papers' findings on one page", "", RULE]
     for paper in dict.fromkeys(one.paper for one in FINDINGS):
@@ -30,10 +43,9 @@ def main() -> None:
                 lines.append(row)
                 counts[verdict.split(":")[0]] += 1
         lines.append("")
-    told = ", ".join(f"{n} {word}" for word, n in counts.most_common())
-    lines.insert(3, f"**{len(FINDINGS)} findings: {told}.**\n")
-    (RESULTS / "findings.md").write_text("\n".join(lines), encoding="utf8")
-    print(told)
+    said = ", ".join(f"{n} {word}" for word, n in counts.most_common())
+    lines.insert(3, f"**{len(FINDINGS)} findings: {said}.**\n")
+    return "\n".join(lines), said
 
 
 def _row(number: int, one: Finding) -> tuple[str, str]:
@@ -41,13 +53,40 @@ def _row(number: int, one: Finding) -> tuple[str, str]:
     verdict = overall([word for _, word in judged])
     ours = "<br>".join(str(figure) for figure, _ in judged) or "not measured"
     sign = "" if one.bound != one.bound else f"{'≤' if one.at_most else '≥'} {one.bound:g}"
+    if one.margin:
+        sign += one.margin if one.margin.startswith("%") else f" {one.margin}"
     if one.note:
         ours += f"<br>{one.note}"
-    files = ", ".join(f"[{name}.json]({name}.json)" for name in one.source.split())
+    files = ", ".join(_file(name) for name in one.source.split())
     where = "; ".join(filter(None, [one.shown, files, f"`{one.command}`" if one.command else ""]))
     cells = [str(number), one.claim, one.published, sign, ours, f"**{verdict}**", where]
     return "| " + " | ".join(cells) + " |", verdict
 
 
+def _file(name: str) -> str:
+    """A link to what lies beside the page; the name of what lies outside the documentation."""
+    if "/results/" in name:
+        return f"`{name}{'/' if place(name).is_dir() else '.json'}`"
+    return f"[{name}.json]({name}.json)"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the page; a mistake is told in a sentence."""
+    parser = argparse.ArgumentParser(prog="experiments.findings", description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS / "findings.md", help="the page")
+    given, unknown = parser.parse_known_args(arguments)
+    return told(lambda: _write(given.out, unknown))
+
+
+def _write(out: Path, unknown: list[str]) -> None:
+    if unknown:
+        raise InputError(f"There is no '{unknown[0]}' here; only --out FILE can be given.")
+    if not out.parent.is_dir():
+        raise InputError(f"{out.parent} is no folder; give --out a file in one that is there.")
+    text, said = page()
+    out.write_text(text, encoding="utf8")
+    print(said)
+
+
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
