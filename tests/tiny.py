@@ -99,6 +99,10 @@ DECODERS: dict[str, Builder] = {
     "llama": row("LlamaForCausalLM", "LlamaConfig", GROUPED),
     "mistral": row("MistralForCausalLM", "MistralConfig", GROUPED),
     "qwen3": row("Qwen3ForCausalLM", "Qwen3Config", GROUPED),
+    "gemma2": row(  # its scores are capped, here so low that it shows
+        *("Gemma2ForCausalLM", "Gemma2Config", GROUPED | SLIDING),
+        **{"query_pre_attn_scalar": 8, "attn_logit_softcapping": 0.02},
+    ),
     "gemma3": row("Gemma3ForCausalLM", "Gemma3TextConfig", GROUPED | SLIDING),
     "gpt_oss": row(
         *("GptOssForCausalLM", "GptOssConfig", GROUPED | SLIDING),

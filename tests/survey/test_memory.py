@@ -137,3 +137,19 @@ def test_a_sample_is_the_same_whatever_the_batch_and_says_so() -> None:
 def test_a_sample_that_is_none_is_refused(wrong: object) -> None:
     with pytest.raises(UsageError, match="how many queries stand for a longer text"):
         hc.survey(tiny_subjects.encoder(), LONG, rows=wrong)  # type: ignore[arg-type]
+
+
+def test_intervals_hold_the_noise_of_the_draw() -> None:
+    """With few rows of each text they are wider, and still hold what all rows say."""
+    subject = tiny_subjects.encoder()
+    texts = [" ".join(["The cat sat on the mat."] * (6 + n % 7)) for n in range(24)]
+    whole, held, wider = hc.survey(subject, texts), [], []
+    for seed in range(8):
+        some = hc.survey(subject, texts, rows=3, seed=seed)
+        for name in ("confidence", "self", "punctuation"):
+            exact = whole.frame[name]
+            held += ((some.low[name] <= exact) & (exact <= some.high[name])).tolist()
+            spans = [table.high[name] - table.low[name] for table in (some, whole)]
+            wider += (spans[0] > spans[1]).tolist()
+    assert sum(held) / len(held) > 0.9
+    assert sum(wider) / len(wider) > 0.8

@@ -106,17 +106,18 @@ def test_the_model_answers_as_it_does_by_itself_on_every_path(family: str) -> No
 
 @pytest.mark.parametrize("kind", ["bert", "llama", "marian"])
 @pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("cells", [1, 300, 10**6])
-def test_neither_tile_nor_padding_shows(kind: str, left: bool, cells: int) -> None:
+@pytest.mark.parametrize("cells", [None, 1, 300, 10**6])
+def test_neither_tile_nor_padding_shows(kind: str, left: bool, cells: int | None) -> None:
     if left and kind != "llama":
         pytest.skip("only decoders are padded on the left")
     subject = Subject(INTERFACE[kind]())
     batch = batch_of(draw_texts(4), {"bert": "enc", "llama": "dec"}.get(kind, "enc-dec"), left)
     with by_maps():
         expected = seen(subject, batch)
-    with without_maps(cells):
+    with nullcontext() if cells is None else without_maps(cells):
         found = seen(subject, batch)
-    assert seen.paths == {"tiled": len(subject.anatomy.sites)}  # type: ignore[attr-defined]
+    path = "scores" if cells is None else "tiled"
+    assert seen.paths == {path: len(subject.anatomy.sites)}  # type: ignore[attr-defined]
     for one, other in zip(found, expected, strict=True):
         assert_same(one, other)
         for name, (weight, key) in one.tops.items():
