@@ -24,8 +24,8 @@ def draw(results: Path, out: Path) -> None:
     left = _layers({name: runs[name] for name in ("base", "all-48", "all-28") if name in runs})
     hc.plot.layers_left(left, path=out / "pruning-layers.svg")
     hc.plot.stacks_left(_stacks(left), path=out / "pruning-stacks.svg")
-    models = json.loads((results / "pruning-survivors.json").read_text())["models"]
-    hc.plot.functions_left(_functions(models), path=out / "pruning-survivors.svg")
+    roles = json.loads((results / "pruning-frozen.json").read_text())["roles"]
+    hc.plot.functions_left(_functions(roles), path=out / "pruning-survivors.svg")
 
 
 def _curve(runs: dict[str, Any], part: str) -> pd.DataFrame:
@@ -58,9 +58,12 @@ def _stacks(left: pd.DataFrame) -> pd.DataFrame:
 
 
 def _functions(models: dict[str, Any]) -> pd.DataFrame:
-    """Heads by function, one row a model and function; a head with several counts in each."""
+    """Heads by function, most heads first; a head with several functions counts in each.
+
+    All were trained for as many steps, and judged by the same rules.
+    """
     rows = []
-    for name, one in models.items():
+    for name, one in sorted(models.items(), key=lambda model: (-model[1]["heads"], model[0])):
         counts = {**one["counts"], "other": one["heads"] - one["with a role"]}
         rows += [(name, "enc", what, count, one["heads"]) for what, count in counts.items()]
     return pd.DataFrame(rows, columns=["set", "stack", "function", "heads", "left"])

@@ -25,6 +25,7 @@ from headcount.records.heads import Head
 from headcount.wiring.valves import valve
 
 from .config import Config, Plan
+from .counts import packed_counts
 from .prepare import Texts
 from .scaled import Scaled
 from .start import fresh, starting_point
@@ -197,14 +198,16 @@ class Run:
 def judge_heads(
     subject: hc.Subject, kept: list[Head], texts: Texts, out: Path, name: str
 ) -> dict[str, Any]:
-    """BLEU with beam 4 and loss of every part, with only these heads; translations are kept."""
+    """BLEU with beam 4 and loss of every part, with only these heads; translations are kept, and
+    what BLEU counts in each of them lies in the JSON."""
     model: Any = subject.model
     shut = {head: 0.0 for head in subject.heads if head not in set(kept)}
     scores: dict[str, Any] = {}
     with valve(subject, shut):
         for part, pairs in texts.parts.items():
             told = translate(model, subject.tokenizer, [p.source for p in pairs], batch=640)
-            scores[part] = bleu(told, [pair.target for pair in pairs])
+            right = [pair.target for pair in pairs]
+            scores[part] = bleu(told, right) | {"counts": packed_counts(told, right)}
             scores[part]["loss"] = _loss(model, texts.corpora[part])
             write_bytes(out / f"{name}.{part}.txt", ("\n".join(told) + "\n").encode())
     print(name, {part: score["bleu"] for part, score in scores.items()}, flush=True)

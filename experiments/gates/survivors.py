@@ -1,4 +1,4 @@
-"""`python -m experiments.gates.survivors --runs DIR`: what the heads that are left do.
+"""What the heads that are left do.
 
 Voita et al. 2019, section 5.4 and fig. 8: every pruned encoder is surveyed anew on the bundled
 sample, and its heads are counted by role.
@@ -6,7 +6,6 @@ sample, and its heads are counted by role.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections import Counter
 from pathlib import Path
@@ -21,23 +20,6 @@ from headcount.bundle import sample
 from headcount.bundle.packed import unpack_weights
 
 __all__ = ["pruned", "roles_left"]
-
-RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
-COMMAND = "python -m experiments.gates.survivors"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="experiments.gates.survivors", description=__doc__)
-    parser.add_argument("--runs", type=Path, required=True, help="folder with main/ and curve/")
-    parser.add_argument("--names", nargs="+", required=True, help="e.g. main/enc-10-s0")
-    parser.add_argument("--out", type=Path, default=RESULTS / "pruning-survivors.json")
-    given = parser.parse_args()
-    told: dict[str, Any] = {"command": COMMAND, "models": {}}
-    told["models"]["whole"] = roles_left(hc.load("translator", device="cpu"))
-    for name in given.names:
-        told["models"][name] = roles_left(pruned(given.runs / name))
-        given.out.write_text(json.dumps(told, indent=1) + "\n")
-        print(name, told["models"][name]["counts"], flush=True)
 
 
 def pruned(run: Path, start: str = "translator") -> hc.Subject:
@@ -70,7 +52,3 @@ def roles_left(subject: hc.Subject) -> dict[str, Any]:
         "counts": dict(sorted(counts.items())),
         "roles": sorted({f"{head} {role}: {label}" for head, role, label in rows}),
     }
-
-
-if __name__ == "__main__":
-    main()

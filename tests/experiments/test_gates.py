@@ -9,20 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import headcount as hc
 from experiments.gates.config import Config, Plan, Schedule, read_settings
+from experiments.gates.counts import packed_counts, unpacked_counts
 from experiments.gates.learn import Run
 from experiments.gates.prepare import Texts, prepared
 from experiments.gates.scaled import Scaled
 from experiments.gates.start import starting_point
-from experiments.gates.summary import compared
+from experiments.gates.summary import compared, recorded, seeded, summary
 from experiments.translator.config import Phase, read_config
 from experiments.translator.counts import write_counts
 from experiments.translator.train import train
 from headcount.errors import InputError, UsageError
+from headcount.stats import bleu
 from headcount.survey.tallies.rarity import training_frequencies
 from tests.tiny import PAIRS
 
@@ -75,6 +79,8 @@ def test_gates_from_random_weights(small: tuple[Config, Texts], tmp_path: Path) 
     first = next(name for name in run.names if "q_proj.weight" in name)
     assert not torch.equal(dict(run.judge.model.named_parameters())[first], trained[first])
     told = run.go()
+    counts = unpacked_counts(told["scores"]["dev"]["counts"])
+    assert float(bleu(counts.sum(axis=0))) == pytest.approx(told["scores"]["dev"]["bleu"], abs=1e-3)
     assert len(told["kept"]) == 5  # the most open ones, not all heads of the start
     assert "untouched" not in told  # random weights with heads shut say nothing
     before, after = told["log"][:2]
@@ -121,12 +127,15 @@ def test_runs_are_held_against_one_of_them(tmp_path: Path) -> None:
     right = {"dev": ["a b c d e", "f g h i j"] * 4, "test": ["k l m n o", "p q r s t"] * 4}
     told: dict[str, Any] = {"stacks": [], "train_seconds": 1, "steps": 3, "kept": ["enc.0.1"]}
     for name, scratch in (("pruned", ""), ("fresh", "pruned")):
-        (tmp_path / f"{name}.json").write_text(json.dumps(told | {"scratch": scratch}))
+        scores = {}
         for part, texts in right.items():
             said = texts if name == "pruned" else [text[:-2] for text in texts]
-            (tmp_path / f"{name}.{part}.txt").write_text("\n".join(said) + "\n")
-    runs = compared(tmp_path, ["pruned"], right)["runs"]
-    assert isinstance(runs, dict)
+            scores[part] = {"counts": packed_counts(said, texts)}
+        run = told | {"scratch": scratch, "scores": scores}
+        (tmp_path / f"{name}.json").write_text(json.dumps(run))
+    found = compared(tmp_path, ["pruned"])
+    assert found["sentences"] == {"dev": 8, "test": 8}
+    runs = found["runs"]
     assert runs["pruned"]["against"] == {}
     assert runs["fresh"]["kept"] == ["enc.0.1"]
     found = runs["fresh"]["against"]["pruned"]["test"]
@@ -135,7 +144,62 @@ def test_runs_are_held_against_one_of_them(tmp_path: Path) -> None:
     assert found["bleu"] == pytest.approx(100 * math.exp(1 - 5 / 4), abs=1e-3)
     assert found["difference"]["delta"] == pytest.approx(found["bleu"] - 100, abs=1e-3)
     with pytest.raises(UsageError, match="no run 'gone' to hold the others against; has fresh, pr"):
-        compared(tmp_path, ["gone"], right)
+        compared(tmp_path, ["gone"])
+    del run["scores"]["test"]["counts"]
+    (tmp_path / "fresh.json").write_text(json.dumps(run))
+    with pytest.raises(InputError, match="'fresh' keeps no counts of test; run it again with"):
+        compared(tmp_path, ["pruned"])
+
+
+ALONE = {"delta": -0.5, "delta_low": -1.0, "delta_high": 0.0, "p": 0.05}
+
+
+def test_seeds_that_agree_leave_the_interval_of_sentences() -> None:
+    found = seeded(ALONE, [40.0] * 3, [40.5] * 3)
+    assert found["delta_low"] == pytest.approx(-1.0, abs=1e-3)
+    assert found["delta_high"] == pytest.approx(0.0, abs=1e-3)
+    assert found["p"] == pytest.approx(0.05, abs=1e-3)
+    assert found["error_of_seeds"] == 0
+
+
+def test_seeds_that_differ_widen_it_as_welch_has_it() -> None:
+    """Where sentences add nothing, it is Welch's interval of the two sides' seeds."""
+    mine, theirs = [40.0, 41.0, 43.0], [41.0, 41.5, 43.5]
+    welch = stats.ttest_ind(mine, theirs, equal_var=False)
+    delta = float(np.mean(mine) - np.mean(theirs))
+    found = seeded(dict.fromkeys(("delta", "delta_low", "delta_high"), delta), mine, theirs)
+    low, high = welch.confidence_interval()
+    assert (found["delta_low"], found["delta_high"]) == pytest.approx((low, high), abs=1e-3)
+    assert found["p"] == pytest.approx(float(welch.pvalue), abs=1e-3)
+    pairs = stats.ttest_rel(mine, theirs).confidence_interval()
+    assert found["in_pairs"]["delta_high"] == pytest.approx(pairs[1], abs=1e-3)
+    wide, narrow = seeded(ALONE, mine, theirs), seeded(ALONE, [40.0] * 3, [40.5] * 3)
+    assert wide["delta_low"] < narrow["delta_low"]
+    assert wide["detectable"] > narrow["detectable"]
+
+
+def test_the_headline_again_from_what_is_recorded(tmp_path: Path) -> None:
+    """The file's own intervals are those of its record, and doing it twice changes nothing."""
+    told = json.loads((ROOT / "docs" / "results" / "pruning-gates.json").read_text())
+    assert recorded(told) == told
+    other = json.loads(json.dumps(told))
+    other["headline"]["runs"]["enc-10-s0"]["test"]["bleu"] -= 3
+    before, after = (one["headline"]["mean"]["test"]["difference"] for one in (told, other))
+    assert recorded(other)["headline"]["mean"]["test"]["difference"] != before
+    assert after == before  # what was given is left alone
+    right = ["a b c d e", "f g h i j", "k l m n o", "p q r s t"] * 3
+    for folder, names in (("main", ["base-s0", "base-s1", "enc-10-s0", "enc-10-s1"]),
+                          ("curve", ["base", "enc-10"])):  # fmt: skip
+        (tmp_path / folder).mkdir()
+        for place, name in enumerate(names):
+            wrong = 2 * place  # so many sentences are cut short
+            said = [*(text[:-2] for text in right[:wrong]), *right[wrong:]]
+            counts = {part: {"counts": packed_counts(said, right)} for part in ("dev", "test")}
+            run = {"stacks": [], "scratch": "", "train_seconds": 1, "steps": 3, "kept": ["enc.0.1"]}
+            (tmp_path / folder / f"{name}.json").write_text(json.dumps(run | {"scores": counts}))
+    made = summary(tmp_path)
+    assert recorded(made) == made
+    assert made["headline"]["seeds"] == 2
 
 
 def test_pieces_of_the_training_text_are_counted(small: tuple[Config, Texts]) -> None:
