@@ -1,7 +1,7 @@
 """`python -m experiments.pruning PART`: how many heads can go, and what it costs.
 
 PART is classifiers or groups (a GPU's work: `--device cuda`), saved (a pruned SmolLM2 that other
-programs load), or draw (figures from the JSON of the other parts).
+programs load), draw (figures from the JSON of the other parts) or page (tables from it).
 """
 
 from __future__ import annotations
@@ -86,11 +86,18 @@ def _draw(given: argparse.Namespace) -> None:
     draw(given.out, given.out)
 
 
+def _page(given: argparse.Namespace) -> None:
+    from .page import tell
+
+    tell(given.out)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "classifiers": _classifiers,
     "groups": _groups,
     "saved": _saved,
     "draw": _draw,
+    "page": _page,
 }
 
 

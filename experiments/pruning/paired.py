@@ -9,6 +9,9 @@ least one of them differs from the whole model, so they differ on at most as man
 do from it together. McNemar's test with that many is the test of the pair at its worst: it can only
 err on the side of *cannot tell*. How often a pruned model differs from the whole one follows from
 the interval of its loss.
+
+How far one can go down each order is read at the same numbers of heads for all of them: on a finer
+grid a ranking would stop elsewhere than gates do for no other reason (`readings`).
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from headcount.records.files import write_bytes
 from headcount.stats import adjust, mcnemar, paired_share_interval
 
 from .config import Config, read_config
-from .rows import packed, unpacked
+from .rows import free, packed, unpacked, within
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "docs" / "results"
@@ -136,6 +139,29 @@ def least_seen(case: dict[str, Any]) -> dict[str, dict[str, float]]:
     return found
 
 
+def readings(case: dict[str, Any], margin: float) -> dict[str, dict[str, int]]:
+    """Heads left before a loss is seen, and surely within a margin, where gates were judged.
+
+    Healed sets have points of their own, the same for all orders. A loss of theirs is one against
+    the whole model trained as long, the margin is one from the whole model as it was.
+    """
+    left = {row["heads_left"] for row in case["curve"] if row["order"] == "gates"}
+    found: dict[str, dict[str, int]] = {}
+    for order in dict.fromkeys(row["order"] for row in case["curve"]):
+        for healed, loss in ((False, ("delta", "p")), (True, ("fair", "fair_p"))):
+            rows = [
+                row
+                for row in case["curve"]
+                if (row["order"], row["healed"]) == (order, healed) and row["heads_left"] in left
+            ]
+            if rows:
+                ends = {"before_a_loss": free(rows, *loss), "within": within(rows, margin)}
+                found[f"{order}, healed" if healed else order] = {
+                    name: int(end.get("heads_left", case["heads"])) for name, end in ends.items()
+                }
+    return found
+
+
 def _verdict(row: dict[str, Any], margin: float) -> str:
     if row["p_adjusted"] < LEVEL:
         return "gates better" if row["difference"] > 0 else "ranking better"
@@ -231,6 +257,7 @@ def _write(file: Path, ran: Any, margin: float, kept: dict[str, Kept]) -> dict[s
         },
         "by_the_bound": {name: compared(one, margin) for name, one in cases if name in kept},
         "least_seen": {name: least_seen(case) for name, case in cases},
+        "readings": {name: readings(case, margin) for name, case in cases},
         "by_example": kept,
         "provenance": provenance.collect() | {"command": COMMAND},  # no path of a machine
     }

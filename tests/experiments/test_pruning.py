@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from experiments.pruning.gate_sets import learn_gates  # noqa: E402
 from experiments.pruning.groups import groups_of  # noqa: E402
 from experiments.pruning.healer import healing  # noqa: E402
 from experiments.pruning.judge import judged  # noqa: E402
+from experiments.pruning.page import TABLES, filled  # noqa: E402
+from experiments.pruning.paired import readings  # noqa: E402
 from experiments.pruning.points import along, by_score, shuffled  # noqa: E402
 from experiments.pruning.reading import losses, row_losses  # noqa: E402
 from experiments.pruning.rows import free, within  # noqa: E402
@@ -157,3 +160,89 @@ def test_healing_starts_anew_and_leaves_shut_heads_alone() -> None:
     assert torch.equal(once, projection)
     assert torch.equal(start[:, :16], once[:, :16])
     assert not torch.equal(start[:, 16:], once[:, 16:])
+
+
+RESULTS = ROOT / "docs" / "results"
+
+
+def told_by(name: str) -> Any:
+    return json.loads((RESULTS / f"pruning-{name}.json").read_text(encoding="utf8"))
+
+
+def test_the_page_says_what_the_json_says() -> None:
+    page = (RESULTS / "pruning.md").read_text(encoding="utf8")
+    assert set(re.findall(r"<!-- table: (\w+) -->", page)) == set(TABLES)
+    assert filled(page, RESULTS) == page
+    ten = told_by("gates")["headline"]["mean"]
+    pairs = {part: ten[part]["difference"]["in_pairs"] for part in ("dev", "test")}
+    assert (
+        f"the interval on test is {span(pairs['test'])}, p .05, on dev {span(pairs['dev'])}" in page
+    )
+    assert f"{pairs['test']['p']:.2f}" == "0.05"
+    freedom = [round(ten[part]["difference"]["degrees_of_freedom"]) for part in ("dev", "test")]
+    assert f"{freedom[0]} on dev, {freedom[1]} on test" in page
+    scratch = told_by("gates")["curve"]["runs"]["scratch-48"]
+    assert f"0.00 {span(scratch['test'])} on test, +0.56 {span(scratch['dev'])} on dev" in page
+
+
+def span(row: dict[str, float], sign: int = 1) -> str:
+    """The interval of a difference, or of the loss that it is."""
+    low, high = sorted(sign * row[f"delta_{end}"] for end in ("low", "high"))
+    return f"[{low:.2f}, {high:.2f}]"
+
+
+def test_the_readme_says_what_the_json_says() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    ten = told_by("gates")["headline"]["mean"]["test"]["difference"]
+    assert f"for {-ten['delta']:.2f} BLEU {span(ten, -1)} on test (3 seeds" in readme
+    for name, words in (("russian", "for"), ("frozen", "it is one:")):
+        row = told_by(name)["headline"]["test"]
+        found = f"{-row['delta']:.2f} [{-row['high']:.2f}, {-row['low']:.2f}]"
+        assert f"{words} {found}" in readme
+    cases = told_by("paired")["readings"].values()
+    gone = {
+        order: [[72 - case[order][key] for case in cases] for key in ("within", "before_a_loss")]
+        for order in ("gradient", "gates")
+    }
+    within = [gone[order][0] for order in gone]
+    assert {heads for one in within for heads in one} == {0, 12}
+    assert [one.count(12) for one in within] == [4, 3]
+    assert "12 in four of six cases by gradient and in three by gates" in readme
+    ends = [f"{end(gone[order][1]) / 0.72:.0f}%" for order in gone for end in (min, max)]
+    assert (
+        f"before a significant loss shows, {ends[0]} to {ends[1]} of them go by gradient" in readme
+    )
+    assert f"{ends[2]} to {ends[3]} by gates" in readme
+
+
+def test_another_figure_makes_another_table(tmp_path: Path) -> None:
+    page = "a\n<!-- table: ten_heads -->\n<!-- end -->\nb\n"
+    told = told_by("gates")
+    told["headline"]["mean"]["test"]["difference"] |= {"delta": -7.005, "delta_low": -8.0}
+    (tmp_path / "pruning-gates.json").write_text(json.dumps(told))
+    (tmp_path / "pruning.md").write_text(page)
+    assert main(["page", "--out", str(tmp_path)]) == 0
+    made = (tmp_path / "pruning.md").read_text()
+    assert "| -7.01 [-8.00, 0.07] |" in made
+    assert made.startswith("a\n")
+    assert made.endswith("b\n")
+
+
+def test_orders_are_read_at_the_same_points() -> None:
+    """A ranking that was judged more finely stops where gates could have stopped."""
+
+    def line(order: str, left: int, low: float, p: float, healed: bool = False) -> dict[str, Any]:
+        fair = {"fair": -0.01, "fair_low": low, "fair_high": 0.1, "fair_p": p} if healed else {}
+        return row(left, -0.01, low, p) | {"order": order, "healed": healed} | fair
+
+    curve = [
+        line("gates", 6, -0.005, 0.5), line("gates", 3, -0.5, 0.01),
+        line("gradient", 7, -0.005, 0.5), line("gradient", 6, -0.005, 0.5),
+        line("gradient", 5, -0.005, 0.5), line("gradient", 3, -0.02, 0.01),
+        line("ablation", 7, -0.005, 0.5), line("ablation", 6, -0.02, 0.01),
+        line("gates", 6, -0.02, 0.5, True), line("gates", 3, -0.02, 0.5, True),
+    ]  # fmt: skip
+    found = readings({"heads": 8, "curve": curve}, margin=0.01)
+    assert found["gradient"] == found["gates"] == {"before_a_loss": 6, "within": 6}
+    assert found["ablation"] == {"before_a_loss": 8, "within": 8}
+    assert found["gates, healed"] == {"before_a_loss": 3, "within": 8}
