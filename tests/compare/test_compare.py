@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from subjects import save, subject_of
 from tiny_subjects import encoder, translator, writer
 from typer.testing import CliRunner
 
@@ -220,6 +221,34 @@ def test_a_translator_has_three_stacks() -> None:
     found = hc.compare(subject, subject, [("A cat.", "Eine Katze."), ("Rain.", "Regen.")])
     assert list(found.layers["stack"].unique()) == ["enc", "dec", "cross"]
     np.testing.assert_allclose(found.heads["cosine"], 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("match", ["maps", "depth"])
+def test_stacks_that_were_not_asked_for_need_not_be_there(match: str) -> None:
+    """An encoder beside the encoder of a model that also decodes."""
+    one, other = subject_of("roberta", "roberta", num_hidden_layers=3), translator("bart")
+    with pytest.raises(UsageError, match=r"same kind, or name the stacks that both .*--stacks"):
+        hc.compare(one, other, TEXTS, match=match)
+    with pytest.raises(UsageError, match="has the stacks enc and tiny bart has enc, dec, cross"):
+        hc.compare(one, other, TEXTS, match=match, stacks=["enc", "dec"])
+    found = hc.compare(one, other, TEXTS, match=match, stacks=["enc"])
+    back = hc.compare(other, one, TEXTS, match=match, stacks=["enc"])
+    for frame in (found.heads, back.heads):
+        assert {name.split(".")[0] for name in frame["partner"]} == {"enc"}
+        assert set(frame.index.get_level_values("stack")) == {"enc"}
+    assert len(back.heads) == len([head for head in other.heads if head.stack == "enc"])
+
+
+def test_the_command_takes_sources_alone_where_one_model_reads_no_pairs(tmp_path: Path) -> None:
+    places = [save(tmp_path / name, name, "roberta") for name in ("bart", "roberta")]
+    words = ["compare", *map(str, places), "--limit", "4", "--match", "maps", "--json"]
+    refused = CliRunner().invoke(app, words)
+    assert (refused.exit_code, "--stacks" in refused.stderr) == (2, True)
+    done = CliRunner().invoke(app, [*words, "--stacks", "enc"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["notes"][-1] == "No corpus was named, so the bundled sample.conllu was read."
+    assert {row["stack"] for row in told["heads"]} == {"enc"}
 
 
 def test_other_shapes_are_refused(before: Subject) -> None:

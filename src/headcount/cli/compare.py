@@ -100,7 +100,7 @@ def compare_command(
             with hc.Run.open(target.out) as run:
                 check_same_model(run, before)
         if texts is None:
-            paired = "cross" in before.anatomy.stacks
+            paired = all("cross" in one.anatomy.stacks for one in (before, after))
             texts = sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", work)
         parsed = asked.treebank is not None
         with bar("Comparing", unit="texts") as progress:

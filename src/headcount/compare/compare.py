@@ -95,7 +95,7 @@ def compare(
         layers[["cosine", "cosine_low", "cosine_high", "more", "p", "p_adjusted"]] = np.nan
     judged = None
     if texts.annotated and roles is not False:
-        options: Any = {"convention": convention, "batch_size": batch_size}
+        options: Any = {"convention": convention, "batch_size": batch_size, "stacks": wanted}
         tables = [survey(one, treebank=texts, **options) for one in (first, second)]
         one, other = (table.details["roles"] for table in tables)
         judged = role_changes(one, other, None if match == "name" else pairs)
@@ -269,12 +269,15 @@ def _stacks(
     first: Subject, second: Subject, stacks: Collection[str] | None, texts: Corpus
 ) -> tuple[str, ...]:
     """The stacks that both have and the texts can show, in their order."""
-    there = [stack for stack in STACKS if stack in first.anatomy.stacks]
-    if set(there) != set(second.anatomy.stacks):
+    named = STACKS if stacks is None else stacks  # what was not asked for need not be there
+    sides = [{*one.anatomy.stacks} for one in (first, second)]
+    if (sides[0] ^ sides[1]) & {*named}:
         raise UsageError(
-            f"{first.name} has the stacks {', '.join(there)} and {second.name} has "
-            f"{', '.join(second.anatomy.stacks)}; compare models of the same kind."
+            f"{first.name} has the stacks {', '.join(first.anatomy.stacks)} and {second.name} has "
+            f"{', '.join(second.anatomy.stacks)}; compare models of the same kind, or name the "
+            "stacks that both have (--stacks)."
         )
+    there = [stack for stack in STACKS if stack in sides[0] & sides[1]]
     if "cross" in there and not texts.paired:
         there = ["enc"]
     for stack in stacks or ():
