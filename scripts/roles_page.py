@@ -46,9 +46,10 @@ says when it no longer follows them. A head can have several roles, or none. Thr
 fields of the rules, e.g. `hc.roles.Positional(share=0.8)`. The pictures are made: rows look,
 columns are looked at, ten tokens each. [How to write a role](how-to/write-a-role.md).
 
-A role says what a head does, or where its attention rests when it does nothing that we can
-name. Where a rule chooses among relations or labels, it judges on sentences that it did not
-choose on; where random twins were measured, they must be beaten."""
+A role says what a head does, or at which place it looks much (a separator, the first token, the
+end of the source) without a job that we can name. Why it looks there, and whether it is needed,
+a place does not say. Where a rule chooses among relations or labels, it judges on sentences that
+it did not choose on; where random twins were measured, they must be beaten."""
 
 
 def page() -> str:
@@ -63,7 +64,7 @@ def page() -> str:
     for kind in KINDS.values():
         if kind.name == "other":
             continue
-        rests = " Rests." if kind.rests else ""
+        rests = " A place, no job." if kind.rests else ""
         paper = f" {kind.paper}." if kind.paper else ""
         lines += [f"## {kind.name}", "", f"A head that {kind.meaning}.{rests}{paper}", ""]
         if kind.name in _LOOKS:

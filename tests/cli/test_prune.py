@@ -78,7 +78,9 @@ def test_the_heads_that_are_left_are_surveyed_anew(headcount: Callable, classes:
     line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--step", 25]
     ended = headcount(*line, "--scores", "before", "--survey", "text.txt", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
-    assert "Roles of the heads that are left, surveyed anew:" in " ".join(ended.out.split())
+    told = " ".join(ended.out.split())
+    assert "Roles of the heads that are left, surveyed anew: 4 of 8 heads, both models on" in told
+    assert "The roles before are those of the run that was given (--scores)" in told
     left = Run.open(classes / "small" / "survey", create=False).read_table()
     assert len(left.heads) == 4
     assert "roles" in left.names
@@ -86,6 +88,57 @@ def test_the_heads_that_are_left_are_surveyed_anew(headcount: Callable, classes:
     function = Run.open(classes / "small" / "run", create=False)
     if len(roles):
         assert set(function.read_frame("function")["score"]) >= {"removal_step"}
+
+
+def test_roles_before_and_after_are_told_head_by_head(
+    headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every head of the whole model is positional; of what is left one head, and another a sink."""
+    work, whole = import_module("headcount.pruning.prune_run"), 8
+    real = work.run_survey
+
+    def survey(subject: hc.Subject, *args: object, **kwargs: object) -> hc.HeadTable:
+        table, heads = real(subject, *args, **kwargs), subject.heads
+        named = [("positional", head) for head in (heads if len(heads) == whole else heads[:1])]
+        named += [("sink", heads[1])] if len(heads) < whole else []
+        table.details["roles"] = hc.roles.verdict_frame(
+            hc.roles.Verdict(head, role, "", 1.0) for role, head in named
+        )
+        return table
+
+    monkeypatch.setattr(work, "run_survey", survey)
+    (classes / "text.txt").write_text("\n".join(text for text, _ in PAIRS))
+    line = ["prune", "model", "--heads", "enc.0.0,enc.0.1,enc.1.3", "--survey", "text.txt"]
+    ended = headcount(*line, "--dry-run")
+    assert (ended.code, ended.err) == (0, "")
+    told = [" ".join(line.split()) for line in ended.out.splitlines()]
+    title = "Roles of the heads that are left, surveyed anew: 5 of 8 heads, both models on text.txt"
+    place = told.index(title)
+    assert told[place + 1] == "role before after heads"
+    assert " ".join(told[place + 2 : place + 5]).startswith(
+        "positional 8 -> 1 kept enc.0.2; removed enc.0.0, enc.0.1, enc.1.3; lost enc.0.3, "
+        "enc.1.0, enc.1.1, 1 more sink 0 -> 1 gained enc.0.3"
+    )
+    done = json.loads(headcount(*line, "-o", "small", "--json").out)
+    assert len(done["roles_before"]) == whole
+    assert [row["role"] for row in done["roles"]] == ["positional", "sink"]
+    assert [row["change"] for row in done["role_survival"]].count("lost") == 4
+    assert done["role_survival"][0] == {
+        "role": "positional", "rests": False, "stack": "enc", "layer": 0, "head": 0,
+        "change": "removed",
+    }  # fmt: skip
+    kept = Run.open(classes / "small" / "survey", create=False).read_frame("role_survival")
+    assert kept.to_dict("records") == done["role_survival"]
+    assert (classes / "small" / "survey-before" / "roles.parquet").is_file()
+
+
+def test_a_survey_of_no_text_is_refused_before_the_work(headcount: Callable, classes: Path) -> None:
+    line = ["prune", "model", "--task", TASK, "--keep", 4, "-o", "small", "--survey", "gone.txt"]
+    ended = headcount(*line)
+    assert ended.code != 0
+    assert "gone.txt" in ended.err
+    assert "Traceback" not in ended.err
+    assert not (classes / "small").exists()
 
 
 def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:

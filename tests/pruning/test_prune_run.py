@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from headcount.pruning.prune_run import TrainingOptions, prune_run
 from headcount.records.files import write_bytes
 from headcount.records.heads import Head
 from headcount.records.run import Run
+from headcount.survey.roles.role import Verdict, verdict_frame
+from headcount.survey.shards import _Kept
+
+pruned = import_module("headcount.pruning.prune_run")
 
 CLASSES = tasks.classification(
     [(source, number % 2) for number, (source, _) in enumerate(PAIRS)], metric="loss"
@@ -211,3 +216,131 @@ def test_healing_learns_from_the_other_half(tmp_path: Path) -> None:
     assert judged.evaluate(subject).value == pytest.approx(whole, rel=1e-5)
     assert judged.evaluate(hc.prune(subject, "enc.0.1-2")).value == pytest.approx(cut, rel=1e-4)
     assert healed != pytest.approx(cut, rel=1e-6)
+
+
+# --- Roles before and after ----------------------------------------------------------------------
+
+
+def surveys(
+    monkeypatch: pytest.MonkeyPatch, role_of: Callable[[hc.Subject, Head], str | None] | None = None
+) -> list[str]:
+    """The names of the models that are surveyed, as they are; roles are made where asked for."""
+    seen: list[str] = []
+    real = pruned.run_survey
+
+    def survey(subject: hc.Subject, *args: Any, **kwargs: Any) -> hc.HeadTable:
+        seen.append(subject.name)
+        table = real(subject, *args, **kwargs)
+        if role_of is not None:
+            roles = {head: role_of(subject, head) for head in subject.heads}
+            verdicts = [Verdict(head, role, "", 1.0) for head, role in roles.items() if role]
+            table.details["roles"] = verdict_frame(verdicts)
+        return table
+
+    monkeypatch.setattr(pruned, "run_survey", survey)
+    return seen
+
+
+def test_a_survey_tells_roles_before_and_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the whole model the first heads have a role; what is left has one head that gained it."""
+    subject = classifier()
+
+    def role(one: hc.Subject, head: Head) -> str | None:
+        if len(one.heads) == len(subject.heads):
+            return "rare" if head.index < 2 else None
+        return "rare" if head.index in (0, 3) else None
+
+    seen = surveys(monkeypatch, role)
+    place = output_folder(tmp_path / "out", force=False)
+    done = prune_run(subject, None, heads="enc.0.0,enc.1.2", place=place, survey=ENGLISH)
+    assert sorted(seen) == [subject.name, f"{subject.name} without 2 heads"]
+    assert done.before is not None
+    assert done.survival is not None
+    told = {f"enc.{row.layer}.{row.head}": row.change for row in done.survival.itertuples()}
+    assert told == {
+        "enc.0.0": "removed", "enc.0.1": "lost", "enc.0.3": "gained",
+        "enc.1.0": "kept", "enc.1.1": "lost", "enc.1.3": "gained",
+    }  # fmt: skip
+    whole, left = (Run.open(one, create=False) for one in (place.before, place.survey))
+    assert [len(run.read_table().heads) for run in (whole, left)] == [8, 6]
+    assert len(whole.read_frame("roles")) == 4
+    assert left.read_frame("role_survival")["change"].tolist() == done.survival["change"].tolist()
+    assert not place.training.exists()
+    assert done.function is not None
+    row = done.function[done.function["role"] == "rare"].iloc[0]
+    assert (row["score"], row["heads"], row["others"]) == ("removal_step", 4, 4)
+    assert row["delta"] == pytest.approx(0.0)  # one with a role went, and one without
+    dry = prune_run(subject, None, heads="enc.0.0,enc.1.2", survey=ENGLISH)
+    assert dry.survival is not None
+    assert dry.survival.equals(done.survival)
+
+
+def test_roles_that_the_given_run_has_are_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subject = classifier()
+    table = hc.survey(subject, ENGLISH, roles=True)
+    other = hc.survey(subject, ENGLISH[:4], roles=True)
+    control = hc.survey(subject, ENGLISH, roles=True, control="random-init")
+    seen = surveys(monkeypatch)
+    how: dict[str, Any] = {"by": "confidence", "keep": 6, "step": 50, "survey": ENGLISH}
+    done = prune_run(subject, CLASSES, table=table, **how)
+    assert done.before is table
+    assert seen == [f"{subject.name} without 2 heads"]
+    assert any("those of the run that was given (--scores)" in note for note in done.notes)
+    for given in (other, control):
+        seen.clear()
+        again = prune_run(subject, CLASSES, table=given, **how)
+        assert len(seen) == 2
+        assert again.before is not given
+        assert again.survival is not None
+        assert again.survival.equals(done.survival)
+
+
+def test_killed_between_two_surveys_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = classifier()
+    how: dict[str, Any] = {"by": "random", "keep": 6, "step": 50, "survey": ENGLISH}
+    prune_run(subject, CLASSES, place=output_folder(tmp_path / "whole", force=False), **how)
+    folder = tmp_path / "killed"
+    real = pruned.run_survey
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            pruned,
+            "run_survey",
+            lambda one, **kwargs: killed() if one is subject else real(one, **kwargs),
+        )
+        with pytest.raises(Killed):
+            prune_run(subject, CLASSES, place=output_folder(folder, force=False), **how)
+    place = output_folder(folder, force=False)  # no --force is needed
+    assert place.is_under_way
+    assert len(list((place.training / "survey").iterdir())) == 1
+    read: list[int] = []
+    write = _Kept.write
+
+    def counted(kept: _Kept, number: int, state: Any) -> None:
+        read.append(number)
+        write(kept, number, state)
+
+    monkeypatch.setattr(_Kept, "write", counted)
+    prune_run(subject, CLASSES, place=place, **how)
+    assert read == [0]  # the whole model's; that of the model which is left was there
+    for name in ("survey", "survey-before"):
+        one, other = (Run.open(at / name, create=False) for at in (tmp_path / "whole", folder))
+        assert one.frames == other.frames
+        assert one.read_table().frame.equals(other.read_table().frame)
+    files = [
+        sorted(str(path.relative_to(at)) for path in at.rglob("*"))
+        for at in (tmp_path / "whole", folder)
+    ]
+    assert files[0] == files[1]
+
+
+def test_a_bad_text_is_told_before_the_work(tmp_path: Path) -> None:
+    place = output_folder(tmp_path / "out", force=False)
+    with pytest.raises(hc.HeadcountError, match=r"missing\.txt"):
+        prune_run(classifier(), CLASSES, place=place, keep=6, survey=str(tmp_path / "missing.txt"))
+    assert not place.folder.exists()

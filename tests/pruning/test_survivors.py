@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from headcount.errors import UsageError
-from headcount.pruning.survivors import left_by_layer, left_by_stack, survivors
+from headcount.pruning.survivors import left_by_layer, left_by_stack, role_survival, survivors
 from headcount.records.heads import Head
 
 ROLES = pd.DataFrame(
@@ -82,3 +82,22 @@ def test_heads_that_cannot_be(heads: str, message: str) -> None:
         left_by_stack({"a": heads}, EVERY)
     with pytest.raises(UsageError, match="pool is 0"):
         left_by_layer({"a": "enc.0.0"}, EVERY, pool=0)
+
+
+def test_every_role_of_a_head_is_kept_removed_lost_or_gained() -> None:
+    after = pd.DataFrame(
+        [("enc", 0, 0, "syntactic"), ("enc", 0, 1, "rare"), ("enc", 0, 1, "sink")],
+        columns=ROLES.columns,
+    )
+    left = [head for head in EVERY if head != Head("enc", 1, 0)]
+    found = role_survival(ROLES, after, EVERY, left)
+    rows = [(row["role"], row["layer"], row["head"], row["change"]) for _, row in found.iterrows()]
+    assert rows == [
+        ("positional", 0, 0, "lost"),
+        ("syntactic", 0, 0, "kept"),
+        ("rare", 0, 1, "kept"),
+        ("sink", 0, 1, "gained"),
+        ("sink", 1, 0, "removed"),
+    ]
+    assert found["rests"].tolist() == [False, False, False, True, True]
+    assert list(role_survival(ROLES[:0], after[:0], EVERY, left).columns) == list(found.columns)

@@ -337,8 +337,8 @@ def test_the_title_counts_what_every_view_shows(visit: Visit) -> None:
     rests = int((roles["role"] == "sink").sum())
     costly = int((table.numbers("ablation") > 0.03).sum())
     assert page.inner_text("h1") == (
-        f"{len(roles) - rests} of the 72 attention heads do a nameable job; {rests} more only "
-        f"rest. Switched off alone, {72 - costly} cost nothing measurable."
+        f"{len(roles) - rests} of the 72 attention heads do a nameable job; {rests} more look "
+        f"much at one place. Switched off alone, {72 - costly} cost nothing measurable."
     )
     rows = page.eval_on_selector_all("#strip [data-told]", "all => all.map(e => e.textContent)")
     assert sum(int(told.split()[0]) for told in rows) == costly

@@ -142,8 +142,8 @@ class PruneArguments:
     survey: str | None = _result(
         None,
         "FILE",
-        "Survey the model that is left, on a text, a treebank (.conllu) or the bundled sample, and "
-        "tell the roles of its heads; into DIR/survey.",
+        "Survey the whole model and the one that is left, on a text, a treebank (.conllu) or the "
+        "bundled sample: which roles were there and are left; into DIR/survey, DIR/survey-before.",
     )
     save_dtype: str | None = _result(
         None,

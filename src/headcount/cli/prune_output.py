@@ -18,6 +18,8 @@ def print_pruning(
     done: pruning.Pruned, subject: hc.Subject, place: pruning.OutputFolder | None, *, json: bool
 ) -> None:
     """Print what came of a pruning, for people or for machines."""
+    from headcount.importance import role_sentences
+
     if json:
         print_json(_pruning_json(done, subject))
         return
@@ -31,7 +33,9 @@ def print_pruning(
         _print_costs(*done.costs)
     if plan is not None and done.going:
         _print_quality(plan)
-    for sentence in _functions(done):
+    if done.survival is not None:
+        _print_survival(done, subject)
+    for sentence in [] if done.function is None else role_sentences(done.function):
         output().print(sentence)
     for prompt, before, after in done.said:
         output().print(f"{prompt!r}\n  before: {before!r}\n  after:  {after!r}", markup=False)
@@ -42,17 +46,31 @@ def print_pruning(
         output().print(f"Wrote {place.folder}/ (headcount ls {place.run} lists what run/ holds).")
 
 
-def _functions(done: pruning.Pruned) -> list[str]:
-    """Whether heads with a role go later, and which roles are left."""
-    from headcount.importance import role_sentences
+#: The most heads that a line names for each thing that became of a role.
+_NAMED = 3
 
-    said = [] if done.function is None else role_sentences(done.function)
-    if done.survey is not None:
-        frame = done.survey.details["roles"]
-        heads = frame.drop_duplicates(["stack", "layer", "head", "role"])["role"]
-        counts = ", ".join(f"{n} {role}" for role, n in Counter(heads).most_common())
-        said.append(f"Roles of the heads that are left, surveyed anew: {counts or 'none'}.")
-    return said
+
+def _print_survival(done: pruning.Pruned, subject: hc.Subject) -> None:
+    """How many heads have each role before and after, and which kept, lost or gained it."""
+    assert done.survival is not None
+    assert done.survey is not None
+    left = len(subject.heads) - len(done.going)
+    output().print(
+        f"Roles of the heads that are left, surveyed anew: {left} of {len(subject.heads)} heads, "
+        f"both models on {done.survey.provenance['corpus']}{'' if len(done.survival) else '; none'}"
+    )
+    rows = []
+    for role, own in done.survival.groupby("role", sort=False):
+        parts, counts = [], Counter(own["change"])
+        for change in ("kept", "removed", "lost", "gained"):
+            named = own[own["change"] == change][["stack", "layer", "head"]].itertuples(index=False)
+            heads = [str(hc.Head(*one)) for one in named]
+            more = [f"{len(heads) - _NAMED} more"] * (len(heads) > _NAMED)
+            parts += [f"{change} {', '.join([*heads[:_NAMED], *more])}"] * bool(heads)
+        after = counts["kept"] + counts["gained"]
+        rows.append([role, len(own) - counts["gained"], "->", after, "; ".join(parts)])
+    if rows:
+        print_rows(["role", "before", "", "after", "heads"], rows, right=("before", "after"))
 
 
 def _print_verdict(plan: pruning.Plan) -> None:
@@ -161,8 +179,13 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
         "notes": [*subject.notes, *done.notes],
         "said": [dict(zip(("prompt", "before", "after"), one, strict=True)) for one in done.said],
         "function": None if done.function is None else done.function.to_dict("records"),
-        "roles": None if done.survey is None else done.survey.details["roles"].to_dict("records"),
     }
+    verdicts = {
+        name: None if one is None else one.details["roles"].to_dict("records")
+        for name, one in (("roles", done.survey), ("roles_before", done.before))
+    }
+    found |= verdicts
+    found["role_survival"] = None if done.survival is None else done.survival.to_dict("records")
     plan = done.plan
     if plan is not None:
         search = plan.found

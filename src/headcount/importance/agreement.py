@@ -119,7 +119,7 @@ def _groups(stacks: Sequence[str]) -> dict[str, np.ndarray]:
 
 # --- Do heads with a role matter more, and go later? --------------------------------------------
 
-#: Rows over several roles: every head that does something, every head that only rests.
+#: Rows over several roles: heads that do something, others that look at one place.
 ANY_ROLE, ANY_REST = "any function", "any rest"
 #: Cliff's delta from which a difference is called large (Romano et al. 2006); an interval that
 #: lies within is evidence that there is none so large.
@@ -142,7 +142,7 @@ def by_role(
     `p_adjusted` is Holm's, over the rows of all functions and of all rest, which are the question,
     and over those of single roles. `answer` is more, less, "no large difference" (the
     interval lies within +-0.474), or "cannot tell". Heads that do something are compared with all
-    that do not, and so are heads that only rest.
+    that do not, and so are those of which only a place is known at which they look ("rests").
 
     >>> from headcount.records.heads import Head
     >>> heads = [Head("enc", layer, index) for layer in range(4) for index in range(6)]
@@ -177,15 +177,16 @@ def by_role(
 
 
 def role_sentences(frame: pd.DataFrame) -> list[str]:
-    """What `by_role` found for heads with a function and for heads that rest, a sentence each."""
-    said = []
-    for role, what in ((ANY_ROLE, "do something"), (ANY_REST, "only rest")):
+    """What `by_role` found for heads with a function and for the others with a role."""
+    said, groups = [], {ANY_ROLE: "do a nameable job", ANY_REST: "look much at one place"}
+    when = {("removal_step", "more"): "they go later", ("removal_step", "less"): "they go earlier"}
+    for role, what in groups.items():
         rows = frame[(frame["role"] == role) & frame["delta"].notna()].to_dict("records")
         if rows:
             figures = "; ".join(
                 f"{row['score'].replace('_', ' ')} {row['delta']:+.2f} "
                 f"[{row['low']:+.2f}, {row['high']:+.2f}], p {row['p_adjusted']:.2g}, "
-                f"{row['answer']}"
+                f"{when.get((row['score'], row['answer']), row['answer'])}"
                 for row in rows
             )
             first = rows[0]
@@ -211,7 +212,7 @@ def _removal(table: HeadTable, name: str) -> Floats:
 
 
 def _role_groups(roles: pd.DataFrame) -> dict[tuple[str, bool], set[tuple[str, int, int]]]:
-    """The heads of each role, after those of all functions and of all that only rest."""
+    """The heads of each role, after those of all functions and of all others."""
     every: dict[tuple[str, bool], set[tuple[str, int, int]]] = {}
     for row in roles.to_dict("records"):
         head = str(row["stack"]), int(row["layer"]), int(row["head"])

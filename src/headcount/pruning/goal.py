@@ -130,11 +130,11 @@ class OutputFolder:
         self.run = folder / "run"
         #: The smaller model.
         self.model = folder / "model"
-        #: The run of a survey of the smaller model.
-        self.survey = folder / "survey"
+        #: The run of a survey of the smaller model, and that of the same survey of the whole one.
+        self.survey, self.before = folder / "survey", folder / "survey-before"
         #: The curve, drawn.
         self.picture = folder / "curve.svg"
-        #: Checkpoints of gates and of healing, until the model is saved.
+        #: Checkpoints of gates, of healing and of surveys, until the model is saved.
         self.training = folder / "training"
         #: What is being written, from the first file of the model to the last record of the run.
         self.mark = folder / ".unfinished.json"

@@ -25,6 +25,7 @@ from headcount.pruning.learn import TrainingOptions
 from headcount.pruning.order import Order
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
+from headcount.pruning.survivors import role_survival
 from headcount.pruning.tolerance import can_go, in_points, lost_at, unit_of
 from headcount.records import (
     Engine,
@@ -132,6 +133,9 @@ class Pruned:
     survey: HeadTable | None = None
     #: Prompt, what the whole model says, and what the one that is left says; of lm tasks.
     said: tuple[tuple[str, str, str], ...] = ()
+    #: The same survey of the whole model, and what became of its roles: `role_survival`.
+    before: HeadTable | None = None
+    survival: pd.DataFrame | None = None
 
 
 def prune_run(
@@ -159,10 +163,12 @@ def prune_run(
     `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
     options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
     trained too. Without a `place` nothing is written; `draw` makes a picture of the curve there and
-    gives notes. `survey` is a text or a treebank on which the model that is left is surveyed anew,
-    as figure 8 of Voita et al. 2019 needs: its roles go into `place` too. What was measured is kept
-    until the last record is written: the same call goes on after a kill, wherever that was.
+    gives notes. `survey` is a text or a treebank on which the whole model and the one that is left
+    are surveyed, as figure 8 of Voita et al. 2019 needs; roles that a `table` of `how` has of the
+    same model, text and settings are not measured again. What was measured is kept until the last
+    record is written: the same call goes on after a kill, wherever that was.
     """
+    read = None if survey is None else _survey_text(subject, survey)  # a bad file shows at once
 
     def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
         checkpoint = None if place is None else place.training / kind
@@ -195,9 +201,11 @@ def prune_run(
         notes += _warned(subject, task, place, export)
         said = () if small is None or task is None else continuations(subject, small, task)
         saved: dict[str, Saved] = {}
-        function, surveyed = None, None
-        if place is not None:
-            with _marked(place, subject, going, force) as may_replace:
+        known: HeadTable | None = how.get("table")  # whose scores rank heads may know roles too
+        before, after, survival = None, None, None
+        marked = nullcontext(True) if place is None else _marked(place, subject, going, force)
+        with marked as may_replace:
+            if place is not None:
                 if small is not None:
                     about = card_of(subject, small, going, plan)
                     how_saved: dict[str, Any] = {"force": may_replace, "about": about}
@@ -205,19 +213,42 @@ def prune_run(
                 if small is not None and export is not None:
                     folder = place.folder / export
                     saved[export] = small.save(folder, export=export, **how_saved)
-                if run is not None and plan is not None:
-                    notes += [] if draw is None else draw(plan, place.picture)
-                    function = _record(run, subject, plan, saved, how)
-                    run.end_journal(JOURNAL)
-                    shutil.rmtree(place.training, ignore_errors=True)
-        if survey is not None and small is not None:
-            surveyed = roles_left(small, survey, batch_size=batch_size, progress=progress)
+                notes += [] if draw is None or plan is None else draw(plan, place.picture)
+            if read is not None and small is not None:
+                survey_of = partial(_roles_of, read, place, batch_size, progress)
+                after = survey_of(small, "after")
+                if known is not None and _same_survey(known, subject, after):
+                    before = known
+                    notes.append(
+                        "The roles before are those of the run that was given (--scores): same "
+                        "model, text and settings."
+                    )
+                else:
+                    known = before = survey_of(subject, "before")
+                was, now = before.details["roles"], after.details["roles"]
+                survival = role_survival(was, now, subject.heads, small.heads)
+                if place is not None:
+                    before.save(place.before, replace=True)
+                    with Run.open(place.survey) as surveys:
+                        surveys.write_table(after, replace=True)
+                        surveys.write_frame("role_survival", survival)
+            named: dict[str, Any] = {"order": ["heads"], "scope": "all", "step": 1}
+            named["removed"] = ",".join(map(str, going))
+            curve = pd.DataFrame(named) if plan is None else plan.curve
+            gone = removal_table(curve, subject.heads)
+            if run is not None and plan is not None:
+                settings = {key: one for key, one in how.items() if key not in ("table", "judge")}
+                settings |= {"goal": str(plan.goal), "going": [*map(str, plan.going)]}
+                settings["routes"] = {what: one.route for what, one in saved.items()}
+                function = _record(run, subject, plan, gone, known, settings)
+            else:
+                function = _function(gone, known)
             if place is not None:
-                surveyed.save(place.survey, replace=True)
+                shutil.rmtree(place.training, ignore_errors=True)
     tokens = min(128, longest_input(subject) or 128)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
-    known = tuple(dict.fromkeys(notes))
-    return Pruned(going, plan, small, saved, costs, known, function, surveyed, said)
+    told = tuple(dict.fromkeys(notes))
+    return Pruned(going, plan, small, saved, costs, told, function, after, said, before, survival)
 
 
 def _warned(
@@ -293,28 +324,48 @@ def card_of(
     return told
 
 
-def roles_left(
-    small: Subject, corpus: Any, *, batch_size: int = 16, progress: Progress | None = None
-) -> HeadTable:
-    """The roles of the heads of a pruned model, judged on that model: "sample", or any corpus.
+def _survey_text(subject: Subject, corpus: Any) -> dict[str, Any]:
+    """What a survey of roles reads: "sample", or any corpus, and the stacks that it shows.
 
     Pairs or, for a translator, sentences with trees alone: then the encoder is looked at.
     """
-    translator = "cross" in small.anatomy.stacks
+    translator = "cross" in subject.anatomy.stacks
     if isinstance(corpus, str) and corpus == "sample":
         corpus = read_sample(translation="text_de" if translator else None)
     given = read_corpora(corpus)
-    text, paired = given.text, isinstance(given.text, Corpus) and given.text.paired
-    stacks = None if paired or not translator else ["enc"]
-    return run_survey(
-        small,
-        text,
-        treebank=given.treebank,
-        roles=True,
-        stacks=stacks,
-        batch_size=batch_size,
-        progress=None if progress is None else partial(progress, what="survey"),
-    )
+    paired = isinstance(given.text, Corpus) and given.text.paired
+    stacks = ("enc",) if translator and not paired else subject.anatomy.stacks
+    return {"corpus": given.text, "treebank": given.treebank, "stacks": stacks}
+
+
+def _roles_of(
+    read: dict[str, Any],
+    place: OutputFolder | None,
+    batch_size: int,
+    progress: Progress | None,
+    subject: Subject,
+    when: str,
+) -> HeadTable:
+    """The roles of a model's heads, judged on that model; what is done of it outlives a kill."""
+    # A layer may have lost all heads of its kind, and a stack all of its layers.
+    stacks = [stack for stack in read["stacks"] if stack in subject.anatomy.stacks]
+    kept = None if place is None else place.training / "survey" / subject.weights_hash
+    watched = None if progress is None else partial(progress, what=f"survey {when}")
+    how: dict[str, Any] = read | {"stacks": stacks, "batch_size": batch_size, "journal": kept}
+    return run_survey(subject, **how, roles=True, progress=watched)
+
+
+def _same_survey(known: HeadTable, subject: Subject, after: HeadTable) -> bool:
+    """Whether a table has the roles of the whole model, judged as those that are left were."""
+    if "roles" not in known.details or "control" in known.details or known.heads != subject.heads:
+        return False
+
+    def how(about: dict[str, Any]) -> list[Any]:
+        data = [one["data"] for one in about.get("corpora", {}).values()]
+        return [data, about.get("convention"), about.get("seed") or 0, about.get("settings")]
+
+    about = {**known.provenance, **known.origins.get("role", {})}
+    return about.get("weights") == subject.weights_hash and how(about) == how(after.provenance)
 
 
 @contextmanager
@@ -373,7 +424,12 @@ def _folder_id(folder: Path) -> int | None:
 
 
 def _record(
-    run: Run, subject: Subject, plan: Plan, saved: dict[str, Saved], how: dict[str, Any]
+    run: Run,
+    subject: Subject,
+    plan: Plan,
+    gone: HeadTable,
+    known: HeadTable | None,
+    settings: dict[str, Any],
 ) -> pd.DataFrame | None:
     """Write down what was done; gives what heads with a role matter, where roles are known."""
     about = provenance.collect(
@@ -383,26 +439,24 @@ def _record(
         subject=subject.describe(),
         task=plan.sweep.task.describe(),
     )
-    settings = {
-        **{key: value for key, value in how.items() if key not in ("table", "judge")},
-        "goal": str(plan.goal),
-        "going": [str(head) for head in plan.going],
-        "routes": {what: one.route for what, one in saved.items()},
-    }
     run.write_frame("curve", plan.curve)
     # A table without the record beside it is what a killed pruning left.
     kept = run.has_table and (run.path / "run.json").exists()
     table = run.read_table() if kept else HeadTable.of(subject.heads, {}, provenance=about)
-    gone = removal_table(plan.curve, subject.heads)
     run.write_table(table := table.join(gone, replace=True))
-    given = how.get("table")  # a run whose scores heads were ranked by may know roles too
-    if given is not None and "roles" in given.details and given.heads == table.heads:
-        table = given.join(table, replace=True)
-    function = by_role(table) if "roles" in table.details else None
+    function = _function(table, known)
     if function is not None:
         run.write_frame("function", function)
     run.stage("prune").finish(settings, about, plan.notes)
+    run.end_journal(JOURNAL)
     return function
+
+
+def _function(table: HeadTable, known: HeadTable | None) -> pd.DataFrame | None:
+    """Whether heads with a role matter, and go later, by the roles that are known."""
+    if known is not None and "roles" in known.details and known.heads == table.heads:
+        table = known.join(table, replace=True)
+    return by_role(table) if "roles" in table.details else None
 
 
 @contextmanager

@@ -7,12 +7,13 @@ Voita et al. 2019: figure 8 (functions of retained encoder heads at each sparsit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.records import Head, parse_heads
+from headcount.survey.roles import KINDS
 
 #: The functions that the paper counts; a head with none of them is "other".
 FUNCTIONS: tuple[str, ...] = ("positional", "syntactic", "rare")
@@ -53,6 +54,33 @@ def survivors(
                 count = sum(function in known.get(head, {"other"}) for head in here)
                 rows.append((str(name), stack, function, count, len(here)))
     return pd.DataFrame(rows, columns=["set", "stack", "function", "heads", "left"])
+
+
+def role_survival(
+    before: pd.DataFrame, after: pd.DataFrame, every: Sequence[Head], left: Iterable[Head]
+) -> pd.DataFrame:
+    """What became of each role of a head, one row each, from the roles frames of two surveys.
+
+    `change` is "kept", "removed" (the head went), "lost" (the head is left, and is no longer seen
+    to do it) or "gained". `every` are the heads of the whole model, `left` those that stay.
+
+    >>> was = pd.DataFrame({"stack": "enc", "layer": 0, "head": [0, 1], "role": "rare"})
+    >>> every = [Head("enc", 0, number) for number in range(3)]
+    >>> now = was.assign(head=[1, 2])
+    >>> role_survival(was, now, every, every[1:])["change"].tolist()
+    ['removed', 'kept', 'gained']
+    """
+    was, now = (_functions(frame, [*KINDS]) for frame in (before, after))
+    stays = set(left)
+    rows: list[tuple[str, bool, str, int, int, str]] = []
+    for role in KINDS:
+        for head in every:
+            had, has = role in was.get(head, ()), role in now.get(head, ())
+            gone = "lost" if head in stays else "removed"
+            if had or has:
+                change = "gained" if not had else "kept" if has else gone
+                rows.append((role, KINDS[role].rests, *head, change))
+    return pd.DataFrame(rows, columns=["role", "rests", "stack", "layer", "head", "change"])
 
 
 def left_by_stack(sets: HeadSets, every: Iterable[Head]) -> pd.DataFrame:

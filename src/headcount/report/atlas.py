@@ -292,8 +292,8 @@ def atlas_page(rows: Sequence[Mapping[str, Any]]) -> str:
 <meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>
 <h1>Atlas of heads</h1>
 <p>Every model was measured alike. Bars stand for quarters of the depth of each stack, the first
-layers on the left: heads with a role at which they work, heads that only rest, heads without a
-name; below, the share of all importance (gradient) in that quarter. {marks}</p>
+layers on the left: heads with a role at which they work, heads that look much at one place,
+heads without a name; below, the share of all importance (gradient) in that quarter. {marks}</p>
 <table><thead><tr><th>Model</th><th>Corpus</th><th>Heads</th><th>With a role</th>
 <th>Roles by depth</th><th>Importance by depth</th><th>Half of it is in</th><th>What could go</th>
 </tr></thead><tbody>
@@ -320,7 +320,7 @@ def _row(row: Mapping[str, Any]) -> str:
     return (
         f"<tr><td>{escape(row['model'])}</td><td>{escape(row['corpus'])}</td>"
         f'<td class="n">{row["heads"]}</td><td class="n">{row["works"] + row["rests"]:.0%}'
-        f'<div class="dim">{row["rests"]:.0%} rest</div></td>'
+        f'<div class="dim">{row["rests"]:.0%} at one place</div></td>'
         f"<td>{_stacked(row['depths'])}</td><td>{_bars(row['depths'])}</td>"
         f'<td class="n">{half}</td><td>{go or "–"}{notes}</td></tr>'
     )

@@ -336,6 +336,20 @@ def test_a_head_without_a_role_is_told_its_nearest_miss() -> None:
     ]
 
 
+@pytest.mark.parametrize(("arcs", "few"), [(99, True), (120, False)])
+def test_a_head_of_a_treebank_with_too_few_arcs_was_not_judged(arcs: int, few: bool) -> None:
+    """It reads as such, not as a head that no rule names."""
+    size = {"enc": (1, 2)}
+    table = made_table(size)
+    table.frame["ablation"], table.frame["ablation_p_adjusted"] = [0.5, 0.1], [0.001, 0.9]
+    frames = {"roles": made_roles(size).iloc[:0], "relations": made_relations(size).assign(n=arcs)}
+    data = page_data(Source(table, frames=frames))
+    told = "relations not judged: too few arcs"
+    assert [miss.endswith(told) for miss in data["misses"]] == [few, few]
+    (text,) = [one["text"] for one in data["path"] if one["to"] == {"head": 0}]
+    assert text.endswith(f"; {told}." if few else "and no rule names what it does.")
+
+
 def test_every_verdict_has_its_row_among_the_relations() -> None:
     """The same relation in two directions, one of them confirmed: that one is bold and shown."""
     row = made_relations({"enc": (1, 1)}, ["obj"]).iloc[0].to_dict()

@@ -99,6 +99,17 @@ def test_at_a_glance() -> None:
     assert "No head: positional." in told
 
 
+def test_a_place_is_named_and_no_reason_for_it() -> None:
+    """Heads of which only a place is known are counted by what is seen."""
+    sinks = [replace(RARE, role="sink", head=Head("enc", 2, number)) for number in range(2)]
+    assert RolesText([RARE, *sinks], 72).headline.endswith(
+        "1 of 72 heads does a nameable job; 2 more look much at one place"
+    )
+    assert RolesText(sinks[:1], 72).headline == (
+        "none of 72 heads does a nameable job; 1 looks much at one place"
+    )
+
+
 def test_without_a_twin_none_is_spoken_of() -> None:
     assert "random" not in drawn(RolesText([RARE], 72))
 

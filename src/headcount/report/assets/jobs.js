@@ -5,7 +5,7 @@ import { S, lens, mark, on, view } from "./state.js";
 import { roleChip } from "./glyph.js";
 import { tables } from "./save.js";
 // Function by importance: a row a role, a dot a head.
-const GROUPS = [["does", "do something"], ["rests", "only rest"], ["none", "no role found"]], OUTLIERS = 5;
+const GROUPS = [["does", "do something"], ["rests", "look much at one place"], ["none", "no role found"]], OUTLIERS = 5;
 // The rows of a column: [{ role, own, mean, matter }], the largest mean of each group first.
 function jobRows(c) {
   const roles = D.roles ? D.kinds.map(k => k.id) : ["none"];
@@ -61,10 +61,10 @@ function drawJobs() {
   const line = r => el("div", { class: "jr" }, D.roles ? roleChip(r.role) : el("span", { class: "note", text: "all heads" }), lane(r, c, x, w, size, named), el("span", { class: "note", "data-told": r.role, text: r.own.length ? told(r) : "not measured" }));
   put("#strip", GROUPS.map(([id, name]) => {
     const own = rows.filter(r => sort(r.role) === id), n = own.reduce((sum, r) => sum + r.all, 0);
-    return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "only rests"}`, tested(c, id)), own.map(line)] : [];
+    return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "looks much at one place"}`, tested(c, id)), own.map(line)] : [];
   }), el("div", { class: "jr axisrow" }, el("span"), drawing(w, 18, `${c.title}, ${num(a, c.fmt)} to ${num(b, c.fmt)}`, ticks(a, b, 5).map(v => [sv("path", { class: "tick", d: `M${x(null, v).toFixed(1)} 0v4` }), words(x(null, v), 15, num(v, c.fmt.startsWith("+") && v ? "+.3g" : ".3g"), "middle")])), el("span")));
   const about = D.examples[c.id], by = c.id === "ablation" ? `${about?.metric || c.unit || "cost"} added when this head alone is switched off${D.costly ? "; filled: beyond chance" : ""}` : `${c.title}${c.unit ? `, ${c.unit}` : ""}`;
-  put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "A head with several roles stands under its first, here and in every count of the page: what it does before where it rests." : ""}`);
+  put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "A head with several roles stands under its first, here and in every count of the page: what it does before where it looks." : ""}`);
 }
 tables.jobs = () => { const c = lens(); return [["head", "role", c.id, "matters"], ...present.map(h => [h.id, mainRole(h.i).role, c.values[h.i], D.costly ? +matters(h.i) : null])]; };
 view(drawJobs, "col size theme");

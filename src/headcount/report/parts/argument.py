@@ -20,7 +20,7 @@ from headcount.report.parts.numbers import (
     printed,
     unpack_column,
 )
-from headcount.report.parts.verdicts import UD, role_part
+from headcount.report.parts.verdicts import TOO_FEW, UD, role_part
 
 #: A head matters by itself when its test says so after correction.
 _LEVEL = 0.05
@@ -33,7 +33,7 @@ _TELLING = (
 Data = dict[str, Any]
 
 
-# --- Who does something, who rests, who costs something ------------------------------------------
+# --- Who does something, who looks at one place, who costs something -----------------------------
 
 
 def costly(data: Data) -> list[int] | None:
@@ -91,7 +91,7 @@ def _values(data: Data, name: str | None) -> list[float | None]:
 
 
 def headline(data: Data) -> str:
-    """Who does a nameable job, who only rests, who costs nothing alone; less where less is known.
+    """Who does a nameable job, who looks at one place, who costs nothing alone; else less.
 
     >>> headline({"count": 2, "roles": [[], []], "columns": [], "costly": None, "compare": None})
     'None of the 2 attention heads does a nameable job.'
@@ -111,7 +111,8 @@ def headline(data: Data) -> str:
     do = "do" if does > 1 else "does"
     told = f"{does or 'None'} of the {heads:,} attention heads {do} a nameable job"
     if rests:
-        told += f"; {rests} {'more ' if does else ''}only {'rest' if rests > 1 else 'rests'}"
+        look = "look" if rests > 1 else "looks"
+        told += f"; {rests} {'more ' if does else ''}{look} much at one place"
     if free is None:
         return f"{told}."
     return (
@@ -217,12 +218,14 @@ def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator
     if nameless:
         place = max(nameless, key=lambda one: worth[one] or 0)
         rank = 1 + sum(value is not None and value > (worth[place] or 0) for value in worth)
-        text = f" matters, rank {rank} of {_tested(data)}, and no rule names what it does."
+        few = TOO_FEW in (data.get("misses") or {place: ""})[place]
+        why = f"; {TOO_FEW}." if few else ", and no rule names what it does."
+        text = f" matters, rank {rank} of {_tested(data)}{why}"
         yield {"link": _name(data, place), "text": text, "to": {"head": place}}
 
 
 def _resting(data: Data, costs: set[int]) -> Iterator[Data]:
-    """The largest group that rests."""
+    """The largest group that looks at one place."""
     yield from _group(data, costs, [role for role in LOOKS if LOOKS[role].rests])
 
 
@@ -316,7 +319,7 @@ _PROFILE = (
 
 
 def profile_part(data: Data) -> list[Data]:
-    """Means over each layer's heads, stack by stack, and how many of them do something or rest."""
+    """Means over each layer's heads, and how many do something or look at one place, by stack."""
     found = []
     for names in _PROFILE:
         name = next((one for one in names if any(v is not None for v in _values(data, one))), None)
@@ -326,7 +329,8 @@ def profile_part(data: Data) -> list[Data]:
             found.append({"title": column["title"], "fmt": column["fmt"], "stacks": means})
     if data["roles"] is not None:
         first = [own[0]["role"] if own else None for own in data["roles"]]
-        for title, rests in (("Heads that do something", False), ("Heads that rest", True)):
+        titles = {"Heads that do something": False, "Heads that look at one place": True}
+        for title, rests in titles.items():
             shares = [float(bool(role) and LOOKS[role].rests is rests) for role in first]
             means = _by_layer(
                 data, [None if i in set(data["absent"]) else s for i, s in enumerate(shares)]

@@ -32,7 +32,7 @@ class Look:
     #: The glyph as a letter, for terminals.
     sign: str
     solid: bool = False
-    #: Whether such a head does nothing with the text: it leaves its attention somewhere.
+    #: Whether it names a place at which such a head looks, and no job.
     rests: bool = False
 
 
@@ -46,7 +46,7 @@ LOOKS = {role: Look(**about) for role, about in json.loads(asset("roles.json")).
 
 
 #: The order in which a head's first role is chosen, the one that it is counted by everywhere: what
-#: it does before where it rests (`survey.roles.with_roles` goes by the same).
+#: it does before where it looks (`survey.roles.with_roles` goes by the same).
 FIRST = sorted((role for role in LOOKS if role != "none"), key=lambda role: LOOKS[role].rests)
 
 

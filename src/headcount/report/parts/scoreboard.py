@@ -63,7 +63,7 @@ def agreement_part(source: Source) -> dict[str, Any] | None:
 def function_part(source: Source) -> dict[str, dict[str, Any]]:
     """Whether heads with a role matter more than others of their layers: by score, then by role.
 
-    "does" and "rests" are all heads that do something, and all that only rest.
+    "does" and "rests" are all heads that do something, and all others that look at one place.
     """
     frame, found = source.frame("function"), dict[str, dict[str, Any]]()
     groups = {"any function": "does", "any rest": "rests"}

@@ -99,12 +99,31 @@ def miss_part(source: Source, roles: list[list[dict[str, Any]]] | None) -> list[
             _nearer(best, places[head], value / least, said)
     for place, part, said in _missed_relations(source):
         _nearer(best, place, part, said)
+    for place in _unjudged(source):
+        part, said = best.get(place, (0.0, ""))
+        best[place] = part, f"{said}; {TOO_FEW}".removeprefix("; ")
     return ["" if own else best.get(place, (0, ""))[1] for place, own in enumerate(roles)]
 
 
 def _nearer(best: dict[int, tuple[float, str]], place: int, part: float, said: str) -> None:
     if part == part and part > best.get(place, (0.0, ""))[0]:  # NaN is not equal to itself
         best[place] = part, said
+
+
+#: Of a head that was asked along no relation, for none occurs often enough.
+TOO_FEW = "relations not judged: too few arcs"
+
+
+def _unjudged(source: Source) -> list[int]:
+    """The heads of stacks in which relations were counted, and none has arcs enough."""
+    from headcount.survey.roles import Syntactic
+
+    frame, rule = source.frame("relations"), Syntactic()
+    if frame is None:
+        return []
+    most = frame[~frame["relation"].isin(rule.without)].query("split == 'all'")
+    few = most.groupby("stack")["n"].max() < rule.support
+    return [place for head, place in source.places.items() if few.get(head.stack, False)]
 
 
 def _asked() -> Iterator[tuple[str, str, float]]:

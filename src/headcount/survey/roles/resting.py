@@ -134,8 +134,8 @@ def _noop(row: pd.Series) -> Verdict:
 class Separator:
     """Heads whose mean mass on separators, or on the first token of an encoder, is high.
 
-    With a treebank also heads that rest there only where a word does not bear their relation
-    (`noop`). Resting on the first token is told as a sink; decoders have a trial for that.
+    With a treebank also heads that look there only where a word does not bear their relation
+    (`noop`). The first token is told as a sink; decoders have a trial for that.
     """
 
     #: The least mean mass, also at the lower end of its interval.

@@ -30,9 +30,9 @@ class Kind:
     name: str
     meaning: str
     paper: str = ""
-    #: Whether it says no more than where a head's attention rests (a sink, a separator, the end of
-    #: the source), rather than what the head does. Whether a head that rests matters less is a
-    #: question of its own (`headcount.importance.by_role`).
+    #: Whether it says no more than at which place a head looks (the first token, a separator, the
+    #: end of the source), rather than what the head does: no job that we can name. Whether such a
+    #: head matters less is a question of its own (`headcount.importance.by_role`).
     rests: bool = False
 
 
@@ -51,10 +51,10 @@ KINDS: dict[str, Kind] = {
         Kind("rare", "points to the rarest token", "Voita et al. 2019, section 5.3"),
         Kind("argument", "links predicate and argument", "Kovaleva et al. 2019, section 4.2"),
         Kind("feature", "looks at one kind of word", "Kovaleva et al. 2019, section 4.4"),
-        Kind("separator", "rests on separators", "Clark et al. 2019, section 3.2", rests=True),
-        Kind("punctuation", "rests on punctuation", "Clark et al. 2019, section 3.2", rests=True),
-        Kind("sink", "rests on the first token", "Xiao et al. 2024", rests=True),
-        Kind("source-end", "rests on the end of the source", "Voita et al. 2019", rests=True),
+        Kind("separator", "looks much at separators", "Clark et al. 2019, section 3.2", True),
+        Kind("punctuation", "looks much at punctuation", "Clark et al. 2019, section 3.2", True),
+        Kind("sink", "looks much at the first token", "Xiao et al. 2024", True),
+        Kind("source-end", "looks much at the end of the source", "Voita et al. 2019", True),
         Kind("other", "told by its label"),
     )
 }
@@ -117,7 +117,7 @@ class Verdict:
 
     @property
     def rests(self) -> bool:
-        """Whether the head is seen to rest there, rather than to do something."""
+        """Whether only a place at which the head looks is named, and no job."""
         return KINDS[self.role].rests
 
     @property
@@ -200,11 +200,11 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     return frame
 
 
-#: What a head does, or else where it rests; and all of its roles.
+#: What a head does, or else at which place it looks; and all of its roles.
 ROLE_COLUMNS = (
     Column(
         "role",
-        meaning="What the head does: the first of its roles that says so, else where it rests.",
+        meaning="What the head does: the first of its roles that says so, else where it looks.",
         group="What it does",
     ),
     Column("roles", meaning="All roles of the head, what it does first.", group="What it does"),
@@ -436,7 +436,7 @@ class RolesText:
 
     @property
     def headline(self) -> str:
-        """How many heads do something, and how many only rest, as a report says it.
+        """How many heads do something, and how many look at one place, as a report says it.
 
         >>> RolesText([], 72, "minilm").headline
         'minilm: none of 72 heads does a nameable job'
@@ -444,9 +444,10 @@ class RolesText:
         does = {verdict.head for verdict in self.verdicts if not verdict.rests}
         rests = {verdict.head for verdict in self.verdicts} - does
         of = f"of {self.heads} heads {'does' if len(does) < 2 else 'do'} a nameable job"
-        more = f"; {len(rests)} {'more ' if does else ''}only rest" if rests else ""
+        looks = f"look{'s' if len(rests) == 1 else ''} much at one place"
+        more = f"; {len(rests)} {'more ' if does else ''}{looks}" if rests else ""
         name = f"{self.model}: " if self.model else ""
-        return f"{name}{len(does) or 'none'} {of}{more}{'s' if len(rests) == 1 else ''}"
+        return f"{name}{len(does) or 'none'} {of}{more}"
 
     def _title(self, role: str, own: Sequence[Verdict]) -> Text:
         heads = len({verdict.head for verdict in own})
