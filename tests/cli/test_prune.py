@@ -80,7 +80,7 @@ def test_the_heads_that_are_left_are_surveyed_anew(headcount: Callable, classes:
     assert (ended.code, ended.err) == (0, "")
     told = " ".join(ended.out.split())
     assert "Roles of the heads that are left, surveyed anew: 4 of 8 heads, both models on" in told
-    assert "The roles before are those of the run that was given (--scores)" in told
+    assert "The roles before are those that the run of --scores has." in told
     left = Run.open(classes / "small" / "survey", create=False).read_table()
     assert len(left.heads) == 4
     assert "roles" in left.names

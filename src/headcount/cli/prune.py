@@ -40,26 +40,15 @@ class PruneArguments:
     max_loss: float | None = _goal(
         None,
         "POINTS",
-        "Remove as much as surely (95%, on held-out examples) loses no more than so many points: "
-        "BLEU or chrF points, hundredths of accuracy, F1 and correlations, nats of loss.",
+        "Remove as much as surely (95%, held-out examples) loses no more than so many points: BLEU "
+        "or chrF points, hundredths of accuracy, F1 and correlations, nats of loss.",
     )
-    keep: int | None = _goal(
-        None, "N", "Leave so many heads, of --stacks where these are named.", least=1
-    )
-    drop_share: float | None = _goal(
-        None, "SHARE", "Remove so large a share, e.g. 0.5, and tell what is surely lost."
-    )
+    keep: int | None = _goal(None, "N", "Leave so many heads, of --stacks if named.", least=1)
+    drop_share: float | None = _goal(None, "SHARE", "Remove so large a share, e.g. 0.5.")
     heads: str | None = _goal(
-        None,
-        "HEADS",
-        "Remove these, with commas between: enc.5.3, a layer (enc.5) or a range (enc.0-2); a task "
-        "is not needed.",
+        None, "HEADS", "Remove these: enc.5.3, a layer (enc.5), a range (enc.0-2); no task needed."
     )
-    gates: bool = _goal(
-        False,
-        None,
-        "Learn which heads go: gates close while the model trains; with --lambda or --keep.",
-    )
+    gates: bool = _goal(False, None, "Learn which heads go, by gates; with --lambda or --keep.")
 
     by: str = _order(
         "gradient",
@@ -70,15 +59,12 @@ class PruneArguments:
     normalize: str | None = _order(
         None,
         "HOW",
-        "gradient: over the l2 norm of its layer (layer; the convention paper does), or as it is "
-        "(none).",
+        "gradient: over the l2 norm of its layer (--convention paper does), or as it is.",
         choices=("layer", "none"),
     )
     scores: Path | None = _order(None, "RUN", "A run directory whose columns --by may name.")
     step: float = _order(10.0, "PERCENT", "Heads that go at each step of the curve.")
-    exact: bool = _order(
-        False, None, "Score again before every step, without the heads that are gone."
-    )
+    exact: bool = _order(False, None, "Score again before every step, without what is gone.")
     even: bool = _order(
         False,
         None,
@@ -86,15 +72,9 @@ class PruneArguments:
         "...), and other programs load the model without code.",
     )
     at_least: int = _order(0, "N", "Leave so many heads in every layer of every stack.", least=0)
-    stacks: str | None = _order(
-        None, "NAMES", "Take heads from these stacks only: enc, dec, cross."
-    )
+    stacks: str | None = _order(None, "NAMES", "Take heads from these alone: enc, dec, cross.")
     by_stack: bool = _order(False, None, "Also draw the curve of each stack by itself.")
-    chat: bool = _order(
-        False,
-        None,
-        "An lm task of an instruct model: each text as a user's turn, in its chat template.",
-    )
+    chat: bool = _order(False, None, "An lm task: each text as a user's turn, in a chat template.")
     judge: str | None = _order(
         None,
         "FILE",
@@ -103,33 +83,19 @@ class PruneArguments:
     )
 
     price: float | None = _learn(
-        None,
-        "X",
-        "The price of an open gate; the higher, the fewer heads are left.",
-        "--lambda",
+        None, "X", "The price of an open gate; the higher, the fewer heads are left.", "--lambda"
     )
     gate_steps: int = _learn(pruning.GATE_STEPS, "N", "Training steps of gates.", least=1)
-    learn: str = _learn(
-        "all", "WHAT", "Weights that learn with the gates: all, gates (none), enc or dec."
-    )
-    heal: bool = _learn(
-        False, None, "Train what is left for a while, with the whole model as its teacher."
-    )
+    learn: str = _learn("all", "WHAT", "Weights that learn with gates: all, gates, enc or dec.")
+    heal: bool = _learn(False, None, "Train what is left, with the whole model as its teacher.")
     heal_steps: int = _learn(pruning.HEAL_STEPS, "N", "Training steps of healing.", least=1)
     lr: float = _learn(5e-5, "X", "Learning rate of weights.")
     train: str | None = _learn(
-        None,
-        "TASK",
-        "Learn from another task, written as --task is; by default from the half of the examples "
-        "that heads are chosen on.",
+        None, "TASK", "Learn from another task, not from the examples that heads are chosen on."
     )
 
     out: Path | None = _result(
-        None,
-        "DIR",
-        "Folder to write: model/ (loads again), run/ (scores, curve) and curve.svg.",
-        "--out",
-        "-o",
+        None, "DIR", "Folder to write: model/, run/ (scores, curve) and curve.svg.", "--out", "-o"
     )
     dry_run: bool = _result(False, None, "Show what would go and what it costs, write nothing.")
     export: str | None = _result(
@@ -178,9 +144,7 @@ def _check(asked: PruneArguments, has_task: bool) -> None:
     if asked.train is not None and not (asked.gates or asked.heal):
         raise UsageError("--train is what gates or healing learn from; add --gates or --heal.")
     if asked.heal and not has_task:
-        raise UsageError(
-            "--heal needs a task to learn from and to be judged by, e.g. --task translation:f.tsv."
-        )
+        raise UsageError("--heal needs a task to learn from, e.g. --task translation:f.tsv.")
     _check_read(asked)
 
 
@@ -209,10 +173,8 @@ def _check_values(asked: PruneArguments) -> None:
     for stack in names(asked.stacks) or ():
         check_stack(stack)
     if asked.learn not in ("all", "gates", "enc", "dec") and "*" not in asked.learn:
-        raise UsageError(
-            f"--learn is '{asked.learn}'; choose all, gates, enc or dec, or write names of "
-            "weights with a *."
-        )
+        told = "choose all, gates, enc or dec, or write names of weights with a *."
+        raise UsageError(f"--learn is '{asked.learn}'; {told}")
     if asked.price is not None and not 0 <= asked.price < math.inf:
         raise UsageError(f"--lambda is {asked.price:g}; it must be 0 or more.")
     if not 0 < asked.lr < math.inf:
@@ -238,9 +200,7 @@ def _check_read(asked: PruneArguments) -> None:
             if name in given:
                 raise UsageError(f"{_flag(name)} means nothing {when}; leave it out.")
     if asked.normalize is not None and "gradient" not in (names(asked.by) or ()):
-        raise UsageError(
-            "--normalize is of the gradient score; rank --by gradient, or leave it out."
-        )
+        raise UsageError("--normalize is of the gradient score; rank --by gradient, or omit it.")
 
 
 # --- The verb -----------------------------------------------------------------------------------
@@ -275,11 +235,9 @@ def prune_command(
     place = None if asked.out is None else pruning.output_folder(asked.out, force=asked.force)
     table = None if asked.scores is None else hc.HeadTable.load(asked.scores)
     training = None if asked.train is None else parse_task(asked.train)
-    if training is not None:
-        training.check_file()
     spec = task.spec().in_chat(asked.chat) if task.given else None
     judging = None if asked.judge is None or spec is None else spec.beside(asked.judge)
-    for one in (spec, judging):
+    for one in (training, spec, judging):
         if one is not None:
             one.check_file()
     examples = None if spec is None else work_on(spec, work)
@@ -316,21 +274,15 @@ def _pruned(
     """Do the work, with bars; Ctrl-C says what was kept."""
     from headcount.report import draw_plan
 
-    training = training | {"lr": asked.lr}
-    how["gates"] = (
-        pruning.TrainingOptions(steps=asked.gate_steps, **training) if asked.gates else None
-    )
-    how["heal"] = (
-        pruning.TrainingOptions(steps=asked.heal_steps, **training) if asked.heal else None
-    )
+    for kind, steps in (("gates", asked.gate_steps), ("heal", asked.heal_steps)):
+        options = pruning.TrainingOptions(steps=steps, lr=asked.lr, **training)
+        how[kind] = options if getattr(asked, kind) else None
     try:
         with bar("Pruning", "examples") as progress:
             how |= {"progress": progress, "announce": say, "draw": draw_plan}
             return pruning.prune_run(subject, task, place=place, **how)
     except KeyboardInterrupt:
-        kept = "Interrupted; nothing was written."
+        kept = "nothing was written."
         if place is not None and place.is_under_way:
-            kept = (
-                f"Interrupted; what was done is in {place.folder}/, and the same command goes on."
-            )
-        raise KeyboardInterrupt(kept) from None
+            kept = f"what was done is in {place.folder}/, and the same command goes on."
+        raise KeyboardInterrupt(f"Interrupted; {kept}") from None

@@ -33,8 +33,8 @@ def print_pruning(
         _print_costs(*done.costs)
     if plan is not None and done.going:
         _print_quality(plan)
-    if done.survival is not None:
-        _print_survival(done, subject)
+    if done.survey is not None:
+        _print_survival(done.survey, len(subject.heads))
     for sentence in [] if done.function is None else role_sentences(done.function):
         output().print(sentence)
     for prompt, before, after in done.said:
@@ -50,25 +50,22 @@ def print_pruning(
 _NAMED = 3
 
 
-def _print_survival(done: pruning.Pruned, subject: hc.Subject) -> None:
+def _print_survival(survey: hc.HeadTable, whole: int) -> None:
     """How many heads have each role before and after, and which kept, lost or gained it."""
-    assert done.survival is not None
-    assert done.survey is not None
-    left = len(subject.heads) - len(done.going)
+    survival, left = survey.details["role_survival"], len(survey.heads)
     output().print(
-        f"Roles of the heads that are left, surveyed anew: {left} of {len(subject.heads)} heads, "
-        f"both models on {done.survey.provenance['corpus']}{'' if len(done.survival) else '; none'}"
+        f"Roles of the heads that are left, surveyed anew: {left} of {whole} heads, both models on "
+        f"{survey.provenance['corpus']}{'' if len(survival) else '; none'}"
     )
     rows = []
-    for role, own in done.survival.groupby("role", sort=False):
-        parts, counts = [], Counter(own["change"])
+    for role, own in survival.groupby("role", sort=False):
+        names, parts = own[["stack", "layer", "head"]].astype(str).agg(".".join, axis=1), []
         for change in ("kept", "removed", "lost", "gained"):
-            named = own[own["change"] == change][["stack", "layer", "head"]].itertuples(index=False)
-            heads = [str(hc.Head(*one)) for one in named]
+            heads = names[own["change"] == change].tolist()
             more = [f"{len(heads) - _NAMED} more"] * (len(heads) > _NAMED)
             parts += [f"{change} {', '.join([*heads[:_NAMED], *more])}"] * bool(heads)
-        after = counts["kept"] + counts["gained"]
-        rows.append([role, len(own) - counts["gained"], "->", after, "; ".join(parts)])
+        before, after = (own["change"] != "gained").sum(), own["change"].isin(["kept", "gained"])
+        rows.append([role, before, "->", after.sum(), "; ".join(parts)])
     if rows:
         print_rows(["role", "before", "", "after", "heads"], rows, right=("before", "after"))
 
@@ -178,14 +175,12 @@ def _pruning_json(done: pruning.Pruned, subject: hc.Subject) -> dict[str, Any]:
         },
         "notes": [*subject.notes, *done.notes],
         "said": [dict(zip(("prompt", "before", "after"), one, strict=True)) for one in done.said],
-        "function": None if done.function is None else done.function.to_dict("records"),
     }
-    verdicts = {
-        name: None if one is None else one.details["roles"].to_dict("records")
-        for name, one in (("roles", done.survey), ("roles_before", done.before))
-    }
-    found |= verdicts
-    found["role_survival"] = None if done.survival is None else done.survival.to_dict("records")
+    details, known = ({} if one is None else one.details for one in (done.survey, done.before))
+    frames = {"function": done.function, "role_survival": details.get("role_survival")}
+    frames |= {"roles": details.get("roles"), "roles_before": known.get("roles")}
+    for name, frame in frames.items():
+        found[name] = None if frame is None else frame.to_dict("records")
     plan = done.plan
     if plan is not None:
         search = plan.found

@@ -99,14 +99,15 @@ def compare(
         tables = [survey(one, treebank=texts, **options) for one in (first, second)]
         one, other = (table.details["roles"] for table in tables)
         judged = role_changes(one, other, None if match == "name" else pairs)
+    about = _provenance(work, texts, limit, seed)
     return Changes(
         first.name,
         second.name,
         heads,
         layers,
         judged,
-        _table(work, texts, ours.merged()),
-        _provenance(work, texts, limit, seed),
+        _table(work, ours.merged(), about),
+        about,
         [*_match_notes(work, heads, alike, len(texts) - len(items)), *_notes(work)],
     )
 
@@ -310,25 +311,18 @@ def _frame(work: _Work, found: Likeness, columns: pd.DataFrame) -> pd.DataFrame:
     return alike.join(columns)
 
 
-def _table(work: _Work, texts: Corpus, tallies: Sequence[Tally]) -> HeadTable:
+def _table(work: _Work, tallies: Sequence[Tally], about: dict[str, Any]) -> HeadTable:
     """What the first model's heads do on these texts."""
     columns = [column for tally in tallies for column in tally.columns]
     table = tabulate(work.first.anatomy, tallies, columns)
-    table.provenance = provenance.collect(
-        model=work.first.name,
-        revision=work.first.revision,
-        weights=work.first.weights_hash,
-        corpus=texts.name,
-        data=texts.hash,
-        convention=work.convention,
-        settings={"stacks": list(work.stacks)},
-    )
+    table.provenance = {**about, "settings": {"stacks": list(work.stacks)}}
     return table
 
 
 def _provenance(work: _Work, texts: Corpus, limit: int | None, seed: int | None) -> dict[str, Any]:
     return provenance.collect(
         model=work.first.name,
+        revision=work.first.revision,
         weights=work.first.weights_hash,
         after=work.second.name,
         after_weights=work.second.weights_hash,

@@ -248,13 +248,14 @@ def draw_layers(layers: pd.DataFrame) -> Table:
     return table
 
 
-def _table(*titles: str) -> Table:
-    """A table whose first column is a name and whose others are numbers."""
+def _table(*titles: str, words: int = 1) -> Table:
+    """A table whose first columns are words and whose others are numbers."""
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for place, title in enumerate(titles):
-        table.add_column(title, justify="right" if place else "left", no_wrap=True)
+        numbers = place >= words
+        table.add_column(title, justify="right" if numbers else "left", no_wrap=words == 1)
     return table
 
 
@@ -274,12 +275,9 @@ def draw_columns(found: Changes) -> Table:
 
 def draw_role_changes(roles: pd.DataFrame) -> Table:
     """Roles that were lost or won; those that were kept are counted by the caller."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("head", "role", "label", "change", "before", "after"):
-        table.add_column(title, justify="right" if title in ("before", "after") else "left")
+    table = _table("head", "role", "label", "change", "before", "after", words=4)
     for row in roles[roles["change"] != "kept"].to_dict("records"):
         head = f"{row['stack']}.{row['layer']}.{row['head']}"
         figures = (_number(row["value_before"], 2), _number(row["value_after"], 2))

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     from headcount.pruning.prune_run import Pruned, prune_run
     from headcount.pruning.remove import prune, read_heads
     from headcount.pruning.speed import check_timing, even_heads, latency
-    from headcount.pruning.survivors import (
-        FUNCTIONS,
-        left_by_layer,
-        left_by_stack,
-        role_survival,
-        survivors,
-    )
+    from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
     from headcount.pruning.tolerance import (
         CanGo,
         Tolerance,

@@ -129,13 +129,13 @@ class Pruned:
     notes: tuple[str, ...]
     #: What heads with a role matter, where roles are known: `importance.by_role`.
     function: pd.DataFrame | None = None
-    #: The survey of the model that is left, where one was asked for.
+    #: The survey of the model that is left, where one was asked for; its details have what became
+    #: of the roles that were there, `role_survival`.
     survey: HeadTable | None = None
     #: Prompt, what the whole model says, and what the one that is left says; of lm tasks.
     said: tuple[tuple[str, str, str], ...] = ()
-    #: The same survey of the whole model, and what became of its roles: `role_survival`.
+    #: The same survey of the whole model.
     before: HeadTable | None = None
-    survival: pd.DataFrame | None = None
 
 
 def prune_run(
@@ -168,7 +168,16 @@ def prune_run(
     same model, text and settings are not measured again. What was measured is kept until the last
     record is written: the same call goes on after a kill, wherever that was.
     """
-    read = None if survey is None else _survey_text(subject, survey)  # a bad file shows at once
+    read = {} if survey is None else _survey_text(subject, survey)  # a bad file shows at once
+
+    def surveyed(one: Subject, when: str) -> HeadTable:
+        """The roles of a model's heads, judged on that model; what is done outlives a kill."""
+        kept = None if place is None else place.training / "survey" / one.weights_hash
+        watched = None if progress is None else partial(progress, what=f"survey {when}")
+        # Of a stack all layers may have gone.
+        stacks = [stack for stack in read["stacks"] if stack in one.anatomy.stacks]
+        options: dict[str, Any] = read | {"stacks": stacks, "batch_size": batch_size}
+        return run_survey(one, **options, roles=True, journal=kept, progress=watched)
 
     def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
         checkpoint = None if place is None else place.training / kind
@@ -202,7 +211,7 @@ def prune_run(
         said = () if small is None or task is None else continuations(subject, small, task)
         saved: dict[str, Saved] = {}
         known: HeadTable | None = how.get("table")  # whose scores rank heads may know roles too
-        before, after, survival = None, None, None
+        before, after = None, None
         marked = nullcontext(True) if place is None else _marked(place, subject, going, force)
         with marked as may_replace:
             if place is not None:
@@ -214,41 +223,25 @@ def prune_run(
                     folder = place.folder / export
                     saved[export] = small.save(folder, export=export, **how_saved)
                 notes += [] if draw is None or plan is None else draw(plan, place.picture)
-            if read is not None and small is not None:
-                survey_of = partial(_roles_of, read, place, batch_size, progress)
-                after = survey_of(small, "after")
-                if known is not None and _same_survey(known, subject, after):
-                    before = known
-                    notes.append(
-                        "The roles before are those of the run that was given (--scores): same "
-                        "model, text and settings."
-                    )
+            if read and small is not None:
+                after = surveyed(small, "after")
+                if known is None or not _same_survey(known, subject, after):
+                    known = surveyed(subject, "before")
                 else:
-                    known = before = survey_of(subject, "before")
-                was, now = before.details["roles"], after.details["roles"]
-                survival = role_survival(was, now, subject.heads, small.heads)
+                    notes.append("The roles before are those that the run of --scores has.")
+                before, was, now = known, known.details["roles"], after.details["roles"]
+                found = role_survival(was, now, subject.heads, small.heads)
+                after.details["role_survival"] = found
                 if place is not None:
                     before.save(place.before, replace=True)
-                    with Run.open(place.survey) as surveys:
-                        surveys.write_table(after, replace=True)
-                        surveys.write_frame("role_survival", survival)
-            named: dict[str, Any] = {"order": ["heads"], "scope": "all", "step": 1}
-            named["removed"] = ",".join(map(str, going))
-            curve = pd.DataFrame(named) if plan is None else plan.curve
-            gone = removal_table(curve, subject.heads)
-            if run is not None and plan is not None:
-                settings = {key: one for key, one in how.items() if key not in ("table", "judge")}
-                settings |= {"goal": str(plan.goal), "going": [*map(str, plan.going)]}
-                settings["routes"] = {what: one.route for what, one in saved.items()}
-                function = _record(run, subject, plan, gone, known, settings)
-            else:
-                function = _function(gone, known)
+                    after.save(place.survey, replace=True)
+            function = _record(run, subject, plan, going, known, saved, how)
             if place is not None:
                 shutil.rmtree(place.training, ignore_errors=True)
     tokens = min(128, longest_input(subject) or 128)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
     told = tuple(dict.fromkeys(notes))
-    return Pruned(going, plan, small, saved, costs, told, function, after, said, before, survival)
+    return Pruned(going, plan, small, saved, costs, told, function, after, said, before)
 
 
 def _warned(
@@ -338,23 +331,6 @@ def _survey_text(subject: Subject, corpus: Any) -> dict[str, Any]:
     return {"corpus": given.text, "treebank": given.treebank, "stacks": stacks}
 
 
-def _roles_of(
-    read: dict[str, Any],
-    place: OutputFolder | None,
-    batch_size: int,
-    progress: Progress | None,
-    subject: Subject,
-    when: str,
-) -> HeadTable:
-    """The roles of a model's heads, judged on that model; what is done of it outlives a kill."""
-    # A layer may have lost all heads of its kind, and a stack all of its layers.
-    stacks = [stack for stack in read["stacks"] if stack in subject.anatomy.stacks]
-    kept = None if place is None else place.training / "survey" / subject.weights_hash
-    watched = None if progress is None else partial(progress, what=f"survey {when}")
-    how: dict[str, Any] = read | {"stacks": stacks, "batch_size": batch_size, "journal": kept}
-    return run_survey(subject, **how, roles=True, progress=watched)
-
-
 def _same_survey(known: HeadTable, subject: Subject, after: HeadTable) -> bool:
     """Whether a table has the roles of the whole model, judged as those that are left were."""
     if "roles" not in known.details or "control" in known.details or known.heads != subject.heads:
@@ -424,14 +400,20 @@ def _folder_id(folder: Path) -> int | None:
 
 
 def _record(
-    run: Run,
+    run: Run | None,
     subject: Subject,
-    plan: Plan,
-    gone: HeadTable,
+    plan: Plan | None,
+    going: Sequence[Head],
     known: HeadTable | None,
-    settings: dict[str, Any],
+    saved: dict[str, Saved],
+    how: dict[str, Any],
 ) -> pd.DataFrame | None:
     """Write down what was done; gives what heads with a role matter, where roles are known."""
+    named = pd.DataFrame({"order": ["heads"], "scope": "all", "step": 1})
+    curve = named.assign(removed=",".join(map(str, going))) if plan is None else plan.curve
+    table = removal_table(curve, subject.heads)
+    if run is None or plan is None:
+        return _function(table, known)
     about = provenance.collect(
         model=subject.name,
         revision=subject.revision,
@@ -439,13 +421,18 @@ def _record(
         subject=subject.describe(),
         task=plan.sweep.task.describe(),
     )
+    settings = {
+        **{key: value for key, value in how.items() if key not in ("table", "judge")},
+        "goal": str(plan.goal),
+        "going": [str(head) for head in plan.going],
+        "routes": {what: one.route for what, one in saved.items()},
+    }
     run.write_frame("curve", plan.curve)
     # A table without the record beside it is what a killed pruning left.
     kept = run.has_table and (run.path / "run.json").exists()
-    table = run.read_table() if kept else HeadTable.of(subject.heads, {}, provenance=about)
-    run.write_table(table := table.join(gone, replace=True))
-    function = _function(table, known)
-    if function is not None:
+    old = run.read_table() if kept else HeadTable.of(subject.heads, {}, provenance=about)
+    run.write_table(table := old.join(table, replace=True))
+    if (function := _function(table, known)) is not None:
         run.write_frame("function", function)
     run.stage("prune").finish(settings, about, plan.notes)
     run.end_journal(JOURNAL)

@@ -44,9 +44,7 @@ def survivors(
         left = _heads(heads)
         found = roles if isinstance(roles, pd.DataFrame) else roles.get(name)
         if found is None:
-            raise UsageError(
-                f"There is no roles frame for the set {name}; give one for each, or one."
-            )
+            raise UsageError(f"There is no roles frame for the set {name}; give one for each.")
         known = _functions(found, wanted)
         for stack in dict.fromkeys(head.stack for head in left):
             here = [head for head in left if head.stack == stack]

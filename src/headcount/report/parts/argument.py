@@ -96,6 +96,8 @@ def headline(data: Data) -> str:
     >>> headline({"count": 2, "roles": [[], []], "columns": [], "costly": None, "compare": None})
     'None of the 2 attention heads does a nameable job.'
     """
+    from headcount.survey.roles import counted
+
     heads = data["count"]
     if data["compare"] and data["compare"]["said"]:
         return str(data["compare"]["said"])
@@ -107,12 +109,7 @@ def headline(data: Data) -> str:
         return f"The {heads:,} attention heads{_focused(data)}"
     first = [own[0]["role"] for own in data["roles"] if own]
     rests = sum(LOOKS[role].rests for role in first)
-    does = len(first) - rests
-    do = "do" if does > 1 else "does"
-    told = f"{does or 'None'} of the {heads:,} attention heads {do} a nameable job"
-    if rests:
-        look = "look" if rests > 1 else "looks"
-        told += f"; {rests} {'more ' if does else ''}{look} much at one place"
+    told = counted(len(first) - rests, rests, f"the {heads:,} attention heads").capitalize()
     if free is None:
         return f"{told}."
     return (

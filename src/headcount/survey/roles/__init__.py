@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         RolesText,
         Verdict,
         best_of,
+        counted,
         verdict_frame,
         verdicts_of,
     )

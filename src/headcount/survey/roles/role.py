@@ -392,7 +392,19 @@ def plain_words(what: str, row: pd.Series) -> str:
     return f"{what} {value_text(row)}, {row['against']} {row['baseline']:.2f}"
 
 
-# --- Verdicts in a terminal ---------------------------------------------------------------------
+# --- Verdicts in words, and in a terminal ---------------------------------------------------------
+
+
+def counted(does: int, rests: int, heads: str) -> str:
+    """How many heads do something, and of how many others no more than a place is known.
+
+    >>> counted(35, 1, "144 heads")
+    '35 of 144 heads do a nameable job; 1 more looks much at one place'
+    """
+    told = f"{does or 'none'} of {heads} {'do' if does > 1 else 'does'} a nameable job"
+    looks = f"look{'s' if rests == 1 else ''} much at one place"
+    return f"{told}; {rests} {'more ' if does else ''}{looks}" if rests else told
+
 
 _HOW_TO_READ = "A line gives a share with its 95% interval, then what a rule without a model gets"
 _TWIN = ", then what the best head gets with random weights"
@@ -443,11 +455,8 @@ class RolesText:
         """
         does = {verdict.head for verdict in self.verdicts if not verdict.rests}
         rests = {verdict.head for verdict in self.verdicts} - does
-        of = f"of {self.heads} heads {'does' if len(does) < 2 else 'do'} a nameable job"
-        looks = f"look{'s' if len(rests) == 1 else ''} much at one place"
-        more = f"; {len(rests)} {'more ' if does else ''}{looks}" if rests else ""
         name = f"{self.model}: " if self.model else ""
-        return f"{name}{len(does) or 'none'} {of}{more}"
+        return name + counted(len(does), len(rests), f"{self.heads} heads")
 
     def _title(self, role: str, own: Sequence[Verdict]) -> Text:
         heads = len({verdict.head for verdict in own})
