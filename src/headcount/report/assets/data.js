@@ -47,7 +47,7 @@ export function byGroup(list) {
 export const show = (c, i) => num(c.values[i], c.fmt);
 export const standing = (c, i) => `${c.title} ${c.values[i] == null ? "not measured" : `${show(c, i)}, rank ${c.rank[i]} of ${c.known}`}`;
 
-// Roles. A head with several is counted under its first, everywhere: what it does before where it looks.
+// Roles. A head with several is counted under its first: what it does before where it looks.
 export const kinds = new Map(D.kinds.map(k => [k.id, k]));
 const costly = new Set(D.costly || []);
 export const matters = i => costly.has(i);

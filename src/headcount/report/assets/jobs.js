@@ -61,7 +61,7 @@ function drawJobs() {
   const line = r => el("div", { class: "jr" }, D.roles ? roleChip(r.role) : el("span", { class: "note", text: "all heads" }), lane(r, c, x, w, size, named), el("span", { class: "note", "data-told": r.role, text: r.own.length ? told(r) : "not measured" }));
   put("#strip", GROUPS.map(([id, name]) => {
     const own = rows.filter(r => sort(r.role) === id), n = own.reduce((sum, r) => sum + r.all, 0);
-    return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "looks much at one place"}`, tested(c, id)), own.map(line)] : [];
+    return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "looks" + name.slice(4)}`, tested(c, id)), own.map(line)] : [];
   }), el("div", { class: "jr axisrow" }, el("span"), drawing(w, 18, `${c.title}, ${num(a, c.fmt)} to ${num(b, c.fmt)}`, ticks(a, b, 5).map(v => [sv("path", { class: "tick", d: `M${x(null, v).toFixed(1)} 0v4` }), words(x(null, v), 15, num(v, c.fmt.startsWith("+") && v ? "+.3g" : ".3g"), "middle")])), el("span")));
   const about = D.examples[c.id], by = c.id === "ablation" ? `${about?.metric || c.unit || "cost"} added when this head alone is switched off${D.costly ? "; filled: beyond chance" : ""}` : `${c.title}${c.unit ? `, ${c.unit}` : ""}`;
   put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "A head with several roles stands under its first, here and in every count of the page: what it does before where it looks." : ""}`);

@@ -15,7 +15,7 @@ function histogram(c, w) {
 }
 function drawLegend() {
   const c = cols.get(S.col), box = $("#legend");
-  if (!c) { put("#legend"); put("#desc", S.col === "role" ? "Colour and sign are a head’s first role; pale where it names a place, no job. Choose a column above to colour by a number." : ""); return; }
+  if (!c) { put("#legend"); put("#desc", S.col === "role" ? "Colour and sign are a head’s first role; pale where that is a place. Choose a column above to colour by a number." : ""); return; }
   const w = Math.max(180, box.clientWidth || 480), [a, b] = c.domain, y = TALL + 23;
   place = v => clamp((v - a) / (b - a), 0, 1) * w;
   put("#legend", drawing(w, TALL + 26, `${c.title}: ${num(a, c.fmt)} to ${num(b, c.fmt)} ${c.unit}, ${c.more} to the right`,
