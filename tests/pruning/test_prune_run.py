@@ -289,13 +289,14 @@ def test_roles_that_the_given_run_has_are_not_measured_again(
     table = hc.survey(subject, ENGLISH, roles=True)
     other = hc.survey(subject, ENGLISH[:4], roles=True)
     control = hc.survey(subject, ENGLISH, roles=True, control="random-init")
+    counts = hc.survey(subject, ENGLISH, roles=True, frequencies={"the": 3.0, "cat": 1.0})
     seen = surveys(monkeypatch)
     how: dict[str, Any] = {"by": "confidence", "keep": 6, "step": 50, "survey": ENGLISH}
     done = prune_run(subject, CLASSES, table=table, **how)
     assert done.before is table
     assert seen == [f"{subject.name} without 2 heads"]
     assert any("those that the run of --scores has" in note for note in done.notes)
-    for given in (other, control):
+    for given in (other, control, counts):
         seen.clear()
         again = prune_run(subject, CLASSES, table=given, **how)
         assert len(seen) == 2

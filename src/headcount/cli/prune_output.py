@@ -55,7 +55,7 @@ def _print_survival(survey: hc.HeadTable, whole: int) -> None:
     survival, left = survey.details["role_survival"], len(survey.heads)
     output().print(
         f"Roles of the heads that are left, surveyed anew: {left} of {whole} heads, both models on "
-        f"{survey.provenance['corpus']}{'' if len(survival) else '; none'}"
+        f"{survey.provenance['corpus']}{'' if len(survival) else '; none found'}"
     )
     rows = []
     for role, own in survival.groupby("role", sort=False):
@@ -66,8 +66,7 @@ def _print_survival(survey: hc.HeadTable, whole: int) -> None:
             parts += [f"{change} {', '.join([*heads[:_NAMED], *more])}"] * bool(heads)
         before, after = (own["change"] != "gained").sum(), own["change"].isin(["kept", "gained"])
         rows.append([role, before, "->", after.sum(), "; ".join(parts)])
-    if rows:
-        print_rows(["role", "before", "", "after", "heads"], rows, right=("before", "after"))
+    print_rows(["role", "before", "", "after", "heads"], rows, right=("before", "after"))
 
 
 def _print_verdict(plan: pruning.Plan) -> None:

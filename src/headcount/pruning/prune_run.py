@@ -230,8 +230,7 @@ def prune_run(
                 else:
                     notes.append("The roles before are those that the run of --scores has.")
                 before, was, now = known, known.details["roles"], after.details["roles"]
-                found = role_survival(was, now, subject.heads, small.heads)
-                after.details["role_survival"] = found
+                after.details["role_survival"] = role_survival(was, now, subject.heads, small.heads)
                 if place is not None:
                     before.save(place.before, replace=True)
                     after.save(place.survey, replace=True)

@@ -295,6 +295,9 @@ class SurveyOptions:
         if self.convention != "code":
             without = left_out_of_confidence(self.confidence_without, self.convention)
             settings["confidence_without"] = without
+        whose = None if self.frequencies is None else self.frequencies.name
+        asked = {"word_rows": self.word_rows, "relations": self.relations, "frequencies": whose}
+        settings |= {name: value for name, value in asked.items() if value is not None}
         return {"convention": self.convention, "seed": self.seed, "settings": settings}
 
     def for_annotated(self, subject: Subject, corpus: Corpus | Ready) -> SurveyOptions:
