@@ -70,11 +70,11 @@ def test_split_and_merge_give_the_same_interval(hits: np.ndarray, data: st.DataO
 
 
 @FEW
-@given(COUNTS, st.sampled_from(["percentile", "basic", "bca"]))
-def test_a_heads_interval_does_not_depend_on_its_company(hits: np.ndarray, method: str) -> None:
+@given(COUNTS)
+def test_a_heads_interval_does_not_depend_on_its_company(hits: np.ndarray) -> None:
     counts = with_arcs(hits)
-    together = stats.bootstrap_interval(counts, draws=60, method=method)
-    alone = stats.bootstrap_interval(counts[:, 0], draws=60, method=method)
+    together = stats.bootstrap_interval(counts, draws=60)
+    alone = stats.bootstrap_interval(counts[:, 0], draws=60)
     ends = [together.low[0], together.high[0]]
     assert np.allclose(ends, [alone.low, alone.high], rtol=0, atol=1e-12)
 

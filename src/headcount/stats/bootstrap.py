@@ -7,11 +7,11 @@ jackknife over groups of sentences.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import stdtrit
 
 from headcount.errors import StatsError
 from headcount.stats import sample as sampling
@@ -25,9 +25,7 @@ from headcount.stats.corrections import (
     floor,
 )
 
-Method = Literal["percentile", "basic", "bca"]
 Scored = TypeVar("Scored", sampling.Sample, sampling.Contrast)
-METHODS = ("percentile", "basic", "bca")
 
 # Replicates of all heads are held for their quantiles: at most this many numbers (128 MB) at once.
 _HELD = 2**24
@@ -39,26 +37,24 @@ def bootstrap_interval(
     *,
     draws: int = sampling.DRAWS,
     confidence: float = 0.95,
-    method: Method = "percentile",
     seed: int = 0,
 ) -> sampling.Interval:
     """A score's interval from resampled sentences, for ``[sentence, head..., statistic]``.
 
-    Efron & Tibshirani 1993, chapters 13 and 14 (percentile, basic, BCa). A sentence whose
-    statistics are all zero has not seen that head; a head seen in fewer than two sentences has NaN
-    ends. Draws in which the score is undefined are left out.
+    Efron & Tibshirani 1993, chapter 13 (percentiles). A sentence whose statistics are all zero has
+    not seen that head; a head seen in fewer than two sentences has NaN ends. Draws in which the
+    score is undefined are left out.
 
     >>> hits_and_arcs = np.array([[3, 4], [2, 5], [4, 4], [1, 3]])
-    >>> [round(float(number), 2) for number in bootstrap_interval(hits_and_arcs, method="bca")]
+    >>> [round(float(number), 2) for number in bootstrap_interval(hits_and_arcs)]
     [0.62, 0.38, 0.88]
     """
     array = sampling.read_statistics(statistics)
     sampling.check_statistic(statistic, array)
     draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     tail = (1 - sampling.read_share(confidence, "confidence")) / 2
-    sampling.read_choice(method, "method", METHODS)
     sample = sampling.Sample(_flat(array), statistic)
-    ends = [_ends(part, drawn, tail, method) for part, drawn in _resamples(sample, draws, seed)]
+    ends = [_ends(part, drawn, tail) for part, drawn in _resamples(sample, draws, seed)]
     return sampling.Interval(
         *_shaped(array.shape[1:-1], sample.value(), *np.concatenate(ends, axis=1))
     )
@@ -71,7 +67,6 @@ def bootstrap_difference(
     *,
     draws: int = sampling.DRAWS,
     confidence: float = 0.95,
-    method: Method = "percentile",
     alternative: Alternative = "two-sided",
     correction: Correction = "holm",
     level: float = 0.05,
@@ -95,7 +90,6 @@ def bootstrap_difference(
         sampling.check_statistic(statistic, system)
     draws, seed = sampling.read_count(draws, "draws"), sampling.read_seed(seed)
     tail = (1 - sampling.read_share(confidence, "confidence")) / 2
-    sampling.read_choice(method, "method", METHODS)
     sampling.read_choice(alternative, "alternative", ALTERNATIVES)
     contrast = sampling.Contrast(
         sampling.Sample(_flat(ours), statistic), sampling.Sample(_flat(theirs), statistic)
@@ -107,7 +101,7 @@ def bootstrap_difference(
         alternative=alternative,
     )  # fmt: skip
     found = [
-        np.stack([*_ends(part, drawn, tail, method), _p_values(part, drawn, alternative)])
+        np.stack([*_ends(part, drawn, tail), _p_values(part, drawn, alternative)])
         for part, drawn in _resamples(contrast, draws, seed)
     ]
     low, high, p = np.concatenate(found, axis=1)
@@ -131,40 +125,13 @@ def quantiles(ordered: sampling.Floats, shares: sampling.Floats) -> sampling.Flo
 
 
 def _ends(
-    scored: sampling.Sample | sampling.Contrast, drawn: sampling.Floats, tail: float, method: Method
+    scored: sampling.Sample | sampling.Contrast, drawn: sampling.Floats, tail: float
 ) -> sampling.Floats:
     """The low and high ends, ``[2, head]``."""
     value = scored.value()
-    ordered = np.sort(drawn, axis=0)
     shares = np.repeat([[tail], [1 - tail]], len(value), axis=1)
-    if method == "bca":
-        shares = _bca_shares(scored, drawn, shares)
-    ends = quantiles(ordered, shares)
-    if method == "basic":
-        ends = 2 * value - ends[::-1]
+    ends = quantiles(np.sort(drawn, axis=0), shares)
     return np.where(np.isnan(value) | (scored.seen() < 2), np.nan, ends)
-
-
-def _bca_shares(
-    scored: sampling.Sample | sampling.Contrast, drawn: sampling.Floats, shares: sampling.Floats
-) -> sampling.Floats:
-    """Shares moved for bias and skew (Efron & Tibshirani 1993, equation 14.10)."""
-    value = scored.value()
-    defined = np.maximum(np.count_nonzero(~np.isnan(drawn), axis=0), 1)
-    below = np.sum(drawn < value, axis=0) + 0.5 * np.sum(drawn == value, axis=0)
-    bias = ndtri(np.clip(below / defined, 0.5 / defined, 1 - 0.5 / defined))
-    shift = bias + ndtri(shares)
-    return ndtr(bias + shift / (1 - _acceleration(scored.without_each()) * shift))
-
-
-def _acceleration(without_each: sampling.Floats) -> sampling.Floats:
-    """How the score's spread changes with its value, by the jackknife (equation 14.15)."""
-    known = ~np.isnan(without_each)
-    kept = np.where(known, without_each, 0.0)
-    mean = kept.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    away = np.where(known, mean - kept, 0.0)
-    spread = 6 * np.sum(away**2, axis=0) ** 1.5
-    return np.divide(np.sum(away**3, axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
 
 
 def _p_values(

@@ -310,10 +310,6 @@ class Sample:
         sums = weights @ self.statistics.reshape(self.sentences, -1)
         return self.statistic(sums.reshape(len(weights), *self.statistics.shape[1:]))
 
-    def without_each(self) -> Floats:
-        """The scores with each sentence left out in turn, ``[sentence, head]``."""
-        return self.statistic(self.statistics.sum(axis=0) - self.statistics)
-
 
 @dataclass(frozen=True)
 class Contrast:
@@ -347,10 +343,6 @@ class Contrast:
     def resampled(self, weights: Floats) -> Floats:
         """The differences with sentences weighted, the same for both systems."""
         return self.ours.resampled(weights) - self.theirs.resampled(weights)
-
-    def without_each(self) -> Floats:
-        """The differences with each sentence left out in turn, ``[sentence, head]``."""
-        return self.ours.without_each() - self.theirs.without_each()
 
     def tolerance(self) -> Floats:
         """Two differences closer than this are a tie: sums in another order round otherwise."""
