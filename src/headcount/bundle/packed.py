@@ -31,7 +31,13 @@ def pack_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in weights.items():
         _check(name, tensor)
         if tensor.dim() == 2:
-            packed[name], packed[name + _SCALE] = _pack_rows(tensor.float())
+            # Round to the scale as it is stored, so that rounding the scale itself costs nothing.
+            matrix = tensor.float()
+            scale = (matrix.abs().amax(dim=1, keepdim=True) / _STEPS).half()
+            exact = scale.float()
+            steps = torch.where(exact > 0, matrix / exact, 0.0)
+            packed[name] = steps.round().clamp(-_STEPS, _STEPS).to(torch.int8)
+            packed[name + _SCALE] = scale
         else:
             packed[name] = tensor.half().contiguous()
     return packed
@@ -50,14 +56,6 @@ def unpack_weights(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
         elif not name.endswith(_SCALE):
             weights[name] = tensor.float()
     return weights
-
-
-def _pack_rows(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Round to the scale as it is stored, so that rounding the scale itself costs nothing."""
-    scale = (matrix.abs().amax(dim=1, keepdim=True) / _STEPS).half()
-    exact = scale.float()
-    steps = torch.where(exact > 0, matrix / exact, 0.0)
-    return steps.round().clamp(-_STEPS, _STEPS).to(torch.int8), scale
 
 
 def _scale_of(name: str, packed: Mapping[str, Tensor]) -> Tensor:

@@ -58,7 +58,18 @@ def bench_command(
     [dim]headcount bench[/dim]
     """
     if whole is None:
-        _promises(json)
+        # What the benchmarks of the repository found, or where they are to be had.
+        rows = read_results()
+        if json:
+            print_json({"promises": rows})
+        elif rows:
+            output().print(bench_lines(rows), soft_wrap=True)
+        else:
+            typer.echo(
+                "There are no measured promises here: they lie in benchmarks/results of the "
+                "repository, where `make bench` measures them. To time a model of yours, run "
+                "headcount bench MODEL."
+            )
         return
     batches, lengths = numbers(asked.batches, "--batches"), numbers(asked.lengths, "--lengths")
     _check(asked, pruned)
@@ -119,21 +130,6 @@ def _check(asked: BenchArguments, pruned: str | None) -> None:
     pruning.check_timing(asked.pairs, asked.way, asked.share)
     if pruned is not None and asked.share != BenchArguments.share:
         raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
-
-
-def _promises(json: bool) -> None:
-    """What the benchmarks of the repository found, or where they are to be had."""
-    rows = read_results()
-    if json:
-        print_json({"promises": rows})
-    elif rows:
-        output().print(bench_lines(rows), soft_wrap=True)
-    else:
-        typer.echo(
-            "There are no measured promises here: they lie in benchmarks/results of the "
-            "repository, where `make bench` measures them. To time a model of yours, run "
-            "headcount bench MODEL."
-        )
 
 
 # --- The speed promises as far as they were measured --------------------------------------------

@@ -66,7 +66,14 @@ def compare_command(
     [dim]headcount compare run-before/ run-after/[/dim]
     """
     given = corpus.given or asked.treebank is not None
-    _check_kinds(first, second)
+    # Refuse a run and a model: the run's texts may be others.
+    runs = [name for name in (first, second) if _is_run(name)]
+    if len(runs) == 1:
+        other = second if runs[0] == first else first
+        raise UsageError(
+            f"{runs[0]} is a run directory and {other} is not; compare two run directories, or two "
+            "models."
+        )
     if _is_run(first):
         if given:
             raise UsageError(
@@ -120,17 +127,6 @@ def compare_command(
     _print(found)
     if target.out is not None:
         output().print(f"Wrote {target.out}/ (changes.parquet has a row a head).")
-
-
-def _check_kinds(first: str, second: str) -> None:
-    """Refuse a run and a model: the run's texts may be others."""
-    runs = [name for name in (first, second) if _is_run(name)]
-    if len(runs) == 1:
-        other = second if runs[0] == first else first
-        raise UsageError(
-            f"{runs[0]} is a run directory and {other} is not; compare two run directories, or two "
-            "models."
-        )
 
 
 def _is_run(name: str) -> bool:

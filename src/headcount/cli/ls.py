@@ -115,17 +115,13 @@ def _run(path: Path, json: bool) -> None:
     shown = "no table" if table is None else repr(table)
     output().print(f"{path}/: {shown}; {'; '.join(held)}")
     if table is not None:
-        _print_columns(table)
-
-
-def _print_columns(table: hc.HeadTable) -> None:
-    """Each column with its meaning, its paper and why it is NA."""
-    rows = []
-    for name in table.names:
-        column = table.column(name)
-        paper = f" [{column.paper}]" if column.paper else ""
-        note = f" NA: {table.notes[name]}." if name in table.notes else ""
-        corpus = table.origins.get(name, table.provenance).get("corpus")
-        where = f" On {corpus}." if corpus else ""
-        rows.append((name, f"{column.meaning}{paper}{where}{note}"))
-    print_rows(("column", "meaning"), rows)
+        # Each column with its meaning, its paper and why it is NA.
+        rows = []
+        for name in table.names:
+            column = table.column(name)
+            paper = f" [{column.paper}]" if column.paper else ""
+            note = f" NA: {table.notes[name]}." if name in table.notes else ""
+            corpus = table.origins.get(name, table.provenance).get("corpus")
+            where = f" On {corpus}." if corpus else ""
+            rows.append((name, f"{column.meaning}{paper}{where}{note}"))
+        print_rows(("column", "meaning"), rows)

@@ -192,22 +192,19 @@ class StoryDisplay:
         for line in self._moving.task_ids:
             self._moving.update(line, completed=done, total=total or None)
         if not running:
-            self._print_ended(status)
-
-    def _print_ended(self, status: StageStatus) -> None:
-        sign, style = _SIGNS[status.state]
-        last = {"done": _time(status.seconds), "kept": "in the run", "left out": "not measured"}
-        why = f"  {status.why}" if status.why not in ("", *self._reasons) else ""
-        self._reasons.add(status.why)
-        self.console.print(
-            Text.assemble(
-                (f"{sign} ", style),
-                f"{status.title:<{_WIDTH}} ",
-                (f"{last[status.state]:>12}", "" if status.state == "done" else "dim"),
-                (why, "dim"),
-            ),
-            soft_wrap=True,
-        )
+            sign, style = _SIGNS[status.state]
+            last = {"done": _time(status.seconds), "kept": "in the run", "left out": "not measured"}
+            why = f"  {status.why}" if status.why not in ("", *self._reasons) else ""
+            self._reasons.add(status.why)
+            self.console.print(
+                Text.assemble(
+                    (f"{sign} ", style),
+                    f"{status.title:<{_WIDTH}} ",
+                    (f"{last[status.state]:>12}", "" if status.state == "done" else "dim"),
+                    (why, "dim"),
+                ),
+                soft_wrap=True,
+            )
 
 
 def _time(seconds: float) -> str:

@@ -267,16 +267,6 @@ def _figure(row: Mapping[Any, Any], value: str, low: str, high: str) -> str:
     return f"{row[value]:.3f}{ends}"
 
 
-def _print_parse(parse: probing.Parse) -> None:
-    """A row a word."""
-    frame: Any = parse.frame
-    rows = [
-        [str(row.word), row.form, f"{row.head} {row.head_form}", f"{row.chance:.2f}"]
-        for row in frame.itertuples()
-    ]
-    print_rows(["", "word", "head", "chance"], rows)
-
-
 def _print_arc(arc: pd.DataFrame, dependent: str, head: str) -> None:
     """The heads that spoke loudest for an arc, or against it."""
     margin = arc["margin"].sum()
@@ -315,6 +305,12 @@ def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
         _print_probe(probe)
         print_notes([*probe.subject.notes, *probe.provenance["remarks"]])
     if parse is not None:
-        _print_parse(parse)
+        # A row a word.
+        frame: Any = parse.frame
+        rows = [
+            [str(row.word), row.form, f"{row.head} {row.head_form}", f"{row.chance:.2f}"]
+            for row in frame.itertuples()
+        ]
+        print_rows(["", "word", "head", "chance"], rows)
     if arc is not None and asked.explain is not None:
         _print_arc(arc, *asked.explain)

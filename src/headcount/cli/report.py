@@ -134,7 +134,17 @@ def report_command(
     if there is not None:
         elsewhere = None if engine.engine == "local" else engine.engine
         more = {"limit": work.limit, "seed": work.seed, "engine": elsewhere}
-        _check_drawing(there, vars(asked) | vars(task) | more)
+        # A run is drawn as it is: options that would measure more are refused.
+        given = [
+            name.replace("_", "-")
+            for name, value in (vars(asked) | vars(task) | more).items()
+            if value
+        ]
+        if given:
+            raise UsageError(
+                f"--{given[0]} measures something, and {there} is a run, which is drawn as it is; "
+                f"name a model, with --run {there} to go on in that run."
+            )
         written = hc.report(there, page.out, **drawing)
     else:
         measured = _steps(vars(asked).copy())
@@ -178,16 +188,6 @@ def _run_named(what: str | None) -> Path | None:
     if path.is_dir() and not any(path.iterdir()):
         raise RunError(f"{path}/ is empty: it holds neither a run nor a model; name another one.")
     return None
-
-
-def _check_drawing(run: Path, measuring: dict[str, Any]) -> None:
-    """A run is drawn as it is: options that would measure more are refused."""
-    given = [name.replace("_", "-") for name, value in measuring.items() if value]
-    if given:
-        raise UsageError(
-            f"--{given[0]} measures something, and {run} is a run, which is drawn as it is; name a "
-            f"model, with --run {run} to go on in that run."
-        )
 
 
 def _steps(asked: dict[str, Any]) -> dict[str, Any]:

@@ -41,14 +41,24 @@ def serve_command(
     [dim]headcount serve[/dim]
     [dim]headcount serve smollm2 --port 8000 --open[/dim]
     """
-    _check_installed()
+    from importlib.util import find_spec
+
+    lacking = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if lacking:
+        raise UsageError(
+            f"headcount serve needs {' and '.join(lacking)}, which is not installed; "
+            f"{install_hint('serve')}."
+        )
     if run is not None:
         hc.Run.open(run, create=False)  # a folder that is no run shows before the model is loaded
     from headcount.report import address, app_of, inspector_of, new_token, run_server, taken_socket
 
     taken = taken_socket(port)
     subject = loaded(model, load)
-    _one_thread_for_small(subject)
+    import torch
+
+    if sum(weight.numel() for weight in subject.model.parameters()) < _SMALL:
+        torch.set_num_threads(1)
     token = new_token()
     app = app_of(inspector_of(subject, run), token)
     place = address(taken, token)
@@ -66,21 +76,3 @@ def serve_command(
 
 #: Weights of a model that one thread answers for sooner than two, a sentence at a time.
 _SMALL = 50_000_000
-
-
-def _one_thread_for_small(subject: hc.Subject) -> None:
-    import torch
-
-    if sum(weight.numel() for weight in subject.model.parameters()) < _SMALL:
-        torch.set_num_threads(1)
-
-
-def _check_installed() -> None:
-    from importlib.util import find_spec
-
-    lacking = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if lacking:
-        raise UsageError(
-            f"headcount serve needs {' and '.join(lacking)}, which is not installed; "
-            f"{install_hint('serve')}."
-        )

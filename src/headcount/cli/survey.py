@@ -199,7 +199,8 @@ def survey_command(
             subject,
             text,
             **annotated,
-            roles=judge.roles or _roles_of(judge, target.out),
+            roles=judge.roles
+            or ([hc.roles.Syntactic()] if judge.best_heads and target.out is None else None),
             control=judge.control,
             control_seeds=range(judge.twins),
             relations=names(judge.relations),
@@ -226,7 +227,13 @@ def survey_command(
     if json:
         best = _best_heads_json(table) if judge.best_heads else {}
         more = {} if families is None else _families_json(families)
-        print_json(_survey_json(table) | best | more)
+        # The table, and the verdicts where heads were judged.
+        from headcount.records import to_strict
+
+        found = table.to_dict()
+        if "roles" in table.details:
+            found["roles"] = to_strict(table.details["roles"].to_dict("records"))
+        print_json(found | best | more)
         return
     if judge.best_heads:
         _print_best_heads(table, judge.table_format)
@@ -254,11 +261,6 @@ def _check_best_heads(judge: RoleArguments, json: bool) -> None:
             f"--table-format {judge.table_format} is for the table of --best-heads, without "
             "--json; of a run's tables: headcount ls RUN --table relations --format latex."
         )
-
-
-def _roles_of(judge: RoleArguments, out: Path | None) -> list[Role] | None:
-    """All roles; only what follows relations where that is all that will be seen."""
-    return [hc.roles.Syntactic()] if judge.best_heads and out is None else None
 
 
 def _text(
@@ -424,16 +426,6 @@ def _worth_seeing(table: hc.HeadTable, width: int) -> list[str]:
     measured = [name for name in measured if table.frame[name].notna().any()]
     fitting = table.draw(measured).fitting(width) if measured else []
     return [name for name in table.names if name in fitting]
-
-
-def _survey_json(table: hc.HeadTable) -> dict[str, Any]:
-    """The table, and the verdicts where heads were judged."""
-    from headcount.records import to_strict
-
-    found = table.to_dict()
-    if "roles" in table.details:
-        found["roles"] = to_strict(table.details["roles"].to_dict("records"))
-    return found
 
 
 def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:

@@ -51,7 +51,13 @@ def ablation_costs(sweep: Sweep, *, seed: int = 0) -> AblationCosts:
 
     Where examples are too few for a test of so many interventions, costs stand alone.
     """
-    _check_baseline(sweep)
+    # Without a score of the model as it is, nothing can be said of its heads.
+    if np.isnan(sweep.baseline.value):
+        reason = sweep.baseline.metric.reason(sweep.baseline.statistics)
+        raise StatsError(
+            f"The {sweep.baseline.name} of the model as it is cannot be told on {sweep.task.name}: "
+            f"{reason}; use another metric, such as metric='loss', or more examples."
+        )
     notes = _notes(sweep)
     try:
         found = sweep.losses(seed=seed)
@@ -61,16 +67,6 @@ def ablation_costs(sweep: Sweep, *, seed: int = 0) -> AblationCosts:
         return AblationCosts(np.array(sweep.costs()), none, none, none, none, none, told)
     value, low, high, p, adjusted = found[:5]
     return AblationCosts(value, low, high, p, adjusted, benjamini_hochberg(p), notes)
-
-
-def _check_baseline(sweep: Sweep) -> None:
-    """Without a score of the model as it is, nothing can be said of its heads."""
-    if np.isnan(sweep.baseline.value):
-        reason = sweep.baseline.metric.reason(sweep.baseline.statistics)
-        raise StatsError(
-            f"The {sweep.baseline.name} of the model as it is cannot be told on {sweep.task.name}: "
-            f"{reason}; use another metric, such as metric='loss', or more examples."
-        )
 
 
 def _notes(sweep: Sweep) -> tuple[str, ...]:

@@ -155,7 +155,10 @@ def by_role(
     """
     if "roles" not in table.details:
         raise UsageError("No head was judged; survey the model with roles first (--roles).")
-    heads, names = table.heads, _role_scores(table) if columns is None else list(columns)
+    # By default the scores of importance, and the step at which heads go.
+    scores = [name for name in importance_columns(table) if name != "confidence"]
+    scores += ["removal_step"] * ("removal_step" in table.names)
+    heads, names = table.heads, scores if columns is None else list(columns)
     groups = _role_groups(table.details["roles"])
     rows = []
     for (role, rests), own in groups.items():
@@ -195,12 +198,6 @@ def role_sentences(frame: pd.DataFrame) -> list[str]:
                 f"layers (Cliff's delta): {figures}."
             )
     return said
-
-
-def _role_scores(table: HeadTable) -> list[str]:
-    """The scores of importance, and the step at which heads go."""
-    scores = [name for name in importance_columns(table) if name != "confidence"]
-    return scores + ["removal_step"] * ("removal_step" in table.names)
 
 
 def _removal(table: HeadTable, name: str) -> Floats:

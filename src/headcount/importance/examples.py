@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance.sweep.interventions import picked
 from headcount.models import Site, Subject, carried
 from headcount.records import (
+    Column,
     Engine,
     EngineOptions,
     Head,
@@ -333,6 +335,73 @@ class ExampleSums:
         x, n = both[..., 0], both[..., 1]
         xs, ns, xx, xn, nn = (part.sum(axis=0) for part in (x, n, x * x, x * n, n * n))
         return stats.ratio_interval(xs, ns, xx, xn, nn, len(both), bounds=(0, np.inf))
+
+
+# --- A score under way --------------------------------------------------------------------------
+
+
+@dataclass
+class ScoreWork(ABC):
+    """A score that goes batch by batch, under way: what its examples add up to."""
+
+    subject: Subject
+    task: Task
+    convention: str
+    sums: ExampleSums = field(default_factory=ExampleSums, init=False)
+    seen: set[int] = field(default_factory=set, init=False)
+    set_aside: dict[int, str] = field(default_factory=dict, init=False)
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """How it is measured, as provenance and journal keep it."""
+
+    @abstractmethod
+    def add(self, number: int, batch: Batch, found: Arrays) -> None:
+        """Take in one batch."""
+
+    @abstractmethod
+    def table(self) -> HeadTable:
+        """What has been found so far."""
+
+    def run(self, done: BatchWork, batches: Iterable[Batch]) -> HeadTable:
+        """Measure all batches; Ctrl-C gives what was found until then."""
+        self.set_aside = done.set_aside
+        try:
+            with closing(done.walk(batches)) as walk:  # type: ignore[type-var]
+                for number, (batch, found) in enumerate(walk):
+                    self.add(number, batch, found)
+        except KeyboardInterrupt as stop:
+            raise (Interrupted(self.table()) if self.seen else stop) from None
+        return self.table()
+
+    def column_table(
+        self,
+        column: Column,
+        found: Sequence[Floats],
+        remarks: Sequence[str] = (),
+        notes: Sequence[str] = (),
+        **more: Any,
+    ) -> HeadTable:
+        """The table of one column, from its values and the ends of their intervals."""
+        name, wanted = column.name, len(self.task) - len(self.set_aside)
+        parts = [*notes]
+        if len(self.seen) < wanted:
+            parts.append(f"interrupted after {len(self.seen):,} of {wanted:,} examples")
+        value, low, high = ({name: part} for part in found)
+        about = origin(
+            self.subject,
+            self.task,
+            convention=self.convention,
+            settings=self.settings,
+            examples=len(self.seen),
+            remarks=[*remarks, *self.set_aside.values()],
+        )
+        told = {name: "; ".join(parts)} if parts else {}
+        heads = self.subject.heads
+        return HeadTable.of(
+            heads, value, [column], low=low, high=high, notes=told, provenance=about, **more
+        )
 
 
 # --- How many tokens a score per token is divided by, for every example and head ----------------

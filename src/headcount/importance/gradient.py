@@ -7,8 +7,8 @@ for all heads in one forward and backward a batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -20,17 +20,16 @@ from headcount.errors import ModelError, UsageError
 from headcount.importance.examples import (
     Arrays,
     BatchWork,
-    ExampleSums,
-    Interrupted,
     Measure,
+    ScoreWork,
     michels_counts,
-    origin,
     over_layer_norm,
     real_tokens,
     token_counts,
 )
 from headcount.models import Site, Subject, check_finite, enough_memory
 from headcount.records import Column, Engine, EngineOptions, HeadTable, Journal, Progress
+from headcount.stats import Floats
 from headcount.tasks import Task
 from headcount.text import Batch
 from headcount.wiring import backflow
@@ -66,7 +65,12 @@ def slopes(subject: Subject, task: Task, per: Per) -> Iterator[Measure]:
             flow.backward(losses.sum())
             found = heard.slopes(subject.anatomy.sites)
             _check_loss(subject, task, batch, losses.detach())
-            _check_slopes(subject, task, found)
+            if not np.isfinite(found).all():
+                raise ModelError(
+                    f"The gradient of {task.name} in the heads of {subject.name} is not a number, "
+                    f"although its loss is; {str(subject.dtype).removeprefix('torch.')} may be too "
+                    "narrow: load the model with dtype='float32'."
+                )
             return {"slopes": found}
 
         yield measure
@@ -161,15 +165,6 @@ def _check_loss(subject: Subject, task: Task, batch: Batch, losses: Tensor) -> N
         f"is {float(losses[broken[0, 0]])}, although all its weights are numbers; check the "
         "example, or load the model with dtype='float32'."
     )
-
-
-def _check_slopes(subject: Subject, task: Task, found: np.ndarray) -> None:
-    if not np.isfinite(found).all():
-        raise ModelError(
-            f"The gradient of {task.name} in the heads of {subject.name} is not a number, although "
-            f"its loss is; {str(subject.dtype).removeprefix('torch.')} may be too narrow: load the "
-            "model with dtype='float32'."
-        )
 
 
 # --- How a gradient score is taken --------------------------------------------------------------
@@ -274,7 +269,7 @@ def gradient(
     """
     way = read_way(subject, task, per, normalize, convention)
     task.check(subject)
-    work = _Work(subject, task, way, batch_size)
+    work = _Work(subject, task, convention, way, batch_size)
     done = BatchWork(
         "gradient",
         subject,
@@ -285,14 +280,7 @@ def gradient(
         engine,
         progress,
     )
-    work.set_aside = done.set_aside
-    try:
-        with closing(done.walk(work.batches())) as walk:  # type: ignore[type-var]
-            for number, (batch, found) in enumerate(walk):
-                work.add(number, batch, found)
-    except KeyboardInterrupt as stop:
-        raise (Interrupted(work.table()) if work.seen else stop) from None
-    return work.table()
+    return work.run(done, work.batches())
 
 
 @contextmanager
@@ -302,16 +290,11 @@ def _measuring(subject: Subject, task: Task, per: Per) -> Iterator[Measure]:
 
 
 @dataclass
-class _Work:
+class _Work(ScoreWork):
     """A gradient score under way."""
 
-    subject: Subject
-    task: Task
     way: Way
     batch_size: int
-    sums: ExampleSums = field(default_factory=ExampleSums)
-    seen: set[int] = field(default_factory=set)
-    set_aside: dict[int, str] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -348,30 +331,7 @@ class _Work:
 
     def table(self) -> HeadTable:
         """What has been found so far."""
-        heads = self.subject.heads
-        found = self.sums.interval(absolute=self.way.per != "token")
-        value, low, high = (
-            over_layer_norm(heads, *found) if self.way.normalize == "layer" else found
-        )
-        return HeadTable.of(
-            heads,
-            {"gradient": value},
-            [GRADIENT],
-            low={"gradient": low},
-            high={"gradient": high},
-            notes=self._notes(),
-            provenance=origin(
-                self.subject,
-                self.task,
-                convention=self.way.convention,
-                settings=self.settings,
-                examples=len(self.seen),
-                remarks=list(self.set_aside.values()),
-            ),
-        )
-
-    def _notes(self) -> dict[str, str]:
-        done, all_ = len(self.seen), len(self.task) - len(self.set_aside)
-        if done == all_:
-            return {}
-        return {"gradient": f"interrupted after {done:,} of {all_:,} examples"}
+        found: Sequence[Floats] = self.sums.interval(absolute=self.way.per != "token")
+        if self.way.normalize == "layer":
+            found = over_layer_norm(self.subject.heads, *found)
+        return self.column_table(GRADIENT, found)

@@ -7,7 +7,7 @@ what each head gave, as a share of its layer, then the mean over predictions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
@@ -19,14 +19,7 @@ from torch import Tensor
 
 from headcount import tasks
 from headcount.errors import ModelError, UsageError
-from headcount.importance.examples import (
-    Arrays,
-    BatchWork,
-    ExampleSums,
-    Interrupted,
-    Measure,
-    origin,
-)
+from headcount.importance.examples import Arrays, BatchWork, Measure, ScoreWork
 from headcount.importance.lrp.propagate import (
     Flow,
     LogitInputs,
@@ -322,10 +315,12 @@ def relevance(
     HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: relevance)
     """
     task = tasks.natural_task(subject, task)
-    work = _Work(subject, task, _rule_name(rule, convention), check_per(per), convention)
+    if convention not in RULE_OF:
+        raise UsageError(f"There is no convention '{convention}'; choose {', '.join(RULE_OF)}.")
+    name = rule_named(rule).name if rule is not None else RULE_OF[convention]
+    work = _Work(subject, task, convention, name, check_per(per))
     explanation_target(task)
     task.check(subject)
-    batches = task.batches(subject, batch_size)
     done = BatchWork(
         "relevance",
         subject,
@@ -336,20 +331,7 @@ def relevance(
         engine,
         progress,
     )
-    work.set_aside = done.set_aside
-    try:
-        with closing(done.walk(batches)) as walk:  # type: ignore[type-var]
-            for batch, found in walk:
-                work.add(batch, found)
-    except KeyboardInterrupt as stop:
-        raise (Interrupted(work.table()) if work.seen else stop) from None
-    return work.table()
-
-
-def _rule_name(rule: str | None, convention: str) -> str:
-    if convention not in RULE_OF:
-        raise UsageError(f"There is no convention '{convention}'; choose {', '.join(RULE_OF)}.")
-    return rule_named(rule).name if rule is not None else RULE_OF[convention]
+    return work.run(done, task.batches(subject, batch_size))
 
 
 @contextmanager
@@ -394,25 +376,19 @@ def in_double(subject: Subject) -> Iterator[None]:
 
 
 @dataclass
-class _Work:
+class _Work(ScoreWork):
     """A relevance score under way."""
 
-    subject: Subject
-    task: tasks.Task
     rule: str
     per: Per
-    convention: str
-    sums: ExampleSums = field(default_factory=ExampleSums)
-    flow: FlowSums = field(default_factory=FlowSums)
-    seen: set[int] = field(default_factory=set)
-    set_aside: dict[int, str] = field(default_factory=dict)
+    flow: FlowSums = field(default_factory=FlowSums, init=False)
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """What the figures depend on."""
         return {"rule": self.rule, "per": self.per}
 
-    def add(self, batch: Batch, found: Arrays) -> None:
+    def add(self, number: int, batch: Batch, found: Arrays) -> None:
         """Take in one batch."""
         self.seen.update(batch.index)
         self.sums.add(batch.index, found["shares"], found["counts"])
@@ -421,42 +397,19 @@ class _Work:
     def table(self) -> HeadTable:
         """What has been found so far."""
         value, low, high = self.sums.interval(absolute=False)
-        return HeadTable.of(
-            self.subject.heads,
-            {"relevance": value},
-            [RELEVANCE],
-            low={"relevance": low},
-            high={"relevance": np.minimum(high, 1)},
-            notes=self._notes(value),
-            provenance=origin(
-                self.subject,
-                self.task,
-                convention=self.convention,
-                settings=self.settings,
-                examples=len(self.seen),
-                remarks=self._remarks(),
-            ),
-            details={"relevance_flow": self.flow.frame()},
-        )
-
-    def _remarks(self) -> list[str]:
         said = [f"Explained is {explanation_target(self.task)}."]
         if self.per == "sentence":
             said.append(
                 "One backward a text, from the sum of its predictions: an approximation of one "
                 "backward a prediction."
             )
-        kept = self.flow.in_words(rule_named(self.rule).promise)
-        return [*said, kept, *self.set_aside.values()]
-
-    def _notes(self, value: np.ndarray) -> dict[str, str]:
-        missing = {
-            head.stack
-            for head, share in zip(self.subject.heads, value, strict=True)
-            if np.isnan(share)
-        }
-        parts = [f"{stack}: no relevance reaches it in this task" for stack in sorted(missing)]
-        wanted = len(self.task) - len(self.set_aside)
-        if len(self.seen) < wanted:
-            parts.append(f"interrupted after {len(self.seen):,} of {wanted:,} examples")
-        return {"relevance": "; ".join(parts)} if parts else {}
+        said.append(self.flow.in_words(rule_named(self.rule).promise))
+        shares = zip(self.subject.heads, value, strict=True)
+        missing = sorted({head.stack for head, share in shares if np.isnan(share)})
+        return self.column_table(
+            RELEVANCE,
+            (value, low, np.minimum(high, 1)),
+            said,
+            [f"{stack}: no relevance reaches it in this task" for stack in missing],
+            details={"relevance_flow": self.flow.frame()},
+        )

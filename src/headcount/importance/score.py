@@ -187,7 +187,10 @@ def score(
     >>> score(hc.load("translator", device="cpu"), task, by="gradient,confidence")
     HeadTable(144 heads: enc 48, dec 48, cross 48; 2 columns: gradient, confidence)
     """
-    task = _task_of(task)
+    # Batches as a model takes them, or a DataLoader of them, are made a task.
+    first = task[0] if isinstance(task, list | tuple) and task else None
+    if hasattr(task, "collate_fn") or isinstance(first, Mapping):
+        task = batches(task)  # type: ignore[arg-type]
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
@@ -344,12 +347,6 @@ def vocabulary_hash(subject: Subject) -> str | None:
         return None
     vocabulary = subject.tokenizer.get_vocab()
     return hash_strings(f"{vocabulary[token]} {token}" for token in sorted(vocabulary))
-
-
-def _task_of(task: Any) -> Any:
-    """A task; batches as a model takes them, or a DataLoader of them, are made one."""
-    first = task[0] if isinstance(task, list | tuple) and task else None
-    return batches(task) if hasattr(task, "collate_fn") or isinstance(first, Mapping) else task
 
 
 def _check_call(subject: Any, task: Any) -> None:

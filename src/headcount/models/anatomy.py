@@ -187,33 +187,34 @@ def _listening(core: nn.Module, calls: list[tuple[nn.Module, Site]]) -> Iterator
     ) -> tuple[Tensor, Tensor]:
         function = base_function(module, "eager")
         output, weights = function(module, query, key, value, attention_mask, **kwargs)
-        calls.append((module, _heard(module, query, key, value, weights)))
+        # The site as far as one call shows it; its name and its layer are for `_number` to give.
+        if bool(weights.isnan().any()):  # NaN counts as true: a decoder would pass for an encoder
+            raise UnsupportedModel(
+                f"The attention of {type(module).__name__} is not a number on a small input; "
+                f"{str(weights.dtype).removeprefix('torch.')} may be too narrow: use --dtype "
+                "float32 (dtype='float32')."
+            )
+        crosses = query.shape[2] != key.shape[2]
+        causal = not crosses and is_causal(weights)
+        calls.append(
+            (
+                module,
+                Site(
+                    stack="cross" if crosses else "dec" if causal else "enc",
+                    layer=0,
+                    heads=query.shape[1],
+                    kv_heads=key.shape[1],
+                    head_dim=value.shape[-1],
+                    module="",
+                    causal=causal,
+                ),
+            )
+        )
         return output, weights
 
     register(_PROBE, listen, mask_like="eager")
     with switched(core, lambda _: _PROBE):
         yield
-
-
-def _heard(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, weights: Tensor) -> Site:
-    """The site as far as one call shows it; its name and its layer are for `_number` to give."""
-    if bool(weights.isnan().any()):  # NaN counts as true: a decoder would pass for an encoder
-        raise UnsupportedModel(
-            f"The attention of {type(module).__name__} is not a number on a small input; "
-            f"{str(weights.dtype).removeprefix('torch.')} may be too narrow: use --dtype float32 "
-            "(dtype='float32')."
-        )
-    crosses = query.shape[2] != key.shape[2]
-    causal = not crosses and is_causal(weights)
-    return Site(
-        stack="cross" if crosses else "dec" if causal else "enc",
-        layer=0,
-        heads=query.shape[1],
-        kv_heads=key.shape[1],
-        head_dim=value.shape[-1],
-        module="",
-        causal=causal,
-    )
 
 
 def _number(calls: list[tuple[nn.Module, Site]], names: dict[int, str]) -> list[Site]:

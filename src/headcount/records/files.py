@@ -41,7 +41,12 @@ def write_bytes(path: str | Path, data: bytes, *, tidy: bool = True) -> None:
     mark = f"{os.getpid() & 0xFFFFFF:06x}{secrets.token_hex(1)}"
     draft = path.with_name(f".{path.name}.{mark}.tmp")
     try:
-        _write_draft(draft, data)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         os.replace(draft, path)  # noqa: PTH105 - the call whose promise this module is about
         if tidy:
             _drop_leftovers(path)
@@ -97,15 +102,6 @@ def reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _write_draft(draft: Path, data: bytes) -> None:
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        write_all(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def sync_folder(folder: Path) -> None:
     """Make the new name itself survive a power cut (POSIX; elsewhere folders cannot be synced)."""
     if os.name != "posix":
@@ -156,20 +152,7 @@ def to_plain(value: Any, where: str = "") -> Any:
         return {_key(key, where): to_plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(item, f"{where}[{number}]") for number, item in enumerate(value)]
-    return _from_others(value, where)
-
-
-def to_strict(value: Any) -> Any:
-    """The same for readers that know nothing of our marks: NaN is null, an infinity its name.
-
-    >>> to_strict({"loss": float("nan"), "ratio": float("inf")})
-    {'loss': None, 'ratio': 'Infinity'}
-    """
-    return json.loads(json_encode(value), object_hook=_name_float)
-
-
-def _from_others(value: Any, where: str) -> Any:
-    """Arrays and their scalars know how to become lists; paths become text."""
+    # Arrays and their scalars know how to become lists; paths become text.
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
@@ -180,6 +163,15 @@ def _from_others(value: Any, where: str) -> Any:
         f"{where.lstrip('.') or 'The value'} is of type {type(value).__name__}, which cannot be "
         "written as JSON; give numbers, text, lists, arrays or dicts of them."
     )
+
+
+def to_strict(value: Any) -> Any:
+    """The same for readers that know nothing of our marks: NaN is null, an infinity its name.
+
+    >>> to_strict({"loss": float("nan"), "ratio": float("inf")})
+    {'loss': None, 'ratio': 'Infinity'}
+    """
+    return json.loads(json_encode(value), object_hook=_name_float)
 
 
 def _key(key: Any, where: str) -> str:

@@ -234,7 +234,19 @@ class _Lines:
         self.dropped = 0
         with path.open("rb") as file:
             line = file.readline()
-            self.fingerprint = _read_header(path, line)
+            header = _object(line) if line.endswith(b"\n") else {}
+            fingerprint = header.get("fingerprint", {})
+            if header.get("kind") != _KIND or not isinstance(fingerprint, dict):
+                raise RunError(
+                    f"{path} is not a journal of headcount: its first line is not a journal's "
+                    "header. Choose another folder, or move that file away."
+                )
+            if header.get("schema") != SCHEMA:
+                raise RunError(
+                    f"{path} was written with schema {header.get('schema')}; this headcount "
+                    f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
+                )
+            self.fingerprint = fingerprint
             self.end = len(line)
             for number, line in enumerate(file, start=2):
                 if not line.endswith(b"\n"):  # only the last line can lack its end
@@ -253,22 +265,6 @@ class _Lines:
         else:
             return entry["unit"], entry["result"]
         raise RunError(f"{damaged} {why}. Restore the file, or delete it to begin afresh.")
-
-
-def _read_header(path: Path, line: bytes) -> dict[str, Any]:
-    header = _object(line) if line.endswith(b"\n") else {}
-    fingerprint = header.get("fingerprint", {})
-    if header.get("kind") != _KIND or not isinstance(fingerprint, dict):
-        raise RunError(
-            f"{path} is not a journal of headcount: its first line is not a journal's "
-            "header. Choose another folder, or move that file away."
-        )
-    if header.get("schema") != SCHEMA:
-        raise RunError(
-            f"{path} was written with schema {header.get('schema')}; this headcount "
-            f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
-        )
-    return fingerprint
 
 
 def _object(line: bytes) -> dict[str, Any]:

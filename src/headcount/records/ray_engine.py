@@ -260,8 +260,13 @@ class _Crew:
                     yield from self._take(slot, ref)
                 else:
                     self._begun(slot, ref)
-            if not any(slot.ready or slot.loading for slot in self._slots):
-                self._check_patience()
+            alone = not any(slot.ready or slot.loading for slot in self._slots)
+            if alone and time.monotonic() - self._last_sign > _PATIENCE:
+                raise RunError(
+                    f"The cluster gave no worker for {_PATIENCE:.0f} seconds; what is done is "
+                    "safe: run the same again, with fewer workers (--workers) if it has "
+                    "become smaller."
+                )
 
     def dismiss(self) -> None:
         """Free the actors that have nothing to do, and end all others."""
@@ -301,7 +306,16 @@ class _Crew:
             if about is None:
                 slot.ready, slot.loading, self._failed_starts = True, False, 0
                 return
-            _check_versions(about)
+            # Refuse a node whose Python or headcount would give other numbers, or none.
+            own = {"python": platform.python_version(), "own": version()}
+            names = {"python": "Python", "own": "headcount"}
+            for key, name in names.items():
+                if about[key] != own[key]:
+                    has = about[key] or "none"
+                    raise UsageError(
+                        f"The node {about['node']} has {name} {has}, and this process has "
+                        f"{own[key]}; use the same Python, Ray and headcount everywhere."
+                    )
             slot.loading = True
             self._under_way[slot.actor.start.remote(self._packed)] = slot
 
@@ -313,13 +327,6 @@ class _Crew:
                 f"{told(error)}. What is done is safe; run the same again when that is mended."
             ) from error
         self._hire(slot)
-
-    def _check_patience(self) -> None:
-        if time.monotonic() - self._last_sign > _PATIENCE:
-            raise RunError(
-                f"The cluster gave no worker for {_PATIENCE:.0f} seconds; what is done is safe: "
-                "run the same again, with fewer workers (--workers) if it has become smaller."
-            )
 
     # -- pieces --
 
@@ -375,19 +382,6 @@ class _Crew:
         if work.ended:
             del self._open[work.piece.number]
             yield work.answer()
-
-
-def _check_versions(about: dict[str, str | None]) -> None:
-    """Refuse a node whose Python or headcount would give other numbers, or none."""
-    own = {"python": platform.python_version(), "own": version()}
-    names = {"python": "Python", "own": "headcount"}
-    for key, name in names.items():
-        if about[key] != own[key]:
-            has = about[key] or "none"
-            raise UsageError(
-                f"The node {about['node']} has {name} {has}, and this process has {own[key]}; use "
-                "the same Python, Ray and headcount everywhere."
-            )
 
 
 def _is_full(error: BaseException | None) -> bool:

@@ -158,7 +158,15 @@ class Run:
         check_place(run.path, create)
         if create:
             try:
-                run._make_folder()
+                missing = [one for one in (run.path, *run.path.parents) if not one.exists()]
+                for folder in reversed(missing):
+                    try:
+                        folder.mkdir()
+                    except OSError as error:
+                        raise RunError(
+                            f"{run.path}/ cannot be made: {reason(error)}. Choose another folder."
+                        ) from error
+                    run._made.append(folder)
                 run.lock()
                 if run.record.get("clearing"):
                     run.clear()
@@ -387,17 +395,6 @@ class Run:
             else:
                 path.unlink(missing_ok=True)
         self._change(lambda record: record.update(files=[TABLE]))
-
-    def _make_folder(self) -> None:
-        missing = [one for one in (self.path, *self.path.parents) if not one.exists()]
-        for folder in reversed(missing):
-            try:
-                folder.mkdir()
-            except OSError as error:
-                raise RunError(
-                    f"{self.path}/ cannot be made: {reason(error)}. Choose another folder."
-                ) from error
-            self._made.append(folder)
 
     def _claim(self, name: str) -> Path:
         """The place of a file, listed in run.json before it is written.

@@ -44,7 +44,23 @@ def head_index(heads: Iterable[Head]) -> pd.MultiIndex:
 
 def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     """A copy with its heads checked and in order, numbers as float64 and words as text."""
-    heads = _checked_heads(frame)
+    if frame.index.nlevels != len(INDEX):
+        raise UsageError(
+            f"The frame's index has {frame.index.nlevels} level(s); "
+            "it must have three: stack, layer, head."
+        )
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise UsageError(f"The frame has two columns named '{twice}'; give each its own name.")
+    heads = [Head(stack, int(layer), int(index)) for stack, layer, index in frame.index]
+    for head, rows in Counter(heads).items():
+        if head.stack not in STACKS or head.layer < 0 or head.index < 0:
+            raise UsageError(
+                f"{head} is not a head; the stack is one of {', '.join(STACKS)}, "
+                "layer and head count from 0."
+            )
+        if rows > 1:
+            raise UsageError(f"{head} has two rows; give each head one.")
     order = sorted(range(len(heads)), key=lambda row: (STACKS.index(heads[row].stack), heads[row]))
     data = {str(name): _clean(str(name), frame[name].iloc[order]) for name in frame.columns}
     return pd.DataFrame(data, index=head_index(heads[row] for row in order), columns=list(data))
@@ -69,27 +85,6 @@ def unknown_column(name: str, names: Iterable[str]) -> str:
     if close:
         return f"There is no column '{name}'; did you mean {' or '.join(close)}?"
     return f"There is no column '{name}'; the columns are {', '.join(there) or 'none yet'}."
-
-
-def _checked_heads(frame: pd.DataFrame) -> list[Head]:
-    if frame.index.nlevels != len(INDEX):
-        raise UsageError(
-            f"The frame's index has {frame.index.nlevels} level(s); "
-            "it must have three: stack, layer, head."
-        )
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise UsageError(f"The frame has two columns named '{twice}'; give each its own name.")
-    heads = [Head(stack, int(layer), int(index)) for stack, layer, index in frame.index]
-    for head, rows in Counter(heads).items():
-        if head.stack not in STACKS or head.layer < 0 or head.index < 0:
-            raise UsageError(
-                f"{head} is not a head; the stack is one of {', '.join(STACKS)}, "
-                "layer and head count from 0."
-            )
-        if rows > 1:
-            raise UsageError(f"{head} has two rows; give each head one.")
-    return heads
 
 
 def _clean(name: str, values: pd.Series) -> Any:

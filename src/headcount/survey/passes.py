@@ -7,7 +7,7 @@ head that only does as well has learnt nothing that can be told apart.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
@@ -363,7 +363,12 @@ class Pass:
         table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
         for tally in self.tallies:
             table.details.update(tally.details())
-        _note_left_out(table, self.inputs.stacks)
+        # Say of the stacks that nobody looked at that they are NA for this reason.
+        left_out = [
+            f"{stack}: not surveyed" for stack in table.stacks if stack not in self.inputs.stacks
+        ]
+        for name in table.names if left_out else ():
+            table.notes[name] = "; ".join([*filter(None, [table.notes.get(name)]), *left_out])
         table.provenance = self._provenance(subject, report, set_aside)
         return table
 
@@ -444,13 +449,6 @@ def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
     if "trials" in about:
         joined.provenance["trials"] = {name: about[name] for name in ("trials", "remarks")}
     return joined
-
-
-def _note_left_out(table: HeadTable, stacks: Collection[str]) -> None:
-    """Say of the stacks that nobody looked at that they are NA for this reason."""
-    left_out = [f"{stack}: not surveyed" for stack in table.stacks if stack not in stacks]
-    for name in table.names if left_out else ():
-        table.notes[name] = "; ".join([*filter(None, [table.notes.get(name)]), *left_out])
 
 
 # --- The control --------------------------------------------------------------------------------

@@ -110,7 +110,10 @@ def traits_of(
     size = maps.shape[-1]
     # Under a causal mask a column is judged by the rows that can see it.
     seen = _seen(maps)
-    usual = _usual(maps, seen, 1 - rows)
+    # The weight `[head, key]` that a column has in most of its rows; 0 where few rows see it.
+    usual = maps.masked_fill(~seen, torch.nan).nanquantile(1 - rows, dim=1)
+    rare = seen.sum(0) < seen.shape[0] / 2
+    usual = usual.masked_fill(rare, 0.0)
     standing = usual * size >= lift
     columns = (maps * standing[:, None]).sum(-1).mean(-1)
     beyond = maps - _even(maps, seen)
@@ -128,13 +131,6 @@ def _seen(maps: Tensor) -> Tensor:
     above = torch.triu(torch.ones_like(maps[0], dtype=torch.bool), diagonal=1)
     causal = bool((maps[:, above] < 1e-9).all())
     return ~above if causal else torch.ones_like(above)
-
-
-def _usual(maps: Tensor, seen: Tensor, quantile: float) -> Tensor:
-    """The weight `[head, key]` that a column has in most of its rows; 0 where few rows see it."""
-    usual = maps.masked_fill(~seen, torch.nan).nanquantile(quantile, dim=1)
-    rare = seen.sum(0) < seen.shape[0] / 2
-    return usual.masked_fill(rare, 0.0)
 
 
 def _even(maps: Tensor, seen: Tensor) -> Tensor:

@@ -48,13 +48,9 @@ def head_clusters(distances: NDArray[np.float64]) -> NDArray[np.int64]:
             continue  # ties can make fewer clusters than were asked for
         clear = mean_silhouette(distances, cut)
         if clear > clearest + 1e-9:
-            best, clearest = _numbered(cut), clear
+            order = {name: place for place, name in enumerate(dict.fromkeys(cut.tolist()))}
+            best, clearest = np.array([order[name] for name in cut.tolist()], dtype=np.int64), clear
     return best
-
-
-def _numbered(cut: NDArray[np.int32]) -> NDArray[np.int64]:
-    order = {name: place for place, name in enumerate(dict.fromkeys(cut.tolist()))}
-    return np.array([order[name] for name in cut.tolist()], dtype=np.int64)
 
 
 # --- Heads on a plane ---------------------------------------------------------------------------
@@ -77,7 +73,8 @@ def mds_places(distances: Array, seed: int = 0) -> tuple[Array, float]:
         return np.zeros((len(distances), 2)), 0.0
     scale = float(distances.mean())
     places = _scaling(seed).fit_transform(distances / scale) * scale
-    return _turned(places), _stress(places, distances)
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    return _turned(places), float(np.sqrt(((apart - distances) ** 2).sum() / (distances**2).sum()))
 
 
 def _scaling(seed: int) -> Any:
@@ -104,11 +101,6 @@ def _turned(places: Array) -> Array:
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     turned = centred @ axes.T
     return turned * np.where(turned[0] < 0, -1.0, 1.0)
-
-
-def _stress(places: Array, distances: Array) -> float:
-    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
-    return float(np.sqrt(((apart - distances) ** 2).sum() / (distances**2).sum()))
 
 
 # --- Families of heads --------------------------------------------------------------------------

@@ -113,7 +113,13 @@ def read_corpora(
     """
     read = partial(read_corpus, limit=limit, seed=seed)
     if parser is not None:
-        _check_parser(corpus, treebank)
+        if treebank is not None:
+            raise UsageError(
+                "Both a treebank and a parser were given; a parser makes a treebank of the text, "
+                "so leave one of them out."
+            )
+        if corpus is None or is_ready(corpus):
+            raise UsageError("A parser was given and no text to parse; give one (--text).")
         corpus = treebank = read(corpus, parser=parser)
     trees = None if treebank is None else _having(read(treebank), _tree, _NO_TREE)
     clusters = None if coref is None else _coreference(coref, trees, read)
@@ -140,16 +146,6 @@ def ready_corpora(corpus: Any, stacks: Sequence[str], inputs: PassOptions, **tex
                 f"{name} is {value!r}, but these are ready inputs and no text; leave it out."
             )
     return Corpora(Ready(corpus, stacks))
-
-
-def _check_parser(corpus: Any, treebank: Any) -> None:
-    if treebank is not None:
-        raise UsageError(
-            "Both a treebank and a parser were given; a parser makes a treebank of the text, so "
-            "leave one of them out."
-        )
-    if corpus is None or is_ready(corpus):
-        raise UsageError("A parser was given and no text to parse; give one (--text).")
 
 
 def _coreference(coref: Any, trees: Corpus | None, read: Callable[..., Corpus]) -> Corpus:
@@ -240,7 +236,13 @@ def chosen_tallies(
     check_convention(convention)
     without = left_out_of_confidence(confidence_without, convention)
     for name in columns or ():
-        _check_column(name, convention)
+        known = [column.name for column in COLUMNS]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+            raise UsageError(f"There is no column '{name}'; {hint}")
+        if name in _TEXT_ONLY:
+            check_convention(convention, f"Column '{name}' does")
     every: list[Tally] = [
         Confidence.without(without),
         Entropy(convention),
@@ -251,16 +253,6 @@ def chosen_tallies(
     named = [column.name for column in COLUMNS] if columns is None else columns
     wanted = set(named) - set(no_author_code(convention))
     return [tally for tally in every if wanted & {column.name for column in tally.columns}]
-
-
-def _check_column(name: str, convention: str) -> None:
-    known = [column.name for column in COLUMNS]
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
-        raise UsageError(f"There is no column '{name}'; {hint}")
-    if name in _TEXT_ONLY:
-        check_convention(convention, f"Column '{name}' does")
 
 
 # --- Options become a plan ----------------------------------------------------------------------
@@ -486,7 +478,12 @@ def survey(
     _check_call(subject, columns, tallies)
     check_control(control, control_seeds)
     columns, patterned = _patterns(columns, patterns, convention)
-    _check_rows(rows)
+    # A sample of rows has the first one and at least one of the others.
+    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
+        raise UsageError(
+            f"rows is {rows!r}; give how many queries stand for a longer text, 2 or more, e.g. "
+            "2048, or leave it out to read all of them."
+        )
     inputs = PassOptions(
         stacks_of(subject, stacks), batch_size, max_length, long, chat, segments, rows, seed or 0
     )
@@ -540,15 +537,6 @@ def _note_few_arcs(table: HeadTable, roles: Sequence[Role], treebank: Corpus | N
             about = table.provenance["corpora"][treebank.name]
             few = role.too_few(table.details["relations"], about["counts"]["sentences"])
             about["remarks"] = [*about["remarks"], *filter(None, [few])]
-
-
-def _check_rows(rows: Any) -> None:
-    """A sample of rows has the first one and at least one of the others."""
-    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
-        raise UsageError(
-            f"rows is {rows!r}; give how many queries stand for a longer text, 2 or more, e.g. "
-            "2048, or leave it out to read all of them."
-        )
 
 
 def _check_call(subject: Any, columns: Any, tallies: Any) -> None:

@@ -249,6 +249,11 @@ def read_macro(
     return _readings(sums, name, why, chosen, kept, 2, stats.mean_interval)
 
 
+def read_columns(sums: Sums, columns: Sequence[Column], why: str) -> list[Reading]:
+    """The same for several columns."""
+    return [reading for column in columns for reading in read_macro(sums, column.name, why)]
+
+
 def _readings(
     sums: Sums,
     name: str,
@@ -474,7 +479,7 @@ def compact_words(words: Words) -> Words:
     """The words that are there, moved up to the front of each row, in their order.
 
     A window keeps the numbering of its whole text, which may have thousands of words; maps between
-    words would be as large. `compact_places` says where each word went.
+    words would be as large.
 
     >>> pieces = torch.tensor([[[False, False], [True, False], [False, False], [False, True]]])
     >>> compact_words(Words(pieces, pieces.any(-1), [None])).pieces.int().tolist()
@@ -485,8 +490,3 @@ def compact_words(words: Words) -> Words:
     order = order[:, :most]
     pieces = words.pieces.gather(1, order[..., None].expand(-1, -1, words.pieces.shape[-1]))
     return Words(pieces, words.there.gather(1, order), [None] * len(words))
-
-
-def compact_places(words: Words) -> Tensor:
-    """Where `compact_words` puts each word, ``[batch, word]``; undefined for words not there."""
-    return words.there.long().cumsum(1) - 1

@@ -298,21 +298,17 @@ def side_by_side(sources: Corpus, targets: Corpus) -> Corpus:
         skipped.update(sources.skipped + targets.skipped)
         for source, target in zip(sources, targets, strict=True):
             assert isinstance(source, Sentence) and isinstance(target, Sentence)  # noqa: PT018
-            _check_ids(source, target)
+            # Refuse sentences that say themselves that they are not each other's translation.
+            first, second = (each.comments.get("sent_id") for each in (source, target))
+            if first is not None and second is not None and first != second:
+                raise InputError(
+                    f"The sentences {first} and {second} stand side by side; the corpora must have "
+                    "the same sentences in the same order."
+                )
             annotated = (*sentences_of(source), *sentences_of(target))
             yield Pair(source.text, target.text, source.line, (annotated[0], annotated[1]))
 
     return Corpus(pairs, f"{sources.name} with {targets.name}")
-
-
-def _check_ids(source: Sentence, target: Sentence) -> None:
-    """Refuse sentences that say themselves that they are not each other's translation."""
-    first, second = (each.comments.get("sent_id") for each in (source, target))
-    if first is not None and second is not None and first != second:
-        raise InputError(
-            f"The sentences {first} and {second} stand side by side; the corpora must have the "
-            "same sentences in the same order."
-        )
 
 
 # --- Which reader a file needs ------------------------------------------------------------------

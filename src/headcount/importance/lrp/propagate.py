@@ -131,35 +131,25 @@ class Entrances:
         sites = self._sites[layer]
         site = sites[self._calls[layer] % len(sites)]
         self._calls[layer] += 1
-        return _entered(self.ledger, site, layer, args, kwargs)
-
-
-def _entered(
-    ledger: RelevanceCounter,
-    site: models.Site,
-    module: nn.Module,
-    args: Any,
-    kwargs: dict[str, Any],
-) -> tuple[Any, dict[str, Any]]:
-    """The layer's arguments, with a counter on each that carries relevance."""
-    hidden = args[0] if args else kwargs.get("hidden_states")
-    if not isinstance(hidden, Tensor) or not hidden.is_floating_point():
-        raise UnsupportedModel(
-            f"{type(module).__name__} does not take its hidden state first, so relevance has no "
-            "place to end; use another score, e.g. gradient."
-        )
-    if not hidden.requires_grad:  # the first layer of its stack
-        hidden = hidden.detach().requires_grad_()
-    hidden, through = ledger.metered(hidden)
-    cut = Cut(site.stack, site.layer, through, [])
-    rest = [_beside(cut, ledger, value) for value in args[1:]]
-    named = {
-        name: _beside(cut, ledger, value)
-        for name, value in kwargs.items()
-        if args or name != "hidden_states"
-    }
-    ledger.enter(cut, hidden)
-    return ((hidden, *rest), named) if args else ((), {"hidden_states": hidden, **named})
+        # The layer's arguments, with a counter on each that carries relevance.
+        hidden = args[0] if args else kwargs.get("hidden_states")
+        if not isinstance(hidden, Tensor) or not hidden.is_floating_point():
+            raise UnsupportedModel(
+                f"{type(layer).__name__} does not take its hidden state first, so relevance has no "
+                "place to end; use another score, e.g. gradient."
+            )
+        if not hidden.requires_grad:  # the first layer of its stack
+            hidden = hidden.detach().requires_grad_()
+        hidden, through = self.ledger.metered(hidden)
+        cut = Cut(site.stack, site.layer, through, [])
+        rest = [_beside(cut, self.ledger, value) for value in args[1:]]
+        named = {
+            name: _beside(cut, self.ledger, value)
+            for name, value in kwargs.items()
+            if args or name != "hidden_states"
+        }
+        self.ledger.enter(cut, hidden)
+        return ((hidden, *rest), named) if args else ((), {"hidden_states": hidden, **named})
 
 
 def _beside(cut: Cut, ledger: RelevanceCounter, value: Any) -> Any:
@@ -180,7 +170,13 @@ class LogitInputs:
     """What entered the layer that scores words, in the last forward."""
 
     def __init__(self, subject: models.Subject) -> None:
-        self.layer: nn.Module = _output_layer(subject)
+        layer = subject.inner.get_output_embeddings()
+        if not isinstance(layer, nn.Linear):
+            raise UnsupportedModel(
+                f"{subject.name} ({type(subject.inner).__name__}) has no linear layer that scores "
+                "words, so there is no top-1 logit to explain; give a task that it has a head for."
+            )
+        self.layer: nn.Module = layer
         self._shift: Tensor | None = getattr(subject.inner, "final_logits_bias", None)
         self._name = subject.name
         self._hidden: Tensor | None = None
@@ -230,16 +226,6 @@ def words_read(subject: models.Subject) -> Iterator[LogitInputs]:
     words = LogitInputs(subject)
     with hooked([words.layer], words.catch):
         yield words
-
-
-def _output_layer(subject: models.Subject) -> nn.Module:
-    layer = subject.inner.get_output_embeddings()
-    if not isinstance(layer, nn.Linear):
-        raise UnsupportedModel(
-            f"{subject.name} ({type(subject.inner).__name__}) has no linear layer that scores "
-            "words, so there is no top-1 logit to explain; give a task that it has a head for."
-        )
-    return layer
 
 
 # --- How much relevance was kept ----------------------------------------------------------------
@@ -324,7 +310,11 @@ class Relevance:
 @contextmanager
 def traced(subject: models.Subject, rule: Rule) -> Iterator[Tracing]:
     """Within the block forwards can be traced; the model is exactly as before on any exit."""
-    _check_route(subject)
+    if any(site.route != "interface" for site in subject.anatomy.sites):
+        raise UnsupportedModel(
+            f"{subject.name} ({type(subject.inner).__name__}) does not speak transformers' "
+            "attention interface, and relevance needs it; use another score, e.g. gradient."
+        )
     tracing = Tracing(subject, rule)
     with (
         models.locked(subject.model),
@@ -371,21 +361,18 @@ class Tracing:
         """
         starts = starts.abs() if self.rule.settles else starts
         counters = [*ledger.heads.values(), *_flow_counters(ledger)]
-        found = _gradients(output, counters, starts, _ROOM // max(1, ledger.size) or 1)
+        # What arrives at each input from each start, `[start, *input]`.
+        at_once = _ROOM // max(1, ledger.size) or 1
+        parts: list[list[Tensor]] = []
+        for first in range(0, len(starts), at_once):
+            some = starts[first : first + at_once]
+            last = first + at_once >= len(starts)
+            parts.append(_batched(output, counters, some, keep=not last))
+        found = [torch.cat(each) for each in zip(*parts, strict=True)]
         heads = dict(zip(ledger.heads, found, strict=False))
         by_site = [heads[site] for site in self.subject.anatomy.sites]
         flow = flow_of(ledger, found[len(heads) :], starts.flatten(2).sum(dim=2))
         return Relevance(torch.cat(by_site, dim=-1), flow)
-
-
-def _gradients(output: Tensor, inputs: list[Tensor], starts: Tensor, at_once: int) -> list[Tensor]:
-    """What arrives at each input from each start, `[start, *input]`."""
-    found: list[list[Tensor]] = []
-    for first in range(0, len(starts), at_once):
-        some = starts[first : first + at_once]
-        last = first + at_once >= len(starts)
-        found.append(_batched(output, inputs, some, keep=not last))
-    return [torch.cat(parts) for parts in zip(*found, strict=True)]
 
 
 def _batched(output: Tensor, inputs: list[Tensor], starts: Tensor, keep: bool) -> list[Tensor]:
@@ -402,11 +389,3 @@ def _batched(output: Tensor, inputs: list[Tensor], starts: Tensor, keep: bool) -
 def _flow_counters(ledger: RelevanceCounter) -> list[Tensor]:
     cuts = [counter for cut in ledger.cuts for counter in (cut.through, *cut.beside)]
     return [*cuts, *ledger.biases]
-
-
-def _check_route(subject: models.Subject) -> None:
-    if any(site.route != "interface" for site in subject.anatomy.sites):
-        raise UnsupportedModel(
-            f"{subject.name} ({type(subject.inner).__name__}) does not speak transformers' "
-            "attention interface, and relevance needs it; use another score, e.g. gradient."
-        )

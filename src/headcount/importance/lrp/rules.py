@@ -275,7 +275,10 @@ class AlphaBeta(Rule):
         """
         x, weight, bias = layer.x, layer.weight, layer.bias
         if bias is None:
-            return _without_bias(x, weight, relevance), None
+            # The same by matrix products: the positive part of x W is x+ W+ + x- W-.
+            xp, xm, wp, wm = (f(0) for one in (x, weight) for f in (one.clamp_min, one.clamp_max))
+            up, down = (relevance * part for part in _halves(xp @ wp + xm @ wm, xp @ wm + xm @ wp))
+            return xp * (up @ wp.mT + down @ wm.mT) + xm * (up @ wm.mT + down @ wp.mT), None
         rows, told = x.reshape(-1, x.shape[-1]), relevance.reshape(-1, relevance.shape[-1])
         flows = [
             _shared(rows[some, :, None] * weight + bias / weight.shape[0], told[some])
@@ -349,13 +352,6 @@ def _shared(z: Tensor, relevance: Tensor) -> Tensor:
     above, below = z.clamp_min(0), z.clamp_max_(0)  # z is ours, and large
     up, down = _halves(above.sum(dim=1), below.sum(dim=1))
     return contracted(above, relevance * up) + contracted(below, relevance * down)
-
-
-def _without_bias(x: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
-    """The same by matrix products: the positive part of x W is x+ W+ + x- W-."""
-    xp, xm, wp, wm = x.clamp_min(0), x.clamp_max(0), weight.clamp_min(0), weight.clamp_max(0)
-    up, down = (relevance * part for part in _halves(xp @ wp + xm @ wm, xp @ wm + xm @ wp))
-    return xp * (up @ wp.mT + down @ wm.mT) + xm * (up @ wm.mT + down @ wp.mT)
 
 
 def _scaled_to(flow: Tensor, total: Tensor) -> Tensor:

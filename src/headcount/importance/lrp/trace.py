@@ -342,15 +342,7 @@ def met(model: nn.Module, rule: Rule) -> Iterator[None]:
 def _share(module: nn.Module, rule: Rule, x: Tensor, output: Tensor) -> Share:
     if is_activation(module):
         return lambda told: (told,)
-    norm = Norm(x, _gain(module, x, output), output)
-    return lambda told: (rule.rms_norm(norm, told),)
-
-
-def _gain(module: nn.Module, x: Tensor, output: Tensor) -> Tensor:
-    """What the norm multiplies by, whatever it calls it: its answer to ones.
-
-    Checked on what it just did, so that a norm of another kind is not taken for this one.
-    """
+    # What the norm multiplies by, whatever it calls it: its answer to ones.
     with torch.no_grad():
         gain: Tensor = (
             type(module).forward(module, torch.ones_like(x[..., :1, :])).flatten()[-x.shape[-1] :]
@@ -363,4 +355,5 @@ def _gain(module: nn.Module, x: Tensor, output: Tensor) -> Tensor:
             f"{type(module).__name__} is no root-mean-square norm with a gain, and no relevance "
             "rule covers it; use another score, e.g. gradient."
         )
-    return gain
+    norm = Norm(x, gain, output)
+    return lambda told: (rule.rms_norm(norm, told),)

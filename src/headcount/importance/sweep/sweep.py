@@ -280,7 +280,14 @@ class SweepJob:
     def result(self) -> Sweep:
         """What was found on all examples that are done."""
         batches = self.examples.batches
-        aside = self._set_aside()
+        # The examples that were set aside, with a sentence each.
+        aside = {
+            batch.index[int(row)]: (
+                f"Example {batch.index[int(row)] + 1} of {self.task.name} was set aside: {why}"
+            )
+            for number, batch in enumerate(self.examples.batches)
+            for row, why in self.ledger.noted(_unit(number, _ASIDE)).items()
+        }
         done = done_examples(batches, self._finished)
         numbers = [number for number in done if number not in aside]
         task = self.task if len(numbers) == len(self.task) else self.task.part(numbers)
@@ -305,7 +312,15 @@ class SweepJob:
         open_one = _Open(self, number, batch)
 
         def timed() -> Floats:
-            return self._timed(lambda: self._sound(open_one, number, _Open.whole), len(batch))
+            # The first whole run, on the clock where everything must be run as often.
+            if self._announce is None or isinstance(self.way, ShortWay):
+                return self._sound(open_one, number, _Open.whole)
+            announce, self._announce = self._announce, None
+            begun = time.perf_counter()
+            counted = self._sound(open_one, number, _Open.whole)
+            seconds = time.perf_counter() - begun
+            announce(forecast(seconds, len(batch), len(self.task), len(self.interventions)))
+            return counted
 
         whole = ledger.get(_unit(number, WHOLE), timed)
         self._count(WHOLE, number, whole[0])
@@ -361,16 +376,6 @@ class SweepJob:
             raise error  # no single example is to blame, or one whose donor would be missing
         return found
 
-    def _set_aside(self) -> dict[int, str]:
-        """The examples that were set aside, with a sentence each."""
-        return {
-            batch.index[int(row)]: (
-                f"Example {batch.index[int(row)] + 1} of {self.task.name} was set aside: {why}"
-            )
-            for number, batch in enumerate(self.examples.batches)
-            for row, why in self.ledger.noted(_unit(number, _ASIDE)).items()
-        }
-
     # -- workers elsewhere --
 
     def _elsewhere(self, engine: Engine, make: MakeWorker) -> None:
@@ -380,8 +385,21 @@ class SweepJob:
         """
         while (lost := self._by_workers(engine, make)) is not None:
             number, units, why = lost
-            aside = self._killers(engine, make, number, units, why)
-            self.ledger.note(_unit(number, _ASIDE), aside)
+            # The rows of a batch that no worker survives by themselves either, and why.
+            batch, found = self.examples.batches[number], dict[str, str]()
+            if not self.ledger.noted(_unit(number, _ASIDE)) and "resample" not in self._by_mode():
+                rows = range(len(batch))
+                others = [{str(other): "" for other in rows if other != row} for row in rows]
+                jobs = [Piece(row, [(number, units, others[row])]) for row in rows]
+                answers = engine.run(make, jobs)
+                found = {str(one.number): one.lost[0].why for one in answers if one.lost}
+            if not found or len(found) == len(batch):
+                examples = ", ".join(str(one + 1) for one in batch.index)
+                raise ModelError(
+                    f"No worker survives '{units[0]}' of {self.task.name} ({why}); one of the "
+                    f"examples {examples} may be to blame: leave it out. The rest is safe."
+                )
+            self.ledger.note(_unit(number, _ASIDE), found)
 
     def _by_workers(
         self, engine: Engine, make: MakeWorker
@@ -407,25 +425,6 @@ class SweepJob:
                 if self._progress is not None:
                     self._progress(done, len(jobs))
         return None
-
-    def _killers(
-        self, engine: Engine, make: MakeWorker, number: int, units: Sequence[str], why: str
-    ) -> dict[str, str]:
-        """The rows of a batch that no worker survives by themselves either, and why."""
-        batch, found = self.examples.batches[number], dict[str, str]()
-        if not self.ledger.noted(_unit(number, _ASIDE)) and "resample" not in self._by_mode():
-            rows = range(len(batch))
-            others = [{str(other): "" for other in rows if other != row} for row in rows]
-            jobs = [Piece(row, [(number, units, others[row])]) for row in rows]
-            answers = engine.run(make, jobs)
-            found = {str(one.number): one.lost[0].why for one in answers if one.lost}
-        if not found or len(found) == len(batch):
-            examples = ", ".join(str(one + 1) for one in batch.index)
-            raise ModelError(
-                f"No worker survives '{units[0]}' of {self.task.name} ({why}); one of the examples "
-                f"{examples} may be to blame: leave it out. The rest is safe."
-            )
-        return found
 
     def work(
         self, parts: Sequence[tuple[int, Sequence[str], Mapping[str, str]]]
@@ -456,17 +455,6 @@ class SweepJob:
             self._done += len(self.examples.batches[number])
             each = sum(map(len, self.examples.batches))
             self._progress(self._done, each * (len(self.interventions) + 1))
-
-    def _timed(self, run: Callable[[], Floats], examples: int) -> Floats:
-        """The first whole run, on the clock where everything must be run as often."""
-        if self._announce is None or isinstance(self.way, ShortWay):
-            return run()
-        announce, self._announce = self._announce, None
-        begun = time.perf_counter()
-        counted = run()
-        seconds = time.perf_counter() - begun
-        announce(forecast(seconds, examples, len(self.task), len(self.interventions)))
-        return counted
 
 
 class _Open:

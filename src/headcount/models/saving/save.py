@@ -200,7 +200,11 @@ def save(
     """
     place = _checked(folder, force)
     wanted = _dtype_to_save(subject, dtype)
-    _refuse_adapter(subject)
+    if subject.model is not subject.inner:
+        raise UsageError(
+            f"{subject.name} is wrapped in an adapter ({type(subject.model).__name__}); merge it "
+            "first (model.merge_and_unload()), or save the adapter with model.save_pretrained."
+        )
     if export not in (None, *EXPORTS):
         raise UsageError(f"There is no export '{export}'; it is one of {', '.join(EXPORTS)}.")
     if export == "onnx":
@@ -219,8 +223,12 @@ def save(
                 failures.append(f"{route.name}: {error}")
                 shutil.rmtree(draft)
                 continue
-            call = _call(draft, subject, route, place)
-            card = card_for(subject, route.name, route.why, _call_here(call, place), about)
+            loader = LoadCheck(draft, subject, route).loader
+            more = ", trust_remote_code=True" if route.code else ""
+            call = f"{loader}.from_pretrained('{place}'{more}) and headcount.load('{place}')"
+            card = card_for(
+                subject, route.name, route.why, call.replace(f"'{place}'", "'FOLDER'"), about
+            )
             (draft / CARD).write_text(card, encoding="utf8")
             put_in_place(draft, place)
             return Saved(place, route.name, route.why, call, apart)
@@ -308,14 +316,6 @@ def _checked(folder: str | os.PathLike[str], force: bool) -> Path:
             "a folder."
         )
     return place
-
-
-def _refuse_adapter(subject: Subject) -> None:
-    if subject.model is not subject.inner:
-        raise UsageError(
-            f"{subject.name} is wrapped in an adapter ({type(subject.model).__name__}); merge it "
-            "first (model.merge_and_unload()), or save the adapter with model.save_pretrained."
-        )
 
 
 @contextmanager
@@ -420,14 +420,3 @@ def _map(subject: Subject, route: Route) -> dict[str, Any]:
         "per_layer_config": per_layer_counts(subject.inner),
         "transformers": transformers.__version__,
     }
-
-
-def _call_here(call: str, place: Path) -> str:
-    """The same for a folder that may be carried elsewhere."""
-    return call.replace(f"'{place}'", "'FOLDER'")
-
-
-def _call(draft: Path, subject: Subject, route: Route, place: Path) -> str:
-    loader = LoadCheck(draft, subject, route).loader
-    more = ", trust_remote_code=True" if route.code else ""
-    return f"{loader}.from_pretrained('{place}'{more}) and headcount.load('{place}')"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -229,22 +229,18 @@ def _kind(words: Sequence[Word], head: int) -> str:
     """By the head word's tag; without one by a list of pronouns and by capital letters."""
     word = words[head]
     if word.upos is None and word.xpos is None:
-        return _untagged_kind(words, head)
+        # A capital letter makes a name, unless it may be there because a sentence starts.
+        form = words[head].form
+        if form.lower() in PRONOUNS:
+            return "pronoun"
+        if not form[:1].isupper():
+            return "nominal"
+        starts = head == 0 or words[head - 1].form in {".", "!", "?", '"', "“"}
+        elsewhere = starts and any(word.form == form.lower() for word in words)
+        return "nominal" if elsewhere else "proper"
     if word.upos == "PRON" or (word.xpos or "").startswith(("PRP", "WP")):
         return "pronoun"
     return "proper" if word.upos == "PROPN" or (word.xpos or "").startswith("NNP") else "nominal"
-
-
-def _untagged_kind(words: Sequence[Word], head: int) -> str:
-    """A capital letter makes a name, unless it may be there because a sentence starts."""
-    form = words[head].form
-    if form.lower() in PRONOUNS:
-        return "pronoun"
-    if not form[:1].isupper():
-        return "nominal"
-    starts = head == 0 or words[head - 1].form in {".", "!", "?", '"', "“"}
-    elsewhere = starts and any(word.form == form.lower() for word in words)
-    return "nominal" if elsewhere else "proper"
 
 
 # --- Antecedents without a model ----------------------------------------------------------------
@@ -415,9 +411,24 @@ class ChoiceTally(HitsTally, ABC):
         """The baselines by number."""
         return tuple(range(len(self.baselines)))
 
+    targets: ClassVar[type[BatchChoices]]
+
     @abstractmethod
+    def row_choices(
+        self, row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
+    ) -> Iterator[Choice]:
+        """The choices of a row, words counted without those that are not there."""
+
     def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> BatchChoices:
-        """The choices of a batch, words counted without those that are not there."""
+        """The choices of a batch."""
+        there = words.there.cpu().numpy()
+        found = [
+            choice
+            for row, sentence in enumerate(words.sentences)
+            if sentence is not None
+            for choice in self.row_choices(row, sentence, there[row], causal)
+        ]
+        return self.targets.of(found, words, units, len(self.baselines))
 
     def update(self, sighting: Sighting) -> None:
         """Count one site's hits on one batch; nothing where there is no choice."""
@@ -481,27 +492,6 @@ class MentionTargets(BatchChoices):
         return self.right.gather(1, picks)
 
 
-def _mention_choices(
-    row: int, sentence: Sentence, there: NDArray[np.bool_], candidates: Candidates
-) -> Iterator[Choice]:
-    """Every mention that has an antecedent whose head word is in the same row."""
-    place = np.cumsum(there) - 1
-    seen = [mention for mention in mentions_of(sentence) if there[mention.head]]
-    for mention in seen:
-        earlier = before(mention, seen)
-        right = [other.head for other in earlier if other.entity == mention.entity]
-        if right:
-            picks = [pick(mention, earlier) for pick in BASELINES.values()]
-            hits = [other is not None and other.head in right for other in picks]
-            own, named = int(place[mention.head]), place[[other.head for other in earlier]]
-            others = {
-                "mentions": named.tolist(),
-                "preceding": [*range(own)],
-                "all": [word for word in range(there.sum()) if word != own],
-            }[candidates]
-            yield Choice(row, mention.kind, own, place[right].tolist(), others, hits)
-
-
 # --- How often each head points from a mention to its antecedent --------------------------------
 
 COREFERENCE = Column(
@@ -532,6 +522,7 @@ class CoreferenceTally(ChoiceTally):
     kinds = KINDS
     baselines = tuple(BASELINES)
     none = "no mention has an antecedent in the same text"
+    targets = MentionTargets
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
@@ -541,20 +532,28 @@ class CoreferenceTally(ChoiceTally):
                 f"candidates is '{self.candidates}'; choose {', '.join(get_args(Candidates))}."
             )
 
-    def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> MentionTargets:
-        """Every mention that has an antecedent in its row."""
-        usual: Candidates = "all" if self.convention == "paper" else "preceding"
-        candidates = self.candidates or usual
+    def row_choices(
+        self, row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
+    ) -> Iterator[Choice]:
+        """Every mention that has an antecedent whose head word is in the same row."""
+        candidates = self.candidates or ("all" if self.convention == "paper" else "preceding")
         if causal and candidates == "all":
             candidates = "preceding"
-        there = words.there.cpu().numpy()
-        found = [
-            choice
-            for row, sentence in enumerate(words.sentences)
-            if sentence is not None and sentence.clusters
-            for choice in _mention_choices(row, sentence, there[row], candidates)
-        ]
-        return MentionTargets.of(found, words, units, len(BASELINES))
+        place = np.cumsum(there) - 1
+        seen = [mention for mention in mentions_of(sentence) if there[mention.head]]
+        for mention in seen:
+            earlier = before(mention, seen)
+            right = [other.head for other in earlier if other.entity == mention.entity]
+            if right:
+                picks = [pick(mention, earlier) for pick in BASELINES.values()]
+                hits = [other is not None and other.head in right for other in picks]
+                own, named = int(place[mention.head]), place[[other.head for other in earlier]]
+                others = {
+                    "mentions": named.tolist(),
+                    "preceding": [*range(own)],
+                    "all": [word for word in range(there.sum()) if word != own],
+                }[candidates]
+                yield Choice(row, mention.kind, own, place[right].tolist(), others, hits)
 
 
 # --- A pronoun and two names --------------------------------------------------------------------
@@ -577,29 +576,6 @@ class PronounTargets(BatchChoices):
         return meant > other
 
 
-def _pronoun_choices(
-    row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
-) -> Iterator[Choice]:
-    """The pronoun of a text, if it has one: all words are there, one name is meant."""
-    found = _pronoun_and_names(sentence)
-    if found is None:
-        return
-    pronoun, names, meant = found
-    words = [[*range(name.first, name.last + 1)] for name in names]
-    places = [pronoun, *words[0], *words[1]]
-    if not all(0 <= word < len(there) and there[word] for word in places):
-        return
-    if causal and max(places[1:]) > pronoun:
-        return
-    place = np.cumsum(there) - 1
-    right, wrong = (place[words[number]].tolist() for number in (meant, 1 - meant))
-    far = [min(abs(pronoun - name.first), abs(pronoun - name.last)) for name in names]
-    form = (sentence.words or ())[pronoun].form.lower()
-    gender = _GENDERS.get(PRONOUNS.get(form, Concord()).gender or "", "other")
-    baselines = [int(far[1] < far[0]) == meant, meant == 0]
-    yield Choice(row, gender, int(place[pronoun]), right, wrong, baselines)
-
-
 def _pronoun_and_names(sentence: Sentence) -> tuple[int, list[Span], int] | None:
     """The pronoun's word, the two names in their order, and which of them is meant."""
     about = sentence.comments
@@ -616,13 +592,12 @@ def _pronoun_and_names(sentence: Sentence) -> tuple[int, list[Span], int] | None
     return int(about["pronoun"]), names, names.index(right)
 
 
-PRONOUN_CHOICE = Column(
-    "pronoun_choice",
+PRONOUN_CHOICE = replace(
+    COREFERENCE,
+    name="pronoun_choice",
+    title="",
     meaning="Share of pronouns between two names that look more at the one that is meant.",
     paper="Webster et al. 2018",
-    range=(0, 1),
-    direction="higher",
-    group="What it tracks",
 )
 
 
@@ -639,17 +614,29 @@ class PronounChoice(ChoiceTally):
     kinds = ("feminine", "masculine")
     baselines = ("nearest", "first")
     none = "no text has a pronoun between two names of which one is meant"
+    targets = PronounTargets
 
-    def choices(self, words: Words, units: Sequence[Unit], causal: bool) -> PronounTargets:
-        """The pronoun of each text that has one between two names."""
-        there = words.there.cpu().numpy()
-        found = [
-            choice
-            for row, sentence in enumerate(words.sentences)
-            if sentence is not None
-            for choice in _pronoun_choices(row, sentence, there[row], causal)
-        ]
-        return PronounTargets.of(found, words, units, len(self.baselines))
+    def row_choices(
+        self, row: int, sentence: Sentence, there: NDArray[np.bool_], causal: bool
+    ) -> Iterator[Choice]:
+        """The pronoun of a text, if it has one: all words are there, one name is meant."""
+        found = _pronoun_and_names(sentence)
+        if found is None:
+            return
+        pronoun, names, meant = found
+        words = [[*range(name.first, name.last + 1)] for name in names]
+        places = [pronoun, *words[0], *words[1]]
+        if not all(0 <= word < len(there) and there[word] for word in places):
+            return
+        if causal and max(places[1:]) > pronoun:
+            return
+        place = np.cumsum(there) - 1
+        right, wrong = (place[words[number]].tolist() for number in (meant, 1 - meant))
+        far = [min(abs(pronoun - name.first), abs(pronoun - name.last)) for name in names]
+        form = (sentence.words or ())[pronoun].form.lower()
+        gender = _GENDERS.get(PRONOUNS.get(form, Concord()).gender or "", "other")
+        baselines = [int(far[1] < far[0]) == meant, meant == 0]
+        yield Choice(row, gender, int(place[pronoun]), right, wrong, baselines)
 
     def frame(self) -> pd.DataFrame:
         """The finer table, with the bias of each head on each split."""

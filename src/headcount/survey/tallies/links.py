@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import ClassVar, Literal, NamedTuple
 
@@ -75,6 +75,8 @@ class LinkTally(MeansTally, ABC):
     #: The name of the finer table.
     detail: ClassVar[str]
     links: ClassVar[tuple[str, ...]]
+    #: The column of a link, its ends left open in the meaning.
+    about: ClassVar[Column]
     #: Which pairs count, unless given or by the authors' notebook.
     usual: ClassVar[Pairing] = "all"
 
@@ -88,13 +90,15 @@ class LinkTally(MeansTally, ABC):
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
         """The ends of each link in a sentence, in the order of `links`; empty where it has none."""
 
-    @abstractmethod
-    def column(self, link: str) -> Column:
-        """The column of a link."""
-
     def column_of(self) -> dict[str, Column]:
         """The columns of all links."""
-        return {link: self.column(link) for link in self.links}
+        found = {}
+        for link in self.links:
+            source, _, target = link.partition("->")
+            meaning = self.about.meaning.format(source=source, target=target)
+            name, title = f"{source}_to_{target}", f"{source.capitalize()} to {target}"
+            found[link] = replace(self.about, name=name, title=title, meaning=meaning)
+        return found
 
     def update(self, sighting: Sighting) -> None:
         """Add each text's figures; nothing where the words are not known."""
@@ -182,44 +186,35 @@ class Links(LinkTally):
     detail = "links"
     links = LINKS
     none = "no sentence has both ends of such a link"
+    about = Column(
+        "link",
+        meaning="Largest attention from a {source} to a {target} of its sentence, on average.",
+        paper="Kovaleva et al. 2019, section 4.3",
+        range=(0, 1),
+        group="What it looks at",
+    )
 
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
         """Subjects with their verbs, nouns with pronouns, and the other way round."""
-        pairs = _subjects(sentence)
+        # Subjects with the verbs they hang from.
+        words = sentence.words or ()
+        pairs = [
+            (place, word.head - 1)
+            for place, word in enumerate(words)
+            if (word.deprel or "").partition(":")[0] in _SUBJECTS
+            and word.head is not None
+            and 0 < word.head <= len(words)
+            and VERB.has(words[word.head - 1])
+        ]
         nouns, pronouns = NOUN.places(sentence), PRONOUN.places(sentence)
         subjects = Ends(tuple(s for s, _ in pairs), tuple(v for _, v in pairs), tuple(pairs))
         every = tuple((noun, pronoun) for noun in nouns for pronoun in pronouns)
         named = Ends(tuple(nouns), tuple(pronouns), every)
         return [subjects, _turned(subjects), named, _turned(named)]
 
-    def column(self, link: str) -> Column:
-        """How a link's column reads."""
-        source, _, target = link.partition("->")
-        return Column(
-            f"{source}_to_{target}",
-            title=f"{source.capitalize()} to {target}",
-            meaning=f"Largest attention from a {source} to a {target} of its sentence, on average.",
-            paper="Kovaleva et al. 2019, section 4.3",
-            range=(0, 1),
-            group="What it looks at",
-        )
-
 
 def _turned(ends: Ends) -> Ends:
     return Ends(ends.targets, ends.sources, tuple((b, a) for a, b in ends.linked))
-
-
-def _subjects(sentence: Sentence) -> list[tuple[int, int]]:
-    """Subjects with the verbs they hang from."""
-    words = sentence.words or ()
-    return [
-        (place, word.head - 1)
-        for place, word in enumerate(words)
-        if (word.deprel or "").partition(":")[0] in _SUBJECTS
-        and word.head is not None
-        and 0 < word.head <= len(words)
-        and VERB.has(words[word.head - 1])
-    ]
 
 
 # --- Which heads link a predicate and its arguments across a distance ---------------------------
@@ -296,6 +291,14 @@ class ArgumentTally(LinkTally):
     links = ARGUMENT_LINKS
     usual = "linked"
     none = "no sentence has a predicate with an argument that is asked about"
+    about = Column(
+        "link",
+        meaning="Largest attention from a distant {source} to its {target}, on average.",
+        paper="Kovaleva et al. 2019, section 4.1",
+        range=(0, 1),
+        direction="higher",
+        group="What it tracks",
+    )
 
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
         """The words of arguments and their predicates."""
@@ -307,16 +310,3 @@ class ArgumentTally(LinkTally):
         sources, targets = (tuple(dict.fromkeys(pair[end] for pair in linked)) for end in (0, 1))
         arguments = Ends(sources, targets, linked)
         return [arguments, _turned(arguments)]
-
-    def column(self, link: str) -> Column:
-        """How a link's column reads."""
-        source, _, target = link.partition("->")
-        return Column(
-            f"{source}_to_{target}",
-            title=f"{source.capitalize()} to {target}",
-            meaning=f"Largest attention from a distant {source} to its {target}, on average.",
-            paper="Kovaleva et al. 2019, section 4.1",
-            range=(0, 1),
-            direction="higher",
-            group="What it tracks",
-        )

@@ -227,7 +227,9 @@ class Offsets(SumsTally):
         if not sites:
             return {}
         return {
-            "offsets": pd.concat([self._histogram(site) for site in sites], ignore_index=True),
+            "offsets": pd.concat(
+                [_frame(site, self.sums.of(site, "counts")) for site in sites], ignore_index=True
+            ),
             "positions": pd.concat(
                 [self._positions(site, edges) for site in sites for edges in ("keep", "drop")],
                 ignore_index=True,
@@ -279,9 +281,6 @@ class Offsets(SumsTally):
                 "p": stats.ratio_test(*sums, null=chance),
             }
         )
-
-    def _histogram(self, site: Site) -> pd.DataFrame:
-        return _frame(site, self.sums.of(site, "counts"))
 
 
 def _frame(site: Site, counts: Tensor) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -329,14 +329,11 @@ RARE = Column(
     more="more for rare tokens",
     group="Where it points",
 )
-RARE_TWO = Column(
-    "rare_two",
+RARE_TWO = replace(
+    RARE,
+    name="rare_two",
     title="Two rarest tokens",
     meaning="Share of tokens whose largest weight is on one of the two rarest tokens.",
-    paper="Voita et al. 2019, section 5.3",
-    range=(0, 1),
-    more="more for rare tokens",
-    group="Where it points",
 )
 
 #: Picks that look at no map: among all tokens in sight, and among the uncommon ones.

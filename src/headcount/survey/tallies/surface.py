@@ -7,6 +7,7 @@ says, its own row would be broad; it looks at separators instead (`separator_to_
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from headcount.survey.tally import (
     add_micro,
     over_each,
     over_rows,
+    read_columns,
     read_macro,
     read_micro,
 )
@@ -130,25 +132,19 @@ ENTROPY = Column(
     more="broader",
     group="How focused it is",
 )
-ENTROPY_FIRST = Column(
-    "entropy_first",
+ENTROPY_FIRST = replace(
+    ENTROPY,
+    name="entropy_first",
     title="Entropy of the first row",
     meaning="Mean entropy of the first token's attention ([CLS] where there is one).",
-    paper="Clark et al. 2019, section 3.3",
-    unit="nats",
-    range=(0, None),
-    more="broader",
-    group="How focused it is",
 )
-ENTROPY_UNIFORM = Column(
-    "entropy_uniform",
+ENTROPY_UNIFORM = replace(
+    ENTROPY,
+    name="entropy_uniform",
     title="Entropy if uniform",
     meaning="The entropy that uniform attention over all visible keys would have.",
     paper="Clark et al. 2019, figure 4",
-    unit="nats",
-    range=(0, None),
     more="longer inputs",
-    group="How focused it is",
 )
 
 
@@ -187,11 +183,7 @@ class Entropy(SumsTally):
 
     def compute(self) -> list[Reading]:
         """Three readings a site."""
-        return [
-            reading
-            for column in self.columns
-            for reading in read_macro(self.sums, column.name, "there was no sentence")
-        ]
+        return read_columns(self.sums, self.columns, "there was no sentence")
 
     def _entropies(self, sighting: Sighting) -> Tensor:
         own = self.convention == "headcount"
@@ -211,21 +203,14 @@ class Entropy(SumsTally):
 # Clark et al., BlackBoxNLP 2019, section 3.1 and figure 2. Their program divides all three by
 # the number of tokens n; by default the cells that exist are counted, n - 1 for neighbours.
 
+_column = partial(Column, range=(0, 1), group="Where it looks")
+_NEAR = "Clark et al. 2019, section 3.1"
 
-def _column(name: str, title: str, meaning: str) -> Column:
-    return Column(
-        name,
-        title=title,
-        meaning=meaning,
-        paper="Clark et al. 2019, section 3.1",
-        range=(0, 1),
-        group="Where it looks",
-    )
-
-
-SELF = _column("self", "Self", "Mean weight of a token on itself.")
-PREVIOUS = _column("previous", "Previous token", "Mean weight of a token on the one before it.")
-NEXT = _column("next", "Next token", "Mean weight of a token on the one after it.")
+SELF = _column("self", "Self", "Mean weight of a token on itself.", _NEAR)
+PREVIOUS = _column(
+    "previous", "Previous token", "Mean weight of a token on the one before it.", _NEAR
+)
+NEXT = _column("next", "Next token", "Mean weight of a token on the one after it.", _NEAR)
 
 OFFSETS = {SELF.name: 0, PREVIOUS.name: -1, NEXT.name: 1}
 
@@ -271,17 +256,7 @@ class Neighbours(SumsTally):
 # Clark et al., BlackBoxNLP 2019, section 3.2. Their program takes two separators for granted
 # (it divides by 2 and by n - 2); by default the separators that are there are counted.
 
-
-def _specials_column(name: str, title: str, meaning: str) -> Column:
-    return Column(
-        name,
-        title=title,
-        meaning=meaning,
-        paper="Clark et al. 2019, section 3.2",
-        range=(0, 1),
-        group="Where it looks",
-    )
-
+_specials_column = partial(_column, paper="Clark et al. 2019, section 3.2")
 
 FIRST = _specials_column(
     "first", "First token", "Mean mass on the first token ([CLS] or BOS where there is one)."
@@ -375,14 +350,12 @@ class Specials(SumsTally):
 
 # --- What a separator looks at itself: broadly over its text, or at itself? ---------------------
 
-ENTROPY_SEPARATOR = Column(
-    "entropy_separator",
+ENTROPY_SEPARATOR = replace(
+    ENTROPY,
+    name="entropy_separator",
     title="Entropy of separators",
     meaning="Mean entropy of the attention of separators.",
     paper="Clark et al. 2019, section 3.2",
-    unit="nats",
-    range=(0, None),
-    more="broader",
     group="How broad it is",
 )
 SEPARATOR_BREADTH = Column(
@@ -393,8 +366,6 @@ SEPARATOR_BREADTH = Column(
     more="broader",
     group="How broad it is",
 )
-
-_NONE = "no separator asks here"
 
 
 @dataclass
@@ -420,8 +391,4 @@ class SeparatorRow(SumsTally):
 
     def compute(self) -> list[Reading]:
         """Two readings a site."""
-        return [
-            reading
-            for column in self.columns
-            for reading in read_macro(self.sums, column.name, _NONE)
-        ]
+        return read_columns(self.sums, self.columns, "no separator asks here")

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -225,17 +226,7 @@ def source_ends(side: Side) -> Tensor:
 # --- Alignment ----------------------------------------------------------------------------------
 
 
-def _column(name: str, title: str, meaning: str, paper: str) -> Column:
-    return Column(
-        name,
-        title=title,
-        meaning=meaning,
-        paper=paper,
-        range=(0, 1),
-        direction="higher",
-        group="Where it points",
-    )
-
+_column = partial(Column, range=(0, 1), direction="higher", group="Where it points")
 
 ALIGNMENT = _column(
     "alignment",

@@ -56,7 +56,11 @@ class Slopes:
         kinds = kinds_of_keys(keys.to(slope.weights.device), self.convention)
         cells = visible_cells(slope, queries.real, keys.real)
         sizes = _means(slope.gradient, cells, kinds)
-        mass = _masses(slope.weights, queries.real, kinds)
+        # Mean mass of a row on each kind, ``[batch, head, kind]``.
+        rows = queries.real.to(slope.weights.device)[:, None, :, None]
+        received = (slope.weights.float() * rows).sum(dim=2, dtype=torch.float64)
+        count = rows.sum(dim=2).double()
+        mass = received @ kinds.double().transpose(1, 2) / count.clamp_min(1)
         both = torch.stack([sizes, mass], dim=1).double().cpu().numpy()
         windows = batch.window or [0] * len(batch)
         for own, values in zip(zip(batch.index, windows, strict=True), both, strict=True):
@@ -107,14 +111,6 @@ def _means(gradient: Tensor, cells: Tensor, kinds: Tensor) -> Tensor:
     members = kinds.double().transpose(1, 2)
     count = cells.sum(dim=1).double()[:, None] @ members
     return torch.where(count > 0, sizes @ members / count.clamp_min(1), torch.nan)
-
-
-def _masses(weights: Tensor, queries: Tensor, kinds: Tensor) -> Tensor:
-    """Mean mass of a row on each kind, ``[batch, head, kind]``."""
-    rows = queries.to(weights.device)[:, None, :, None]
-    received = (weights.float() * rows).sum(dim=2, dtype=torch.float64)
-    count = rows.sum(dim=2).double()
-    return received @ kinds.double().transpose(1, 2) / count.clamp_min(1)
 
 
 # --- Gradients by layer and kind of token, with intervals, shares and tests ---------------------

@@ -125,17 +125,13 @@ def previous_metric(layout: Layout) -> WeightAtOffset:
 # mean weight from a token to its other occurrence; for a head that looks back only, from the
 # repeat to the first occurrence.
 
-DUPLICATE = Column(
-    "duplicate",
+DUPLICATE = replace(
+    PREVIOUS_RANDOM,
+    name="duplicate",
     title="Duplicate token",
     meaning="Mean weight on the other occurrence of the token, in random tokens said twice.",
     paper="Wang et al. 2023, section 3",
-    range=(0, 1),
-    direction="higher",
-    group="What it finds again",
 )
-
-_SILENT_DUPLICATE = {"cross": "queries and keys are different texts"}
 
 
 def duplicate_metric(layout: Layout) -> WeightAtOffset:
@@ -150,7 +146,7 @@ def duplicate_metric(layout: Layout) -> WeightAtOffset:
         back = {-length: layout.second(side)}
         return back if causal else back | {length: layout.first(side)}
 
-    finding = Finding(DUPLICATE, "uniform attention", skipped=dict(_SILENT_DUPLICATE))
+    finding = Finding(DUPLICATE, "uniform attention", skipped=dict(_SILENT))
     return WeightAtOffset(finding, frozenset({-length, length}), rows)
 
 
@@ -158,20 +154,16 @@ def duplicate_metric(layout: Layout) -> WeightAtOffset:
 # Olsson et al. 2022, prefix matching: on random tokens said twice, the mean weight from a token
 # of the repeat to the token that followed its first occurrence.
 
-INDUCTION = Column(
-    "induction",
+INDUCTION = replace(
+    PREVIOUS_RANDOM,
+    name="induction",
+    title="",
     meaning="Mean weight on the token that followed this one before, in random tokens said twice.",
     paper="Olsson et al. 2022, prefix matching",
-    range=(0, 1),
-    direction="higher",
     more="more inductive",
-    group="What it finds again",
 )
 
-_SILENT_INDUCTION = {
-    "enc": "a head that sees both sides of a token need not look for what followed it",
-    "cross": "queries and keys are different texts",
-}
+_BOTH_SIDES = "a head that sees both sides of a token need not look for what followed it"
 
 
 def induction_metric(layout: Layout) -> WeightAtOffset:
@@ -185,7 +177,7 @@ def induction_metric(layout: Layout) -> WeightAtOffset:
     def rows(side: str, causal: bool) -> Rows:
         return {offset: layout.second(side)} if causal else {}
 
-    finding = Finding(INDUCTION, "uniform attention", skipped=dict(_SILENT_INDUCTION))
+    finding = Finding(INDUCTION, "uniform attention", skipped={"enc": _BOTH_SIDES, **_SILENT})
     return WeightAtOffset(finding, frozenset({offset}), rows)
 
 
@@ -205,7 +197,10 @@ def plain_ids(subject: Subject, *, target: bool = False) -> list[int]:
     """
     rows = known_ids(subject, "decoder_input_ids" if target else "input_ids")
     if subject.tokenizer is None:
-        named, config = _config_ids(subject.inner.config), subject.inner.config
+        # The special ids that a config names; an end of sentence may be several.
+        found = [getattr(subject.inner.config, f"{name}_token_id", None) for name in _NAMED]
+        flat = [one for value in found for one in (value if isinstance(value, list) else [value])]
+        named, config = {number for number in flat if number is not None}, subject.inner.config
         own = getattr(config, "tgt_vocab_size" if target else "src_vocab_size", None)
         size = rows or own or config.get_text_config().vocab_size
         return [number for number in range(size) if number not in named]
@@ -225,13 +220,6 @@ def _vocabulary(tokenizer: Any, target: bool) -> Mapping[str, int]:
     separate = getattr(tokenizer, "separate_vocabs", False) and not target
     found: Mapping[str, int] = tokenizer.get_src_vocab() if separate else tokenizer.get_vocab()
     return found
-
-
-def _config_ids(config: Any) -> set[int]:
-    """The special ids that a config names; an end of sentence may be several."""
-    found = [getattr(config, f"{name}_token_id", None) for name in _NAMED]
-    flat = [one for value in found for one in (value if isinstance(value, list) else [value])]
-    return {number for number in flat if number is not None}
 
 
 # --- Random tokens said twice -------------------------------------------------------------------

@@ -228,7 +228,15 @@ def measure_of(
 def _figures(subject: Subject, finding: Finding) -> tuple[pd.DataFrame, str]:
     """A row a head, NaN where it was not measured, and why there is no test."""
     heads = subject.anatomy.heads
-    counted, why = _all_heads(subject, finding), ""
+    # The counts of all heads, ``[example, head]``; no cells where a head was not measured.
+    counts, anatomy = finding.counts, subject.anatomy
+    whole = np.zeros((3, len(counts.examples), len(anatomy.heads)))
+    for site in counts:
+        part = counts.of(site)
+        if np.isnan(part.hits).any():
+            refuse_nan(subject, f"{site.stack}.{site.layer}")
+        whole[:, :, anatomy.spans[site]] = np.stack(part)
+    counted, why = Counted(*whole), ""
     figures = dict.fromkeys(
         ("value", "low", "high", "baseline", "p", "p_adjusted", "n", "examples"),
         np.full(len(heads), np.nan),
@@ -244,18 +252,6 @@ def _figures(subject: Subject, finding: Finding) -> tuple[pd.DataFrame, str]:
         figures["n"], figures["examples"] = cells, (counted.cells > 0).sum(axis=0)
     about = pd.DataFrame(heads, columns=["stack", "layer", "head"])
     return about.assign(column=finding.column.name, **figures, against=finding.baseline), why
-
-
-def _all_heads(subject: Subject, finding: Finding) -> Counted:
-    """The counts of all heads, ``[example, head]``; no cells where a head was not measured."""
-    counts, anatomy = finding.counts, subject.anatomy
-    whole = np.zeros((3, len(counts.examples), len(anatomy.heads)))
-    for site in counts:
-        part = counts.of(site)
-        if np.isnan(part.hits).any():
-            refuse_nan(subject, f"{site.stack}.{site.layer}")
-        whole[:, :, anatomy.spans[site]] = np.stack(part)
-    return Counted(*whole)
 
 
 def _test(counted: Counted) -> tuple[Floats, Floats, str]:
