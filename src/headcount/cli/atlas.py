@@ -8,11 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import headcount as hc
 from headcount.cli.inputs import SAMPLE, parse_task, read_toml, sample_corpus
-from headcount.cli.options import Json, without
+from headcount.cli.options import Json, argument, without
 from headcount.cli.output import bar, output, print_json, print_notes
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
@@ -21,14 +19,7 @@ from headcount.records import EngineOptions, WorkOptions, option
 if TYPE_CHECKING:
     from headcount.report import AtlasModel
 
-Config = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CONFIG",
-        help="A .toml with the tables models, corpora and tasks.",
-        show_default=False,
-    ),
-]
+Config = Annotated[Path, argument("CONFIG", "A .toml with the tables models, corpora and tasks.")]
 
 
 @dataclass(frozen=True)

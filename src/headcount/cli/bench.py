@@ -12,7 +12,7 @@ import typer
 
 import headcount as hc
 from headcount import pruning
-from headcount.cli.options import Json, loaded, without
+from headcount.cli.options import Json, argument, loaded, without
 from headcount.cli.output import bar, output, print_json
 from headcount.errors import UsageError
 from headcount.models import LoadOptions, find
@@ -35,18 +35,12 @@ def bench_command(
     load: Annotated[LoadOptions, without("revision", "tokenizer")],
     whole: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WHOLE",
-            help="A model; without it, the measured speed promises are shown.",
-            show_default=False,
-        ),
+        argument("WHOLE", "A model; without it, the measured speed promises are shown."),
     ] = None,
     pruned: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PRUNED",
-            help="The same model with heads removed; without it, --share of its heads go.",
-            show_default=False,
+        argument(
+            "PRUNED", "The same model with heads removed; without it, --share of its heads go."
         ),
     ] = None,
     json: Json = False,

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import headcount as hc
 from headcount.cli.inputs import SAMPLE, CorpusArguments, sample_corpus
-from headcount.cli.options import Json, RunArguments, check_same_model, loaded, without
+from headcount.cli.options import (
+    Json,
+    RunArguments,
+    argument,
+    check_same_model,
+    loaded,
+    without,
+)
 from headcount.cli.output import bar, output, print_json, print_notes, status
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
@@ -19,12 +24,6 @@ from headcount.records import WorkOptions, option
 if TYPE_CHECKING:
     from headcount.compare import Changes
     from headcount.text import Corpus
-
-
-def _run_or_model(metavar: str, when: str) -> typer.models.ArgumentInfo:
-    about = f"The model {when}, or its run directory."
-    found: typer.models.ArgumentInfo = typer.Argument(metavar=metavar, help=about)
-    return found
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class CompareArguments:
 
 
 def compare_command(
-    first: Annotated[str, _run_or_model("A", "before")],
-    second: Annotated[str, _run_or_model("B", "after")],
+    first: Annotated[str, argument("A", "The model before, or its run directory.")],
+    second: Annotated[str, argument("B", "The model after, or its run directory.")],
     corpus: CorpusArguments,
     asked: CompareArguments,
     target: RunArguments,

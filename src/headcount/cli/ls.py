@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import headcount as hc
-from headcount.cli.options import Json, loaded, without
+from headcount.cli.options import Json, argument, loaded, without
 from headcount.cli.output import output, print_json, print_notes, print_rows
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
+from headcount.records import option
+
+
+@dataclass(frozen=True)
+class ListArguments:
+    """A table of a run, to be pasted."""
+
+    table: str | None = option(
+        None, "NAME", "Of a run, for a paper: its roles, relations, curve or agreement."
+    )
+    format: str = option("markdown", "HOW", "How a --table is written: markdown or latex.")
 
 
 def ls_command(
+    asked: ListArguments,
     load: Annotated[LoadOptions, without("device", "dtype", "tokenizer")],
     what: Annotated[
         str | None,
-        typer.Argument(
-            metavar="WHAT",
-            help="A model, or a run directory; without it, the models at hand.",
-            show_default=False,
-        ),
+        argument("WHAT", "A model, or a run directory; without it, the models at hand."),
     ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Of a run, for a paper: its roles, relations, curve or agreement.",
-            show_default=False,
-        ),
-    ] = None,
-    format: Annotated[
-        str, typer.Option(metavar="HOW", help="How a --table is written: markdown or latex.")
-    ] = "markdown",
     json: Json = False,
 ) -> None:
     """List the models at hand, the stacks and heads of a model, or what a run holds.
@@ -45,8 +42,8 @@ def ls_command(
     [dim]headcount ls run/[/dim]
     [dim]headcount ls run/ --table curve --format latex[/dim]
     """
-    if table is not None:
-        _paper_table(what, table, format)
+    if asked.table is not None:
+        _paper_table(what, asked.table, asked.format)
     elif what is None:
         _models(json)
     elif Path(what, "run.json").exists():

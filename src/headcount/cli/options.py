@@ -98,13 +98,21 @@ def _check(choices: tuple[str, ...], least: int | None) -> Callable[..., Any]:
 
 # --- What several verbs take --------------------------------------------------------------------
 
+
+def argument(metavar: str, about: str) -> typer.models.ArgumentInfo:
+    """What a verb takes without a flag; its default is said in `about`."""
+    found: typer.models.ArgumentInfo = typer.Argument(
+        metavar=metavar, help=about, show_default=False
+    )
+    return found
+
+
 Model = Annotated[
     str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A folder, a .gguf file, a hub id, an installed model package, or a short name "
+    argument(
+        "MODEL",
+        "A folder, a .gguf file, a hub id, an installed model package, or a short name "
         "(`headcount ls` lists them).",
-        show_default=False,
     ),
 ]
 Chat = Annotated[

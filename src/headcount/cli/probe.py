@@ -9,12 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import headcount as hc
 from headcount import probing
 from headcount.cli.inputs import SAMPLE, sample_corpus, word_rows_option
-from headcount.cli.options import Json, RunArguments, loaded
+from headcount.cli.options import Json, RunArguments, argument, loaded
 from headcount.cli.output import (
     bar,
     output,
@@ -41,11 +39,10 @@ _using = partial(option, panel="Using a trained probe")
 
 ModelOrProbe = Annotated[
     str | None,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model, as in `headcount survey`; or the folder of a trained probe (-o), by default "
-        "the newest here.",
-        show_default=False,
+    argument(
+        "MODEL",
+        "A model, as in `headcount survey`; or the folder of a trained probe (-o), by default the "
+        "newest here.",
     ),
 ]
 

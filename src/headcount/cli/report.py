@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings
 
-import typer
-
 import headcount as hc
 from headcount.cli.inputs import TaskArguments
-from headcount.cli.options import Json, without
+from headcount.cli.options import Json, argument, without
 from headcount.cli.output import StoryDisplay, output, print_json, print_notes, print_rows
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions
@@ -30,11 +28,10 @@ _page = partial(option, panel="The page")
 
 What = Annotated[
     str | None,
-    typer.Argument(
-        metavar="MODEL|RUN",
-        help="A model as in other verbs, or a run directory, of which the page is drawn as it "
-        "is. Without it: the bundled translator on the bundled sample.",
-        show_default=False,
+    argument(
+        "MODEL|RUN",
+        "A model as in other verbs, or a run directory, of which the page is drawn as it is. "
+        "Without it: the bundled translator on the bundled sample.",
     ),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import headcount as hc
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from headcount.records import Engine
 
-_HEADS = "Scoring every head"
+_scoring = partial(option, panel="Scoring every head")
 
 
 @dataclass(frozen=True)
@@ -39,50 +40,37 @@ class ScoreArguments:
         "Heads to switch off, with commas between: enc.5.3, a layer (enc.5), a stack (cross) or a "
         "range (enc.0-2); the difference is tested.",
     )
-    by: str | None = option(
+    by: str | None = _scoring(
         None,
         "SCORES",
         "Score every head by gradient, ablation, relevance, or a column such as confidence; "
         "several with commas between.",
-        panel=_HEADS,
     )
-    per: str | None = option(
+    per: str | None = _scoring(
         None,
         "WHAT",
         "gradient: absolute value per example, token or batch; relevance: per step or sentence.",
-        panel=_HEADS,
     )
-    normalize: str | None = option(
+    normalize: str | None = _scoring(
         None,
         "HOW",
         "gradient: over the l2 norm of its layer (layer), or as it is (none).",
         choices=("layer", "none"),
-        panel=_HEADS,
     )
-    mode: str | None = option(
-        None,
-        "MODE",
-        "ablation: what stands in a head's place: zero, mean, uniform or resample.",
-        panel=_HEADS,
+    mode: str | None = _scoring(
+        None, "MODE", "ablation: what stands in a head's place: zero, mean, uniform or resample."
     )
-    unit: str | None = option(
+    unit: str | None = _scoring(
         None,
         "WHAT",
         "ablation: one head at a time (head), all but one of a layer (others), or whole layers "
         "(layer).",
-        panel=_HEADS,
     )
-    metric: str | None = option(
-        None,
-        "WHICH",
-        "ablation: the teacher-forced loss, or the task's own metric (task).",
-        panel=_HEADS,
+    metric: str | None = _scoring(
+        None, "WHICH", "ablation: the teacher-forced loss, or the task's own metric (task)."
     )
-    rule: str | None = option(
-        None,
-        "NAME",
-        "relevance: the rule of propagation, default, ding, z+ or alpha-beta.",
-        panel=_HEADS,
+    rule: str | None = _scoring(
+        None, "NAME", "relevance: the rule of propagation, default, ding, z+ or alpha-beta."
     )
 
     @property

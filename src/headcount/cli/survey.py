@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # --- Its options --------------------------------------------------------------------------------
 
 _ROLES = "What heads do (roles)"
+_role = partial(option, panel=_ROLES)
 
 
 @dataclass(frozen=True)
@@ -78,71 +80,55 @@ class SurveyArguments:
 class RoleArguments:
     """What heads are judged by."""
 
-    treebank: str | None = option(
+    treebank: str | None = _role(
         None,
         "FILE",
         "Sentences with trees, .conllu or .conll: which heads follow which relation. Serves as the "
         "text where no other is given; `sample` for the bundled one.",
-        panel=_ROLES,
     )
-    coref: str | None = option(
+    coref: str | None = _role(
         None,
         "FILE",
         "Coreference: .jsonl with sents and clusters, .conllu with Entity=, or GAP's .tsv; "
         "`sample` for the bundled one.",
-        panel=_ROLES,
     )
-    arguments: str | None = option(
-        None, "FILE", "Predicates and their arguments: .jsonl with tokens and preds.", panel=_ROLES
+    arguments: str | None = _role(
+        None, "FILE", "Predicates and their arguments: .jsonl with tokens and preds."
     )
-    parser: str | None = option(
-        None,
-        "NAME",
-        "Make a treebank of the text: a .udpipe file, or an installed spaCy pipeline.",
-        panel=_ROLES,
+    parser: str | None = _role(
+        None, "NAME", "Make a treebank of the text: a .udpipe file, or an installed spaCy pipeline."
     )
-    roles: bool = option(
-        False, None, "Judge heads also without any of the files above.", panel=_ROLES
-    )
-    control: str | None = option(
+    roles: bool = _role(False, None, "Judge heads also without any of the files above.")
+    control: str | None = _role(
         None,
         "KIND",
         "Do the same with a twin of random weights, and put it next to every role: random-init, or "
         "random-but-embeddings.",
         choices=("random-init", "random-but-embeddings"),
-        panel=_ROLES,
     )
-    twins: int = option(
-        1, "N", "How many twins --control takes the mean of.", least=1, panel=_ROLES
-    )
+    twins: int = _role(1, "N", "How many twins --control takes the mean of.", least=1)
     word_rows: str | None = word_rows_option(_ROLES)
-    relations: str | None = option(
-        None,
-        "NAMES",
-        "Relations to test, separated by commas; by default all that occur.",
-        panel=_ROLES,
+    relations: str | None = _role(
+        None, "NAMES", "Relations to test, separated by commas; by default all that occur."
     )
-    best_heads: bool = option(
+    best_heads: bool = _role(
         False,
         None,
         "Print the best head of each relation (Clark et al.'s Table 1): its accuracy on sentences "
         "that did not choose it, beside the best fixed offset.",
-        panel=_ROLES,
     )
-    table_format: str = option(
+    table_format: str = _role(
         "text",
         "HOW",
         "How --best-heads is written: text, markdown or latex.",
         choices=("text", "markdown", "latex"),
-        panel=_ROLES,
     )
-    word_frequencies: str | None = option(
+    word_frequencies: str | None = _role(
         None,
         "WHOSE",
         "How rare a token is: by default as the model's training text says where it is known, else "
         "as the text itself, by which no role is judged; wordfreq or wordfreq:de, a file with a "
         "word, a tab and its count on each line, or tokens:FILE.",
-        panel=_ROLES,
     )
 
 
