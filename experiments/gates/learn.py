@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 import headcount as hc
+from experiments.packing import pack_weights
 from experiments.translator.clock import Clock
 from experiments.translator.corpus import Corpus, lay_rows
 from experiments.translator.evaluate import bleu, dev_loss, translate
 from experiments.translator.schedule import dial_table
 from experiments.translator.weights import Weights, spread
-from headcount.bundle.packed import pack_weights
 from headcount.pruning.gates import Gates, Target
 from headcount.records.files import write_bytes
 from headcount.records.heads import Head

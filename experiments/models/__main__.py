@@ -142,7 +142,8 @@ def pack_folder(trained: Path, out: Path) -> None:
     """Write a folder whose weights are int8 rows; `hc.load` opens it like any other."""
     import safetensors.torch
 
-    from headcount.bundle.packed import PACKED, pack_weights
+    from experiments.packing import pack_weights
+    from headcount.bundle.packed import PACKED
     from headcount.records.files import write_bytes
 
     weights = safetensors.torch.load_file(trained / "model.safetensors")

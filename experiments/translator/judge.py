@@ -11,7 +11,8 @@ import safetensors.torch
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
-from headcount.bundle.packed import pack_weights, unpack_weights
+from experiments.packing import pack_weights
+from headcount.bundle.packed import unpack_weights
 from headcount.records.files import write_bytes
 
 from .config import Config

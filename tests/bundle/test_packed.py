@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from headcount.bundle.packed import pack_weights, unpack_weights
+from experiments.packing import pack_weights
+from headcount.bundle.packed import unpack_weights
 from headcount.errors import ModelError
 
 

@@ -10,15 +10,16 @@ from statistics import mean
 
 import pytest
 from bundle.ud_validator import Tree, faults, mentions, read
+from scripts_of import script
 
 from headcount.bundle import sample
-from headcount.bundle.sample.read import derived
 from headcount.errors import UsageError
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Pair
 
 TEXT = sample.path().read_text(encoding="utf8")
 TREES = read(TEXT)
+FILES = script("sample_files")
 
 #: What a head may be asked about must occur often enough to be asked about.
 FLOORS = {
@@ -64,7 +65,7 @@ def test_there_are_enough_sentences_of_the_right_length() -> None:
 
 
 def test_passages_are_short_and_many() -> None:
-    sizes = [len(passage.sents) for passage in sample.passages()]
+    sizes = [len(passage.sents) for passage in FILES.passages()]
     assert len(sizes) >= 45
     assert set(sizes) <= {4, 5, 6}
 
@@ -108,14 +109,14 @@ def test_translations_are_german_and_all_different() -> None:
 # --- its files ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", derived())
+@pytest.mark.parametrize("name", FILES.derived())
 def test_a_derived_file_is_up_to_date(name: str) -> None:
     kept = sample.path(name).read_text(encoding="utf8")
-    assert kept == derived()[name], "run `python -m headcount.bundle.sample.read`"
+    assert kept == FILES.derived()[name], "run `python scripts/sample_files.py`"
 
 
 def test_the_files_are_the_source_and_what_follows_from_it() -> None:
-    assert set(sample.FILES) == {"sample.conllu", *derived()}
+    assert set(sample.FILES) == {"sample.conllu", *FILES.derived()}
     assert all(sample.path(name).is_file() for name in sample.FILES)
 
 
@@ -137,12 +138,12 @@ def test_coreference_is_the_same_in_both_notations() -> None:
 
 
 def test_coreference_counts_the_words_of_the_trees() -> None:
-    sents = [sent for passage in sample.passages() for sent in passage.sents]
+    sents = [sent for passage in FILES.passages() for sent in passage.sents]
     assert sents == [tuple(node.form for node in tree.nodes) for tree in TREES]
 
 
 def test_spans_lie_inside_one_sentence() -> None:
-    for passage in sample.passages():
+    for passage in FILES.passages():
         owner = [number for number, sent in enumerate(passage.sents) for _ in sent]
         for first, last in (span for spans in passage.clusters for span in spans):
             assert first <= last
@@ -150,9 +151,9 @@ def test_spans_lie_inside_one_sentence() -> None:
 
 
 def test_the_readme_counts_right() -> None:
-    clusters = [cluster for passage in sample.passages() for cluster in passage.clusters]
+    clusters = [cluster for passage in FILES.passages() for cluster in passage.clusters]
     counts = {
-        "passages": len(sample.passages()),
+        "passages": len(FILES.passages()),
         "sentences": len(sample.sentences()),
         "words, punctuation included": sum(len(tree.nodes) for tree in TREES),
         "clusters of coreferent mentions": len(clusters),
@@ -169,6 +170,6 @@ def test_an_unknown_file_is_refused_by_name() -> None:
 
 
 def test_reading_it_loads_no_model_library() -> None:
-    code = "import sys; from headcount.bundle import sample; sample.passages(); print(*sys.modules)"
+    code = "import sys; from headcount.bundle import sample; sample.pairs(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "pandas"} & set(done.stdout.split())

@@ -20,7 +20,8 @@ from tiny import TINY, tiny_inputs
 from tiny_tokenizers import BUILDERS, wordpiece
 from tiny_tokenizers import llama as llama_tokenizer
 
-from headcount.bundle.packed import pack_weights, unpack_weights
+from experiments.packing import pack_weights
+from headcount.bundle.packed import unpack_weights
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models.find import FoundModel
 from headcount.models.guards import quiet

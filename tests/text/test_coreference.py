@@ -11,6 +11,7 @@ import pytest
 from corpus_files import file_of, records
 from hypothesis import given
 from hypothesis import strategies as st
+from scripts_of import script
 
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
@@ -200,7 +201,7 @@ def test_a_bracket_alone_is_skipped_or_refused(mark: str, said: str) -> None:
 
 def test_the_samples_passages() -> None:
     corpus = read_corpus(sample.path(), passage=10_000)
-    expected = sample.passages()
+    expected = script("sample_files").passages()
     assert len(corpus) == len(expected)
     for item, passage in zip(corpus, expected, strict=True):
         assert isinstance(item, Sentence)

@@ -12,6 +12,6 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.bundle.sample.read import FILES, Passage, pairs, passages, path, sentences
+    from headcount.bundle.sample.read import FILES, pairs, path, sentences
 
 open_door(__name__)
