@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ import pandas as pd
 
 import headcount as hc
 from headcount.importance.agreement import agreement
-from headcount.importance.over_training import read_dynamics, settling
+from headcount.importance.over_training import dynamics, settling
+from headcount.records import HeadTable, parse_head
 
 from .cases import SCORES, Case
 from .measure import Measured
@@ -87,6 +90,17 @@ def agreements(cases: dict[str, Measured]) -> pd.DataFrame:
     """Every two scores on every two sets of examples."""
     tables = {name: tables.scores for name, tables in cases.items()}
     return agreement(tables, SCORES, kinds=["spearman", "pearson"]).round(4)
+
+
+def read_dynamics(path: Any) -> pd.DataFrame:
+    """The frame of `dynamics` from a `dynamics.json`: snapshots with a value for each head."""
+    snapshots = json.loads(Path(path).read_text(encoding="utf-8"))["snapshots"]
+
+    def table(values: Any) -> HeadTable:
+        heads = [parse_head(name) for name in values]
+        return HeadTable.of(heads, {"gradient": list(values.values())})
+
+    return dynamics(((one["step"], one["gradient"]) for one in snapshots), table)
 
 
 def over_training(path: Any) -> list[dict[str, Any]]:

@@ -9,10 +9,11 @@ import pytest
 from tiny_subjects import classifier
 from tiny_tokenizers import PAIRS
 
+from experiments.importance.findings import read_dynamics
 from headcount import tasks
-from headcount.errors import InputError, UsageError
+from headcount.errors import UsageError
 from headcount.importance.gradient import gradient
-from headcount.importance.over_training import dynamics, read_dynamics, settling
+from headcount.importance.over_training import dynamics, settling
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
 
@@ -56,7 +57,7 @@ def test_the_translators_own_training(run: str) -> None:
     assert late["low"] > 0.5  # near the end the order is nearly the last one
 
 
-def test_mistakes_are_told(tmp_path: Path) -> None:
+def test_mistakes_are_told() -> None:
     with pytest.raises(UsageError, match="needs two checkpoints or more, not 1"):
         dynamics([(1, classifier())], score)
     with pytest.raises(UsageError, match="The checkpoint 2 has other heads than 1"):
@@ -64,7 +65,3 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     two = HeadTable.of(classifier().heads, {"a": range(8), "b": range(8)})
     with pytest.raises(UsageError, match="has the columns a, b; say which of them is the score"):
         dynamics([(1, classifier())], lambda subject: two)
-    path = tmp_path / "dynamics.json"
-    path.write_text('{"snapshots": [{"step": 1}]}')
-    with pytest.raises(InputError, match=r"cannot be read as dynamics \(KeyError: 'gradient'\)"):
-        read_dynamics(path)

@@ -6,18 +6,15 @@ their order is the one that they end with.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from headcount import stats
-from headcount.errors import InputError, UsageError
+from headcount.errors import UsageError
 from headcount.models import Subject
-from headcount.records import STACKS, Head, HeadTable, parse_head
+from headcount.records import STACKS, Head, HeadTable
 from headcount.stats import Kind
 
 DRAWS = 2_000
@@ -40,19 +37,6 @@ def dynamics(
         name = column or _only(table)
         scores[step] = dict(zip(table.heads, table.numbers(name).tolist(), strict=True))
     return _frame(scores)
-
-
-def read_dynamics(path: str | Path, score: str = "gradient") -> pd.DataFrame:
-    """The same frame from a `dynamics.json`: snapshots with a step and a value for each head."""
-    try:
-        snapshots = json.loads(Path(path).read_text(encoding="utf-8"))["snapshots"]
-        found = {int(one["step"]): _named(one[score]) for one in snapshots}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} cannot be read as dynamics ({type(error).__name__}: {error}); it is JSON with "
-            f"'snapshots', each with a 'step' and '{score}' by head."
-        ) from error
-    return _frame(found)
 
 
 def settling(
@@ -121,10 +105,6 @@ def _only(table: HeadTable) -> str:
             "the score, column='gradient'."
         )
     return table.names[0]
-
-
-def _named(values: Mapping[str, Any]) -> dict[Head, float]:
-    return {parse_head(name): float(value) for name, value in values.items()}
 
 
 def _by_stack(wide: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -156,15 +156,6 @@ class Families:
             **kept,
         }
 
-    @classmethod
-    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Families:
-        """What `pairs.npz` holds."""
-        return cls(
-            heads=[parse_head(str(name)) for name in arrays["heads"]],
-            stacks=[str(name) for name in arrays["stacks"]],
-            **dict[str, Any]({name: arrays[name] for name in _ARRAYS}),
-        )
-
 
 _ARRAYS = (
     "js", "js_sum", "tokens", "mds", "cluster", "nearest", "stress", "silhouette",

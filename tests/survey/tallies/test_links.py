@@ -40,17 +40,15 @@ def weights(**cells: float) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(
-    ("pairing", "convention", "found"),
+    ("convention", "found"),
     [
-        (None, "headcount", 0.9),  # Ann and Tom's verb too
-        ("linked", "headcount", 0.2),
-        (None, "paper", 0.9),
-        (None, "code", 0.2),
-        ("zip", "headcount", 0.2),
+        ("headcount", 0.9),  # Ann and Tom's verb too
+        ("paper", 0.9),
+        ("code", 0.2),
     ],
 )
-def test_pairings(pairing: str | None, convention: str, found: float) -> None:
-    tally = Links(convention, pairing=pairing)
+def test_pairings(convention: str, found: float) -> None:
+    tally = Links(convention)
     tally.update(sight([TWO], [[weights(c04=0.9, c01=0.2, c34=0.1, c40=0.5)]]))
     assert value(tally, "subject->verb") == pytest.approx(found)
 
@@ -106,8 +104,6 @@ def test_cross_heads_and_settings_that_mean_nothing() -> None:
     tally = Links()
     tally.update(sight([TWO], [[weights()]], site("cross")))
     assert {reading.note for reading in tally.compute()} == {"queries and keys are different texts"}
-    with pytest.raises(UsageError, match="pairing is 'each'; choose all, linked or zip"):
-        Links(pairing="each")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no convention 'old'"):
         Links("old")
 
@@ -130,8 +126,6 @@ PLAIN = sentence(8, (4, {"ARG0": (0, 1), "ARGM-TMP": (5, 7)}))
     ("text", "frames", "links"),
     [
         (PLAIN, Frames(), [(4, Span(0, 1))]),
-        (PLAIN, Frames(every=True), []),  # the time is next to the predicate
-        (PLAIN, Frames(every=True, near=0), [(4, Span(0, 1))]),
         (PLAIN, Frames(words=7), []),
         (PLAIN, Frames(words=None, near=3), []),
         (PLAIN, Frames(argument_words=1), []),
@@ -142,7 +136,6 @@ PLAIN = sentence(8, (4, {"ARG0": (0, 1), "ARGM-TMP": (5, 7)}))
         (sentence(8, (4, {"ARG1": (3, 5)})), Frames(near=0), []),
         (sentence(8, (0, {"ARG1": (5, 5)}), (7, {"ARG2": (1, 1)})), Frames(),
          [(0, Span(5, 5)), (7, Span(1, 1))]),
-        (sentence(8, (0, {"ARG1": (5, 5)}), (7, {})), Frames(one_predicate=True), []),
         (sentence(3, (9, {"ARG1": (0, 0)})), Frames(near=0), []),
         (sentence(3, (0, {"ARG1": (2, 8)})), Frames(near=0), []),
         (sentence(3), Frames(), []),

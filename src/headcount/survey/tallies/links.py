@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from headcount.errors import UsageError, check_convention
+from headcount.errors import check_convention
 from headcount.records import Column
 from headcount.survey.tallies.counts import resample_units
 from headcount.survey.tallies.pairs import (
@@ -64,8 +64,6 @@ class LinkTally(MeansTally, ABC):
     """
 
     convention: str = "headcount"
-    #: Which pairs count; by convention where None.
-    pairing: Pairing | None = None
     seed: int = 0
     _batches: BatchCache[_BatchLinks] = field(
         default_factory=BatchCache, init=False, repr=False, compare=False
@@ -77,14 +75,12 @@ class LinkTally(MeansTally, ABC):
     links: ClassVar[tuple[str, ...]]
     #: The column of a link, its ends left open in the meaning.
     about: ClassVar[Column]
-    #: Which pairs count, unless given or by the authors' notebook.
+    #: Which pairs count, but for the authors' notebook.
     usual: ClassVar[Pairing] = "all"
 
     def __post_init__(self) -> None:
         """Refuse settings that mean nothing."""
         check_convention(self.convention)
-        if self.pairing not in (None, "all", "linked", "zip"):
-            raise UsageError(f"pairing is '{self.pairing}'; choose all, linked or zip.")
 
     @abstractmethod
     def ends(self, sentence: Sentence) -> Sequence[Ends]:
@@ -143,7 +139,7 @@ class LinkTally(MeansTally, ABC):
 
     def _pairs(self, ends: Ends, at: dict[int, list[int]]) -> Pairs:
         """The pairs of places of one link; words that are not there have none."""
-        pairing = self.pairing or ("zip" if self.convention == "code" else self.usual)
+        pairing = "zip" if self.convention == "code" else self.usual
         if pairing == "linked":
             linked = [product(at.get(one, ()), at.get(other, ())) for one, other in ends.linked]
             return [*dict.fromkeys(pair for pairs in linked for pair in pairs)]
@@ -232,8 +228,8 @@ class Frames:
     """Which sentences and arguments count.
 
     A FrameNet example marks one target and a few elements, PropBank every predicate and all its
-    arguments: there almost no sentence has its every argument far away, so by default each core
-    argument is judged for itself (`every=False`) and any number of predicates will do.
+    arguments: there almost no sentence has its every argument far away, so each core argument is
+    judged for itself, and any number of predicates will do.
     """
 
     #: The most words of a sentence, and of an argument.
@@ -242,37 +238,26 @@ class Frames:
     #: An argument this near, in words, is left out: a head that looks around would find it.
     near: int = 2
     core: frozenset[str] = CORE
-    #: Whether one argument that fails leaves its predicate out.
-    every: bool = False
-    #: Whether a sentence must have exactly one predicate.
-    one_predicate: bool = False
 
     def links(self, sentence: Sentence) -> list[tuple[int, Span]]:
         """Predicates with the spans of their arguments, of those that pass."""
         count = len(sentence.words or ())
         if self.words is not None and count > self.words:
             return []
-        if self.one_predicate and len(sentence.predicates) != 1:
-            return []
         return [
             (predicate.word, argument.span)
             for predicate in sentence.predicates
             if 0 <= predicate.word < count
-            for argument in self._passing(predicate, count)
+            for argument in predicate.arguments
+            if self._passes(predicate, argument, count)
         ]
-
-    def _passing(self, predicate: Predicate, count: int) -> list[Argument]:
-        right = [each for each in predicate.arguments if self._passes(predicate, each, count)]
-        if self.every and len(right) < len(predicate.arguments):
-            return []
-        return [argument for argument in right if argument.label in self.core]
 
     def _passes(self, predicate: Predicate, argument: Argument, count: int) -> bool:
         first, last = argument.span
         away = max(first - predicate.word, predicate.word - last, 0)
         return (
             0 <= first <= last < count
-            and (self.every or argument.label in self.core)
+            and argument.label in self.core
             and (self.argument_words is None or last - first < self.argument_words)
             and away > self.near
         )
@@ -282,7 +267,7 @@ class Frames:
 class ArgumentTally(LinkTally):
     """The largest attention between predicates and their arguments, averaged over sentences.
 
-    Pairs of the same link count (`pairing="linked"`), under `code` those of the sorted positions.
+    Pairs of the same link count, under `code` those of the sorted positions.
     """
 
     frames: Frames = field(default_factory=Frames)
