@@ -26,7 +26,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
 MOST_MODULES = 200
-MOST_LINES = 38_600
+MOST_LINES = 38_400
 MOST_IMPORTS = 0.10
 
 # --- the ladder ---------------------------------------------------------------------------------

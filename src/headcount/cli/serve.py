@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,27 +13,27 @@ from headcount.cli.options import loaded
 from headcount.cli.output import say
 from headcount.errors import UsageError, install_hint
 from headcount.models import LoadOptions
+from headcount.records import option
+
+
+@dataclass(frozen=True)
+class ServeArguments:
+    """What is shown, and where."""
+
+    run: Path | None = option(
+        None, "DIR", "A run of this model: its roles and figures are shown with the sentence."
+    )
+    port: int = option(0, "N", "Port on this machine; 0 takes a free one.")
+    open_page: bool = option(False, None, "Show the page in the browser.", "--open")
 
 
 def serve_command(
+    asked: ServeArguments,
     load: LoadOptions,
     model: Annotated[
         str,
         typer.Argument(metavar="MODEL", help="As in other verbs; by default the translator."),
     ] = "translator",
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="A run of this model: its roles and figures are shown with the sentence.",
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(metavar="N", help="Port on this machine; 0 takes a free one.")
-    ] = 0,
-    open_page: Annotated[
-        bool, typer.Option("--open", help="Show the page in the browser.")
-    ] = False,
 ) -> None:
     """Type a sentence, watch every head on it, switch heads off and see what the model then says.
 
@@ -49,22 +50,24 @@ def serve_command(
             f"headcount serve needs {' and '.join(lacking)}, which is not installed; "
             f"{install_hint('serve')}."
         )
-    if run is not None:
-        hc.Run.open(run, create=False)  # a folder that is no run shows before the model is loaded
+    if asked.run is not None:
+        hc.Run.open(
+            asked.run, create=False
+        )  # a folder that is no run shows before the model is loaded
     from headcount.report import address, app_of, inspector_of, new_token, run_server, taken_socket
 
-    taken = taken_socket(port)
+    taken = taken_socket(asked.port)
     subject = loaded(model, load)
     import torch
 
     if sum(weight.numel() for weight in subject.model.parameters()) < _SMALL:
         torch.set_num_threads(1)
     token = new_token()
-    app = app_of(inspector_of(subject, run), token)
+    app = app_of(inspector_of(subject, asked.run), token)
     place = address(taken, token)
     say(f"{subject!r}")
     typer.echo(f"Open {place} in a browser; Ctrl-C ends it.")
-    if open_page:
+    if asked.open_page:
         import webbrowser
 
         webbrowser.open(place)

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.importance.sweep.interventions import picked
-from headcount.models import Site, Subject, carried
+from headcount.importance.sweep.interventions import one_by_one, picked
+from headcount.models import Site, Subject, carried, subject_facts
 from headcount.records import (
     Column,
     Engine,
@@ -177,27 +177,13 @@ def _measuring(
                 return [(list(range(len(batch))), measure(batch))], {}
             except HeadcountError:
                 raise
-            except Exception as error:
-                return _row_by_row(measure, batch, error)
+            except Exception:
+                found, aside = one_by_one(measure, batch)
+                if not found or not aside:
+                    raise  # no single example is to blame
+                return [([row], arrays) for row, arrays in found], aside
 
         yield work
-
-
-def _row_by_row(
-    measure: Measure, batch: Batch, error: Exception
-) -> tuple[Measured, dict[int, str]]:
-    found: Measured = []
-    aside: dict[int, str] = {}
-    for row in range(len(batch)):
-        try:
-            found.append(([row], measure(picked(batch, [row]))))
-        except HeadcountError:
-            raise
-        except Exception as its_own:
-            aside[row] = f"{type(its_own).__name__}: {str(its_own).strip()[:200]}"
-    if not found or not aside:
-        raise error  # no single example is to blame
-    return found, aside
 
 
 def _packed(measured: Measured, aside: Mapping[int, str]) -> dict[str, Any]:
@@ -279,12 +265,8 @@ def origin(
 
     `examples` were used; by default all of the task's.
     """
-    about = subject.describe()
     return provenance.collect(
-        model=subject.name,
-        revision=subject.revision,
-        weights=about["weights_hash"],
-        subject=about,
+        **subject_facts(subject),
         task=task.describe(),
         corpus=task.name,
         data=task.hash,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         check_finite,
         enough_memory,
         refuse_nan,
+        subject_facts,
     )
     from headcount.models.switch import (
         attention_configs,

@@ -274,6 +274,13 @@ def _placed(subject: Subject, *, gpus: float, name: str) -> Subject:
     return subject
 
 
+def subject_facts(subject: Subject) -> dict[str, Any]:
+    """What the provenance of a table says of its model."""
+    about, weights = subject.describe(), subject.weights_hash
+    named = {"model": subject.name, "revision": subject.revision}
+    return named | {"weights": weights, "subject": about}
+
+
 def spread_over(subject: Subject, room: dict[int | str, int | str] | None = None) -> None:
     """Put a model's layers on several devices by accelerate's device map, in place.
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, random_twin
+from headcount.models import Subject, random_twin, subject_facts
 from headcount.probing.data import (
     KINDS,
     STRUCTURAL,
@@ -305,12 +305,8 @@ class _Work:
         return {"words": name, "train": len(self.train), "test": Path(self.test.name).name}
 
     def _provenance(self, found: Probe) -> dict[str, Any]:
-        about = self.subject.describe()
         return provenance.collect(
-            model=self.subject.name,
-            revision=self.subject.revision,
-            weights=about["weights_hash"],
-            subject=about,
+            **subject_facts(self.subject),
             corpus=self.train.name,
             data=self.train.hash,
             test={"corpus": self.test.name, "data": self.test.hash, "sentences": len(self.test)},

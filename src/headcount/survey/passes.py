@@ -23,7 +23,14 @@ from torch import nn
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, enough_memory, out_of_memory, random_twin, refuse_nan
+from headcount.models import (
+    Subject,
+    enough_memory,
+    out_of_memory,
+    random_twin,
+    refuse_nan,
+    subject_facts,
+)
 from headcount.records import Column, HeadTable, Progress, provenance
 from headcount.survey.shards import ShardWork, run_shards
 from headcount.survey.tally import Tally, receivers, tabulate
@@ -280,12 +287,8 @@ def run_trials(
                 raise
             left_out[trial.name] = str(error)
     table = trial_table(subject, found)
-    about = subject.describe()
     table.provenance = provenance.collect(
-        model=subject.name,
-        revision=subject.revision,
-        weights=about["weights_hash"],
-        subject=about,
+        **subject_facts(subject),
         seed=seed,
         trials={trial.name: _settings(trial) for trial in chosen},
         remarks=[f"the trial '{name}' was left out: {why}" for name, why in left_out.items()],
@@ -376,13 +379,10 @@ class Pass:
         self, subject: Subject, report: EncodeReport, set_aside: Sequence[str]
     ) -> dict[str, Any]:
         """Where the numbers come from."""
-        about, source = subject.describe(), self.source
+        source = self.source
         remarks = [remark for tally in self.tallies for remark in getattr(tally, "remarks", ())]
         return provenance.collect(
-            model=subject.name,
-            revision=subject.revision,
-            weights=about["weights_hash"],
-            subject=about,
+            **subject_facts(subject),
             corpus=source.name,
             data=source.hash,
             unit=self.unit,

@@ -6,18 +6,19 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor
 
-from headcount.errors import UsageError
+from headcount.errors import HeadcountError, UsageError
 from headcount.models import Anatomy
 from headcount.records import Head, check_heads, parse_heads
 from headcount.text import Batch, Side
 
 # --- An intervention ----------------------------------------------------------------------------
 
+T = TypeVar("T")
 Mode = Literal["zero", "mean", "uniform", "resample"]
 MODES: tuple[str, ...] = get_args(Mode)
 
@@ -149,6 +150,21 @@ def picked(batch: Batch, places: Sequence[int]) -> Batch:
         window=pick(batch.window) if batch.window else [],
         labels=None if batch.labels is None else pick(batch.labels),
     )
+
+
+def one_by_one(
+    measure: Callable[[Batch], T], batch: Batch
+) -> tuple[list[tuple[int, T]], dict[int, str]]:
+    """Each example of a batch by itself: what it came to, and why others cannot be run."""
+    found, broken = [], {}
+    for row in range(len(batch)):
+        try:
+            found.append((row, measure(picked(batch, [row]))))
+        except HeadcountError:
+            raise
+        except Exception as error:
+            broken[row] = f"{type(error).__name__}: {str(error).strip()[:200]}"
+    return found, broken
 
 
 def _picked_side(side: Side, pick: Callable[[Any], Any]) -> Side:

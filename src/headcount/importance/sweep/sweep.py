@@ -21,6 +21,7 @@ from headcount.importance.sweep.interventions import (
     Intervention,
     Mode,
     check_interventions,
+    one_by_one,
     picked,
 )
 from headcount.importance.sweep.ways import Group, LongWay, ShortWay, StandIn, choose_way, prepared
@@ -351,30 +352,18 @@ class SweepJob:
                 return what(opened)
             except HeadcountError:
                 raise
-            except Exception as error:
-                aside = self._poisoned(number, what, error)
+            except Exception:
+                _, broken = one_by_one(lambda one: what(_Open(self, number, one)), batch)
+                if not broken or len(broken) == len(batch) or "resample" in self._by_mode():
+                    # No single example is to blame, or one whose donor would be missing.
+                    raise
+                aside = {str(row): why for row, why in broken.items()}
                 self.ledger.note(_unit(number, _ASIDE), aside)
         good = [row for row in range(len(batch)) if str(row) not in aside]
         found = what(_Open(self, number, picked(batch, good)))
         full = np.full((len(found), len(batch), found.shape[2]), np.nan)
         full[:, good] = found
         return full
-
-    def _poisoned(
-        self, number: int, what: Callable[[_Open], Floats], error: Exception
-    ) -> dict[str, str]:
-        """The rows of a batch that cannot be run by themselves either, and why."""
-        batch, found = self.examples.batches[number], {}
-        for row in range(len(batch)):
-            try:
-                what(_Open(self, number, picked(batch, [row])))
-            except HeadcountError:
-                raise
-            except Exception as its_own:
-                found[str(row)] = f"{type(its_own).__name__}: {str(its_own).strip()[:200]}"
-        if not found or len(found) == len(batch) or "resample" in self._by_mode():
-            raise error  # no single example is to blame, or one whose donor would be missing
-        return found
 
     # -- workers elsewhere --
 

@@ -25,7 +25,15 @@ from headcount.errors import InputError, UsageError, install_hint
 from headcount.models import Site
 from headcount.records import Column
 from headcount.survey.roles.linguistic import OWN_TEXT
-from headcount.survey.tally import Reading, SumsTally, add_micro, micro_sums, over_rows, read_micro
+from headcount.survey.tally import (
+    BatchCache,
+    Reading,
+    SumsTally,
+    add_micro,
+    micro_sums,
+    over_rows,
+    read_micro,
+)
 from headcount.text import SIDES, Batch, Side, text_file
 from headcount.wiring import Needs, Sighting
 
@@ -357,13 +365,14 @@ class Rarity(SumsTally):
     columns = (RARE, RARE_TWO)
     together = True
     needs = Needs(tops=frozenset({_LEFT_OUT}))
-    _seen: tuple[Batch | None, dict[str, tuple[Tensor, Rarest] | None]] = field(
-        default=(None, {}), init=False, repr=False, compare=False
+    _rarest: BatchCache[tuple[Tensor, Rarest] | None] = field(
+        default_factory=BatchCache, init=False, repr=False, compare=False
     )
 
     def update(self, sighting: Sighting) -> None:
         """Count the hits of the rows that are held to an uncommon token."""
-        found = self._rarest(sighting)
+        side = SIDES[sighting.site.stack][1]
+        found = self._rarest.get(sighting.batch, side, lambda: self._looked_up(sighting, side))
         if found is None:
             self.sums.add(sighting.site, {}, shared={"silent": torch.zeros(())})
             return
@@ -408,16 +417,8 @@ class Rarity(SumsTally):
             add_micro(self.sums, site, f"{name}_over_{part}", hits - expected[:, None], cells)
             self.sums.add(site, {}, shared={f"{name}_{part}": expected.sum()})
 
-    def _rarest(self, sighting: Sighting) -> tuple[Tensor, Rarest] | None:
-        """What is rarest on the side of the keys; the same for all sites of a batch."""
-        side = SIDES[sighting.site.stack][1]
-        if self._seen[0] is not sighting.batch:
-            self._seen = (sighting.batch, {})
-        if side not in self._seen[1]:
-            self._seen[1][side] = self._looked_up(sighting, side)
-        return self._seen[1][side]
-
     def _looked_up(self, sighting: Sighting, side: str) -> tuple[Tensor, Rarest] | None:
+        """What is rarest on the side of the keys; the same for all sites of a batch."""
         keys, known = sighting.keys, self._of_side(side)
         found = known_frequencies(keys, known) if keys.annotated and known else None
         if found is None or known is None:
