@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.together.draw import draw
+from experiments.together.page import filled
 from headcount.records.files import to_strict
 
 HERE = Path(__file__).parent
@@ -42,6 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
         result["models"] = json.loads(file.read_text())["models"] | result["models"]
     file.write_text(json.dumps(to_strict(result), indent=1, allow_nan=False) + "\n")
     draw(given.out, given.out)
+    page = given.out / "together.md"
+    if given.which == "families" and page.exists():
+        page.write_text(filled(page.read_text(encoding="utf8"), result), encoding="utf8")
     return 0
 
 
