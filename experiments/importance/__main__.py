@@ -1,11 +1,13 @@
-"""`python -m experiments.importance --data DIR --classifiers DIR`: docs/results/importance.json."""
+"""`python -m experiments.importance --data DIR --classifiers DIR`: docs/results/importance.json.
+
+Its figures and the tables of importance.md follow.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ from headcount.records.files import to_strict
 
 from .cases import read_cases
 from .draw import draw
-from .findings import agreements, findings, over_training
-from .measure import Measured, measured
+from .findings import again, agreements, findings, over_training
+from .measure import measured
+from .page import filled
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent.parent / "docs" / "results"
@@ -30,33 +33,38 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--limit", type=int, help="so many examples at most, for a trial")
     parser.add_argument("--only", nargs="+", help="names of cases; what is known of others stays")
+    parser.add_argument(
+        "--again", action="store_true", help="the loss without each head alone; the rest is known"
+    )
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
     config, cases = read_cases(given.limit)
-    groups: dict[str, dict[str, Measured]] = {"translator": {}, "classifiers": {}}
     path = given.out / "importance.json"
-    known = json.loads(path.read_text()) if given.only and path.exists() else {}
+    some = given.only or given.again
+    known = json.loads(path.read_text()) if some and path.exists() else {}
     told: dict[str, Any] = {"config": config, "command": COMMAND}
     told["cases"] = known.get("cases", {})
-    for case in cases:
-        if given.only and case.name not in given.only:
-            continue
-        tables = measured(case, Path(given.data), given.classifiers, given.work)
-        groups[case.group][case.name] = tables
-        told["cases"][case.name] = findings(case, tables)
-    wanted = Counter(case.group for case in cases)
-    told["agreement"] = known.get("agreement", {}) | {
-        group: agreements(tables).to_dict("records")
-        for group, tables in groups.items()
-        if len(tables) == wanted[group]
-    }
+    asked = [case for case in cases if not given.only or case.name in given.only]
+    for case in asked:
+        before = told["cases"].get(case.name) if given.again else None
+        tables = measured(case, Path(given.data), given.classifiers, given.work, again=bool(before))
+        found = again(case, tables, before) if before else findings(case, tables)
+        told["cases"][case.name] = found
+    told["agreement"] = known.get("agreement", {})
+    for group in {case.group for case in asked}:
+        own = [case.name for case in cases if case.group == group and case.name in told["cases"]]
+        shown = {name: told["cases"][name] for name in own}
+        told["agreement"][group] = agreements(shown).to_dict("records")
     told["over training"] = {
         run: over_training(DYNAMICS / run / "dynamics.json") for run in ("en-de", "en-ru")
     }
     given.out.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(to_strict(told), indent=1) + "\n")
     draw(given.out, given.out)
+    page = given.out / "importance.md"
+    if page.exists():
+        page.write_text(filled(page.read_text(encoding="utf8"), told), encoding="utf8")
 
 
 if __name__ == "__main__":

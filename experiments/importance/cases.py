@@ -26,6 +26,13 @@ class Case:
     judged: int
     seed: int
     batch_size: int
+    #: So many examples judge the loss without each head, which is fast; 0 for as many as the rest.
+    without: int = 0
+
+    @property
+    def ablated(self) -> int:
+        """How many examples the loss without each head is judged on."""
+        return self.without or self.examples
 
     def subject(self, classifiers: Path | None) -> hc.Subject:
         """The bundled translator, or a fine-tuned classifier from the folder of them."""
@@ -58,6 +65,11 @@ def read_cases(limit: int | None = None) -> tuple[dict[str, Any], list[Case]]:
     if limit is None:
         return config, cases
     return config, [
-        replace(case, examples=min(limit, case.examples), judged=min(limit, case.judged))
+        replace(
+            case,
+            examples=min(limit, case.examples),
+            judged=min(limit, case.judged),
+            without=min(limit, case.without),
+        )
         for case in cases
     ]

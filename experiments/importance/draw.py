@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 import headcount as hc
@@ -15,6 +14,8 @@ from experiments.roles.store import read_surveys
 from headcount.records.heads import parse_head
 
 from .draw_agreement import draw_agreement
+from .draw_alone import draw_alone
+from .measure import of_json
 
 __all__ = ["draw"]
 
@@ -29,13 +30,14 @@ def draw(results: Path, out: Path) -> None:
         }
         hc.plot.scores_without_one_head(without, path=out / "importance-masked.svg")
     tables = {
-        name: _scores(case["scores"])
-        for name, case in told["cases"].items()
-        if case["model"] == "translator"
+        name: of_json(case) for name, case in told["cases"].items() if case["model"] == "translator"
     }
     _translator(tables, _roles(results), out)
     for group, rows in told["agreement"].items():
         draw_agreement(rows, out / f"importance-agreement-{group}.svg")
+    by_stack = results / "pruning-by-stack.json"
+    known = json.loads(by_stack.read_text()) if by_stack.exists() else {}
+    draw_alone(told["cases"], known, out / "importance-one-head.svg")
     runs = {name: pd.DataFrame(rows) for name, rows in told["over training"].items()}
     hc.plot.order_over_training(runs, width="page", path=out / "importance-training.svg")
 
@@ -67,16 +69,6 @@ def _judged(judged: dict[str, Any]) -> hc.HeadTable:
         [hc.Column("ablation", unit=unit)],
         origins={"ablation": {"settings": settings}},
     )
-
-
-def _scores(scores: dict[str, dict[str, float]]) -> hc.HeadTable:
-    heads = [parse_head(name) for name in scores["relevance"]]
-    values = {
-        name: [np.nan if own.get(str(head)) is None else own[str(head)] for head in heads]
-        for name, own in scores.items()
-    }
-    columns = [hc.Column("ablation", title="Loss added"), hc.Column("confidence", more="sharper")]
-    return hc.HeadTable.of(heads, values, columns)
 
 
 def _roles(results: Path) -> pd.DataFrame:

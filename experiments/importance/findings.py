@@ -15,18 +15,24 @@ from headcount.importance.over_training import dynamics, settling
 from headcount.records import HeadTable, parse_head
 
 from .cases import SCORES, Case
-from .measure import Measured
+from .measure import Measured, of_json
 
 LEVEL = 0.05
 
 
 def findings(case: Case, tables: Measured) -> dict[str, Any]:
     """One case in numbers."""
+    assert tables.scores is not None
+    assert tables.alone is not None
     found = {
         "examples": case.examples,
+        "examples without heads": case.ablated,
         "model": case.model,
-        "scores": {name: _values(tables.scores, name) for name in SCORES},
-        "loss": _costs(tables.scores),
+        "scores": {
+            name: _values(tables.ablated if name == "ablation" else tables.scores, name)
+            for name in SCORES
+        },
+        "loss": _costs(tables.ablated),
         "best single heads by loss": _rows(tables.alone.details["best_single_heads"]),
         "about": _about(tables.scores),
     }
@@ -36,6 +42,16 @@ def findings(case: Case, tables: Measured) -> dict[str, Any]:
     if tables.judged_alone is not None:
         found["best single heads"] = _rows(tables.judged_alone.details["best_single_heads"])
     return found
+
+
+def again(case: Case, tables: Measured, known: dict[str, Any]) -> dict[str, Any]:
+    """A case whose loss without each head was measured anew; all else stays."""
+    return known | {
+        "examples without heads": case.ablated,
+        "scores": known["scores"] | {"ablation": _values(tables.ablated, "ablation")},
+        "loss": _costs(tables.ablated),
+        "about the loss without heads": _origin(tables.ablated),
+    }
 
 
 def _values(table: hc.HeadTable, name: str) -> dict[str, float]:
@@ -80,15 +96,19 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _about(table: hc.HeadTable) -> dict[str, Any]:
+    remarks = table.origins.get("relevance", table.provenance)["remarks"]
+    return _origin(table) | {"relevance": remarks}
+
+
+def _origin(table: hc.HeadTable) -> dict[str, Any]:
     """Provenance without anything of a machine."""
     kept = ("model", "revision", "weights", "data", "seed", "versions", "platform", "time")
-    remarks = table.origins.get("relevance", table.provenance)["remarks"]
-    return {key: table.provenance[key] for key in kept} | {"relevance": remarks}
+    return {key: table.provenance[key] for key in kept}
 
 
-def agreements(cases: dict[str, Measured]) -> pd.DataFrame:
-    """Every two scores on every two sets of examples."""
-    tables = {name: tables.scores for name, tables in cases.items()}
+def agreements(cases: dict[str, dict[str, Any]]) -> pd.DataFrame:
+    """Every two scores on every two sets of examples, by the scores that the JSON has."""
+    tables = {name: of_json(case) for name, case in cases.items()}
     return agreement(tables, SCORES, kinds=["spearman", "pearson"]).round(4)
 
 

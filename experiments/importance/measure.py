@@ -7,33 +7,43 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import headcount as hc
 from headcount.importance.score import stacks_read, texts_of_task
+from headcount.records.heads import parse_head
 
 from .cases import SCORES, Case
+
+#: Ablation has more examples than these.
+OTHERS = tuple(name for name in SCORES if name != "ablation")
 
 
 class Measured(NamedTuple):
     """The tables of one case."""
 
-    #: Gradient, ablation (of the loss), relevance and confidence.
-    scores: hc.HeadTable
-    #: Every head as the only one of its layer, judged by the loss.
-    alone: hc.HeadTable
+    #: Gradient, relevance and confidence; None where they are known.
+    scores: hc.HeadTable | None
+    #: Every head ablated, judged by the loss, on more examples where the case says so.
+    ablated: hc.HeadTable
+    #: Every head as the only one of its layer, judged by the loss; None where that is known.
+    alone: hc.HeadTable | None
     #: Ablation and best single heads by the task's own metric, where that was asked for.
     judged: hc.HeadTable | None
     judged_alone: hc.HeadTable | None
 
 
-def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Measured:
-    """All tables of a case, measured now or before."""
+def measured(
+    case: Case, data: Path, classifiers: Path | None, work: Path, *, again: bool = False
+) -> Measured:
+    """All tables of a case, measured now or before; `again`: the loss without each head alone."""
     place = work / case.group / case.name
     subject = cache(lambda: case.subject(classifiers))  # a finished table needs no model
 
     def table(name: str, count: int, **how: Any) -> hc.HeadTable | None:
-        if not count:
-            return None
+        return made(name, count, **how) if count else None
 
+    def made(name: str, count: int, **how: Any) -> hc.HeadTable:
         def measure() -> hc.HeadTable:
             task = case.task(data, count)
             if "confidence" in how["by"]:
@@ -51,18 +61,31 @@ def measured(case: Case, data: Path, classifiers: Path | None, work: Path) -> Me
 
         return _kept(place / name, measure)
 
+    judged = 0 if again else case.judged
     return Measured(
-        scores=table("scores", case.examples, by=SCORES),
-        alone=table("alone", case.examples, by="ablation", unit="others"),
-        judged=table("judged", case.judged, by="ablation", metric="task"),
+        scores=table("scores", 0 if again else case.examples, by=OTHERS),
+        ablated=made("ablated", case.ablated, by="ablation"),
+        alone=table("alone", 0 if again else case.examples, by="ablation", unit="others"),
+        judged=table("judged", judged, by="ablation", metric="task"),
         judged_alone=table(
             "judged-alone",
-            case.judged if case.group == "classifiers" else 0,
+            judged if case.group == "classifiers" else 0,
             by="ablation",
             metric="task",
             unit="others",
         ),
     )
+
+
+def of_json(case: dict[str, Any]) -> hc.HeadTable:
+    """The scores of a case as importance.json has them."""
+    heads = [parse_head(name) for name in case["scores"]["relevance"]]
+    values = {
+        name: [np.nan if own.get(str(head)) is None else own[str(head)] for head in heads]
+        for name, own in case["scores"].items()
+    }
+    columns = [hc.Column("ablation", title="Loss added"), hc.Column("confidence", more="sharper")]
+    return hc.HeadTable.of(heads, values, columns)
 
 
 def _paper_confidence(subject: hc.Subject, task: Any, batch_size: int) -> hc.HeadTable:

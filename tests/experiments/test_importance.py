@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,20 @@ import headcount as hc
 from headcount.records.files import to_strict
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
 sys.path.insert(0, str(ROOT))
 
 from experiments.importance.cases import SCORES, read_cases  # noqa: E402
 from experiments.importance.draw import draw  # noqa: E402
-from experiments.importance.findings import agreements, findings, over_training  # noqa: E402
-from experiments.importance.measure import Measured  # noqa: E402
+from experiments.importance.findings import again, agreements, findings, over_training  # noqa: E402
+from experiments.importance.measure import Measured, of_json  # noqa: E402
+from experiments.importance.page import filled  # noqa: E402
 from experiments.rules.rare import nearest  # noqa: E402
 
 HEADS = [hc.Head(s, layer, i) for s in ("enc", "dec", "cross") for layer in (0, 1) for i in (0, 1)]
+BEST = {"stack": "enc", "layer": 0, "head": 1, "cost": 0.1, "low": -0.1, "high": 0.3} | {
+    "chosen_on": "other half", "p_adjusted": 0.5,
+}  # fmt: skip
 ABOUT = {
     **dict.fromkeys(("model", "revision", "weights", "data", "seed", "versions", "platform"), "x"),
     **{"time": "now", "remarks": ["Relevance was kept."]},
@@ -36,7 +42,7 @@ def table(seed: int) -> hc.HeadTable:
     values = {name: noise.random(12) for name in SCORES}
     values["ablation"] = np.linspace(-0.1, 0.4, 12)
     values["ablation_p_adjusted"] = np.array([0.01, *[1.0] * 8, 0.04, 0.001, 0.2])
-    best = pd.DataFrame({"stack": ["enc"], "layer": [0], "head": [1], "cost": [0.123456789]})
+    best = pd.DataFrame([{**BEST, "cost": 0.123456789}, {**BEST, "chosen_on": "same examples"}])
     details = {"best_single_heads": best}
     return hc.HeadTable.of(HEADS, values, provenance=ABOUT, details=details)
 
@@ -47,7 +53,7 @@ def case(name: str) -> Any:
 
 def measured(seed: int, judged: bool = True) -> Measured:
     own = table(seed)
-    return Measured(own, own, own if judged else None, own if judged else None)
+    return Measured(own, own, own, own if judged else None, own if judged else None)
 
 
 def test_a_trial_has_few_examples() -> None:
@@ -69,7 +75,8 @@ def test_nothing_is_told_of_what_was_not_judged() -> None:
     found = findings(case("sst2-again"), measured(0, judged=False))
     assert "judged" not in found
     assert found["best single heads by loss"] == [
-        {"stack": "enc", "layer": 0, "head": 1, "cost": 0.12346}
+        {**BEST, "cost": 0.12346},
+        {**BEST, "chosen_on": "same examples"},
     ]
 
 
@@ -80,7 +87,12 @@ def test_figures_are_drawn_from_the_json_alone(tmp_path: Path) -> None:
     }
     told: dict[str, Any] = {
         "cases": {n: findings(case(n), t) for group in groups.values() for n, t in group.items()},
-        "agreement": {g: agreements(tables).to_dict("records") for g, tables in groups.items()},
+    }
+    told |= {
+        "agreement": {
+            group: agreements({name: told["cases"][name] for name in names}).to_dict("records")
+            for group, names in groups.items()
+        },
         "over training": {
             "en-de": over_training(ROOT / "experiments/translator/results/en-de/dynamics.json")
         },
@@ -89,7 +101,41 @@ def test_figures_are_drawn_from_the_json_alone(tmp_path: Path) -> None:
     draw(tmp_path, tmp_path)
     drawn = {path.stem.removeprefix("importance-") for path in tmp_path.glob("*.svg")}
     matrices = {"agreement-translator", "agreement-classifiers"}
-    assert drawn == matrices | {"masked", "relevance", "two-scores", "data-sets", "training"}
+    others = {"masked", "relevance", "two-scores", "data-sets", "training", "one-head"}
+    assert drawn == matrices | others
+
+
+def test_the_loss_measured_again_leaves_the_other_scores() -> None:
+    known = findings(case("tatoeba"), measured(0))
+    old = json.loads(json.dumps(known))
+    other = table(1)
+    other.frame["ablation"] *= 2
+    more = replace(case("tatoeba"), without=5_000)
+    found = again(more, Measured(None, other, None, None, None), known)
+    assert found["scores"]["gradient"] == old["scores"]["gradient"]
+    assert found["judged"] == old["judged"]
+    assert found["scores"]["ablation"]["cross.1.1"] == pytest.approx(0.8)
+    assert found["loss"]["range"] == [-0.2, 0.8]
+    assert found["examples without heads"] == 5_000
+    assert found["examples"] == old["examples"]
+    assert of_json(found).numbers("ablation").max() == pytest.approx(0.8)
+
+
+def test_the_page_says_what_the_json_says() -> None:
+    page = (RESULTS / "importance.md").read_text(encoding="utf8")
+    told = json.loads((RESULTS / "importance.json").read_text(encoding="utf8"))
+    assert filled(page, told) == page
+    loss = told["cases"]["tatoeba"]["loss"]
+    worse = sum(loss["cost something"].values())
+    share = f"{100 * worse / loss['heads']:.1f}%"
+    assert f"{worse} of {loss['heads']} heads ({share}) cost something" in page
+    count = told["cases"]["tatoeba"]["examples without heads"]
+    assert f"{count:,} pairs of Tatoeba" in page
+    sets = [name for name in told["cases"] if not name.endswith("-again")]
+    assert len(sets) == 6
+    assert "four scores, six sets of examples" in page
+    told["cases"]["tatoeba"]["loss"]["baseline"] = 7.777
+    assert "| loss a token | 7.777 |" in filled(page, told)
 
 
 def test_the_head_nearest_to_rare_words_and_where_it_stands() -> None:
