@@ -96,13 +96,15 @@ models: $(VENV)/.installed  ## fetch the real models into the cache (HEADCOUNT_C
 figures: $(VENV)/.installed  ## draw the figures of docs/results again from the JSON beside them
 	$(BIN)/python -m experiments.figures
 
-# ALL=--all for the parts that take hours as well.
+# ALL=--all for the parts beyond the hour as well, SKIP="PART ..." to leave some out, LIST=--list to see them first.
 ALL    ?=
-reproduce: $(VENV)/.installed  ## measure docs/results again, 35 minutes on two cores (ALL=--all: all of it); needs HEADCOUNT_DATA, the folder of corpora
+SKIP   ?=
+LIST   ?=
+reproduce: $(VENV)/.installed  ## measure docs/results again, 35 minutes on two cores (ALL=--all: all that needs no GPU); needs HEADCOUNT_DATA, the folder of corpora
 	@test -d "$(HEADCOUNT_DATA)" \
 		|| { echo "HEADCOUNT_DATA ('$(HEADCOUNT_DATA)') names no folder; set it to the folder of corpora."; exit 2; }
 	$(BIN)/python scripts/models.py
-	$(BIN)/python -m experiments $(ALL)
+	$(BIN)/python -m experiments $(ALL) $(LIST) $(if $(SKIP),--skip $(SKIP))
 
 clean:  ## remove everything that make made here (fetched models stay in the cache)
 	rm -rf $(VENV) $(VENV)-lowest site run report.html build dist .mypy_cache .ruff_cache .hypothesis

@@ -1,10 +1,11 @@
-"""`python -m experiments [--all] [--jobs N]`: measure docs/results again, what needs no GPU.
+"""`python -m experiments [--all] [--skip PART ...] [--jobs N]`: measure docs/results again.
 
-Parts run side by side, one a core, and each says how many minutes it took; the page of findings
-comes last, when all are done. Without `--all` those that take longest are left as they are, so that
-two cores are done within an hour. How many minutes of a core each part takes is in
-docs/results/reproduce.json: a run in which nothing failed writes what it measured, `--estimate`
-measures a small share of every part and multiplies.
+What needs neither a GPU nor a model that has to be trained first. Parts run side by side, one a
+core; the list with the minutes of each is printed before the first begins (`--list`: the list
+alone), each says how many minutes it took, and the page of findings comes last, when all are done.
+Without `--all` those that would not fit into an hour of two cores are left as they are. How many
+minutes of a core each part takes is in docs/results/reproduce.json: a run in which nothing failed
+writes what it measured, `--estimate` measures a small share of every part and multiplies.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,21 +29,34 @@ from experiments.pages import with_tables
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 LAST = "experiments.findings"
-#: Surveys of roles that lie here are not made again.
-SURVEYS = Path("run/roles")
+#: What lies here is not measured again: surveys of roles, tables of scores, a report's run.
+WORK = (Path("run/roles"), Path("run/importance"), Path("run/function"))
 
 
 @dataclass(frozen=True)
 class Part:
     """One command, and a share of its work small enough to time: what is asked for, of how much."""
 
-    name: str
+    module: str
     trial: str
     times: float
     #: Only with `--all`.
     long: bool = False
     #: Writes nothing but `--out`.
     out: str = ""
+    #: What the command says besides its module.
+    words: str = ""
+    #: The option that names the folder of finished work, which a trial must not find.
+    work: str = ""
+    #: A file that the command keeps parts of, so a trial must find it.
+    known: str = ""
+    #: Reads what these parts write, or writes the same file, so it waits for them.
+    after: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What is typed behind `python -m`."""
+        return f"{self.module} {self.words}".strip()
 
 
 def _of_the_surveys(one: str) -> float:
@@ -51,36 +68,81 @@ def _of_the_surveys(one: str) -> float:
     return float(whole / took[one]["seconds"])
 
 
-#: The longest first.
+def _of_the_examples(limit: int) -> float:
+    """How many times as many examples as a trial's both cases of the translator have."""
+    file = Path(__file__).parent / "importance" / "config.toml"
+    cases = tomllib.loads(file.read_text(encoding="utf8"))["translator"].values()
+    return float(sum(case["examples"] for case in cases) / (limit * len(cases)))
+
+
+_IMPORTANCE = "experiments.importance --only tatoeba lohelp"
+_STACKS = "--device cpu --rank 256 --choose 48 --judge 120 --step 20 --longest 48 --sixty 600"
+
+#: The longest first; a part stands behind the one it waits for.
 PARTS = (
-    Part("experiments.roles", "--only minilm-stanford", _of_the_surveys("minilm-stanford")),
+    Part(
+        "experiments.roles", "--only minilm-stanford", _of_the_surveys("minilm-stanford"),
+        work="--parts",
+    ),
+    Part(
+        "experiments.importance", "--limit 4", _of_the_examples(4), long=True,
+        words="--only tatoeba lohelp", work="--work",
+    ),
     Part("experiments.probes", "--sentences 100", 40, long=True),
+    Part(
+        "experiments.stacks", "--rank 16 --choose 4 --judge 8 --sixty 40", 15, long=True,
+        out="pruning-by-stack.json", words=_STACKS,
+    ),
     Part("experiments.surface", "--pairs 20", 50),
     Part("experiments.roles.antecedents", "--limit 100", 1617 / 100, out="antecedents.json"),
+    Part("experiments.orders", "--limit 16", 271 / 16, long=True),
+    Part(
+        "experiments.verdicts.function", "--limit 12", 271 / 12, long=True, out="function.json",
+        work="--work",
+    ),
     Part("experiments.translator.bundled", "--limit 24", 2771 / 48),
-    Part("experiments.rules", "--examples 2", 12, out="relevance-rules.json"),
+    Part(
+        "experiments.rules", "--examples 2", 12, out="relevance-rules.json",
+        after=(_IMPORTANCE,),
+    ),
     # By the weights of all four models beside MiniLM's.
     Part("experiments.verdicts", "--models minilm", 15, out="verdicts.json"),
-)
+    Part("experiments.confidence", "--models minilm", 15, long=True, out="confidence.json"),
+    Part(
+        "experiments.confidence", "--limit 10", _of_the_examples(10), long=True,
+        out="confidence.json", words="--relevance --only tatoeba lohelp",
+        after=(_IMPORTANCE, "experiments.confidence"),
+    ),
+    Part("experiments.together", "--texts 15", 20, long=True, words="families"),
+    Part("experiments.patterns", "", 1, long=True, known="together-patterns.json"),
+)  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="experiments", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="also the parts that take hours")
+    parser.add_argument("--all", action="store_true", help="also the parts beyond the hour")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="PART", help="leave these out")
+    parser.add_argument("--list", action="store_true", help="say what would run, and stop")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parts at a time")
     parser.add_argument("--estimate", nargs="*", metavar="PART", help="time a share of each part")
     parser.add_argument("--table", action="store_true", help="write the table of minutes alone")
     given = parser.parse_args(arguments)
+    named = given.skip + (given.estimate or [])
+    for name in named:
+        if name not in {word for part in PARTS for word in (part.name, part.module)}:
+            parser.error(f"there is no part '{name}'; there is {', '.join(p.name for p in PARTS)}")
     if given.table or given.estimate is not None:
         if given.estimate is not None:
             estimate(given.estimate or [part.name for part in PARTS])
         tell(_known())
         return 0
-    began, done = time.monotonic(), any(SURVEYS.glob("*.json"))
-    wanted = [part.name for part in PARTS if given.all or not part.long]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        ran = dict(zip(wanted, pool.map(run, wanted), strict=True))
-    ran[LAST] = run(LAST)
+    wanted = [part for part in PARTS if given.all or not part.long]
+    wanted = [part for part in wanted if not {part.name, part.module} & set(given.skip)]
+    print(*planned(wanted, _known()), sep="\n", flush=True)
+    if given.list:
+        return 0
+    began, done = time.monotonic(), [str(place) for place in WORK if any(place.glob("*"))]
+    ran = _run_all(wanted, given.jobs)
     minutes = (time.monotonic() - began) / 60
     print(f"all: {minutes:.1f} minutes", flush=True)
     failed = [name for name, (code, _) in ran.items() if code]
@@ -88,7 +150,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {', '.join(failed)} failed; what they said is above.", file=sys.stderr)
         return 1
     if done:
-        print(f"{SURVEYS} held surveys from before, so the minutes are not written down.")
+        print(f"{', '.join(done)} held work from before, so the minutes are not written down.")
+        return 0
+    if given.skip:
+        print("Parts were skipped, so the minutes are not written down.")
         return 0
     cores = {name: round(core / 60, 1) for name, (_, core) in ran.items()}
     whole = {"day": time.strftime("%Y-%m-%d"), "jobs": given.jobs}
@@ -97,13 +162,41 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def planned(parts: Sequence[Part], told: dict[str, Any]) -> list[str]:
+    """A line a part: its command, and how many minutes of a core it took, or is thought to take."""
+    lines = []
+    for part in parts:
+        measured = told.get("whole", {}).get("core_minutes", {}).get(part.name)
+        guess = told.get("parts", {}).get(part.name, {}).get("core_minutes")
+        minutes = "nobody knows how many minutes" if guess is None else f"about {guess:.0f} minutes"
+        minutes = minutes if measured is None else f"{measured:.0f} minutes"
+        lines.append(f"python -m {part.name}: {minutes} of a core")
+    return lines
+
+
+def _run_all(parts: Sequence[Part], jobs: int | None) -> dict[str, tuple[int, float]]:
+    """Every part, and the page of findings at the end: exit codes and seconds of a core."""
+    begun: dict[str, Future[tuple[int, float]]] = {}
+
+    def one(part: Part) -> tuple[int, float]:
+        for name in part.after:
+            if name in begun:  # begun before, so it runs or is done
+                begun[name].result()
+        return run(part.name)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for part in parts:
+            begun[part.name] = pool.submit(one, part)
+    return {name: each.result() for name, each in begun.items()} | {LAST: run(LAST)}
+
+
 def run(name: str, *more: str) -> tuple[int, float]:
     """One part in a process of its own, on one core: its exit code, and seconds of that core."""
-    began = time.monotonic()
+    began, words = time.monotonic(), [*name.split(), *more]
     print(f"{name} ...", flush=True)
     threads = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     # wait4 tells the seconds of this one child; its own wait would take them away.
-    child = subprocess.Popen([sys.executable, "-m", name, *more], env=os.environ | threads)
+    child = subprocess.Popen([sys.executable, "-m", *words], env=os.environ | threads)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     core = usage.ru_utime + usage.ru_stime
@@ -120,16 +213,19 @@ def _known() -> dict[str, Any]:
 
 def estimate(names: list[str]) -> None:
     """Time the trial of each part that is named; what is known of others stays."""
-    told = _known() | {"command": "python -m experiments --estimate"}
     for part in PARTS:
-        if part.name not in names:
+        if not {part.name, part.module} & set(names):
             continue
         with tempfile.TemporaryDirectory() as folder:
+            if part.known:
+                shutil.copy(RESULTS / part.known, folder)
             words = [*part.trial.split(), "--out", str(Path(folder) / part.out)]
-            words += ["--parts", folder] if part.name == "experiments.roles" else []
+            words += [part.work, str(Path(folder) / "work")] if part.work else []
             code, core = run(part.name, *words)
         if code:
             raise SystemExit(f"error: the trial of {part.name} failed; what it said is above.")
+        # Read now: another estimate may have written meanwhile.
+        told = _known() | {"command": "python -m experiments --estimate"}
         told.setdefault("parts", {})[part.name] = {
             "trial": part.trial,
             "trial_core_seconds": round(core, 1),
@@ -152,9 +248,12 @@ def filled(page: str, told: dict[str, Any]) -> str:
     lines = [["part", "minutes of a core", "estimated", "by a share of it", "in the hour"]]
     lines.append(["---", "--:", "--:", "---", "---"])
     for part in PARTS:
-        one, measured = told["parts"][part.name], whole["core_minutes"].get(part.name)
+        one = told["parts"].get(part.name)
+        if one is None:  # in the midst of an estimate of all
+            continue
+        measured = whole["core_minutes"].get(part.name)
         minutes = "–" if measured is None else f"{measured:.1f}"
-        share = f"`{one['trial']}`, times {one['times']:g}"
+        share = f"`{one['trial']}`, times {one['times']:g}" if one["trial"] else "all of it"
         fits = "with `ALL=--all`" if part.long else "yes"
         command = f"`python -m {part.name}`"
         lines.append([command, minutes, f"{one['core_minutes']:.0f}", share, fits])
@@ -169,7 +268,7 @@ def clock(told: dict[str, Any], cores: int = 2, long: bool = False) -> float:
     """Estimated minutes until the last part ends, each begun by the core that is free first."""
     free = [0.0] * cores
     for part in PARTS:
-        if long or not part.long:
+        if part.name in told["parts"] and (long or not part.long):
             free.sort()
             free[0] += told["parts"][part.name]["core_minutes"]
     return max(free)

@@ -4,14 +4,16 @@ Every model is surveyed on the bundled sample under each choice of what confiden
 Spearman's and Pearson's correlation over heads tell how far the choices rank heads alike, and the
 correlation with the mass on the first token how far each is a measure of resting there.
 
-With `--data DIR` (and `--classifiers DIR`) instead: how relevance of `importance.json` goes
-with each choice on the same examples (Voita et al., figures 1 and 2); the rest of the JSON stays.
+With `--relevance` instead: how relevance of `importance.json` goes with each choice on the same
+examples (Voita et al., figures 1 and 2), for the translator and the classifiers of `--classifiers
+DIR`. What either does not measure stays in the JSON.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,6 @@ from headcount.records import provenance
 from headcount.stats import rank_agreement
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-OUT = RESULTS / "confidence.json"
 COMMAND = "python -m experiments.confidence"
 MODELS = ("translator", "minilm", "e5-small", "smollm2")
 CHOICES = ("separator", "special")
@@ -36,24 +37,32 @@ CHOICES = ("separator", "special")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="experiments.confidence", description=__doc__)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
-    parser.add_argument("--data", type=Path, help="folder of corpora: relevance alone")
+    parser.add_argument("--relevance", action="store_true", help="how relevance goes with both")
+    parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--classifiers", type=Path, help="what experiments.models trained")
     parser.add_argument("--only", nargs="+", help="names of cases of experiments.importance")
+    parser.add_argument("--limit", type=int, help="so many examples at most, for a trial")
+    parser.add_argument("--out", type=Path, default=RESULTS / "confidence.json")
     given = parser.parse_args()
-    if given.data is not None:
-        found = json.loads(OUT.read_text(encoding="utf8"))
-        known = found.setdefault("with relevance", {})
-        for name, told in with_relevance(given.data, given.classifiers, given.only):
-            known[name] = told
-            print(name, json.dumps(told), flush=True)
-            OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-        return
     found: dict[str, Any] = {"command": COMMAND, "text": "the bundled sample", "models": {}}
-    for name in given.models:
-        found["models"][name] = measured(name)
-        print(name, json.dumps(found["models"][name]), flush=True)
-    found["provenance"] = provenance.collect()
-    OUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
+    if given.out.exists():
+        found = json.loads(given.out.read_text(encoding="utf8"))
+    for name, told in _with_relevance(given) if given.relevance else _by_model(given):
+        found.setdefault("with relevance" if given.relevance else "models", {})[name] = told
+        print(name, json.dumps(told), flush=True)
+        if not given.relevance:
+            found["provenance"] = provenance.collect() | {"command": COMMAND}
+        given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
+
+
+def _by_model(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((name, measured(name)) for name in given.models)
+
+
+def _with_relevance(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    if given.data is None:
+        raise SystemExit("say where the corpora are: --data DIR, or set HEADCOUNT_DATA")
+    return with_relevance(Path(given.data), given.classifiers, given.only, given.limit)
 
 
 def measured(name: str) -> dict[str, Any]:
@@ -70,11 +79,11 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def with_relevance(
-    data: Path, classifiers: Path | None, only: list[str] | None
+    data: Path, classifiers: Path | None, only: list[str] | None, limit: int | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Spearman of relevance and confidence under each choice, by stack, for cases at hand."""
     known = json.loads((RESULTS / "importance.json").read_text(encoding="utf8"))["cases"]
-    for case in read_cases()[1]:
+    for case in read_cases(limit)[1]:
         there = case.group == "translator" or (classifiers and (classifiers / case.model).is_dir())
         if not there or (only and case.name not in only):
             continue

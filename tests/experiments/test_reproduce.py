@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +18,7 @@ README = Path(reproduce.RESULTS) / "README.md"
 def test_every_part_is_a_command_and_was_timed() -> None:
     told = json.loads((reproduce.RESULTS / "reproduce.json").read_text())["parts"]
     for part in reproduce.PARTS:
-        assert find_spec(part.name) is not None
+        assert find_spec(part.module) is not None
         assert told[part.name]["trial"] == part.trial
 
 
@@ -70,6 +71,45 @@ def test_without_all_the_long_parts_are_left(monkeypatch: pytest.MonkeyPatch) ->
     assert {part.name for part in reproduce.PARTS} < set(ran)
 
 
+def test_parts_are_listed_with_their_minutes_and_can_be_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(reproduce, "run", lambda name: (ran.append(name), (0, 0.0))[1])
+    monkeypatch.setattr(reproduce, "tell", lambda told: pytest.fail("minutes of a part of it"))
+    assert reproduce.main(["--all", "--list"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(reproduce.PARTS)
+    assert all(" minutes of a core" in line for line in said)
+    assert not any("nobody knows" in line for line in said)
+    assert not ran
+    skipped = ["experiments.roles", "experiments.together families"]
+    assert reproduce.main(["--all", "--jobs", "2", "--skip", *skipped]) == 0
+    assert {part.name for part in reproduce.PARTS} - set(ran) == set(skipped)
+    with pytest.raises(SystemExit):
+        reproduce.main(["--skip", "experiments.nothing"])
+    assert "there is no part 'experiments.nothing'" in capsys.readouterr().err
+
+
+def test_a_part_waits_for_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    def slow(name: str) -> tuple[int, float]:
+        time.sleep(0.2 if name.startswith("experiments.importance") else 0.0)
+        ended.append(name)
+        return 0, 0.0
+
+    monkeypatch.setattr(reproduce, "run", slow)
+    monkeypatch.setattr(reproduce, "tell", lambda told: None)
+    reproduce.main(["--all", "--jobs", "8"])
+    for part in reproduce.PARTS:
+        for other in part.after:
+            assert ended.index(other) < ended.index(part.name)
+    names = [part.name for part in reproduce.PARTS]
+    assert all(o in names[: names.index(p.name)] for p in reproduce.PARTS for o in p.after)
+    assert any(part.after for part in reproduce.PARTS)
+
+
 def test_a_run_writes_its_minutes_unless_it_failed_or_was_begun_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,7 +117,7 @@ def test_a_run_writes_its_minutes_unless_it_failed_or_was_begun_before(
         shutil.copy(reproduce.RESULTS / name, tmp_path)
     old = (tmp_path / "reproduce.json").read_text()
     monkeypatch.setattr(reproduce, "RESULTS", tmp_path)
-    monkeypatch.setattr(reproduce, "SURVEYS", tmp_path / "roles")
+    monkeypatch.setattr(reproduce, "WORK", (tmp_path / "roles", tmp_path / "importance"))
     monkeypatch.setattr(reproduce, "run", lambda name: (int(name == "experiments.rules"), 90.0))
     assert reproduce.main(["--jobs", "1"]) == 1
     assert (tmp_path / "reproduce.json").read_text() == old
@@ -85,7 +125,7 @@ def test_a_run_writes_its_minutes_unless_it_failed_or_was_begun_before(
     (tmp_path / "roles").mkdir()
     (tmp_path / "roles" / "e5-ewt.json").touch()
     assert reproduce.main(["--jobs", "1"]) == 0
-    assert "held surveys from before" in capsys.readouterr().out
+    assert "held work from before" in capsys.readouterr().out
     assert (tmp_path / "reproduce.json").read_text() == old
     (tmp_path / "roles" / "e5-ewt.json").unlink()
     assert reproduce.main(["--jobs", "3"]) == 0
