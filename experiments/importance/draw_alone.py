@@ -73,8 +73,9 @@ def _panel(panel: Any, series: dict[str, tuple[tuple[str, str], list[Row]]]) -> 
         shift = APART * (number - (len(series) - 1) / 2)
         panel.errorbar([], [], color=colour, marker=marker, linestyle="", label=name)
         for row in rows:
-            ends = [[row["cost"] - row["low"]], [row["high"] - row["cost"]]]
-            sure = row["p_adjusted"] < LEVEL
+            known = row["low"] is not None  # few examples have no interval
+            ends = [[row["cost"] - row["low"]], [row["high"] - row["cost"]]] if known else None
+            sure = row["p_adjusted"] is not None and row["p_adjusted"] < LEVEL
             panel.errorbar(
                 [row["layer"] + shift], [row["cost"]], yerr=ends, color=colour, marker=marker,
                 linewidth=0.8, markerfacecolor=colour if sure else "white",
@@ -97,4 +98,4 @@ def _lost(row: Row) -> Row:
 
 
 def _points(row: Row) -> Row:
-    return row | {end: 100 * row[end] for end in ("cost", "low", "high")}
+    return row | {e: None if row[e] is None else 100 * row[e] for e in ("cost", "low", "high")}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headcount.survey.roles.linguistic import OWN_TEXT
+
 from .reading import Survey, Surveys, best, by_layer, layer_of, twin, verdicts
 
 __all__ = ["findings"]
@@ -88,9 +90,11 @@ def rare(survey: Survey) -> dict[str, Any] | None:
     top = max(rows, key=lambda row: row["share"])
     held = {row["head"] for row in verdicts(survey, "rare")}
     first = layer_of(top["head"]) == 0
-    names = ("head", "share", "rarest", "chance")
+    names = ("head", "share", "rarest", "chance", "counts")
     figures = {name: top.get(name) for name in names} | {"verdict": top["head"] in held}
-    return {"holds": first and top["head"] in held, **figures, "twin": twin(survey, "rare_two")}
+    # By counts of the text under test nothing is judged (decision 0012).
+    holds = None if top.get("counts") == OWN_TEXT else first and top["head"] in held
+    return {"holds": holds, **figures, "twin": twin(survey, "rare_two")}
 
 
 def resting(survey: Survey) -> dict[str, Any] | None:

@@ -24,6 +24,8 @@ AGAIN: dict[str, tuple[Callable[[], Role], tuple[str, ...]]] = {
 COMMAND = "python -m experiments.roles"
 #: Models that neither come with headcount nor are fetched.
 TRAINED = ("en-ru", "translator-lohelp")
+#: What `make models TRAIN=all` calls a model that has another name here.
+RECIPES = {"en-ru": "translator-ru"}
 _FILES = {
     "text": "corpus",
     "treebank": "treebank",
@@ -57,7 +59,17 @@ def measured_again(
     again = survey.get("again", {}) | dict.fromkeys(roles, plain(_origin(table.provenance)))
     names = [name for role in roles for name in AGAIN[role][1] if name in found]
     figures = {name: found[name] for name in names}
-    return survey | figures | {"roles": verdicts, "again": again}
+    columns = {name: found["columns"][name] for name in _columns(roles) if name in found["columns"]}
+    figures["columns"] = survey["columns"] | columns
+    if "twin" in found:
+        rest = [row for row in survey.get("twin", []) if row["column"] not in columns]
+        figures["twin"] = rest + [row for row in found["twin"] if row["column"] in columns]
+    return survey | figures | {"plan": plan, "roles": verdicts, "again": again}
+
+
+def _columns(roles: Sequence[str]) -> list[str]:
+    """Columns that belong to these roles."""
+    return ["rare", "rare_two"] if "rare" in roles else []
 
 
 def _subject(model: str, translators: Path | None) -> hc.Subject:
@@ -65,13 +77,16 @@ def _subject(model: str, translators: Path | None) -> hc.Subject:
         return hc.load(model, device="cpu")
     if translators is None:
         raise SystemExit(f"{model} is asked for: pass --translators DIR, the folder that holds it")
-    return hc.load(str(translators / model), device="cpu")
+    own, made = translators / model, translators / RECIPES.get(model, model)
+    return hc.load(str(made if made.is_dir() and not own.is_dir() else own), device="cpu")
 
 
 def _given(plan: dict[str, Any], data: Path) -> dict[str, Any]:
     """The arguments of the survey."""
     given: dict[str, Any] = {_FILES[key]: str(data / plan[key]) for key in _FILES if key in plan}
     given |= {"limit": plan.get("limit"), "seed": 0 if "limit" in plan else None}
+    if "frequencies" in plan:
+        given["frequencies"] = plan["frequencies"]
     if plan.get("control"):
         given["control"] = "random-init"
     # Voita: positional heads have a confidence above 0.8, with ends of sentence alone left out.

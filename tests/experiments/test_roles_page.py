@@ -81,6 +81,16 @@ def test_a_rare_word_head_must_be_in_the_first_layer(layer: int, holds: bool) ->
     assert held("a rare-word head in the first layer", survey) is holds
 
 
+def test_counts_of_the_text_under_test_judge_no_rare_word_head() -> None:
+    rows = [{"head": "enc.0.0", "share": 0.7, "rarest": 0.5, "chance": 0.2}]
+    for counts, holds in (("the corpus", None), ("wordfreq (en)", False)):
+        survey = made(rarity=[rows[0] | {"counts": counts}])
+        found = findings({"one": survey})["a rare-word head in the first layer"]["one"]
+        assert found["holds"] is holds
+        page = filled("<!-- table: rare -->\n<!-- end -->", {"one": survey})
+        assert f"| {counts} | {'not judged' if holds is None else 'no'} |" in page
+
+
 @pytest.mark.parametrize(
     ("low", "high", "holds"), [(0.5, 0.7, True), (0.4, 0.7, None), (0.3, 0.42, False)]
 )
@@ -145,6 +155,24 @@ def test_a_role_measured_again_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) 
     assert found["again"]["feature"]["settings"]["limit"] == 40
 
 
+def test_rare_words_measured_again_bring_their_columns_and_their_twin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(measure, "_subject", lambda model, translators: encoder())
+    plan = {"model": "tiny", "treebank": "sample.conllu", "limit": 40, "control": True}
+    data = Path(sample.path("sample.conllu")).parent
+    twin = [{"column": "first", "max": 0.5}, {"column": "rare_two", "max": 0.9}]
+    old = made(twin=twin)
+    found = measure.measured_again(["rare"], old, plan | {"frequencies": "wordfreq"}, data, None)
+    assert {row["counts"] for row in found["rarity"]} != {"the corpus"}
+    assert found["plan"]["frequencies"] == "wordfreq"
+    assert found["columns"]["first"] == old["columns"]["first"]
+    assert max(found["columns"]["rare_two"]) == pytest.approx(found["rarity"][0]["share"], abs=1e-3)
+    assert found["twin"][0] == twin[0]
+    assert {row["column"] for row in found["twin"]} == {"first", "rare", "rare_two"}
+    assert twin[1] not in found["twin"]
+
+
 def test_no_word_of_a_corpus_is_kept(survey: hc.HeadTable) -> None:
     row = dict.fromkeys(survey.details["roles"].columns, 0) | {"stack": "enc", "label": "'rain'"}
     rows = survey.details["roles"].iloc[:0].copy()
@@ -184,3 +212,20 @@ def test_the_page_says_what_the_json_says() -> None:
     assert filled(page, surveys) == page
     assert found["findings"] == json.loads(json.dumps(findings(surveys)))
     assert sum(file.stat().st_size for file in (RESULTS / "roles").iterdir()) < 1_500_000
+
+
+def test_what_is_said_of_rare_words_is_what_was_found() -> None:
+    page = (RESULTS / "roles.md").read_text(encoding="utf8")
+    told = {
+        name: max(one["rarity"], key=lambda row: row["share"])
+        for name, one in read_surveys(RESULTS).items()
+        if one["plan"]["model"] in ("minilm", "e5-small") and "rare" in one.get("again", {})
+    }
+    assert {row["counts"] for row in told.values()} == {"wordfreq en"}
+    shares = [100 * row["share"] for row in told.values()]
+    assert f"words in {min(shares):.1f}% to {max(shares):.1f}% of cases" in page
+    times = [row["share"] / row["chance"] for row in told.values()]
+    assert f"{min(times):.1f} to {max(times):.1f} times chance" in page
+    assert all(row["high"] < row["uncommon"] for row in told.values())
+    assert len(told) == 6
+    assert "in all six surveys judged so" in page

@@ -43,10 +43,12 @@ def rare(surveys: Surveys) -> str:
     """The encoder head that points most often to one of the two rarest tokens."""
     rows = [
         [name, f"`{one['head']}`", percent(one["share"]), percent(one["rarest"]),
-         percent(one["chance"]), percent(one["twin"]), "yes" if one["verdict"] else "no"]
+         percent(one["chance"]), percent(one["twin"]), one["counts"] or "not said",
+         "not judged" if one["holds"] is None else "yes" if one["verdict"] else "no"]
         for name, one in findings(surveys)["a rare-word head in the first layer"].items()
     ]  # fmt: skip
-    head = ["survey", "head", "two rarest", "the rarest", "chance", "twin's best", "a role"]
+    head = ["survey", "head", "two rarest", "the rarest", "chance", "twin's best", "counts of"]
+    head.append("a role")
     return table(head, rows)
 
 
