@@ -130,15 +130,13 @@ _ROLE_COLUMNS = (
 )  # fmt: skip
 
 
-#: Above it, chance could have done it.
-_LEVEL = 0.05
-
-
-def by_role(table: HeadTable, *, seed: int = 0) -> pd.DataFrame:
+def by_role(
+    table: HeadTable, columns: Sequence[str] | None = None, *, level: float = 0.05, seed: int = 0
+) -> pd.DataFrame:
     """For every role: do its heads matter more than others of the same layer and stack?
 
-    One row a role and score, of a table with verdicts (`details["roles"]`): for all importance
-    scores, and for `removal_step` where heads were removed. `delta` is Cliff's delta:
+    One row a role and score, of a table with verdicts (`details["roles"]`): by default for all
+    importance scores, and for `removal_step` where heads were removed. `delta` is Cliff's delta:
     the chance that a head of the role ranks above another head of its layer, minus the reverse,
     with an interval from resampled heads; `p` shuffles roles within layers, two-sided;
     `p_adjusted` is Holm's, over the rows of all functions and of all rest, which are the question,
@@ -146,20 +144,21 @@ def by_role(table: HeadTable, *, seed: int = 0) -> pd.DataFrame:
     interval lies within +-0.474), or "cannot tell". Heads that do something are compared with all
     that do not, and so are those of which only a place is known at which they look ("rests").
 
-    >>> from headcount.records import Column, Head
+    >>> from headcount.records import Head
     >>> heads = [Head("enc", layer, index) for layer in range(4) for index in range(6)]
     >>> roles = pd.DataFrame({"stack": "enc", "layer": range(4), "head": 0, "role": "rare",
     ...                       "rests": False})
     >>> score = [7.0 if head.index == 0 else head.index for head in heads]
-    >>> gradient = Column("gradient", direction="higher", group=GROUP)
-    >>> table = HeadTable.of(heads, {"gradient": score}, [gradient], details={"roles": roles})
-    >>> by_role(table)[["role", "heads", "delta", "answer"]].values.tolist()
+    >>> table = HeadTable.of(heads, {"gradient": score}, details={"roles": roles})
+    >>> by_role(table, ["gradient"])[["role", "heads", "delta", "answer"]].values.tolist()
     [['any function', 4, 1.0, 'more'], ['rare', 4, 1.0, 'more']]
     """
     if "roles" not in table.details:
         raise UsageError("No head was judged; survey the model with roles first (--roles).")
-    heads, names = table.heads, [n for n in importance_columns(table) if n != "confidence"]
-    names += ["removal_step"] * ("removal_step" in table.names)
+    heads, names = table.heads, list(columns or ())
+    if columns is None:
+        names = [name for name in importance_columns(table) if name != "confidence"]
+        names += ["removal_step"] * ("removal_step" in table.names)
     groups = _role_groups(table.details["roles"])
     rows = []
     for (role, rests), own in groups.items():
@@ -176,7 +175,7 @@ def by_role(table: HeadTable, *, seed: int = 0) -> pd.DataFrame:
     both = frame["role"].isin([ANY_ROLE, ANY_REST])
     for family in (both, ~both):
         frame.loc[family, "p_adjusted"] = stats.holm(frame.loc[family, "p"].to_numpy(dtype=float))
-    frame["answer"] = [_answer(row) for row in frame.to_dict("records")]
+    frame["answer"] = [_answer(row, level) for row in frame.to_dict("records")]
     return frame
 
 
@@ -221,8 +220,8 @@ def _role_groups(roles: pd.DataFrame) -> dict[tuple[str, bool], set[tuple[str, i
     return {key: heads for key, heads in (both | every).items() if heads}
 
 
-def _answer(row: Mapping[Any, Any]) -> str:
-    if row["p_adjusted"] <= _LEVEL:
+def _answer(row: Mapping[Any, Any], level: float) -> str:
+    if row["p_adjusted"] <= level:
         return "more" if row["delta"] > 0 else "less"
     small = max(abs(row["low"]), abs(row["high"])) < LARGE
     return "no large difference" if small else "cannot tell"
