@@ -1,7 +1,9 @@
-"""`python -m experiments.rules --data DIR`: relevance of the translator's heads under every rule.
+"""`python -m experiments.rules --data DIR`: relevance of heads under every rule, on two models.
 
-Spearman's correlation with confidence and with ablation (`importance.json`, Tatoeba), by stack, and
-how much relevance each rule loses on the way. Which rule is the default, and why: decision 0005.
+The translator on Tatoeba, and MiniLM on STS-B (the cosine of two texts). Spearman's correlation
+with confidence and with ablation, by stack; whether our rule's differs from each other rule's
+(`paired.py`); how much relevance each rule loses on the way; and how far scores change with the
+batch size and the precision. Which rule is the default, and why: decision 0005.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +21,24 @@ import numpy as np
 import headcount as hc
 from experiments.translator.pairs import read_pairs
 from headcount import tasks
+from headcount.importance.score import texts_of_task
 from headcount.stats import rank_agreement
+
+from .paired import STACKS, Scores, differences
 
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
 RULES = ("default", "ding", "z+", "alpha-beta")
+#: Ablation and confidence of MiniLM are measured on so many times the examples of relevance.
+MORE = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, the examples that are explained, and the scores of its heads beside relevance."""
+
+    model: str
+    task: tasks.Task
+    others: Mapping[str, Scores]
 
 
 def main() -> None:
@@ -29,40 +47,103 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=24)
     parser.add_argument("--out", type=Path, default=RESULTS / "relevance-rules.json")
     given = parser.parse_args()
-    inner = Path(given.data) / "parallel"
-    pairs = read_pairs((inner if inner.is_dir() else given.data) / "tatoeba.en-de.dev.tsv")
-    rows = np.random.default_rng(0).permutation(len(pairs))[: given.examples]
-    task = tasks.translation([(pairs[i].source, pairs[i].target) for i in rows], metric="loss")
-    subject = hc.load("translator", device="cpu")
-    scores = json.loads((RESULTS / "importance.json").read_text())["cases"]["tatoeba"]["scores"]
-    told: dict[str, Any] = {
-        "command": "python -m experiments.rules", "examples": len(task), "rules": {},
-    }  # fmt: skip
-    for rule in RULES:
-        table = hc.score(subject, task, by="relevance", rule=rule, batch_size=8)
-        found = {
-            str(head): value
-            for head, value in zip(table.heads, table.numbers("relevance"), strict=True)
-        }
-        lost = float(table.details["relevance_flow"]["worst_loss"].max())
-        told["rules"][rule] = {"worst loss": lost, "agreement": _agreements(found, scores)}
+    told: dict[str, Any] = {"command": "python -m experiments.rules"}
+
+    def write(part: dict[str, Any], name: str | None) -> None:
+        told.update({name: part} if name else part)
         given.out.write_text(json.dumps(told, indent=1) + "\n")
-        print(rule, told["rules"][rule]["agreement"]["enc"], flush=True)
+
+    measured(translator(Path(given.data), given.examples), lambda part: write(part, None))
+    measured(minilm(Path(given.data), given.examples), lambda part: write(part, "minilm"))
 
 
-def _agreements(found: dict[str, float], scores: dict[str, Any]) -> dict[str, Any]:
+def translator(data: Path, examples: int) -> Case:
+    """Pairs of Tatoeba; confidence and ablation are those of `importance.json`."""
+    inner = data / "parallel"
+    pairs = read_pairs((inner if inner.is_dir() else data) / "tatoeba.en-de.dev.tsv")
+    rows = np.random.default_rng(0).permutation(len(pairs))[:examples]
+    task = tasks.translation([(pairs[i].source, pairs[i].target) for i in rows], metric="loss")
+    known = json.loads((RESULTS / "importance.json").read_text())["cases"]["tatoeba"]["scores"]
+    return Case("translator", task, {other: known[other] for other in ("confidence", "ablation")})
+
+
+def minilm(data: Path, examples: int) -> Case:
+    """Pairs of STS-B; ablation is of the squared error, on more of them."""
+    whole = tasks.glue("stsb", data / "glue", similarity=True)
+    more, subject = whole.limit(MORE * examples, 0), hc.load("minilm", device="cpu")
+    sure = hc.survey(
+        subject, texts_of_task(more), columns=["confidence"], confidence_without="separator"
+    )
+    costs = hc.score(subject, more, by="ablation", batch_size=32)
+    others = {"confidence": _scores(sure, "confidence"), "ablation": _scores(costs, "ablation")}
+    return Case("minilm", whole.limit(examples, 0), others)
+
+
+def measured(case: Case, write: Callable[[dict[str, Any]], None]) -> None:
+    """Every rule on a case; what is known is written after each."""
+    found: dict[str, Scores] = {}
+    told: dict[str, Any] = {"model": case.model, "examples": len(case.task), "rules": {}}
+    for rule in RULES:
+        table = _scored(case.model, case.task, rule)
+        found[rule] = _scores(table, "relevance")
+        flow = table.details["relevance_flow"]
+        told["rules"][rule] = {
+            "worst loss": float(flow["worst_loss"].max()),
+            "lowest cut": {name: round(float(flow[name].iloc[0]), 4) for name in _ENDS},
+            "stability": stability(case, rule),
+            "agreement": _agreements(found[rule], case.others),
+        }
+        write(told)
+        print(case.model, rule, told["rules"][rule], flush=True)
+    told["differences"] = differences(found, case.others)
+    told["heads"] = {"relevance": found, **case.others}
+    write(told)
+    print(case.model, told["differences"], flush=True)
+
+
+#: What of the relevance sent reaches the lowest layer, and what the biases above it keep.
+_ENDS = ("through", "biases")
+
+
+def stability(case: Case, rule: str) -> dict[str, float]:
+    """The largest change of a head's share, on the two shortest examples.
+
+    By the batch size, and by the precision that the model is loaded in.
+    """
+    shortest = sorted(case.task.examples, key=lambda example: len(str(example)))
+    few = replace(case.task, examples=tuple(shortest[:2]))
+    plain = _scored(case.model, few, rule).numbers("relevance")
+    others = {
+        "batches of one": _scored(case.model, few, rule, batch_size=1),
+        "float64": _scored(case.model, few, rule, dtype="float64"),
+        "bfloat16": _scored(case.model, few, rule, dtype="bfloat16"),
+    }
+    return {
+        name: float(f"{np.abs(table.numbers('relevance') - plain).max():.2g}")
+        for name, table in others.items()
+    }
+
+
+def _scored(
+    model: str, task: tasks.Task, rule: str, *, batch_size: int = 8, dtype: str = "float32"
+) -> hc.HeadTable:
+    subject = hc.load(model, device="cpu", dtype=dtype)
+    return hc.score(subject, task, by="relevance", rule=rule, batch_size=batch_size)
+
+
+def _scores(table: hc.HeadTable, column: str) -> Scores:
+    values = (round(float(value), 6) for value in table.numbers(column))
+    return dict(zip(map(str, table.heads), values, strict=True))
+
+
+def _agreements(found: Scores, others: Mapping[str, Scores]) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    for stack in ("enc", "dec", "cross"):
+    for stack in STACKS:
         heads = [head for head in found if head.startswith(f"{stack}.")]
-        for other in ("confidence", "ablation"):
-            theirs = [_value(scores[other][head]) for head in heads]
-            one = rank_agreement([found[head] for head in heads], theirs)
-            told.setdefault(stack, {})[other] = [round(float(x), 3) for x in one[:3]]
+        for name, other in others.items() if heads else ():
+            one = rank_agreement([found[head] for head in heads], [other[head] for head in heads])
+            told.setdefault(stack, {})[name] = [round(float(x), 3) for x in one[:3]]
     return told
-
-
-def _value(figure: Any) -> float:
-    return float(figure[0] if isinstance(figure, list) else figure)
 
 
 if __name__ == "__main__":
