@@ -3,7 +3,8 @@
 The translator on Tatoeba, and MiniLM on STS-B (the cosine of two texts). Spearman's correlation
 with confidence and with ablation, by stack; whether our rule's differs from each other rule's
 (`paired.py`); how much relevance each rule loses on the way; and how far scores change with the
-batch size and the precision. Which rule is the default, and why: decision 0005.
+batch size and the precision. Rules and models that are not asked for stay in the JSON. Which rule
+is the default, and why: decision 0005.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from .paired import STACKS, Scores, differences
 RESULTS = Path(__file__).parent.parent.parent / "docs" / "results"
 RULES = ("default", "ding", "z+", "alpha-beta")
 #: Ablation and confidence of MiniLM are measured on so many times the examples of relevance.
-MORE = 8
+MORE = 4
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="experiments.rules", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("HEADCOUNT_DATA"))
     parser.add_argument("--examples", type=int, default=24)
+    parser.add_argument("--models", nargs="+", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--rules", nargs="+", default=list(RULES), choices=RULES)
     parser.add_argument("--out", type=Path, default=RESULTS / "relevance-rules.json")
     given = parser.parse_args()
-    told: dict[str, Any] = {"command": "python -m experiments.rules"}
-
-    def write(part: dict[str, Any], name: str | None) -> None:
-        told.update({name: part} if name else part)
-        given.out.write_text(json.dumps(told, indent=1) + "\n")
-
-    measured(translator(Path(given.data), given.examples), lambda part: write(part, None))
-    measured(minilm(Path(given.data), given.examples), lambda part: write(part, "minilm"))
+    told = json.loads(given.out.read_text()) if given.out.exists() else {}
+    told["command"] = "python -m experiments.rules"
+    cases = [CASES[model](Path(given.data), given.examples) for model in given.models]
+    for rule in given.rules:  # the slow one last
+        for case in cases:
+            part = told if case.model == "translator" else told.setdefault(case.model, {})
+            measured(case, rule, part)
+            given.out.write_text(json.dumps(told, indent=1) + "\n")
+            print(case.model, rule, part["rules"][rule], part["differences"], flush=True)
 
 
 def translator(data: Path, examples: int) -> Case:
@@ -79,26 +83,26 @@ def minilm(data: Path, examples: int) -> Case:
     return Case("minilm", whole.limit(examples, 0), others)
 
 
-def measured(case: Case, write: Callable[[dict[str, Any]], None]) -> None:
-    """Every rule on a case; what is known is written after each."""
-    found: dict[str, Scores] = {}
-    told: dict[str, Any] = {"model": case.model, "examples": len(case.task), "rules": {}}
-    for rule in RULES:
-        table = _scored(case.model, case.task, rule)
-        found[rule] = _scores(table, "relevance")
-        flow = table.details["relevance_flow"]
-        told["rules"][rule] = {
-            "worst loss": float(flow["worst_loss"].max()),
-            "lowest cut": {name: round(float(flow[name].iloc[0]), 4) for name in _ENDS},
-            "stability": stability(case, rule),
-            "agreement": _agreements(found[rule], case.others),
-        }
-        write(told)
-        print(case.model, rule, told["rules"][rule], flush=True)
-    told["differences"] = differences(found, case.others)
-    told["heads"] = {"relevance": found, **case.others}
-    write(told)
-    print(case.model, told["differences"], flush=True)
+CASES = {"translator": translator, "minilm": minilm}
+
+
+def measured(case: Case, rule: str, told: dict[str, Any]) -> None:
+    """One rule on a case; what is told of others stays, if it is of the same heads and scores."""
+    table = _scored(case.model, case.task, rule)
+    flow, scores = table.details["relevance_flow"], _scores(table, "relevance")
+    if told.get("examples") != len(case.task):
+        told.clear()  # of other examples
+    told |= {"model": case.model, "examples": len(case.task)}
+    told.setdefault("rules", {})[rule] = {
+        "worst loss": float(flow["worst_loss"].max()),
+        "lowest cut": {name: round(float(flow[name].iloc[0]), 4) for name in _ENDS},
+        "stability": stability(case, rule),
+        "agreement": _agreements(scores, case.others),
+    }
+    known = told.get("heads", {}).get("relevance", {}) | {rule: scores}
+    known = {one: known[one] for one in RULES if one in known}
+    told["heads"] = {"relevance": known, **case.others}
+    told["differences"] = differences(known, case.others)
 
 
 #: What of the relevance sent reaches the lowest layer, and what the biases above it keep.

@@ -18,20 +18,23 @@ from headcount.stats import DRAWS, Floats, correlate_weighted, holm, resample_we
 #: A score of every head by its name, such as "enc.0.3".
 Scores = Mapping[str, float]
 STACKS = ("enc", "dec", "cross")
+TOGETHER, WITHIN = "mean of stacks", "within layers"
 
 
 def differences(rules: Mapping[str, Scores], others: Mapping[str, Scores]) -> dict[str, Any]:
     """The first rule minus each of the rest, by the other score: stacks, their mean, layers.
 
-    `p_adjusted` is Holm's, over the rules and stacks of one other score.
+    `p_adjusted` is Holm's, over the rules and stacks of one other score; over the rules alone where
+    stacks are taken together.
     """
     first, *rest = rules
     told: dict[str, Any] = {}
     for name, other in others.items():
         found = {rule: _compared(rules[first], rules[rule], other) for rule in rest}
-        tests = [row for rows in found.values() for where, row in rows.items() if where in STACKS]
-        for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
-            row["p_adjusted"] = round(float(p), 5)
+        for family in (STACKS, (TOGETHER,), (WITHIN,)):
+            rows = [rows[where] for rows in found.values() for where in family if where in rows]
+            for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+                row["p_adjusted"] = round(float(p), 5)
         told[name] = {f"{first} - {rule}": rows for rule, rows in found.items()}
     return told
 
@@ -44,8 +47,8 @@ def _compared(one: Scores, two: Scores, other: Scores) -> dict[str, dict[str, fl
         drawn.append(_drawn(*_arrays(heads, one, two, other), seed=number))
         told[stack] = paired(drawn[-1])
     if len(stacks) > 1:
-        told["mean of stacks"] = paired(np.mean(drawn, axis=0))
-    return told | {"within layers": within_layers(one, two, other)}
+        told[TOGETHER] = paired(np.mean(drawn, axis=0))
+    return told | {WITHIN: within_layers(one, two, other)}
 
 
 def _drawn(one: Floats, two: Floats, other: Floats, *, draws: int = DRAWS, seed: int = 0) -> Floats:
