@@ -31,7 +31,10 @@ class CompareArguments:
     """What is compared."""
 
     treebank: str | None = option(
-        None, "FILE", "In place of a text, with trees (.conllu, .conll, `sample`): also roles."
+        None,
+        "FILE",
+        "Sentences with trees, .conllu or .conll, in place of a text: also what becomes of words "
+        "and roles; `sample` for the bundled one.",
     )
     roles: bool = option(
         True, None, "With a treebank, judge what the heads of both models do.", "--roles/--no-roles"
@@ -39,11 +42,17 @@ class CompareArguments:
     match: str = option(
         "name",
         "HOW",
-        "Which heads are compared: of the same name; or one to one by the cosine of their maps, in "
-        "layers of the same relative depth or in a stack (maps). Half of the texts tell the pairs.",
+        "Which heads are compared: of the same name; or, for models of other shapes, one to one by "
+        "the cosine of their maps, within layers of the same relative depth (depth) or within a "
+        "stack (maps). Half of the texts tell the pairs.",
         choices=("name", "depth", "maps"),
     )
-    pad_to: int = option(200, "N", "--convention code: pad maps to so many tokens.", least=1)
+    pad_to: int = option(
+        200,
+        "N",
+        "With --convention code: the width to which maps are padded before the cosine.",
+        least=1,
+    )
 
 
 def compare_command(

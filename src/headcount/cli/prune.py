@@ -43,12 +43,23 @@ class PruneArguments:
         "Remove as much as surely (95%, held-out examples) loses no more than so many points: BLEU "
         "or chrF points, hundredths of accuracy, F1 and correlations, nats of loss.",
     )
-    keep: int | None = _goal(None, "N", "Leave so many heads, of --stacks if named.", least=1)
-    drop_share: float | None = _goal(None, "SHARE", "Remove so large a share, e.g. 0.5.")
-    heads: str | None = _goal(
-        None, "HEADS", "Remove these: enc.5.3, a layer (enc.5), a range (enc.0-2); no task needed."
+    keep: int | None = _goal(
+        None, "N", "Leave so many heads, of --stacks where these are named.", least=1
     )
-    gates: bool = _goal(False, None, "Learn which heads go, by gates; with --lambda or --keep.")
+    drop_share: float | None = _goal(
+        None, "SHARE", "Remove so large a share, e.g. 0.5, and tell what is surely lost."
+    )
+    heads: str | None = _goal(
+        None,
+        "HEADS",
+        "Remove these, with commas between: enc.5.3, a layer (enc.5) or a range (enc.0-2); a task "
+        "is not needed.",
+    )
+    gates: bool = _goal(
+        False,
+        None,
+        "Learn which heads go: gates close while the model trains; with --lambda or --keep.",
+    )
 
     by: str = _order(
         "gradient",
@@ -59,12 +70,15 @@ class PruneArguments:
     normalize: str | None = _order(
         None,
         "HOW",
-        "gradient: over the l2 norm of its layer (--convention paper does), or as it is.",
+        "gradient: over the l2 norm of its layer (layer; the convention paper does), or as it is "
+        "(none).",
         choices=("layer", "none"),
     )
     scores: Path | None = _order(None, "RUN", "A run directory whose columns --by may name.")
     step: float = _order(10.0, "PERCENT", "Heads that go at each step of the curve.")
-    exact: bool = _order(False, None, "Score again before every step, without what is gone.")
+    exact: bool = _order(
+        False, None, "Score again before every step, without the heads that are gone."
+    )
     even: bool = _order(
         False,
         None,
@@ -72,9 +86,15 @@ class PruneArguments:
         "...), and other programs load the model without code.",
     )
     at_least: int = _order(0, "N", "Leave so many heads in every layer of every stack.", least=0)
-    stacks: str | None = _order(None, "NAMES", "Take heads from these alone: enc, dec, cross.")
+    stacks: str | None = _order(
+        None, "NAMES", "Take heads from these stacks only: enc, dec, cross."
+    )
     by_stack: bool = _order(False, None, "Also draw the curve of each stack by itself.")
-    chat: bool = _order(False, None, "An lm task: each text as a user's turn, in a chat template.")
+    chat: bool = _order(
+        False,
+        None,
+        "An lm task of an instruct model: each text as a user's turn, in its chat template.",
+    )
     judge: str | None = _order(
         None,
         "FILE",
@@ -86,16 +106,27 @@ class PruneArguments:
         None, "X", "The price of an open gate; the higher, the fewer heads are left.", "--lambda"
     )
     gate_steps: int = _learn(pruning.GATE_STEPS, "N", "Training steps of gates.", least=1)
-    learn: str = _learn("all", "WHAT", "Weights that learn with gates: all, gates, enc or dec.")
-    heal: bool = _learn(False, None, "Train what is left, with the whole model as its teacher.")
+    learn: str = _learn(
+        "all", "WHAT", "Weights that learn with the gates: all, gates (none), enc or dec."
+    )
+    heal: bool = _learn(
+        False, None, "Train what is left for a while, with the whole model as its teacher."
+    )
     heal_steps: int = _learn(pruning.HEAL_STEPS, "N", "Training steps of healing.", least=1)
     lr: float = _learn(5e-5, "X", "Learning rate of weights.")
     train: str | None = _learn(
-        None, "TASK", "Learn from another task, not from the examples that heads are chosen on."
+        None,
+        "TASK",
+        "Learn from another task, written as --task is; by default from the half of the examples "
+        "that heads are chosen on.",
     )
 
     out: Path | None = _result(
-        None, "DIR", "Folder to write: model/, run/ (scores, curve) and curve.svg.", "--out", "-o"
+        None,
+        "DIR",
+        "Folder to write: model/ (loads again), run/ (scores, curve) and curve.svg.",
+        "--out",
+        "-o",
     )
     dry_run: bool = _result(False, None, "Show what would go and what it costs, write nothing.")
     export: str | None = _result(
