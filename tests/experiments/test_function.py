@@ -51,7 +51,7 @@ def test_a_run_is_taken_or_made(
     assert told["command"] == "python -m experiments.verdicts.function"
     [row] = [row for row in told["rows"] if row["role"] == "any function"]
     assert (row["score"], row["delta"], row["answer"]) == ("gradient", 1.0, "more")
-    assert "4 heads that do something" in capsys.readouterr().out
+    assert "4 heads that do a nameable job" in capsys.readouterr().out
 
 
 def test_the_decision_says_what_the_json_says() -> None:

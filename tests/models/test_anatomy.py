@@ -42,7 +42,7 @@ def test_encoders(family: str) -> None:
 @pytest.mark.parametrize("family", DECODERS)
 def test_decoders(family: str) -> None:
     anatomy = anatomy_of(DECODERS[family]())
-    grouped = family in ("llama", "mistral", "qwen3", "gemma3", "gpt_oss")
+    grouped = family in ("llama", "mistral", "qwen3", "gemma2", "gemma3", "gpt_oss")
     assert layers_of(anatomy) == {"dec": [0, 1]}
     assert shapes_of(anatomy) == {(4, 2 if grouped else 4, 8)}
     assert all(site.causal for site in anatomy.sites)
