@@ -104,7 +104,7 @@ def measured(subject: Subject, length: int, device: str, rounds: int, most: int)
         ways[f"{SAMPLE} rows"] = lambda: surveyed(subject, batches, SAMPLE)
     if device == "cuda":
         ways = {name: waited(work) for name, work in ways.items()}
-    seconds = interleaved(ways, rounds, warm_up=1)
+    seconds = interleaved(ways, rounds, warm_up=1) if rounds else {}
     row: dict[str, Any] = {
         "what": f"{subject.name}, {len(batches)} x {length:,} tokens",
         "length": length,
@@ -112,10 +112,10 @@ def measured(subject: Subject, length: int, device: str, rounds: int, most: int)
         "milliseconds": {
             name: round(1e3 * statistics.median(times), 2) for name, times in seconds.items()
         },
-        "ratio": {name: ratio(seconds, name, "plain") for name in ways if name != "plain"},
+        "ratio": {name: ratio(seconds, name, "plain") for name in seconds if name != "plain"},
         "paths": dict(surveyed(subject, batches)),
     }
-    if (device, length) in AIMS:
+    if seconds and (device, length) in AIMS:
         row["aim"] = AIMS[device, length]
     if device == "cuda":
         row["peak_gib"] = {name: round(peak_gib(work, device), 3) for name, work in ways.items()}
@@ -139,7 +139,7 @@ def subject_on(device: str) -> Subject:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lengths", type=lambda text: [int(part) for part in text.split(",")])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="none: memory alone")
     parser.add_argument("--texts", type=int, default=16, help="at most so many of each length")
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
