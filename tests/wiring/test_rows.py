@@ -13,6 +13,7 @@ import torch
 from sightings import batch_of, draw_texts
 from tiny import INTERFACE, tiny_inputs
 from torch import Tensor
+from transformers.models.bert import modeling_bert
 
 from headcount.models import quiet_arguments
 from headcount.models.subject import Subject
@@ -154,18 +155,21 @@ def test_clark_s_smoothing_is_served_in_tiles() -> None:
             assert_same(one, other)
 
 
-def test_a_family_with_scores_of_its_own_is_not_trusted() -> None:
-    """An eager function that does more than its arguments tell is seen, and used."""
-    subject = Subject(INTERFACE["bert"]())
-    batch = shaped(subject, "bert")
-    import transformers.models.bert.modeling_bert as home
-
-    own = home.eager_attention_forward
+def steeper_scores() -> Any:
+    """BERT's own function with scores twice as large: a family that does as it likes."""
+    own = modeling_bert.eager_attention_forward
 
     def steeper(module: Any, query: Tensor, *others: Any, **more: Any) -> Any:
         return own(module, query * 2, *others, **more)
 
-    with mock.patch.object(home, "eager_attention_forward", steeper):
+    return mock.patch.object(modeling_bert, "eager_attention_forward", steeper)
+
+
+def test_a_family_with_scores_of_its_own_is_not_trusted() -> None:
+    """An eager function that does more than its arguments tell is seen, and used."""
+    subject = Subject(INTERFACE["bert"]())
+    batch = shaped(subject, "bert")
+    with steeper_scores():
         expected = seen(subject, batch)
         with without_maps():
             found = seen(subject, batch)
@@ -176,17 +180,11 @@ def test_a_family_with_scores_of_its_own_is_not_trusted() -> None:
 
 def test_a_text_of_one_token_earns_a_family_no_trust() -> None:
     """Its query gives all weight to one key, whatever is done to scores."""
-    import transformers.models.bert.modeling_bert as home
-
-    subject, own = Subject(INTERFACE["bert"]()), home.eager_attention_forward
-
-    def steeper(module: Any, query: Tensor, *others: Any, **more: Any) -> Any:
-        return own(module, query * 2, *others, **more)
-
+    subject = Subject(INTERFACE["bert"]())
     one = ready_batch({"input_ids": torch.tensor([[7]])}, {"enc"})
     ids, mask = torch.tensor([[7, 0, 0, 0], [5, 6, 7, 8]]), torch.tensor([[1, 0, 0, 0], [1] * 4])
     mixed = ready_batch({"input_ids": ids, "attention_mask": mask}, {"enc"})
-    with mock.patch.object(home, "eager_attention_forward", steeper):
+    with steeper_scores():
         for batch in (one, mixed):
             seen(subject, batch)
             assert set(seen.paths) == {"map"}  # type: ignore[attr-defined]

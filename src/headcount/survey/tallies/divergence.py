@@ -33,18 +33,17 @@ from headcount.wiring import Needs, Sighting
 # sqrt(y) e^(i w ln y)|^2 over w. So all pairs of heads need one matrix product of features instead
 # of a logarithm for each pair and key.
 
+#: Up to so many tokens a text is short.
+_SHORT = 512
 #: Frequencies and weights that replace the integral: of all sums of so many waves, close to the one
 #: whose largest relative error is least for weights up to a factor of e^13.15 apart, which is what
-#: smoothing leaves of texts up to `_SHORT` tokens. It is 1e-4. Four waves are 32 bytes of features,
-#: which NumPy looks up fastest.
-_SHORT, _WAVES = (
-    512,
-    (
-        (0.18483055, 0.56607835),
-        (0.59231611, 0.11178176),
-        (1.07997502, 0.01294048),
-        (1.76948435, 0.00107311),
-    ),
+#: smoothing leaves of short texts. It is 1e-4. Four waves are 32 bytes of features, which NumPy
+#: looks up fastest.
+_WAVES = (
+    (0.18483055, 0.56607835),
+    (0.59231611, 0.11178176),
+    (1.07997502, 0.01294048),
+    (1.76948435, 0.00107311),
 )
 #: The same for longer texts, whose weights may be a factor of e^20 apart: 6e-5.
 _MORE_WAVES = (
