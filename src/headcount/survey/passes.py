@@ -51,7 +51,7 @@ from headcount.text import (
     read_corpus,
     texts_of,
 )
-from headcount.wiring import Needs, halve_tiles, tap
+from headcount.wiring import TILE, Needs, halve_tiles, tap
 
 # --- One pass -----------------------------------------------------------------------------------
 
@@ -155,10 +155,11 @@ def _run_part(
     inputs: PassOptions,
 ) -> EncodeReport:
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
-    batches, done = batches_of(subject, source, inputs, maps=needs.maps), 0
+    maps = needs.maps or needs.tiles
+    batches, done = batches_of(subject, source, inputs, maps=maps), 0
     shown = receivers(tallies)
     # A map between words is of all rows.
-    rows = None if needs.maps else inputs.rows
+    rows = None if maps else inputs.rows
     with tap(subject, needs, stacks=inputs.stacks, rows=rows, seed=inputs.seed) as watch:
         for batch in batches:
             watch(batch if inputs.segments else _one_segment(batch), **shown)
@@ -187,10 +188,6 @@ def check_pass(
         )
 
 
-#: Cells of a layer's map at a time, where whole maps are asked for: 256 MB in float32.
-_MAP_CELLS = 2**26
-
-
 def batches_of(
     subject: Subject, source: Corpus | Ready, inputs: PassOptions, maps: bool = False
 ) -> Encoded | Ready:
@@ -207,7 +204,7 @@ def batches_of(
         max_length=inputs.max_length,
         long=inputs.long,
         chat=inputs.chat,
-        most_cells=_MAP_CELLS // heads if maps else None,
+        most_cells=TILE["kept"] // heads if maps else None,
     )
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from headcount import stats
 from headcount.models import Anatomy, Site, members_of
 from headcount.records import Column, HeadTable
-from headcount.text import Sentence, Word, Words
+from headcount.text import Rows, Sentence, Word, Words, word_maps
 from headcount.wiring import Needs, Sighting
 
 Array = NDArray[np.float64]
@@ -473,6 +473,24 @@ FEATURES = (NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION)
 
 
 # --- A window's own words, without room for the rest of a long text -----------------------------
+
+
+def word_tiles(
+    sighting: Sighting, words: Words, rows: Rows = "mean"
+) -> Iterator[tuple[slice, Tensor]]:
+    """Maps between words, some query words at a time: which, and `[batch, head, those, word]`.
+
+    All words at once where there is a map between tokens; of a long text there is none.
+    """
+    if sighting.maps is not None:
+        yield slice(0, words.there.shape[1]), word_maps(sighting.maps, words, words, rows=rows)
+        return
+    step = len(next(sighting.tiles()))
+    for start in range(0, words.there.shape[1], step):
+        some = slice(start, start + step)
+        places = words.pieces[:, some].flatten(0, 1).any(0).nonzero()[:, 0]
+        own = replace(words, pieces=words.pieces[:, some, places], there=words.there[:, some])
+        yield some, word_maps(sighting.rows_at(places), own, words, rows=rows)
 
 
 def compact_words(words: Words) -> Words:

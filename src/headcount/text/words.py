@@ -84,13 +84,24 @@ def word_maps(maps: Tensor, queries: Words, keys: Words, *, rows: Rows = "mean")
     return found / total.masked_fill(total == 0, 1)
 
 
+#: Cells of words by tokens from which words are added up token by token.
+_LARGE = 2**20
+
+
 def _columns(maps: Tensor, queries: Words, keys: Words) -> Tensor:
     """Weights summed over each key word's pieces, ``[batch, head, query token, key word]``."""
     batch, heads, tokens, others = maps.shape
-    # One product for all heads of a text: thrice as fast as a product for each head.
-    pieces = keys.pieces.to(maps.dtype).transpose(1, 2)
-    found = torch.bmm(maps.reshape(batch, heads * tokens, others), pieces)
-    found = found.view(batch, heads, tokens, pieces.shape[-1])
+    words = keys.pieces.shape[1]
+    if words * others > _LARGE:  # a product would spend its time on words that a token is not of
+        found = maps.new_zeros(batch, heads, tokens, words)
+        for text, own in enumerate(keys.pieces):
+            word, token = own.nonzero().unbind(1)
+            found[text].index_add_(-1, word, maps[text][..., token])
+    else:
+        # One product for all heads of a text: thrice as fast as a product for each head.
+        pieces = keys.pieces.to(maps.dtype).transpose(1, 2)
+        found = torch.bmm(maps.reshape(batch, heads * tokens, others), pieces)
+        found = found.view(batch, heads, tokens, words)
     # Rows of padding hold no meaning, not even a number.
     return found.masked_fill(~queries.pieces.any(1)[:, None, :, None], 0)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headcount.wiring.seam import Attended, Turns, hooked, shown
     from headcount.wiring.shortcut import Course, EncoderOnce, NoShortcut, Shortcut, course_of
     from headcount.wiring.sighting import (
+        TILE,
         Needs,
         Sighting,
         check_ids,

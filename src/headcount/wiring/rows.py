@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from headcount.models import base_function, out_of_memory
-from headcount.wiring.sighting import Asked, in_float32, numpy_is_faster, of_map
+from headcount.wiring.sighting import TILE, Asked, in_float32, numpy_is_faster, of_map, tile_rows
 
 #: What each path is, for who asks how attention was read.
 PATHS = {
@@ -37,9 +37,6 @@ PATHS = {
 
 #: A score that leaves a key out; finite, since infinity times a weight of 0 is not a number.
 LOWEST = -1e30
-
-#: Cells of a tile: small enough for the caches of a CPU, large enough to keep a GPU busy.
-TILE = {"cpu": 2**21, "cuda": 2**25}
 
 #: Tiles are halved down to this where memory runs out.
 _SMALLEST = 2**16
@@ -180,7 +177,7 @@ def tiled(scores: Scores, asked: Asked, value: Tensor | None = None) -> Read:
         ]
         outputs, found = zip(*texts, strict=True)
         return None if value is None else torch.cat(outputs), merged(found, dim=0)
-    step = _step(scores.query.device, batch * heads * keys)
+    step = tile_rows(scores.query.device, batch * heads * keys)
     parts, made = [], []
     for start in range(0, queries if asked.places is None else asked.places.shape[1], step):
         if asked.places is None:
@@ -261,13 +258,9 @@ def halve_tiles(device: torch.device) -> bool:
     kind = device.type if device.type in TILE else "cuda"
     if TILE[kind] <= _SMALLEST:
         return False
-    TILE[kind] //= 2
+    for each in (kind, "kept"):
+        TILE[each] //= 2
     return True
-
-
-def _step(device: torch.device, row: int) -> int:
-    """How many queries a tile has, by the cells of one."""
-    return max(1, TILE.get(device.type, TILE["cuda"]) // max(1, row))
 
 
 def merged(parts: Sequence[dict[str, Any]], dim: int) -> dict[str, Any]:
@@ -338,7 +331,7 @@ class Call:
 def eager_tiles(call: Call, asked: Asked) -> tuple[Tensor, dict[str, Any]]:
     """Head outputs and what is asked of the rows, by the family's own function on tiles."""
     batch, heads, queries, _ = call.query.shape
-    step = _step(call.query.device, batch * heads * call.key.shape[2])
+    step = tile_rows(call.query.device, batch * heads * call.key.shape[2])
     outputs, parts = [], []
     for start in range(0, queries, step):
         places = torch.arange(start, min(queries, start + step), device=call.query.device)

@@ -6,7 +6,7 @@ Entropy, distance and the mass on separators are Clark et al.'s (BlackBoxNLP 201
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -28,8 +28,9 @@ from headcount.text import Batch, Side, bare_side
 class Needs:
     """Row quantities of a map `[batch, head, query, key]`; a union serves several tallies.
 
-    Only `maps` keeps the map itself; everything else is one number a row, so that a fused
-    kernel can serve it without a map and without a change in any tally.
+    `maps` keeps the map itself, `tiles` lets it be read some rows at a time (`Sighting.tiles`), so
+    that no map of a long text exists; everything else is one number a row, so that a fused kernel
+    can serve it without a map and without a change in any tally.
 
     `tops` is for the largest weight of each row and its key, once for every set of key classes
     that is left out (`frozenset({"separator"})`), `largest` for the weight alone; `masses` for
@@ -41,6 +42,7 @@ class Needs:
     """
 
     maps: bool = False
+    tiles: bool = False
     entropy: bool = False
     smoothed: float | None = None
     tops: frozenset[frozenset[str]] = frozenset()
@@ -53,6 +55,7 @@ class Needs:
             raise ValueError("two tallies ask for entropies of different smoothing")
         return Needs(
             maps=self.maps or other.maps,
+            tiles=self.tiles or other.tiles,
             entropy=self.entropy or other.entropy,
             smoothed=other.smoothed if self.smoothed is None else self.smoothed,
             tops=self.tops | other.tops,
@@ -421,6 +424,18 @@ class RowSample:
 
 # --- What a tap shows of one site for one batch -------------------------------------------------
 
+#: Cells of a tile: small enough for the caches of a CPU, large enough to keep a GPU busy; and of
+#: the largest map of one text that is kept where tallies read maps: 256 MB in float32.
+TILE = {"cpu": 2**21, "cuda": 2**25, "kept": 2**26}
+
+#: Rows `[batch, head, row, key]` of a map at some places `[row]`.
+RowReader = Callable[[Tensor], Tensor]
+
+
+def tile_rows(device: torch.device, row: int) -> int:
+    """How many queries a tile has, by the cells of one."""
+    return max(1, TILE.get(device.type, TILE["cuda"]) // max(1, row))
+
 
 @dataclass(frozen=True)
 class Sighting:
@@ -446,6 +461,28 @@ class Sighting:
     offsets: dict[int, Tensor] = field(default_factory=dict)
     places: Tensor | None = None
     weights: Tensor | None = None
+    #: Gives the rows of the map at some places, where it is too large to be kept.
+    reader: RowReader | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether the map can be read, whole or in tiles."""
+        return self.maps is not None or self.reader is not None
+
+    def tiles(self) -> Iterator[Tensor]:
+        """Places of queries `[row]`, tile by tile: all at once where there is a map."""
+        count = self.queries.real.shape[1]
+        size = self.queries.real.shape[0] * self.site.heads * self.keys.real.shape[1]
+        step = count if self.reader is None else tile_rows(self.queries.real.device, size)
+        yield from torch.arange(count, device=self.queries.real.device).split(max(step, 1))
+
+    def rows_at(self, places: Tensor) -> Tensor:
+        """The rows of the map at these places, `[batch, head, row, key]`, in float32."""
+        if self.maps is None:
+            assert self.reader is not None
+            return self.reader(places)
+        whole = len(places) == self.maps.shape[2]
+        return self.maps if whole else self.maps[:, :, places]
 
     def weigh(self, rows: Tensor) -> Tensor:
         """Which rows count, `[batch, query]`, as numbers where each stands for several."""
@@ -497,7 +534,13 @@ def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Nee
     visible = visible_keys(mask, maps.shape[-2], keys.real, site.causal)
     shown = in_float32(maps)
     return Sighting(
-        site, batch, queries, keys, visible, shown if needs.maps else None, **of_map(shown, asked)
+        site,
+        batch,
+        queries,
+        keys,
+        visible,
+        shown if needs.maps or needs.tiles else None,
+        **of_map(shown, asked),
     )
 
 

@@ -30,7 +30,6 @@ from headcount.text import Batch, Side
 from headcount.wiring import fused
 from headcount.wiring.recording import Recordings
 from headcount.wiring.rows import (
-    TILE,
     Call,
     Scores,
     agrees,
@@ -41,8 +40,10 @@ from headcount.wiring.rows import (
 )
 from headcount.wiring.seam import PREFIX, Attended, Turns, alone, attached
 from headcount.wiring.sighting import (
+    TILE,
     Asked,
     Needs,
+    RowReader,
     RowSample,
     Sighting,
     check_ids,
@@ -221,26 +222,33 @@ class Watch:
         small = cells <= (_SMALL_MAP if query.device.type == "cpu" else TILE["cuda"])
         # On a CPU the weights are at hand, and give the output faster than sdpa would.
         own = query.device.type == "cpu" and _all_float32(query, key, value)
-        if not (self.needs.maps or eager) and _agrees(call) and call.scores is not None:
+        # One text decides, so that its numbers do not depend on the others of its batch.
+        large = self.needs.tiles and cells // len(query) > TILE["kept"]
+        whole = self.needs.maps or (self.needs.tiles and not large)
+        by_scores = not (whole or eager) and _agrees(call) and call.scores is not None
+        reader = None
+        if large and not whole:
+            reader = partial(_rows_at, call.scores if by_scores and call.scores else call)
+        if by_scores and call.scores is not None:
             if fused.serves(call.scores, asked):
                 self._note(now, site, "fused")
-                now.hold(site, asked, now.visible(site, asked, mask), call.scores)
+                now.hold(site, asked, now.visible(site, asked, mask), call.scores, reader)
                 return as_it_comes()
-            if own and small:
+            if own and small and reader is None:
                 made, maps, entropies = attended(call.scores, value, self.needs.entropy, self._room)
                 self._room = maps
                 self._reduce(now, site, maps, mask, "scores", entropies)
                 return made, None
             wanted = value if own and asked.places is None else None
             outputs, found = tiled(call.scores, asked, wanted)
-            self._show(now, site, asked, found, mask, "tiled")
+            self._show(now, site, asked, found, mask, "tiled", reader=reader)
             return as_it_comes() if outputs is None else (outputs, None)
-        if small or self.needs.maps:
+        if whole or (small and reader is None):
             output, weights = as_it_comes() if eager else call.eager()
             self._reduce(now, site, Attended(output, weights).map_of(site), mask)
             return output, weights
         output, found = eager_tiles(call, asked)
-        self._show(now, site, asked, found, mask, "map in tiles")
+        self._show(now, site, asked, found, mask, "map in tiles", reader=reader)
         return output, None
 
     def flush(self) -> None:
@@ -307,7 +315,8 @@ class Watch:
             shown = shown.gather(2, chosen)
             entropies = None if entropies is None else entropies.gather(2, chosen[..., 0])
         found = of_map(shown, asked, places, entropies)
-        self._show(now, site, asked, found, mask, path, shown if self.needs.maps else None)
+        kept = shown if self.needs.maps or self.needs.tiles else None
+        self._show(now, site, asked, found, mask, path, kept)
 
     def _show(
         self,
@@ -318,9 +327,10 @@ class Watch:
         mask: Any,
         path: str,
         maps: Tensor | None = None,
+        reader: RowReader | None = None,
     ) -> None:
         self._note(now, site, path)
-        now.show(_Waiting(site, asked, now.visible(site, asked, mask), found), maps)
+        now.show(_Waiting(site, asked, now.visible(site, asked, mask), found, reader), maps)
 
     def _note(self, now: _Now, site: Site, path: str) -> None:
         self.paths[path] += 1
@@ -397,19 +407,27 @@ class _Now:
                 self.receive(sighting)
         if self.together is not None:
             waiting = self._waiting.setdefault(id(one.visible), [])
-            waiting.append(one)
+            waiting.append(one._replace(reader=None))
             most = _most(one.visible.shape[1], one.visible.device)
             if sum(each.rows for each in waiting) > most:
                 self.together(_sighting(self.batch, self._joined(id(one.visible))))
 
-    def hold(self, site: Site, asked: Asked, visible: Tensor, scores: Scores) -> None:
+    def hold(
+        self,
+        site: Site,
+        asked: Asked,
+        visible: Tensor,
+        scores: Scores,
+        reader: RowReader | None = None,
+    ) -> None:
         """Keep a site's scores, so that one launch of the kernel serves several layers."""
         heads, keys, dim = scores.query.shape[1], scores.key.shape[1], scores.query.shape[3]
         alike = id(visible), scores.scaling, scores.causal, dim, heads // keys, scores.bias is None
         held = self._held.setdefault(alike, [])
-        held.append(_Waiting(site, asked, visible, scores))
+        held.append(_Waiting(site, asked, visible, scores, reader))
         size = scores.query.nbytes + scores.key.nbytes  # of layers that are alike
         alone = self.apart or scores.bias is not None or visible.shape[1] > _LONG
+        alone = alone or reader is not None
         texts = scores.query.shape[0] * heads
         if alone or size * len(held) >= _HELD or texts * (len(held) + 1) > fused.MOST_TEXTS:
             self._launch(alike)
@@ -437,6 +455,7 @@ class _Waiting(NamedTuple):
     asked: Asked
     visible: Tensor
     what: Any
+    reader: RowReader | None = None
 
     @property
     def rows(self) -> int:
@@ -490,6 +509,7 @@ def _sighting(
         maps,
         places=drawn[0],
         weights=drawn[1],
+        reader=several[0].reader,
         **found,
     )
 
@@ -505,6 +525,14 @@ def _together(several: Sequence[_Waiting], found: dict[str, Any]) -> _Waiting:
     """Quantities of several sites that see the same."""
     sites = [site for one in several for site in members_of(one.site)]
     return several[0]._replace(site=SiteGroup.of(sites), what=found)
+
+
+def _rows_at(source: Scores | Call, places: Tensor) -> Tensor:
+    """The rows of a map at some places, in float32, from scores or by the family's function."""
+    with torch.no_grad():
+        if isinstance(source, Scores):
+            return source.of_rows(places.expand(len(source.query), -1)).softmax(-1)
+        return in_float32(source.eager(places)[1])
 
 
 def _is_eager(module: nn.Module) -> bool:

@@ -28,7 +28,6 @@ from headcount.survey.tallies.counts import (
     ChoiceTest,
     HitsTally,
     SiteHits,
-    Small,
     Unit,
     choice_frame,
     counts_of,
@@ -36,8 +35,8 @@ from headcount.survey.tallies.counts import (
     number_cells,
     resample_units,
 )
-from headcount.survey.tally import BatchCache, Reading, compact_words
-from headcount.text import Rows, Sentence, Span, Word, Words, word_maps
+from headcount.survey.tally import BatchCache, Reading, compact_words, word_tiles
+from headcount.text import Rows, Sentence, Span, Word, Words
 from headcount.wiring import Sighting
 
 # --- Number -------------------------------------------------------------------------------------
@@ -371,13 +370,14 @@ class BatchChoices(ABC):
         )
         return cls(row, query, right.to(device), others.to(device), cell.to(device), counted)
 
-    def hits(self, maps: Tensor) -> Small:
-        """Right choices by cell and head, from maps between the words that are there."""
-        right = self.is_right(maps[self.row, :, self.query])
-        return hits_by_cell(self.cell, right, len(self.cells.labels))
+    def choose(self, some: slice, maps: Tensor, right: Tensor) -> None:
+        """Note which heads are right, bool ``[choice, head]``, in some rows of a map of words."""
+        asked = ((self.query >= some.start) & (self.query < some.stop)).nonzero()[:, 0]
+        weights = maps[self.row[asked], :, self.query[asked] - some.start]
+        right[asked] = self.is_right(weights, self.right[asked], self.others[asked])
 
     @abstractmethod
-    def is_right(self, weights: Tensor) -> Tensor:
+    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
         """Whether each head is right, bool ``[choice, head]``, given ``[choice, head, word]``."""
 
 
@@ -433,7 +433,7 @@ class ChoiceTally(HitsTally, ABC):
     def update(self, sighting: Sighting) -> None:
         """Count one site's hits on one batch; nothing where there is no choice."""
         site, words = sighting.site, sighting.queries.words
-        if words is None or sighting.maps is None or site.stack == "cross":
+        if words is None or not sighting.readable or site.stack == "cross":
             self._skipped[site] = _CROSS if site.stack == "cross" else self.none
             return
         found = self._choices.get(
@@ -444,11 +444,13 @@ class ChoiceTally(HitsTally, ABC):
         if not found.cells.labels:
             self._skipped[site] = self.none
             return
-        here = compact_words(words)
-        maps = word_maps(sighting.maps, here, here, rows=self.rows)
-        if bool(torch.isnan(maps).any()):
-            self._broken.add(site)
-        self._seen[site].append(SiteHits(found.cells, {DIRECTION: found.hits(maps)}))
+        right = torch.zeros(len(found.row), site.heads, dtype=torch.bool, device=found.row.device)
+        for some, maps in word_tiles(sighting, compact_words(words), self.rows):
+            if bool(torch.isnan(maps.sum())):
+                self._broken.add(site)
+            found.choose(some, maps, right)
+        hits = hits_by_cell(found.cell, right, len(found.cells.labels))
+        self._seen[site].append(SiteHits(found.cells, {DIRECTION: hits}))
 
     def compute(self) -> list[Reading]:
         """Accuracy over all choices, with an interval over texts."""
@@ -486,10 +488,10 @@ Candidates = Literal["preceding", "mentions", "all"]
 class MentionTargets(BatchChoices):
     """Mentions that choose their antecedent; `others` are all candidates."""
 
-    def is_right(self, weights: Tensor) -> Tensor:
+    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
         """Whether the candidate with the largest weight is an antecedent."""
-        picks = weights.masked_fill(~self.others[:, None], -torch.inf).argmax(-1)
-        return self.right.gather(1, picks)
+        picks = weights.masked_fill(~others[:, None], -torch.inf).argmax(-1)
+        return right.gather(1, picks)
 
 
 # --- How often each head points from a mention to its antecedent --------------------------------
@@ -567,11 +569,10 @@ _GENDERS = {"f": "feminine", "m": "masculine", "n": "neuter"}
 class PronounTargets(BatchChoices):
     """Pronouns that choose between two names; `others` are the words of the wrong one."""
 
-    def is_right(self, weights: Tensor) -> Tensor:
+    def is_right(self, weights: Tensor, right: Tensor, others: Tensor) -> Tensor:
         """Whether the name that is meant gets more weight."""
         meant, other = (
-            (weights * names[:, None].to(weights.dtype)).sum(-1)
-            for names in (self.right, self.others)
+            (weights * names[:, None].to(weights.dtype)).sum(-1) for names in (right, others)
         )
         return meant > other
 

@@ -228,7 +228,7 @@ class HitsTally:
     _broken: set[Site] = field(default_factory=set, init=False, repr=False, compare=False)
     #: Sites that were not measured, and why.
     _skipped: dict[Site, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    needs = Needs(maps=True)
+    needs = Needs(tiles=True)
 
     @property
     def tried(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ same tokens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Self
 
@@ -145,7 +145,7 @@ class Divergence:
 
     convention: str = "headcount"
     columns: tuple[Column, ...] = ()
-    needs = Needs(maps=True)
+    needs = Needs(tiles=True)
     _grams: dict[tuple[Site, ...], Tensor] = field(default_factory=dict, init=False, repr=False)
     _rows: dict[tuple[Site, ...], int] = field(default_factory=dict, init=False, repr=False)
     _held: dict[str, list[Sighting]] = field(default_factory=dict, init=False, repr=False)
@@ -205,19 +205,28 @@ class Divergence:
 
 
 def _over_texts(seen: list[Sighting], work: Callable[[Tensor], Tensor]) -> Tensor:
-    """The sum over the texts of a batch of something between all pairs of heads."""
+    """The sum over the texts of a batch of something between all pairs of heads.
+
+    Divergences add up over rows, so that long texts are compared a tile of rows at a time.
+    """
     heads = sum(one.site.heads for one in seen)
     total = torch.zeros(heads, heads, dtype=torch.float64)
-    for place in range(len(seen[0].batch)):
-        total += work(torch.cat([_cropped(one, place) for one in seen]))
+    step = min(len(next(one.tiles())) for one in seen)
+    if any(one.maps is None for one in seen):  # a tile of all layers is one
+        step = max(1, step // len(seen))
+    for own in next(replace(seen[0], reader=None).tiles()).split(step):
+        rows = [one.rows_at(own.to(one.queries.real.device)) for one in seen]
+        for place in range(len(seen[0].batch)):
+            total += work(
+                torch.cat([_cropped(*pair, own, place) for pair in zip(seen, rows, strict=True)])
+            )
     return total
 
 
-def _cropped(sighting: Sighting, place: int) -> Tensor:
-    """One text's map without padding, `[head, query, key]`; all layers in one place."""
-    assert sighting.maps is not None
-    queries, keys = sighting.queries.real[place], sighting.keys.real[place]
-    maps = sighting.maps[place]
+def _cropped(sighting: Sighting, rows: Tensor, own: Tensor, place: int) -> Tensor:
+    """Rows of one text's map without padding, `[head, query, key]`; all layers in one place."""
+    queries, keys = sighting.queries.real[place][own], sighting.keys.real[place]
+    maps = rows[place]
     if not (queries.all() and keys.all()):
         maps = maps[:, queries][:, :, keys]
     return maps.float() if maps.device.type in ("cpu", "cuda") else maps.float().cpu()

@@ -421,7 +421,7 @@ class FeatureTally(MeansTally):
         default_factory=BatchCache, init=False, repr=False, compare=False
     )
 
-    needs = Needs(maps=True)
+    needs = Needs(tiles=True)
     none = "no text has words with such a tag or relation"
 
     def __post_init__(self) -> None:
@@ -447,7 +447,7 @@ class FeatureTally(MeansTally):
     def update(self, sighting: Sighting) -> None:
         """Add what each text's features get; nothing where the words are not known."""
         site, words = sighting.site, sighting.keys.words
-        if words is None or not words.there.numel() or sighting.maps is None:
+        if words is None or not words.there.numel() or not sighting.readable:
             self._skipped[site] = self.none
             return
         masks = self._batches.get(sighting.batch, site.stack, lambda: self._masks(sighting, words))
@@ -501,14 +501,17 @@ class FeatureTally(MeansTally):
 
 def _received(sighting: Sighting) -> dict[str, Tensor]:
     """Attention that each key gets, ``[batch, head, key]``: the mean of all rows, and of [CLS]."""
-    assert sighting.maps is not None
     rows = sighting.queries.real
-    kept = sighting.maps.masked_fill(~rows[:, None, :, None], 0)
-    mean = kept.sum(2) / rows.sum(-1).clamp_min(1)[:, None, None]
+    parts = [
+        sighting.rows_at(own).masked_fill(~rows[:, None, own, None], 0).sum(2)
+        for own in sighting.tiles()
+    ]
+    mean = torch.stack(parts).sum(0) / rows.sum(-1).clamp_min(1)[:, None, None]
     if sighting.site.stack != "enc":
         return {FROM_ALL: mean}
-    first = rows.int().argmax(-1)
-    return {FROM_ALL: mean, FROM_FIRST: sighting.maps[torch.arange(len(first)), :, first]}
+    first, turn = rows.int().argmax(-1).unique(return_inverse=True)
+    shown = sighting.rows_at(first)
+    return {FROM_ALL: mean, FROM_FIRST: shown[torch.arange(len(turn)), :, turn]}
 
 
 def _column(name: str) -> Column:

@@ -27,8 +27,8 @@ from headcount.survey.tallies.pairs import (
     chosen_texts,
     word_pairs,
 )
-from headcount.survey.tally import NOUN, PRONOUN, VERB, BatchCache, compact_words
-from headcount.text import Argument, Predicate, Sentence, Span, Words, word_maps
+from headcount.survey.tally import NOUN, PRONOUN, VERB, BatchCache, compact_words, word_tiles
+from headcount.text import Argument, Predicate, Sentence, Span, Words
 from headcount.wiring import Needs, Sighting
 
 # --- The shared body of tallies that score links between words ----------------------------------
@@ -69,7 +69,7 @@ class LinkTally(MeansTally, ABC):
         default_factory=BatchCache, init=False, repr=False, compare=False
     )
 
-    needs = Needs(maps=True)
+    needs = Needs(tiles=True)
     #: The name of the finer table.
     detail: ClassVar[str]
     links: ClassVar[tuple[str, ...]]
@@ -99,7 +99,7 @@ class LinkTally(MeansTally, ABC):
     def update(self, sighting: Sighting) -> None:
         """Add each text's figures; nothing where the words are not known."""
         site, words = sighting.site, sighting.queries.words
-        if words is None or sighting.maps is None or site.stack == "cross":
+        if words is None or not sighting.readable or site.stack == "cross":
             self._skipped[site] = _CROSS if site.stack == "cross" else self.none
             return
         found = self._batches.get(
@@ -107,10 +107,12 @@ class LinkTally(MeansTally, ABC):
             (site.stack, site.causal),
             lambda: self._batch_links(words, sighting.batch.index, site.causal),
         )
-        maps = sighting.maps
         if found.words is not None:
-            maps = word_maps(maps, found.words, found.words)
-        self.means.add(site, self.links, found.pairs.compared(maps), found.chosen)
+            tiles = word_tiles(sighting, found.words)
+        else:
+            places = ((slice(int(own[0]), int(own[-1]) + 1), own) for own in sighting.tiles())
+            tiles = ((some, sighting.rows_at(own)) for some, own in places)
+        self.means.add(site, self.links, found.pairs.compared(tiles), found.chosen)
 
     def details(self) -> dict[str, pd.DataFrame]:
         """A row for each head, link and split; `outlier` marks heads above the 99th percentile."""

@@ -303,26 +303,20 @@ def _frame(site: Site, counts: Tensor) -> pd.DataFrame:
 class OffsetMass(SumsTally):
     """Mean mass at every offset, over all real tokens; a detail table, not a column."""
 
-    needs = Needs(maps=True)
+    needs = Needs(tiles=True)
     columns: tuple[Column, ...] = ()
 
     def update(self, sighting: Sighting) -> None:
         """Add the diagonals of one batch."""
         if sighting.site.stack == "cross":
             return
-        assert sighting.maps is not None
-        rows = sighting.queries.real
-        maps = (sighting.maps * rows[:, None, :, None]).sum(0).double()
-        queries, keys = maps.shape[-2:]
-        offsets = (
-            torch.arange(keys, device=maps.device)
-            - torch.arange(queries, device=maps.device)[:, None]
-        )
-        bins = (offsets.clamp(-REACH, REACH) + REACH).flatten().expand(sighting.site.heads, -1)
-        mass = torch.zeros(
-            sighting.site.heads, 2 * REACH + 1, dtype=torch.float64, device=maps.device
-        )
-        mass.scatter_add_(1, bins, maps.flatten(1))
+        rows, heads = sighting.queries.real, sighting.site.heads
+        mass = torch.zeros(heads, 2 * REACH + 1, dtype=torch.float64, device=rows.device)
+        keys = torch.arange(sighting.keys.real.shape[1], device=rows.device)
+        for own in sighting.tiles():
+            maps = (sighting.rows_at(own) * rows[:, None, own, None]).sum(0).double()
+            bins = (keys - own[:, None]).clamp(-REACH, REACH) + REACH
+            mass.scatter_add_(1, bins.flatten().expand(heads, -1), maps.flatten(1))
         self.sums.add(sighting.site, {"mass": mass, "tokens": rows.sum()})
 
     def compute(self) -> list[Reading]:

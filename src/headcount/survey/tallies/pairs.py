@@ -8,7 +8,7 @@ the same pairs are also moved along the text, to every other place where they fi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -319,11 +319,17 @@ class _Groups:
         cells = torch.tensor([cell for _, cell, _ in groups], dtype=torch.long, device=device)
         return cls(row, source, target, group, cells)
 
-    def largest(self, maps: Tensor) -> Tensor:
-        """The largest weight of each group, ``[group, head]``."""
-        weights = maps[self.row, :, self.source, self.target]
-        found = weights.new_full((len(self.cell), maps.shape[1]), -torch.inf)
-        return found.scatter_reduce_(0, self.group[:, None].expand_as(weights), weights, "amax")
+    def largest(self, some: slice, maps: Tensor, before: Tensor | None) -> Tensor:
+        """The largest weight of each group, ``[group, head]``, in some rows and those before."""
+        chosen: Any = slice(None)
+        if before is not None or some.start or maps.shape[2] < maps.shape[3]:
+            chosen = (self.source >= some.start) & (self.source < some.stop)
+        source = self.source[chosen] - some.start
+        weights = maps[self.row[chosen], :, source, self.target[chosen]]
+        if before is None:
+            before = weights.new_full((len(self.cell), maps.shape[1]), -torch.inf)
+        groups = self.group[chosen, None].expand_as(weights)
+        return before.scatter_reduce_(0, groups, weights, "amax")
 
 
 @dataclass(frozen=True)
@@ -335,11 +341,17 @@ class WordPairs:
     rows: int
     items: int
 
-    def compared(self, maps: Tensor) -> Compared:
-        """Each row's figures for each item, from maps ``[batch, head, place, place]``."""
+    def compared(self, tiles: Iterable[tuple[slice, Tensor]]) -> Compared:
+        """Each row's figures for each item, from maps ``[batch, head, place, place]`` by tiles."""
         (own, there), (moved, known) = self._counts
+        value = baseline = None
+        for some, maps in tiles:
+            value = self.own.largest(some, maps, value)
+            baseline = self.moved.largest(some, maps, baseline)
+        assert value is not None
+        assert baseline is not None
         return Compared(
-            self._mean(maps, self.own, own), there, self._mean(maps, self.moved, moved), known
+            self._mean(value, self.own, own), there, self._mean(baseline, self.moved, moved), known
         )
 
     @cached_property
@@ -349,9 +361,8 @@ class WordPairs:
         counts = [torch.bincount(one.cell, minlength=cells) for one in (self.own, self.moved)]
         return [(n.clamp_min(1)[:, None], (n > 0).view(self.rows, self.items)) for n in counts]
 
-    def _mean(self, maps: Tensor, groups: _Groups, count: Tensor) -> Tensor:
+    def _mean(self, values: Tensor, groups: _Groups, count: Tensor) -> Tensor:
         """The mean of each cell's groups, ``[batch, head, item]``."""
-        values = groups.largest(maps)
         sums = values.new_zeros(len(count), values.shape[1]).index_add_(0, groups.cell, values)
         return (sums / count).view(self.rows, self.items, -1).transpose(1, 2)
 
@@ -365,7 +376,8 @@ def word_pairs(
 
     >>> found = word_pairs([[[(0, 1)]]], [(0, 2)])
     >>> maps = torch.tensor([[[[0.0, 0.7, 0.3], [0.5, 0.1, 0.4], [0.2, 0.2, 0.6]]]])
-    >>> found.compared(maps).value.tolist(), found.compared(maps).baseline.tolist()
+    >>> compared = found.compared([(slice(0, 2), maps[:, :, :2]), (slice(2, 3), maps[:, :, 2:])])
+    >>> compared.value.tolist(), compared.baseline.tolist()
     ([[[0.69...]]], [[[0.40...]]])
     """
     items = len(pairs[0]) if pairs else 0

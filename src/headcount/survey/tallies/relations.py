@@ -34,8 +34,8 @@ from headcount.survey.tallies.counts import (
     in_selection,
     number_cells,
 )
-from headcount.survey.tally import BatchCache, Reading
-from headcount.text import Rows, Word, Words, word_maps
+from headcount.survey.tally import BatchCache, Reading, word_tiles
+from headcount.text import Rows, Word, Words
 from headcount.wiring import Sighting
 
 # --- The dependency arcs of a batch -------------------------------------------------------------
@@ -264,16 +264,60 @@ def most_attended(maps: Tensor, there: Tensor, zero_self: bool = False) -> tuple
     >>> rows[0, 0].tolist(), columns[0, 0].tolist()
     ([1, 2, 0], [2, 2, 1])
     """
-    own = torch.eye(there.shape[1], dtype=torch.bool, device=maps.device)
-    hidden = ~(there[:, None, :] & there[:, :, None])
-    if zero_self:
-        maps = maps * ~own
-    else:
-        hidden = hidden | own
-    # Adding minus infinity takes a fifth of the time that filling it in takes; and an argmax
-    # along a far axis three times as long as one along columns laid side by side.
-    allowed = maps + maps.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)[:, None]
-    return allowed.argmax(-1), allowed.transpose(-1, -2).contiguous().argmax(-1)
+    found = Pointed(there, zero_self)
+    found.add(slice(0, there.shape[1]), maps)
+    return found.rows, found.columns
+
+
+class Pointed:
+    """What `most_attended` gives, from maps of which some rows come at a time, in their order."""
+
+    def __init__(self, there: Tensor, zero_self: bool = False) -> None:
+        self._there, self._zero_self = there, zero_self
+        self._rows: list[Tensor] = []
+        #: The largest weight of each column so far, and the word whose it is.
+        self._best: tuple[Tensor, Tensor] | None = None
+        #: Whether a weight was not a number.
+        self.broken = False
+
+    def add(self, some: slice, maps: Tensor) -> None:
+        """Take in the rows of some words, ``[batch, head, those words, word]``."""
+        self.broken = self.broken or bool(torch.isnan(maps.sum()))
+        places = torch.arange(self._there.shape[1], device=maps.device)
+        own = places[some, None] == places
+        hidden = ~(self._there[:, None, :] & self._there[:, some, None])
+        if self._zero_self:
+            maps = maps * ~own
+        else:
+            hidden = hidden | own
+        # Adding minus infinity takes a fifth of the time that filling it in takes; and an argmax
+        # along a far axis three times as long as one along columns laid side by side.
+        allowed = maps + maps.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)[:, None]
+        self._rows.append(allowed.argmax(-1))
+        weight, word = _top(allowed.transpose(-1, -2).contiguous())
+        word = word + some.start
+        if self._best is not None:
+            better = weight > self._best[0]
+            weight = torch.where(better, weight, self._best[0])
+            word = torch.where(better, word, self._best[1])
+        self._best = weight, word
+
+    @property
+    def rows(self) -> Tensor:
+        """The word each word attends to most."""
+        return torch.cat(self._rows, dim=-1)
+
+    @property
+    def columns(self) -> Tensor:
+        """The word that attends to each word most."""
+        assert self._best is not None
+        return self._best[1]
+
+
+def _top(maps: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest weight along the last axis, and its place, the first among equals."""
+    place = maps.argmax(-1)
+    return maps.gather(-1, place[..., None])[..., 0], place
 
 
 # --- Counts become the frame `relations` --------------------------------------------------------
@@ -382,18 +426,19 @@ class Relations(HitsTally):
         if site.stack == "cross":
             self._skipped[site] = _CROSS
             return
-        if words is None or sighting.maps is None:
+        if words is None or not sighting.readable:
             return
         arcs = self._arcs.get(
             sighting.batch, (site.stack, site.causal), lambda: self._batch_arcs(sighting, words)
         )
         if not arcs.cells.labels:
             return
-        maps = word_maps(sighting.maps, words, words, rows=self._rows)
-        if bool(torch.isnan(maps.sum())):
+        pointed = Pointed(words.there, zero_self=self._as_clark)
+        for some, maps in word_tiles(sighting, words, self._rows):
+            pointed.add(some, maps)
+        if pointed.broken:
             self._broken.add(site)
-        pointed = most_attended(maps, words.there, zero_self=self._as_clark)
-        self._seen[site].append(SiteHits(arcs.cells, arcs.hits(*pointed)))
+        self._seen[site].append(SiteHits(arcs.cells, arcs.hits(pointed.rows, pointed.columns)))
 
     def compute(self) -> list[Reading]:
         """No column: see `details`; NaN where the attention is not a number."""
