@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 import tiny_subjects
 from tiny_tokenizers import ENGLISH, GERMAN
+from torch import Tensor
 
 from headcount.models.subject import Subject
 from headcount.survey.passes import PassOptions, run_pass
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
+from headcount.survey.tallies.divergence import Divergence
 from headcount.survey.tallies.features import FeatureTally
 from headcount.survey.tallies.links import ArgumentTally, Frames, Links
+from headcount.survey.tallies.offsets import OffsetMass
+from headcount.survey.tallies.relations import Relations
 from headcount.survey.tallies.rest_by_relation import RestByRelation
 from headcount.survey.tallies.surface import SeparatorRow
 from headcount.survey.tally import Tally
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word, spaced
+from headcount.wiring import TILE, taps
 
 TAGS = ["NOUN", "VERB", "PRON", "PROPN", "DET"]
 RELATIONS = ["nsubj", "obj", "det", "amod"]
@@ -99,6 +106,55 @@ def assert_same(mine: Tally, theirs: Tally) -> None:
 def test_batch_size_and_padding_never_show(name: str) -> None:
     for mine, theirs in zip(counted(name, 1), counted(name, 10), strict=True):
         assert_same(mine, theirs)
+
+
+@contextmanager
+def tiles_of(cells: int) -> Iterator[list[str]]:
+    """No map is kept, and tiles have so many cells; the sites that were read in tiles."""
+    read: list[str] = []
+    own = taps._rows_at
+
+    def rows_at(source: object, places: Tensor) -> Tensor:
+        read.append(type(source).__name__)
+        return own(source, places)  # type: ignore[arg-type]
+
+    sizes = {"kept": 0, "cpu": cells}
+    with mock.patch.dict(TILE, sizes), mock.patch.object(taps, "_rows_at", rows_at):
+        yield read
+
+
+def all_tallies() -> list[Tally]:
+    every = [Relations(), Relations("code"), OffsetMass(), Divergence(), Divergence("code")]
+    return [*tallies(), *every, Links("paper"), FeatureTally("paper")]
+
+
+@pytest.mark.parametrize("family", ["enc", "dec", "enc-dec", "t5", "gemma2", "eager"])
+@pytest.mark.parametrize("cells", [1, 300, 2**20])
+def test_tiles_never_show(family: str, cells: int) -> None:
+    subject, items = CASES.get(family, CASES["enc"])
+    if family == "t5":  # biases of its own
+        subject, items = tiny_subjects.translator("t5"), PAIRS
+    elif family == "gemma2":  # soft caps: the family's own function gives the rows
+        subject = tiny_subjects._subject("gemma2", "llama")
+    elif family == "eager":
+        subject = tiny_subjects.encoder()
+        subject.model.set_attn_implementation("eager")
+    manner = PassOptions(subject.anatomy.stacks, batch_size=3)
+    whole, tiled = all_tallies(), all_tallies()
+    run_pass(subject, read_corpus(list(items[:6])), whole, manner)
+    with tiles_of(cells) as read:
+        run_pass(subject, read_corpus(list(items[:6])), tiled, replace(manner, batch_size=1))
+        pairs = [one.pairs() for one in tiled if isinstance(one, Divergence)]
+    assert set(read) == {"Call" if family in ("gemma2", "eager") else "Scores"}
+    for mine, theirs in zip(whole, tiled, strict=True):
+        assert_same(mine, theirs)
+    for mine_pairs, theirs_pairs in zip(
+        (one.pairs() for one in whole if isinstance(one, Divergence)), pairs, strict=True
+    ):
+        assert mine_pairs.keys() == theirs_pairs.keys()
+        for stack, own in mine_pairs.items():
+            assert own.rows == theirs_pairs[stack].rows
+            np.testing.assert_allclose(own.js_sum, theirs_pairs[stack].js_sum, atol=2e-4)
 
 
 @pytest.mark.parametrize("name", CASES)

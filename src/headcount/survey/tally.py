@@ -486,11 +486,14 @@ def word_tiles(
         yield slice(0, words.there.shape[1]), word_maps(sighting.maps, words, words, rows=rows)
         return
     step = len(next(sighting.tiles()))
-    for start in range(0, words.there.shape[1], step):
-        some = slice(start, start + step)
+    count = words.there.shape[1]
+    for start in range(0, max(count, 1), step):
+        some = slice(start, min(start + step, count))
         places = words.pieces[:, some].flatten(0, 1).any(0).nonzero()[:, 0]
         own = replace(words, pieces=words.pieces[:, some, places], there=words.there[:, some])
-        yield some, word_maps(sighting.rows_at(places), own, words, rows=rows)
+        # Words of another window have no row; the first stands in, and none of it is taken.
+        taken = sighting.rows_at(places if len(places) else places.new_zeros(1))
+        yield some, word_maps(taken[:, :, : len(places)], own, words, rows=rows)
 
 
 def compact_words(words: Words) -> Words:
