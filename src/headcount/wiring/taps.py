@@ -215,6 +215,7 @@ class Watch:
             return as_it_comes()
         call = Call(module, query, key, value, mask, arguments)
         shape = (*query.shape[:3], key.shape[2])
+        _check_shape(self.subject, site, shape, now.batch)
         asked = now.asked_of(site, shape, query.device, self.needs)
         cells, eager = math.prod(shape), self._eager.get(id(module))
         if eager is None:
@@ -579,19 +580,27 @@ def recorded_maps(
     del found
     for site in sites:
         maps = waiting[site.stack].pop(0)
-        _check_shape(subject, site, maps, batch)
+        _check_shape(subject, site, maps.shape, batch)
         yield site, maps, window_of(subject.model, site, maps)
 
 
-def _check_shape(subject: Subject, site: Site, maps: Tensor, batch: Batch) -> None:
+def _check_shape(subject: Subject, site: Site, shape: Sequence[int], batch: Batch) -> None:
+    """Raise where rows and columns of `[batch, head, query, key]` are not the batch's tokens."""
     query, key = batch.query(site.stack), batch.key(site.stack)
-    wanted = [maps.shape[0], site.heads, *maps.shape[2:]]
+    wanted = [shape[0], site.heads, *shape[2:]]
     if query is not None:
         wanted[0], wanted[2] = query.real.shape
     if key is not None:
         wanted[3] = key.real.shape[1]
-    if list(maps.shape) != wanted:
+    name, place = type(subject.model).__name__, f"{site.stack}.{site.layer}"
+    if shape[3] > wanted[3]:
         raise ModelError(
-            f"{type(subject.model).__name__} gave an attention map of shape {list(maps.shape)} at "
-            f"{site.stack}.{site.layer}, not {wanted} as [batch, head, query, key]."
+            f"{name} attends to {shape[3]} keys at {place} where the batch has {wanted[3]} tokens: "
+            "keys of prefix or prompt tuning, or of a cache, are no tokens, and only tokens can be "
+            "read; take the model without them (model.get_base_model()), or tune it with LoRA."
+        )
+    if list(shape) != wanted:
+        raise ModelError(
+            f"{name} gave an attention map of shape {list(shape)} at {place}, not {wanted} as "
+            "[batch, head, query, key]."
         )
