@@ -3,7 +3,8 @@
 On a GPU a Llama of 1B shape with random weights in bfloat16, on a CPU SmolLM2-135M in float32: time
 and peak memory, over all rows and over a sample of 2,048. `python -m benchmarks.lengths` writes
 `results/lengths-gpu.json` or `results/lengths-cpu.json`, length by length; `--lengths` measures
-some of them anew.
+some of them anew. On a CPU it also writes what the machine allows (`limits`): the rate of a large
+matrix product and of a large copy, measured before the lengths with as many threads.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ AIMS: dict[tuple[str, int], dict[str, float]] = {
 }
 #: Tokens of a survey: as many texts as that gives, but sixteen at most and one at least.
 TOKENS = 131_072
+#: The side of the matrices, and the bytes of the copy, that the limits of a CPU are measured by:
+#: a copy much larger than any cache.
+SIDE, COPIED = 4_096, 2**30
 
 
 def llama_1b(device: str, vocabulary: int = 32_000) -> Subject:
@@ -122,6 +126,49 @@ def measured(subject: Subject, length: int, device: str, rounds: int, most: int)
     return row
 
 
+def limits(rounds: int = 15) -> dict[str, Any]:
+    """What this CPU allows with the threads of the benchmark: operations and bytes a second.
+
+    The fastest round of each, since a limit is what the machine can do. A copy reads every byte
+    once and writes it once, and both count.
+    """
+    noise = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(SIDE, SIDE, generator=noise) for _ in range(2))
+    product, source = torch.empty(SIDE, SIDE), torch.ones(COPIED, dtype=torch.uint8)
+    target = torch.empty_like(source)
+    ways = {
+        "product": lambda: torch.mm(left, right, out=product),
+        "copy": lambda: target.copy_(source),
+    }
+    seconds = interleaved(ways, rounds)
+    return {
+        "what": f"product of {SIDE} x {SIDE} in float32, copy of {COPIED >> 20} MiB, "
+        f"{torch.get_num_threads()} threads, the fastest of {rounds} rounds",
+        "flops_per_s": round(2 * SIDE**3 / min(seconds["product"])),
+        "bytes_per_s": round(2 * COPIED / min(seconds["copy"])),
+    }
+
+
+def shape_of(subject: Subject) -> dict[str, int]:
+    """What the operations and bytes of a forward follow from, for a decoder of one kind of layer.
+
+    Weights that multiply every token, those that make the logits of the last one alone, layers,
+    heads, their width together, and the bytes of a number.
+    """
+    model = subject.inner
+    linear = [one for one in model.modules() if isinstance(one, torch.nn.Linear)]
+    last = model.get_output_embeddings()
+    sites = subject.anatomy.sites
+    return {
+        "weights": sum(one.weight.numel() for one in linear if one is not last),
+        "last_token": 0 if last is None else last.weight.numel(),
+        "layers": len(sites),
+        "heads": sites[0].heads,
+        "width": sites[0].heads * sites[0].head_dim,
+        "bytes": subject.dtype.itemsize,
+    }
+
+
 def _alone(length: int, way: str) -> float:
     """Peak memory of one way on a CPU, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.lengths", "--alone", way, "--lengths", str(length)]
@@ -155,6 +202,10 @@ def main(arguments: list[str] | None = None) -> None:
     name = "gpu" if device == "cuda" else "cpu"
     path, about = RESULTS / f"lengths-{name}.json", provenance.collect()
     found = {row["length"]: row for row in _kept(path)}
+    allowed: dict[str, Any] = {}
+    if device == "cpu":
+        allowed = {"limits": limits() | {"time": about["time"]}, "shape": shape_of(subject)}
+        print(json.dumps(allowed), flush=True)
     for length in given.lengths or LENGTHS[device]:
         rounds = given.rounds if length <= 32_768 else 3
         row = measured(subject, length, device, rounds, given.texts)
@@ -166,6 +217,7 @@ def main(arguments: list[str] | None = None) -> None:
         result = {
             "what": f"{subject.name}, {subject.model.dtype}, all default columns",
             "device": torch.cuda.get_device_name() if device == "cuda" else "2 CPU threads",
+            **allowed,
             "lengths": [found[one] for one in sorted(found)],
             "provenance": about | {"command": "python -m benchmarks.lengths"},
         }
