@@ -132,7 +132,7 @@ SMOOTHING = 0.001
 _MOST = 1.01
 
 #: Weights of all heads that are turned to features at a time.
-_AT_A_TIME, _AT_A_TIME_ON_DEVICE = 2**18, 2**25
+_AT_A_TIME, _AT_A_TIME_ON_DEVICE = 2**17, 2**25
 
 
 @dataclass
