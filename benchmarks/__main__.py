@@ -1,6 +1,7 @@
 """`python -m benchmarks`: measure every speed promise; results go to benchmarks/results.
 
-With a GPU its rows are measured too. `--only NAME ...` measures some; peers are installed into
+With a GPU its rows are measured too, and the kernel is held against its definition (without one by
+Triton's interpreter, where it is named). `--only NAME ...` measures some; peers are installed into
 environments of their own and are left out unless they are named.
 """
 
@@ -17,6 +18,7 @@ from benchmarks import (
     divergence,
     gpu,
     gradient,
+    kernel,
     lengths,
     long_text,
     pruned,
@@ -42,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "sizes": lambda: sizes.main([]),
     "long_text": lambda: long_text.main([]),
     "gpu": lambda: gpu.main([]),
+    "kernel": lambda: kernel.main([]),
     "peers": lambda: peers([]),
 }
 
@@ -53,7 +56,8 @@ def main() -> None:
     failed = []
     for name, measure in BENCHMARKS.items():
         wanted = name in chosen if chosen else name != "peers"
-        if not wanted or (name == "gpu" and not torch.cuda.is_available()):
+        for_gpu = name == "gpu" or (name == "kernel" and not chosen)
+        if not wanted or (for_gpu and not torch.cuda.is_available()):
             continue
         print(f"{name} ...", flush=True)
         try:

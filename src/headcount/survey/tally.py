@@ -49,10 +49,7 @@ class Sums:
         return iter(dict.fromkeys(site for whole in self._sums for site in members_of(whole)))
 
     def add(
-        self,
-        site: Site,
-        values: Mapping[str, Tensor],
-        shared: Mapping[str, Tensor] | None = None,
+        self, site: Site, values: Mapping[str, Tensor], shared: Mapping[str, Tensor] | None = None
     ) -> None:
         """Add a tensor to each named sum of a site."""
         named = {(name, False): value for name, value in values.items()}

@@ -533,15 +533,8 @@ def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Nee
     asked = Asked.of(needs, queries, keys)
     visible = visible_keys(mask, maps.shape[-2], keys.real, site.causal)
     shown = in_float32(maps)
-    return Sighting(
-        site,
-        batch,
-        queries,
-        keys,
-        visible,
-        shown if needs.maps or needs.tiles else None,
-        **of_map(shown, asked),
-    )
+    kept = shown if needs.maps or needs.tiles else None
+    return Sighting(site, batch, queries, keys, visible, kept, **of_map(shown, asked))
 
 
 def in_float32(maps: Tensor) -> Tensor:

@@ -29,15 +29,7 @@ from headcount.records import STACKS
 from headcount.text import Batch, Side
 from headcount.wiring import fused
 from headcount.wiring.recording import Recordings
-from headcount.wiring.rows import (
-    Call,
-    Scores,
-    agrees,
-    attended,
-    eager_tiles,
-    merged,
-    tiled,
-)
+from headcount.wiring.rows import Call, Scores, agrees, attended, eager_tiles, merged, tiled
 from headcount.wiring.seam import PREFIX, Attended, Turns, alone, attached
 from headcount.wiring.sighting import (
     TILE,
@@ -226,22 +218,22 @@ class Watch:
         # One text decides, so that its numbers do not depend on the others of its batch.
         large = self.needs.tiles and cells // len(query) > TILE["kept"]
         whole = self.needs.maps or (self.needs.tiles and not large)
-        by_scores = not (whole or eager) and _agrees(call) and call.scores is not None
-        reader = None
-        if large and not whole:
-            reader = partial(_rows_at, call.scores if by_scores and call.scores else call)
-        if by_scores and call.scores is not None:
-            if fused.serves(call.scores, asked):
+        scores = None if whole or eager or not _agrees(call) else call.scores
+        reader = (
+            None if whole or not large else partial(_rows_at, call if scores is None else scores)
+        )
+        if scores is not None:
+            if fused.serves(scores, asked):
                 self._note(now, site, "fused")
-                now.hold(site, asked, now.visible(site, asked, mask), call.scores, reader)
+                now.hold(_Waiting(site, asked, now.visible(site, asked, mask), scores, reader))
                 return as_it_comes()
             if own and small and reader is None:
-                made, maps, entropies = attended(call.scores, value, self.needs.entropy, self._room)
+                made, maps, entropies = attended(scores, value, self.needs.entropy, self._room)
                 self._room = maps
                 self._reduce(now, site, maps, mask, "scores", entropies)
                 return made, None
             wanted = value if own and asked.places is None else None
-            outputs, found = tiled(call.scores, asked, wanted)
+            outputs, found = tiled(scores, asked, wanted)
             self._show(now, site, asked, found, mask, "tiled", reader=reader)
             return as_it_comes() if outputs is None else (outputs, None)
         if whole or (small and reader is None):
@@ -413,22 +405,15 @@ class _Now:
             if sum(each.rows for each in waiting) > most:
                 self.together(_sighting(self.batch, self._joined(id(one.visible))))
 
-    def hold(
-        self,
-        site: Site,
-        asked: Asked,
-        visible: Tensor,
-        scores: Scores,
-        reader: RowReader | None = None,
-    ) -> None:
+    def hold(self, one: _Waiting) -> None:
         """Keep a site's scores, so that one launch of the kernel serves several layers."""
+        scores, visible = one.what, one.visible
         heads, keys, dim = scores.query.shape[1], scores.key.shape[1], scores.query.shape[3]
         alike = id(visible), scores.scaling, scores.causal, dim, heads // keys, scores.bias is None
         held = self._held.setdefault(alike, [])
-        held.append(_Waiting(site, asked, visible, scores, reader))
+        held.append(one)
         size = scores.query.nbytes + scores.key.nbytes  # of layers that are alike
-        alone = self.apart or scores.bias is not None or visible.shape[1] > _LONG
-        alone = alone or reader is not None
+        alone = self.apart or scores.bias is not None or visible.shape[1] > _LONG or one.reader
         texts = scores.query.shape[0] * heads
         if alone or size * len(held) >= _HELD or texts * (len(held) + 1) > fused.MOST_TEXTS:
             self._launch(alike)

@@ -35,7 +35,7 @@ from headcount.survey.tallies.counts import (
     number_cells,
     resample_units,
 )
-from headcount.survey.tally import BatchCache, Reading, compact_words, word_tiles
+from headcount.survey.tally import BatchCache, Reading, compact_words
 from headcount.text import Rows, Sentence, Span, Word, Words
 from headcount.wiring import Sighting
 
@@ -445,9 +445,7 @@ class ChoiceTally(HitsTally, ABC):
             self._skipped[site] = self.none
             return
         right = torch.zeros(len(found.row), site.heads, dtype=torch.bool, device=found.row.device)
-        for some, maps in word_tiles(sighting, compact_words(words), self.rows):
-            if bool(torch.isnan(maps.sum())):
-                self._broken.add(site)
+        for some, maps in self._tiles(sighting, compact_words(words), self.rows):
             found.choose(some, maps, right)
         hits = hits_by_cell(found.cell, right, len(found.cells.labels))
         self._seen[site].append(SiteHits(found.cells, {DIRECTION: hits}))

@@ -24,8 +24,9 @@ from headcount import stats
 from headcount.errors import StatsError
 from headcount.models import Site
 from headcount.records import STACKS, Head
-from headcount.text import Words
-from headcount.wiring import Needs
+from headcount.survey.tally import word_tiles
+from headcount.text import Rows, Words
+from headcount.wiring import Needs, Sighting
 
 # --- Hits by sentence and relation, for every head and every fixed offset -----------------------
 # Arcs of one sentence are right or wrong together, so counts are kept sentence by sentence; only
@@ -241,6 +242,15 @@ class HitsTally:
             self._seen[site].extend(seen)
         self._broken |= other._broken
         self._skipped = other._skipped | self._skipped
+
+    def _tiles(
+        self, sighting: Sighting, words: Words, rows: Rows
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Maps between words as `word_tiles` gives them; a site where one is no number is noted."""
+        for some, maps in word_tiles(sighting, words, rows):
+            if bool(torch.isnan(maps.sum())):
+                self._broken.add(sighting.site)
+            yield some, maps
 
     def counts(self) -> list[RelationCounts]:
         """The counts by sentence, one for each stack."""

@@ -20,13 +20,7 @@ from torch import Tensor
 from headcount.errors import check_convention
 from headcount.records import Column
 from headcount.survey.tallies.counts import resample_units
-from headcount.survey.tallies.pairs import (
-    MeansTally,
-    Pairs,
-    WordPairs,
-    chosen_texts,
-    word_pairs,
-)
+from headcount.survey.tallies.pairs import MeansTally, Pairs, WordPairs, chosen_texts, word_pairs
 from headcount.survey.tally import NOUN, PRONOUN, VERB, BatchCache, compact_words, word_tiles
 from headcount.text import Argument, Predicate, Sentence, Span, Words
 from headcount.wiring import Needs, Sighting

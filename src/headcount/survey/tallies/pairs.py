@@ -344,15 +344,12 @@ class WordPairs:
     def compared(self, tiles: Iterable[tuple[slice, Tensor]]) -> Compared:
         """Each row's figures for each item, from maps ``[batch, head, place, place]`` by tiles."""
         (own, there), (moved, known) = self._counts
-        value = baseline = None
+        groups, largest = (self.own, self.moved), list[Any]([None, None])
         for some, maps in tiles:
-            value = self.own.largest(some, maps, value)
-            baseline = self.moved.largest(some, maps, baseline)
-        assert value is not None
-        assert baseline is not None
-        return Compared(
-            self._mean(value, self.own, own), there, self._mean(baseline, self.moved, moved), known
-        )
+            pairs = zip(groups, largest, strict=True)
+            largest = [own_groups.largest(some, maps, most) for own_groups, most in pairs]
+        value, baseline = map(self._mean, largest, groups, (own, moved))
+        return Compared(value, there, baseline, known)
 
     @cached_property
     def _counts(self) -> list[tuple[Tensor, Tensor]]:

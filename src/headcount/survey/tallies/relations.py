@@ -7,7 +7,7 @@ An arc is counted in three directions; the numbers end as the frame `relations`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,7 @@ from headcount.survey.tallies.counts import (
     in_selection,
     number_cells,
 )
-from headcount.survey.tally import BatchCache, Reading, word_tiles
+from headcount.survey.tally import BatchCache, Reading
 from headcount.text import Rows, Word, Words
 from headcount.wiring import Sighting
 
@@ -251,73 +251,41 @@ def batch_arcs(
 # --- Which word a head points to ----------------------------------------------------------------
 
 
-def most_attended(maps: Tensor, there: Tensor, zero_self: bool = False) -> tuple[Tensor, Tensor]:
+def most_attended(
+    tiles: Iterable[tuple[slice, Tensor]], there: Tensor, zero_self: bool = False
+) -> tuple[Tensor, Tensor]:
     """The word each word attends to most, and the word that attends to it most.
 
-    Takes word maps ``[batch, head, word, word]`` without special tokens and the words that are
-    there ``[batch, word]``; gives two ``[batch, head, word]``. The word itself is left out.
-    Clark et al.'s program sets its weight to 0 instead (`zero_self`), so that a row of zeros
-    points to the first word, be it itself. Among equals the first word wins.
+    Takes word maps ``[batch, head, those words, word]`` without special tokens, some rows at a time
+    and in their order (`word_tiles`), and the words that are there ``[batch, word]``; gives two
+    ``[batch, head, word]``. The word itself is left out. Clark et al.'s program sets its weight to
+    0 instead (`zero_self`), so that a row of zeros points to the first word, be it itself. Among
+    equals the first word wins.
 
     >>> maps = torch.tensor([[[[0.9, 0.1, 0.0], [0.2, 0.5, 0.3], [0.4, 0.4, 0.2]]]])
-    >>> rows, columns = most_attended(maps, torch.ones(1, 3, dtype=torch.bool))
+    >>> rows, columns = most_attended([(slice(0, 3), maps)], torch.ones(1, 3, dtype=torch.bool))
     >>> rows[0, 0].tolist(), columns[0, 0].tolist()
     ([1, 2, 0], [2, 2, 1])
     """
-    found = Pointed(there, zero_self)
-    found.add(slice(0, there.shape[1]), maps)
-    return found.rows, found.columns
-
-
-class Pointed:
-    """What `most_attended` gives, from maps of which some rows come at a time, in their order."""
-
-    def __init__(self, there: Tensor, zero_self: bool = False) -> None:
-        self._there, self._zero_self = there, zero_self
-        self._rows: list[Tensor] = []
-        #: The largest weight of each column so far, and the word whose it is.
-        self._best: tuple[Tensor, Tensor] | None = None
-        #: Whether a weight was not a number.
-        self.broken = False
-
-    def add(self, some: slice, maps: Tensor) -> None:
-        """Take in the rows of some words, ``[batch, head, those words, word]``."""
-        self.broken = self.broken or bool(torch.isnan(maps.sum()))
-        places = torch.arange(self._there.shape[1], device=maps.device)
+    rows, most, column = [], None, None
+    for some, maps in tiles:
+        places = torch.arange(there.shape[1], device=maps.device)
         own = places[some, None] == places
-        hidden = ~(self._there[:, None, :] & self._there[:, some, None])
-        if self._zero_self:
-            maps = maps * ~own
-        else:
-            hidden = hidden | own
+        hidden = ~(there[:, None, :] & there[:, some, None])
+        maps, hidden = (maps * ~own, hidden) if zero_self else (maps, hidden | own)
         # Adding minus infinity takes a fifth of the time that filling it in takes; and an argmax
         # along a far axis three times as long as one along columns laid side by side.
         allowed = maps + maps.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)[:, None]
-        self._rows.append(allowed.argmax(-1))
-        weight, word = _top(allowed.transpose(-1, -2).contiguous())
-        word = word + some.start
-        if self._best is not None:
-            better = weight > self._best[0]
-            weight = torch.where(better, weight, self._best[0])
-            word = torch.where(better, word, self._best[1])
-        self._best = weight, word
-
-    @property
-    def rows(self) -> Tensor:
-        """The word each word attends to most."""
-        return torch.cat(self._rows, dim=-1)
-
-    @property
-    def columns(self) -> Tensor:
-        """The word that attends to each word most."""
-        assert self._best is not None
-        return self._best[1]
-
-
-def _top(maps: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest weight along the last axis, and its place, the first among equals."""
-    place = maps.argmax(-1)
-    return maps.gather(-1, place[..., None])[..., 0], place
+        rows.append(allowed.argmax(-1))
+        received = allowed.transpose(-1, -2).contiguous()
+        word = received.argmax(-1, keepdim=True)
+        weight, word = received.gather(-1, word)[..., 0], word[..., 0] + some.start
+        if most is not None and column is not None:
+            word = torch.where(weight > most, word, column)
+            weight = torch.maximum(weight, most)
+        most, column = weight, word
+    assert column is not None
+    return torch.cat(rows, dim=-1), column
 
 
 # --- Counts become the frame `relations` --------------------------------------------------------
@@ -433,12 +401,9 @@ class Relations(HitsTally):
         )
         if not arcs.cells.labels:
             return
-        pointed = Pointed(words.there, zero_self=self._as_clark)
-        for some, maps in word_tiles(sighting, words, self._rows):
-            pointed.add(some, maps)
-        if pointed.broken:
-            self._broken.add(site)
-        self._seen[site].append(SiteHits(arcs.cells, arcs.hits(pointed.rows, pointed.columns)))
+        tiles = self._tiles(sighting, words, self._rows)
+        found = most_attended(tiles, words.there, zero_self=self._as_clark)
+        self._seen[site].append(SiteHits(arcs.cells, arcs.hits(*found)))
 
     def compute(self) -> list[Reading]:
         """No column: see `details`; NaN where the attention is not a number."""
