@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +12,53 @@ from headcount.report.plot.figure import SERIES, finish, key_below, panels, pape
 __all__ = ["draw"]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "results"
-#: Dense bfloat16 operations a second of an H200 and bytes a second of its memory, as stated.
-PEAK, BANDWIDTH = 989e12, 4.8e12
-#: Of the Llama of 1B shape in `benchmarks/lengths.py`: weights that multiply, layers, width, heads.
-WEIGHTS, LAYERS, WIDTH, HEADS = 973e6, 16, 2048, 32
-#: Bytes of a number in bfloat16.
-BYTES = 2
+#: Of an H200, as stated: dense bfloat16 operations a second, and bytes a second of its memory. Of
+#: the Llama of 1B shape in `benchmarks/lengths.py`: weights that multiply every token. A CPU's are
+#: measured, and stand in its JSON.
+H200 = {
+    "limits": {"flops_per_s": 989e12, "bytes_per_s": 4.8e12},
+    "shape": {
+        "weights": 973e6,
+        "last_token": 0,
+        "layers": 16,
+        "heads": 32,
+        "width": 2048,
+        "bytes": 2,
+    },
+}
 
 
 def draw(results: Path, out: Path) -> None:
-    """Ratios on both devices, milliseconds a text on the GPU; by sentences and heads on the CPU."""
+    """Ratios, milliseconds a text and memory on both devices; by sentences and heads on the CPU."""
     told = {
-        device: json.loads(path.read_text())["lengths"]
+        device: json.loads((BENCHMARKS / f"lengths-{device}.json").read_text())
         for device in ("gpu", "cpu")
-        if (path := BENCHMARKS / f"lengths-{device}.json").exists()
     }
     sizes = json.loads((BENCHMARKS / "sizes.json").read_text())
     with paper():
-        figure, ((ratios, times), (sentences, heads)) = panels(2, 2, width="page", height=2.3)
+        figure, grid = panels(3, 2, width="page", height=2.3)
+        (ratios, memory), (*times,), (sentences, heads) = grid
         series = iter(SERIES)
-        for device, rows in told.items():
+        for device, found in told.items():
+            rows, colour = found["lengths"], SERIES[2 * (device == "cpu")]
             for way in ("all rows", "2048 rows"):
                 label = f"{device.upper()}, {way.replace('2048', '2,048')}"
                 _line(ratios, rows, "length", way, series, label)
-        ratios.set_title("survey / plain forward, by length")
-        _doubling(ratios, [row["length"] for row in told["gpu"]], "tokens of a text")
-        _times(times, told["gpu"])
+            shares = [row["peak_gib"]["all rows"] / row["peak_gib"]["plain"] for row in rows]
+            lengths = [row["length"] for row in rows]
+            memory.plot(lengths, shares, color=colour[0], marker=colour[1])
+        lengths = [row["length"] for row in told["gpu"]["lengths"]]
+        for panel, title in (
+            (ratios, "survey / plain forward"),
+            (memory, "memory / plain forward"),
+        ):
+            panel.set_title(f"{title}, by length")
+            _doubling(panel, lengths, "tokens of a text")
+        for panel, (device, found) in zip(times, told.items(), strict=True):
+            rows = [row for row in found["lengths"] if row.get("milliseconds")]
+            known = found if "limits" in found else H200
+            _times(panel, rows, known["limits"], known["shape"])
+            panel.set_title(f"{device.upper()}, milliseconds a text, and limits")
         for way, label in (("tallies", "all columns"), ("survey", "from strings to intervals")):
             _line(sentences, sizes["sentences"], "sentences", way, series, label)
         sentences.set_title("CPU, MiniLM, by sentences of 64 tokens")
@@ -45,7 +66,7 @@ def draw(results: Path, out: Path) -> None:
         _line(heads, sizes["heads"], "heads", "tallies", iter(SERIES[4:]), "all columns")
         heads.set_title("CPU, width 384, by heads of a layer")
         _doubling(heads, [row["heads"] for row in sizes["heads"]], "heads")
-        for panel in (ratios, sentences, heads):
+        for panel in (ratios, memory, sentences, heads):
             panel.axhline(1, color="0.5", linewidth=0.8)
             panel.set_ylim(bottom=0.8)
         key_below(figure, ratios, sentences)
@@ -68,7 +89,9 @@ def _line(
     panel.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _times(panel: Any, rows: list[dict[str, Any]]) -> None:
+def _times(
+    panel: Any, rows: list[dict[str, Any]], limits: Mapping[str, float], shape: Mapping[str, float]
+) -> None:
     """Milliseconds a text, and what operations and memory allow at their full rates."""
     lengths = [row["length"] for row in rows]
     for (colour, marker), way in zip(SERIES[2:], ("plain", "all rows"), strict=False):
@@ -78,24 +101,28 @@ def _times(panel: Any, rows: list[dict[str, Any]]) -> None:
             way if way == "plain" else "survey", (lengths[0], found[0]),
             xytext=(0, 6 if way != "plain" else -12), textcoords="offset points", ha="left",
         )  # fmt: skip
-    limits = {
-        "operations": ([_operations(length) / PEAK for length in lengths], "--", 3, (2, -9)),
-        "weights read once": ([BYTES * WEIGHTS / BANDWIDTH] * len(lengths), ":", 3, (-6, 3)),
+    bandwidth, size = limits["bytes_per_s"], shape["bytes"]
+    weights = size * (shape["weights"] + shape["last_token"]) / bandwidth
+    cells = [shape["layers"] * shape["heads"] * length**2 for length in lengths]
+    last = len(lengths) - 1
+    lines = {
+        "operations": (
+            [_operations(length, shape) / limits["flops_per_s"] for length in lengths],
+            "--", last // 2, (2, -9),
+        ),
+        "weights read once": ([weights] * len(lengths), ":", last, (0, 3)),
         "maps written and read": (
-            [2 * BYTES * LAYERS * HEADS * length**2 / BANDWIDTH for length in lengths],
-            "-.", 4, (-4, 14),
+            [2 * size * count / bandwidth for count in cells], "-.", last, (-4, -12),
         ),
     }  # fmt: skip
-    for label, (seconds, style, at, shift) in limits.items():
+    for label, (seconds, style, at, shift) in lines.items():
         least = [1e3 * one for one in seconds]
         panel.plot(lengths, least, color="0.5", linestyle=style, linewidth=0.8)
         panel.annotate(
             label, (lengths[at], least[at]), xytext=shift, textcoords="offset points",
-            ha="right" if label.startswith("maps") else "left", color="0.4", fontsize=7,
+            ha="left" if label == "operations" else "right", color="0.4", fontsize=7,
         )  # fmt: skip
     panel.set_yscale("log")
-    panel.set_ylim(bottom=0.05)
-    panel.set_title("GPU, milliseconds a text, and limits")
     _doubling(panel, lengths, "tokens of a text")
 
 
@@ -105,6 +132,7 @@ def _doubling(panel: Any, places: Sequence[int], label: str) -> None:
     panel.set_xlabel(label)
 
 
-def _operations(tokens: int) -> float:
-    """Of one forward: every weight once a token, and causal attention."""
-    return 2 * WEIGHTS * tokens + 2 * LAYERS * WIDTH * tokens**2
+def _operations(tokens: int, shape: Mapping[str, float]) -> float:
+    """Of one forward: weights once a token or for the last one alone, and causal attention."""
+    once = 2 * shape["weights"] * tokens + 2 * shape["last_token"]
+    return once + 2 * shape["layers"] * shape["width"] * tokens**2

@@ -491,6 +491,22 @@ def test_missing_or_misshapen_maps_are_an_error(change: Any, message: str) -> No
         look(subject, batch)
 
 
+def test_keys_that_are_no_tokens_are_refused_in_one_sentence() -> None:
+    peft = pytest.importorskip("peft")
+    prefix = peft.PrefixTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    subject = Subject(peft.get_peft_model(TINY["gpt2"](), prefix))
+    batch = batch_of_recorded(subject)
+    (tokens,) = {side.real.shape[1] for side in batch.sides.values()}
+    told = (
+        f"attends to {tokens + 3} keys at dec.0 where the batch has {tokens} tokens: keys of prefix"
+        " or prompt tuning, or of a cache, are no tokens, and only tokens can be read; take the "
+        r"model without them \(model.get_base_model\(\)\), or tune it with LoRA\.$"
+    )
+    for needs in (Needs(maps=True), Needs(entropy=True)):
+        with tap(subject, needs) as watch, pytest.raises(ModelError, match=told):
+            watch(batch)
+
+
 def test_a_tap_may_look_at_some_stacks_only() -> None:
     subject = Subject(OUTSIDE["fsmt"]())
     with tap(subject, stacks=["cross"]) as watch:

@@ -389,7 +389,7 @@ class EncodeReport:
     shared: int = 0
     #: Rows of which some queries stand for all.
     sampled: int = 0
-    #: Texts read whole although a sample was asked for: words are compared on whole maps.
+    #: Texts read whole although a sample was asked for: words need all queries.
     unsampled: int = 0
     #: How often memory ran out and the work went on in smaller pieces.
     smaller: int = 0
@@ -432,7 +432,7 @@ class EncodeReport:
             (
                 self.unsampled,
                 "All queries were read, not a sample (--rows, rows=): what is asked between words "
-                "needs whole maps.",
+                "needs all of them.",
             ),
             (
                 self.smaller,

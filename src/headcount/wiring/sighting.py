@@ -425,7 +425,8 @@ class RowSample:
 # --- What a tap shows of one site for one batch -------------------------------------------------
 
 #: Cells of a tile: small enough for the caches of a CPU, large enough to keep a GPU busy; and of
-#: the largest map of one text that is kept where tallies read maps: 256 MB in float32.
+#: the maps of a batch that are kept where tallies read maps: 256 MB in float32. A text whose map
+#: has more than an eighth of these is read in tiles, which then are faster too.
 TILE = {"cpu": 2**21, "cuda": 2**25, "kept": 2**26}
 
 #: Rows `[batch, head, row, key]` of a map at some places `[row]`.

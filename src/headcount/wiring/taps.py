@@ -216,7 +216,7 @@ class Watch:
         # On a CPU the weights are at hand, and give the output faster than sdpa would.
         own = query.device.type == "cpu" and _all_float32(query, key, value)
         # One text decides, so that its numbers do not depend on the others of its batch.
-        large = self.needs.tiles and cells // len(query) > TILE["kept"]
+        large = self.needs.tiles and cells // len(query) > TILE["kept"] // 8
         whole = self.needs.maps or (self.needs.tiles and not large)
         scores = None if whole or eager or not _agrees(call) else call.scores
         reader = (

@@ -1,0 +1,117 @@
+"""One long annotated document: what tallies between words cost in tiles and by whole maps.
+
+The bundled trees are joined into one text that SmolLM2-135M reads in float32 on two CPU threads;
+relations and kinds of words are tallied, each way in a process of its own, and hits must be the
+same. `python -m benchmarks.long_words` writes `results/long-words.json`; `--words` chooses lengths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.interleave import peak_mib
+from headcount.bundle.sample import read
+from headcount.models.load import load
+from headcount.records import provenance
+from headcount.survey.passes import PassOptions, run_pass
+from headcount.survey.tallies.features import FeatureTally
+from headcount.survey.tallies.relations import Relations
+from headcount.text import Sentence, Word, read_corpus
+from headcount.text.sentence import spaced
+from headcount.wiring import TILE
+
+RESULTS = Path(__file__).parent / "results"
+WORDS = (800, 1_600, 3_200)
+#: Cells of the largest map that is kept, by way.
+KEPT = {"tiles": 0, "whole maps": 2**40}
+#: Seconds after which a way is given up.
+PATIENCE = 600
+
+
+def document(words: int) -> Sentence:
+    """The bundled trees over and over, as one text of at least so many words."""
+    joined: list[Word] = []
+    while len(joined) < words:
+        for sentence in read_corpus(read.path("sample.conllu")):
+            assert isinstance(sentence, Sentence)
+            first = len(joined)
+            joined += [
+                replace(word, head=word.head + first if word.head else 0, start=None, end=None)
+                for word in sentence.words or ()
+            ]
+            if len(joined) >= words:
+                break
+    return spaced(joined)
+
+
+def alone(words: int, way: str) -> dict[str, Any]:
+    """One way in this process."""
+    torch.set_num_threads(2)
+    subject, text = load("smollm2", device="cpu", dtype="float32"), document(words)
+    TILE["kept"] = KEPT[way]
+    relations = Relations()
+    before, begun = peak_mib() / 1024, time.perf_counter()
+    options = PassOptions(subject.anatomy.stacks, batch_size=1)
+    report = run_pass(subject, read_corpus([text]), [relations, FeatureTally()], options)
+    seconds = time.perf_counter() - begun
+    (counts,) = relations.counts()
+    return {
+        "words": len(text.words or ()),
+        "seconds": round(seconds, 1),
+        "peak_gib": {"model": round(before, 3), "survey": round(peak_mib() / 1024, 3)},
+        "paths": dict(report.paths),
+        "hits": int(sum(found.sum() for found in counts.hits.values())),
+    }
+
+
+def measured(words: int, way: str) -> dict[str, Any] | str:
+    """One way in a process of its own, or why there is no figure."""
+    command = [sys.executable, "-m", "benchmarks.long_words", "--alone", way]
+    try:
+        done = subprocess.run(
+            [*command, "--words", str(words)], capture_output=True, text=True, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done in {PATIENCE} s"
+    if done.returncode:
+        raise RuntimeError(f"{way} of {words} words failed: {done.stderr.strip()[-500:]}")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--words", type=int, nargs="+", default=list(WORDS))
+    parser.add_argument("--alone", choices=list(KEPT), help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.alone:
+        print(json.dumps(alone(given.words[0], given.alone)))
+        return
+    rows = []
+    for words in given.words:
+        row: dict[str, Any] = {way: measured(words, way) for way in KEPT}
+        print(json.dumps(row), flush=True)
+        hits = {found["hits"] for found in row.values() if isinstance(found, dict)}
+        if len(hits) > 1:
+            raise RuntimeError(f"Tiles and whole maps differ in their hits at {words} words: {row}")
+        rows.append(row)
+    result = {
+        "what": "SmolLM2-135M, float32, one text of trees; relations and kinds of words",
+        "device": "2 CPU threads",
+        "lengths": rows,
+        "provenance": provenance.collect() | {"command": "python -m benchmarks.long_words"},
+    }
+    (RESULTS / "long-words.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
