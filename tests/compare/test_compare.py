@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -16,14 +18,14 @@ from typer.testing import CliRunner
 
 import headcount as hc
 from headcount.cli.main import app
-from headcount.compare.likeness import cosine_sums, divergence_sums
+from headcount.compare.likeness import batches_of_both, cosine_sums, divergence_sums
 from headcount.compare.runs import Changes
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.text import encode, intake_of
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Sentence
-from headcount.wiring import tap
+from headcount.wiring import TILE, tap
 
 TEXTS = [
     "The cat sat on the mat.", "A dog barked.", "Nobody saw them, I think.", "It rained.",
@@ -114,6 +116,39 @@ def test_columns_are_the_difference_of_two_surveys(
 def test_batches_change_nothing(before: Subject, after: Subject, found: Changes) -> None:
     one = hc.compare(before, after, TEXTS, batch_size=1)
     pd.testing.assert_frame_equal(one.heads, found.heads, atol=1e-5)
+
+
+def same(one: Changes, other: Changes) -> None:
+    """Their numbers differ by no more than rounding."""
+    pd.testing.assert_frame_equal(one.heads, other.heads, atol=1e-5, rtol=0)
+    pd.testing.assert_frame_equal(one.layers, other.layers, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("match", ["name", "depth", "maps"])
+def test_tiles_change_nothing(before: Subject, after: Subject, match: str) -> None:
+    whole = hc.compare(before, after, TEXTS, match=match)
+    with mock.patch.dict(TILE, {"kept": 0, "cpu": 300}):
+        tiled = hc.compare(before, after, TEXTS, match=match)
+    same(tiled, whole)
+    pd.testing.assert_frame_equal(tiled.table.frame, whole.table.frame, atol=2e-6, rtol=0)
+
+
+def test_padded_maps_in_tiles_give_the_cosine_of_whole_maps(
+    before: Subject, after: Subject
+) -> None:
+    settings: dict[str, Any] = {"convention": "code", "pad_to": 40}
+    whole = hc.compare(before, after, TEXTS, **settings)
+    with mock.patch.dict(TILE, {"kept": 0, "cpu": 300}):
+        same(hc.compare(before, after, TEXTS, **settings), whole)
+
+
+def test_batches_have_as_many_texts_as_memory_takes(before: Subject, after: Subject) -> None:
+    heads = len(before.heads) + len(after.heads)
+    with mock.patch.dict(TILE, {"kept": heads * 30**2 // 4}):
+        made = [*batches_of_both(before, after, TEXTS, stacks=("enc",))]
+    sizes = [ours.inputs["input_ids"].shape for ours, _ in made]
+    assert len(sizes) > 1
+    assert all(rows == 1 or rows * longest**2 <= 30**2 for rows, longest in sizes)
 
 
 def test_windows_of_a_long_text_are_one_text(before: Subject, after: Subject) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from headcount.models.subject import Subject
 from headcount.survey.passes import PassOptions, run_pass
+from headcount.survey.patterns import Patterns
 from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
 from headcount.survey.tallies.divergence import Divergence
 from headcount.survey.tallies.features import FeatureTally
@@ -125,7 +126,7 @@ def tiles_of(cells: int) -> Iterator[list[str]]:
 
 def all_tallies() -> list[Tally]:
     every = [Relations(), Relations("code"), OffsetMass(), Divergence(), Divergence("code")]
-    return [*tallies(), *every, Links("paper"), FeatureTally("paper")]
+    return [*tallies(), *every, Links("paper"), FeatureTally("paper"), Patterns()]
 
 
 @pytest.mark.parametrize("family", ["enc", "dec", "enc-dec", "t5", "gemma2", "eager"])

@@ -135,7 +135,7 @@ def _alike(
     sums, texts = dict[str, Any](), 0
     with ExitStack() as open_taps:
         watches = [
-            open_taps.enter_context(tap(one, Needs(maps=True), stacks=stacks))
+            open_taps.enter_context(tap(one, Needs(tiles=True), stacks=stacks))
             for one in (first, second)
         ]
         for batches in batches_of_both(first, second, items, stacks=stacks, **settings):
@@ -182,7 +182,7 @@ class _Work:
         found = Likeness()
         done, count = 0, min(FOLDS, len(items))
         with ExitStack() as open_taps:
-            needs = reduce(or_, (tally.needs for tally in self._tallies()), Needs(maps=True))
+            needs = reduce(or_, (tally.needs for tally in self._tallies()), Needs(tiles=True))
             watches = [
                 open_taps.enter_context(tap(one, needs, stacks=self.stacks))
                 for one in (self.first, self.second)

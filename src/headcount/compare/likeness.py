@@ -27,7 +27,7 @@ from headcount.records import Head
 from headcount.stats import jackknife_interval
 from headcount.survey import SMOOTHING, Tally
 from headcount.text import Batch, Long, Side, encode, intake_of
-from headcount.wiring import Sighting
+from headcount.wiring import TILE, Sighting, tiles_of
 
 Array = NDArray[np.float64]
 #: A stack and a layer.
@@ -191,18 +191,21 @@ class Likeness:
 
         `padded` maps are compared as wide as they come, padding and all, by their cosine only.
         """
-        assert first.maps is not None
-        ours = first.maps[:, match.first_rows]
-        theirs = torch.stack([_map(second[place], row) for place, row in match.second_rows], dim=1)
-        theirs = theirs.to(ours.device, ours.dtype)
-        if padded:
-            sums = {"padded cosine": cosine_sums(ours, theirs)}
-        else:
-            queries, keys = first.queries.real, first.keys.real
+        sums: dict[str, Any] = defaultdict(float)
+        others = {place: second[place] for place, _ in match.second_rows}
+        for own in tiles_of([first, *others.values()]):
+            ours = first.rows_at(own)[:, match.first_rows]
+            rows = {place: one.rows_at(own.to(one.device)) for place, one in others.items()}
+            theirs = torch.stack([rows[place][:, row] for place, row in match.second_rows], dim=1)
+            theirs = theirs.to(ours.device, ours.dtype)
+            if padded:
+                sums["padded cosine"] += cosine_sums(ours, theirs)
+                continue
+            queries, keys = first.queries.real[:, own], first.keys.real
             there = queries[:, None, :, None] & keys[:, None, None, :]
             ours, theirs = ours.masked_fill(~there, 0), theirs.masked_fill(~there, 0)
-            divergence = divergence_sums(ours, theirs, queries, keys)
-            sums = {"cosine": cosine_sums(ours, theirs), "js": divergence}
+            sums["cosine"] += cosine_sums(ours, theirs)
+            sums["js"] += divergence_sums(ours, theirs, queries, keys)
         for name, values in sums.items():
             self._kept[match.place, name].append((numbers, values.cpu().numpy()))
 
@@ -222,20 +225,21 @@ class Likeness:
         return sums[0] / (np.sqrt(sums[1] * sums[2]) if name == "cosine" else sums[1])
 
 
-def _map(sighting: Sighting, row: int) -> Tensor:
-    assert sighting.maps is not None
-    return sighting.maps[:, row]
-
-
 def stack_cosines(first: Sequence[Sighting], second: Sequence[Sighting]) -> Array:
     """The cosine of every two heads' maps of one batch, summed over texts, `[head, other]`."""
-    flat = []
-    for side in (first, second):
-        maps = torch.cat([one.maps for one in side if one.maps is not None], dim=1)
-        there = side[0].queries.real[:, None, :, None] & side[0].keys.real[:, None, None, :]
-        shown = maps.masked_fill(~there, 0).flatten(2).double().cpu()
-        flat.append(shown / shown.norm(dim=-1, keepdim=True))
-    found: Array = (flat[0] @ flat[1].transpose(1, 2)).sum(0).numpy()
+    products, squares = torch.zeros(()), [torch.zeros(())] * 2
+    for own in tiles_of([*first, *second]):
+        flat = []
+        for at, side in enumerate((first, second)):
+            places = own.to(side[0].device)
+            maps = torch.cat([one.rows_at(places) for one in side], dim=1)
+            queries, keys = side[0].queries.real[:, places], side[0].keys.real
+            there = queries[:, None, :, None] & keys[:, None, None, :]
+            flat.append(maps.masked_fill(~there, 0).flatten(2).double().cpu())
+            squares[at] = squares[at] + flat[at].square().sum(-1)
+        products = products + flat[0] @ flat[1].transpose(1, 2)
+    lengths = [one.sqrt() for one in squares]
+    found: Array = (products / (lengths[0][:, :, None] * lengths[1][:, None])).sum(0).numpy()
     return found
 
 
@@ -353,7 +357,8 @@ def batches_of_both(
     max_length: int | None = None,
     long: Long = "window",
 ) -> Iterator[tuple[Batch, Batch]]:
-    """The same batch as each model takes it."""
+    """The same batch as each model takes it; maps of all layers of both are as many as fit."""
+    heads = sum(site.heads for one in (first, second) for site in one.anatomy.sites)
     intakes = [intake_of(one.model, one.tokenizer) for one in (first, second)]
     limits = [(intake.source_limit, intake.target_limit) for intake in intakes]
     known = [limit for pair in limits for limit in pair if limit is not None]
@@ -368,6 +373,7 @@ def batches_of_both(
             batch_size=batch_size,
             max_length=max_length,
             long=long,
+            most_cells=4 * TILE["kept"] // heads,
         )
         for subject, intake in zip((first, second), intakes, strict=True)
     ]

@@ -374,12 +374,7 @@ def _gather_part(
 class _Gathering:
     """Examples under way: sentences are added batch by batch, then their maps site by site."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        settings: Settings,
-        maps: bool,
-    ) -> None:
+    def __init__(self, subject: Subject, settings: Settings, maps: bool) -> None:
         self.subject, self.settings, self.maps = subject, settings, maps
         self.found: dict[int, ProbeExample] = {}
         self.pieces: dict[int, list[list[int]]] = {}

@@ -444,10 +444,7 @@ _EXPLAINED_AT_ONCE = 8
 
 
 def reliance(
-    scorer: Scorer,
-    examples: Sequence[ProbeExample],
-    probed: Sequence[Head],
-    heads: Sequence[Head],
+    scorer: Scorer, examples: Sequence[ProbeExample], probed: Sequence[Head], heads: Sequence[Head]
 ) -> HeadTable:
     """The column `probe_weight` of a table of `heads`, with intervals over sentences.
 

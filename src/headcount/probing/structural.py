@@ -19,14 +19,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError
 from headcount.models import Subject, capture_hooks_off, enough_memory, eval_mode, refuse_nan
-from headcount.probing.data import (
-    UNKNOWN,
-    Gathered,
-    ProbeExample,
-    Room,
-    Settings,
-    probed_stack,
-)
+from headcount.probing.data import UNKNOWN, Gathered, ProbeExample, Room, Settings, probed_stack
 from headcount.probing.scorers import Adam, shuffled
 from headcount.records import Progress
 from headcount.text import Corpus, encode, intake_of

@@ -76,14 +76,17 @@ def pictures(maps: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     >>> drawn.shape, drawn[0, 0].diagonal().min().item()
     (torch.Size([1, 6, 32, 32]), 1.0)
     """
-    size = maps.shape[-1]
-    area = shrink(size, maps.device)
-    seen = area @ maps.float() @ area.T
+    area = shrink(maps.shape[-1], maps.device)
+    return drawn(area @ maps.float() @ area.T, area, special, segment)
+
+
+def drawn(seen: Tensor, area: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
+    """The pictures of maps of which the mean weight of each pixel is known, `[head, ...]`."""
     full = seen.flatten(1).quantile(_FULL, dim=1).clamp_min(1e-9)[:, None, None]
     ink = (seen / full).clamp(0, 1).sqrt()
-    lift = (size * seen).clamp_min(0).log1p() / _MOST
+    lift = (area.shape[1] * seen).clamp_min(0).log1p() / _MOST
     beyond = lift - lift.mean(1, keepdim=True)
-    marks = _marks(area, special, segment).expand(len(maps), -1, -1, -1)
+    marks = _marks(area, special, segment).expand(len(seen), -1, -1, -1)
     return torch.cat([torch.stack([ink, lift, beyond], dim=1), marks], dim=1)
 
 
@@ -106,7 +109,8 @@ def _marks(area: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     columns = (area @ special.float()).expand(SIDE, SIDE)
     same = torch.zeros_like(columns)
     if segment is not None and bool((segment != segment[0]).any()):
-        same = area @ (segment[:, None] == segment).float() @ area.T
+        texts = area @ nn.functional.one_hot(segment - segment.min()).float()
+        same = texts @ texts.T
     pixels = torch.arange(SIDE, device=area.device)
     away = (pixels[:, None] - pixels).abs() / SIDE
     return torch.stack([columns, same, away])

@@ -19,7 +19,15 @@ from headcount import stats
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Site
 from headcount.records import HeadTable
-from headcount.survey.pattern_network import PATTERN, PATTERN_COLUMNS, PATTERNS, network, pictures
+from headcount.survey.pattern_network import (
+    PATTERN,
+    PATTERN_COLUMNS,
+    PATTERNS,
+    drawn,
+    network,
+    pictures,
+    shrink,
+)
 from headcount.survey.tally import Reading, SumsTally
 from headcount.wiring import Needs, Sighting
 
@@ -248,7 +256,12 @@ def numbers_of(
     """The places in PATTERNS `[head]`; nothing is checked."""
     if by == "rule":
         return PatternRule()(maps, special, segment)
-    scores: Tensor = network(str(maps.device))(pictures(maps, special, segment))
+    return _told(pictures(maps, special, segment), segment)
+
+
+def _told(shown: Tensor, segment: Tensor | None) -> Tensor:
+    """What the network says of pictures."""
+    scores: Tensor = network(str(shown.device))(shown)
     if segment is not None and not bool((segment != segment[0]).any()):
         # A single text has no blocks, by definition.
         scores[:, PATTERNS.index("block")] = -torch.inf
@@ -335,17 +348,18 @@ class Patterns(SumsTally):
 
     @property
     def needs(self) -> Needs:
-        """The maps themselves."""
-        return Needs(maps=True)
+        """The maps themselves; the network looks at small pictures of them, made in tiles."""
+        return Needs(maps=True) if self.by == "rule" else Needs(tiles=True)
 
     def update(self, sighting: Sighting) -> None:
         """Count the patterns of one batch."""
-        assert sighting.maps is not None  # needs asks for them
         site = sighting.site
         counts = torch.zeros(len(PATTERNS) + 1, site.heads, dtype=torch.float64)
-        for maps, special, segment in _texts(sighting):
+        for number, known in _by_rule(sighting) if self.by == "rule" else _by_network(sighting):
+            shown = torch.nn.functional.one_hot(number, len(PATTERNS)).double()
+            shown[~known] = torch.nan
             counts[-1] += 1
-            counts[:-1] += self._shown(maps, special, segment).cpu()
+            counts[:-1] += shown.T.cpu()
         self.sums.add(site, {"counts": counts})
 
     def compute(self) -> list[Reading]:
@@ -357,13 +371,6 @@ class Patterns(SumsTally):
         rows = [row for site in self.sums for row in self._rows(site)]
         names = ["stack", "layer", "head", "pattern", "n", "share", "low", "high"]
         return {"patterns": pd.DataFrame(rows, columns=names)}
-
-    def _shown(self, maps: Tensor, special: Tensor, segment: Tensor) -> Tensor:
-        """A one for the pattern of each head, `[pattern, head]`; NaN where the map is none."""
-        number = numbers_of(maps, special, segment, self.by)
-        shown = torch.nn.functional.one_hot(number, len(PATTERNS)).double()
-        shown[~torch.isfinite(maps).all(-1).all(-1)] = torch.nan
-        return shown.T
 
     def _of_site(self, site: Site) -> list[Reading]:
         *hits, maps = self.sums.of(site, "counts").numpy()
@@ -387,15 +394,34 @@ class Patterns(SumsTally):
                 yield (*head, pattern, int(maps[place]), *map(float, share))
 
 
-def _texts(sighting: Sighting) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Each text's maps without padding, its specials and its segments; small ones are left out."""
+def _by_rule(sighting: Sighting) -> Iterator[tuple[Tensor, Tensor]]:
+    """The number of each head's pattern, text by text, and whether its map has numbers only."""
+    assert sighting.maps is not None  # needs asks for them
+    for row, places, special, segment in _texts(sighting):
+        maps = sighting.maps[row][:, places][:, :, places]
+        yield PatternRule()(maps, special, segment), torch.isfinite(maps).all(-1).all(-1)
+
+
+def _by_network(sighting: Sighting) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same; pixels are means of weights, so that tiles of a long text's map add up to them."""
+    texts = [(*text, shrink(len(text[1]), text[1].device)) for text in _texts(sighting)]
+    seen = [torch.zeros(())] * len(texts)
+    for own in sighting.tiles() if texts else ():
+        rows = sighting.rows_at(own)
+        for at, (row, places, _, _, area) in enumerate(texts):
+            there = torch.isin(places, own)
+            own_rows = rows[row][:, places[there] - own[0]][:, :, places].float()
+            seen[at] = seen[at].to(area) + area[:, there] @ own_rows @ area.T
+    for pixels, (_, _, special, segment, area) in zip(seen, texts, strict=True):
+        known = torch.isfinite(pixels).flatten(1).all(1)
+        yield _told(drawn(pixels, area, special, segment), segment), known
+
+
+def _texts(sighting: Sighting) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+    """Each text's row, where its tokens are, its specials and segments; small ones are left out."""
     side = sighting.queries
-    if sighting.site.stack == "cross" or sighting.maps is None:
-        return
-    for row, real in enumerate(side.real):
+    for row, real in enumerate(side.real if sighting.site.stack != "cross" else ()):
         places = real.nonzero().squeeze(-1)
         if len(places) >= LEAST:
             ends = side.separator[row, places].long()
-            segment = ends.cumsum(0) - ends
-            maps = sighting.maps[row][:, places][:, :, places]
-            yield maps, side.special[row, places], segment
+            yield row, places, side.special[row, places], ends.cumsum(0) - ends

@@ -16,15 +16,7 @@ from typing import Any
 
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject
-from headcount.records import (
-    STACKS,
-    Column,
-    Engine,
-    EngineOptions,
-    HeadTable,
-    Progress,
-    engine_of,
-)
+from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Progress, engine_of
 from headcount.survey.passes import (
     Pass,
     PassOptions,
@@ -56,13 +48,7 @@ from headcount.survey.tallies.rarity import (
 )
 from headcount.survey.tallies.relations import Relations
 from headcount.survey.tallies.rest_by_relation import RestByRelation
-from headcount.survey.tallies.surface import (
-    Confidence,
-    Entropy,
-    Neighbours,
-    SeparatorRow,
-    Specials,
-)
+from headcount.survey.tallies.surface import Confidence, Entropy, Neighbours, SeparatorRow, Specials
 from headcount.survey.tally import Tally
 from headcount.survey.trials.noop import NoOpTrial
 from headcount.survey.trials.trial import Trial

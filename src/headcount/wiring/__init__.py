@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         check_ids,
         known_ids,
         of_class,
+        tiles_of,
         uniform_entropy,
     )
     from headcount.wiring.taps import Watch, tap

@@ -6,7 +6,7 @@ Entropy, distance and the mass on separators are Clark et al.'s (BlackBoxNLP 201
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -466,6 +466,11 @@ class Sighting:
     reader: RowReader | None = None
 
     @property
+    def device(self) -> torch.device:
+        """Where its numbers are."""
+        return self.queries.real.device
+
+    @property
     def readable(self) -> bool:
         """Whether the map can be read, whole or in tiles."""
         return self.maps is not None or self.reader is not None
@@ -474,8 +479,8 @@ class Sighting:
         """Places of queries `[row]`, tile by tile: all at once where there is a map."""
         count = self.queries.real.shape[1]
         size = self.queries.real.shape[0] * self.site.heads * self.keys.real.shape[1]
-        step = count if self.reader is None else tile_rows(self.queries.real.device, size)
-        yield from torch.arange(count, device=self.queries.real.device).split(max(step, 1))
+        step = count if self.reader is None else tile_rows(self.device, size)
+        yield from torch.arange(count, device=self.device).split(max(step, 1))
 
     def rows_at(self, places: Tensor) -> Tensor:
         """The rows of the map at these places, `[batch, head, row, key]`, in float32."""
@@ -525,6 +530,14 @@ class Sighting:
 
 def _cut(values: Tensor | None, heads: slice) -> Tensor | None:
     return None if values is None else values[:, heads]
+
+
+def tiles_of(several: Sequence[Sighting]) -> Iterator[Tensor]:
+    """Places of queries `[row]` of sites that are read at once: tiles of all of them are one."""
+    step = min(len(next(one.tiles())) for one in several)
+    if any(one.maps is None for one in several):
+        step = max(1, step // len(several))
+    yield from torch.cat([*several[0].tiles()]).split(step)
 
 
 def look(site: Site, maps: Tensor, mask: Tensor | None, batch: Batch, needs: Needs) -> Sighting:

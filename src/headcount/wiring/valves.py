@@ -170,10 +170,7 @@ def valve(subject: Subject, scales: ScalesLike) -> Iterator[Valve]:
     share its scales), in training mode and under gradient checkpointing.
     """
     opened = Valve(subject, scales)
-    with (
-        attached(subject, opened.multiply, opened.turns),
-        opened.replay.watching(subject.model),
-    ):
+    with attached(subject, opened.multiply, opened.turns), opened.replay.watching(subject.model):
         yield opened
 
 

@@ -11,14 +11,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from headcount.records import HeadTable
-from headcount.survey.roles.role import (
-    MEASURES,
-    TRIALS,
-    TrialRole,
-    Verdict,
-    head_of,
-    passing_rows,
-)
+from headcount.survey.roles.role import MEASURES, TRIALS, TrialRole, Verdict, head_of, passing_rows
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ same tokens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Self
 
@@ -24,7 +24,7 @@ from headcount.records import Column
 from headcount.survey.similarity import StackPairs
 from headcount.survey.tally import Reading
 from headcount.text import Batch
-from headcount.wiring import Needs, Sighting
+from headcount.wiring import Needs, Sighting, tiles_of
 
 # --- Features of attention weights between which Jensen-Shannon divergence is a plain -----------
 # The divergence of two distributions is a sum over keys of js(x, y), and js is the square of a
@@ -211,11 +211,8 @@ def _over_texts(seen: list[Sighting], work: Callable[[Tensor], Tensor]) -> Tenso
     """
     heads = sum(one.site.heads for one in seen)
     total = torch.zeros(heads, heads, dtype=torch.float64)
-    step = min(len(next(one.tiles())) for one in seen)
-    if any(one.maps is None for one in seen):  # a tile of all layers is one
-        step = max(1, step // len(seen))
-    for own in next(replace(seen[0], reader=None).tiles()).split(step):
-        rows = [one.rows_at(own.to(one.queries.real.device)) for one in seen]
+    for own in tiles_of(seen):
+        rows = [one.rows_at(own.to(one.device)) for one in seen]
         for place in range(len(seen[0].batch)):
             total += work(
                 torch.cat([_cropped(*pair, own, place) for pair in zip(seen, rows, strict=True)])
