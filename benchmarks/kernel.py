@@ -18,8 +18,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -197,11 +200,15 @@ def _of_class(side: Side, name: str) -> Tensor:
 def held(device: str) -> dict[str, Any]:
     """All cases, told by dtype: the largest differences, where they are, and what is allowed."""
     told: dict[str, Any] = {}
-    for case in cases(device):
+    every, workers = list(cases(device)), os.cpu_count() or 1
+    # Processes, since most of the time each new combination is being compiled; a case a time.
+    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        measured = list(pool.map(partial(differences, device=device), every))
+    for case, off in zip(every, measured, strict=True):
         empty = {"cases": 0, "largest": {}, "allowed": TOLERANCE[case.dtype], "where": {}}
         own = told.setdefault(case.dtype, empty | {"beyond": []})
         own["cases"] += 1
-        for name, found in differences(case, device).items():
+        for name, found in off.items():
             if not found <= own["largest"].get(name, -1.0):
                 own["largest"][name], own["where"][name] = found, case._asdict()
             if not found <= own["allowed"][name]:

@@ -1,8 +1,10 @@
 """One long annotated document: what tallies between words cost in tiles and by whole maps.
 
-The bundled trees are joined into one text that SmolLM2-135M reads in float32 on two CPU threads;
-relations and kinds of words are tallied, each way in a process of its own, and hits must be the
-same. `python -m benchmarks.long_words` writes `results/long-words.json`; `--words` chooses lengths.
+The bundled trees are joined into one text that SmolLM2-135M reads in float32 on two CPU threads, or
+on a GPU a Llama of 1B shape with random weights in bfloat16 (`--tokenizer` names a folder where
+SmolLM2's is not at hand). Relations and kinds of words are tallied, each way in a process of its
+own, and in float32 hits must be the same. `python -m benchmarks.long_words` writes
+`results/long-words.json` or `results/long-words-gpu.json`; `--words` chooses lengths.
 """
 
 from __future__ import annotations
@@ -18,9 +20,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.interleave import peak_mib
+from benchmarks.long_text import peak_gib, subject_on
 from headcount.bundle.sample import read
-from headcount.models.load import load
 from headcount.records import provenance
 from headcount.survey.passes import PassOptions, run_pass
 from headcount.survey.tallies.features import FeatureTally
@@ -30,9 +31,11 @@ from headcount.text.sentence import spaced
 from headcount.wiring import TILE
 
 RESULTS = Path(__file__).parent / "results"
-WORDS = (800, 1_600, 3_200)
+WORDS = {"cpu": (800, 1_600, 3_200), "cuda": (1_600, 6_400, 25_600)}
 #: Cells of the largest map that is kept, by way.
 KEPT = {"tiles": 0, "whole maps": 2**40}
+#: More words than this have maps of which one layer's is more than a GPU's memory.
+MOST = 10_000
 #: Seconds after which a way is given up.
 PATIENCE = 600
 
@@ -53,29 +56,29 @@ def document(words: int) -> Sentence:
     return spaced(joined)
 
 
-def alone(words: int, way: str) -> dict[str, Any]:
+def alone(words: int, way: str, device: str, tokenizer: str | None) -> dict[str, Any]:
     """One way in this process."""
     torch.set_num_threads(2)
-    subject, text = load("smollm2", device="cpu", dtype="float32"), document(words)
+    subject, text = subject_on(device, tokenizer), document(words)
     TILE["kept"] = KEPT[way]
-    relations = Relations()
-    before, begun = peak_mib() / 1024, time.perf_counter()
+    tallies = [Relations(), FeatureTally()]
+    before, begun = peak_gib(device), time.perf_counter()
     options = PassOptions(subject.anatomy.stacks, batch_size=1)
-    report = run_pass(subject, read_corpus([text]), [relations, FeatureTally()], options)
+    report = run_pass(subject, read_corpus([text]), tallies, options)
+    (counts,) = tallies[0].counts()
     seconds = time.perf_counter() - begun
-    (counts,) = relations.counts()
     return {
         "words": len(text.words or ()),
         "seconds": round(seconds, 1),
-        "peak_gib": {"model": round(before, 3), "survey": round(peak_mib() / 1024, 3)},
+        "peak_gib": {"model": round(before, 3), "survey": round(peak_gib(device), 3)},
         "paths": dict(report.paths),
         "hits": int(sum(found.sum() for found in counts.hits.values())),
     }
 
 
-def measured(words: int, way: str) -> dict[str, Any] | str:
+def measured(words: int, way: str, more: list[str]) -> dict[str, Any] | str:
     """One way in a process of its own, or why there is no figure."""
-    command = [sys.executable, "-m", "benchmarks.long_words", "--alone", way]
+    command = [sys.executable, "-m", "benchmarks.long_words", "--alone", way, *more]
     try:
         done = subprocess.run(
             [*command, "--words", str(words)], capture_output=True, text=True, timeout=PATIENCE
@@ -90,27 +93,33 @@ def measured(words: int, way: str) -> dict[str, Any] | str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--words", type=int, nargs="+", default=list(WORDS))
+    parser.add_argument("--words", type=int, nargs="+")
+    parser.add_argument("--tokenizer")
     parser.add_argument("--alone", choices=list(KEPT), help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     if given.alone:
-        print(json.dumps(alone(given.words[0], given.alone)))
+        print(json.dumps(alone(given.words[0], given.alone, device, given.tokenizer)))
         return
-    rows = []
-    for words in given.words:
-        row: dict[str, Any] = {way: measured(words, way) for way in KEPT}
+    more, rows = ["--tokenizer", given.tokenizer] if given.tokenizer else [], []
+    for words in given.words or WORDS[device]:
+        ways = [way for way in KEPT if way == "tiles" or words <= MOST]
+        row: dict[str, Any] = {way: measured(words, way, more) for way in ways}
         print(json.dumps(row), flush=True)
         hits = {found["hits"] for found in row.values() if isinstance(found, dict)}
-        if len(hits) > 1:
+        if len(hits) > 1 and device == "cpu":  # maps in bfloat16 are rounded, tiles are not
             raise RuntimeError(f"Tiles and whole maps differ in their hits at {words} words: {row}")
         rows.append(row)
+    on_gpu = device == "cuda"
+    model = "Llama of 1B shape, bfloat16" if on_gpu else "SmolLM2-135M, float32"
     result = {
-        "what": "SmolLM2-135M, float32, one text of trees; relations and kinds of words",
-        "device": "2 CPU threads",
+        "what": f"{model}, one text of trees; relations and kinds of words",
+        "device": torch.cuda.get_device_name() if on_gpu else "2 CPU threads",
         "lengths": rows,
         "provenance": provenance.collect() | {"command": "python -m benchmarks.long_words"},
     }
-    (RESULTS / "long-words.json").write_text(json.dumps(result, indent=2) + "\n")
+    name = "long-words-gpu.json" if on_gpu else "long-words.json"
+    (RESULTS / name).write_text(json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":
