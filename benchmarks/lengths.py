@@ -3,8 +3,8 @@
 On a GPU a Llama of 1B shape with random weights in bfloat16, on a CPU SmolLM2-135M in float32: time
 and peak memory, over all rows and over a sample of 2,048. `python -m benchmarks.lengths` writes
 `results/lengths-gpu.json` or `results/lengths-cpu.json`, length by length; `--lengths` measures
-some of them anew. On a CPU it also writes what the machine allows (`limits`): the rate of a large
-matrix product and of a large copy, measured before the lengths with as many threads.
+some of them anew. It also writes what the machine allows (`limits`): the rate of a large matrix
+product and of a large copy, measured before the lengths, on a CPU with as many threads.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ AIMS: dict[tuple[str, int], dict[str, float]] = {
 }
 #: Tokens of a survey: as many texts as that gives, but sixteen at most and one at least.
 TOKENS = 131_072
-#: The side of the matrices, and the bytes of the copy, that the limits of a CPU are measured by:
-#: a copy much larger than any cache.
-SIDE, COPIED = 4_096, 2**30
+#: The side of the matrices and the bytes of the copy that limits are measured by: products large
+#: enough for full rate, and copies much larger than any cache.
+SIDE, COPIED = {"cuda": 8_192, "cpu": 4_096}, {"cuda": 2**33, "cpu": 2**30}
 
 
 def llama_1b(device: str, vocabulary: int = 32_000) -> Subject:
@@ -126,26 +126,30 @@ def measured(subject: Subject, length: int, device: str, rounds: int, most: int)
     return row
 
 
-def limits(rounds: int = 15) -> dict[str, Any]:
-    """What this CPU allows with the threads of the benchmark: operations and bytes a second.
+def limits(device: str, dtype: torch.dtype, rounds: int = 15) -> dict[str, Any]:
+    """What a machine allows in a dtype, on a CPU with these threads: operations, bytes a second.
 
     The fastest round of each, since a limit is what the machine can do. A copy reads every byte
     once and writes it once, and both count.
     """
-    noise = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(SIDE, SIDE, generator=noise) for _ in range(2))
-    product, source = torch.empty(SIDE, SIDE), torch.ones(COPIED, dtype=torch.uint8)
+    noise, side = torch.Generator(device).manual_seed(0), SIDE[device]
+    on = {"device": device, "dtype": dtype}
+    left, right = (torch.randn(side, side, generator=noise, **on) for _ in range(2))
+    product, source = torch.empty(side, side, **on), torch.ones(COPIED[device] // 4, device=device)
     target = torch.empty_like(source)
-    ways = {
+    ways: dict[str, Any] = {
         "product": lambda: torch.mm(left, right, out=product),
         "copy": lambda: target.copy_(source),
     }
+    if device == "cuda":
+        ways = {name: waited(work) for name, work in ways.items()}
     seconds = interleaved(ways, rounds)
+    threads = "" if device == "cuda" else f", {torch.get_num_threads()} threads"
     return {
-        "what": f"product of {SIDE} x {SIDE} in float32, copy of {COPIED >> 20} MiB, "
-        f"{torch.get_num_threads()} threads, the fastest of {rounds} rounds",
-        "flops_per_s": round(2 * SIDE**3 / min(seconds["product"])),
-        "bytes_per_s": round(2 * COPIED / min(seconds["copy"])),
+        "what": f"product of {side} x {side} in {str(dtype).removeprefix('torch.')}, copy of "
+        f"{COPIED[device] >> 20} MiB{threads}, the fastest of {rounds} rounds",
+        "flops_per_s": round(2 * side**3 / min(seconds["product"])),
+        "bytes_per_s": round(2 * COPIED[device] / min(seconds["copy"])),
     }
 
 
@@ -202,10 +206,11 @@ def main(arguments: list[str] | None = None) -> None:
     name = "gpu" if device == "cuda" else "cpu"
     path, about = RESULTS / f"lengths-{name}.json", provenance.collect()
     found = {row["length"]: row for row in _kept(path)}
-    allowed: dict[str, Any] = {}
-    if device == "cpu":
-        allowed = {"limits": limits() | {"time": about["time"]}, "shape": shape_of(subject)}
-        print(json.dumps(allowed), flush=True)
+    allowed = {
+        "limits": limits(device, subject.dtype) | {"time": about["time"]},
+        "shape": shape_of(subject),
+    }
+    print(json.dumps(allowed), flush=True)
     for length in given.lengths or LENGTHS[device]:
         rounds = given.rounds if length <= 32_768 else 3
         row = measured(subject, length, device, rounds, given.texts)

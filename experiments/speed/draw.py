@@ -12,20 +12,6 @@ from headcount.report.plot.figure import SERIES, finish, key_below, panels, pape
 __all__ = ["draw"]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "results"
-#: Of an H200, as stated: dense bfloat16 operations a second, and bytes a second of its memory. Of
-#: the Llama of 1B shape in `benchmarks/lengths.py`: weights that multiply every token. A CPU's are
-#: measured, and stand in its JSON.
-H200 = {
-    "limits": {"flops_per_s": 989e12, "bytes_per_s": 4.8e12},
-    "shape": {
-        "weights": 973e6,
-        "last_token": 0,
-        "layers": 16,
-        "heads": 32,
-        "width": 2048,
-        "bytes": 2,
-    },
-}
 
 
 def draw(results: Path, out: Path) -> None:
@@ -56,8 +42,7 @@ def draw(results: Path, out: Path) -> None:
             _doubling(panel, lengths, "tokens of a text")
         for panel, (device, found) in zip(times, told.items(), strict=True):
             rows = [row for row in found["lengths"] if row.get("milliseconds")]
-            known = found if "limits" in found else H200
-            _times(panel, rows, known["limits"], known["shape"])
+            _times(panel, rows, found["limits"], found["shape"])
             panel.set_title(f"{device.upper()}, milliseconds a text, and limits")
         for way, label in (("tallies", "all columns"), ("survey", "from strings to intervals")):
             _line(sentences, sizes["sentences"], "sentences", way, series, label)
