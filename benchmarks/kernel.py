@@ -17,7 +17,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.util import find_spec
@@ -197,22 +197,25 @@ def _of_class(side: Side, name: str) -> Tensor:
     return members
 
 
-def held(device: str) -> dict[str, Any]:
-    """All cases, told by dtype: the largest differences, where they are, and what is allowed."""
-    told: dict[str, Any] = {}
+def measured(device: str) -> list[tuple[Case, dict[str, float]]]:
+    """All cases, in processes, since most of the time is taken by compiling the kernel anew."""
     every, workers = list(cases(device)), os.cpu_count() or 1
-    # Processes, since most of the time each new combination is being compiled; a case a time.
     with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        measured = list(pool.map(partial(differences, device=device), every))
-    for case, off in zip(every, measured, strict=True):
+        return list(zip(every, pool.map(partial(differences, device=device), every), strict=True))
+
+
+def held(found: Iterable[tuple[Case, dict[str, float]]]) -> dict[str, Any]:
+    """Cases told by dtype: the largest differences, where they are, and what is allowed."""
+    told: dict[str, Any] = {}
+    for case, off in found:
         empty = {"cases": 0, "largest": {}, "allowed": TOLERANCE[case.dtype], "where": {}}
         own = told.setdefault(case.dtype, empty | {"beyond": []})
         own["cases"] += 1
-        for name, found in off.items():
-            if not found <= own["largest"].get(name, -1.0):
-                own["largest"][name], own["where"][name] = found, case._asdict()
-            if not found <= own["allowed"][name]:
-                own["beyond"].append({"what": name, "off": found} | case._asdict())
+        for name, far in off.items():
+            if not far <= own["largest"].get(name, -1.0):
+                own["largest"][name], own["where"][name] = far, case._asdict()
+            if not far <= own["allowed"][name]:
+                own["beyond"].append({"what": name, "off": far} | case._asdict())
     return told
 
 
@@ -231,7 +234,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     import triton
 
-    told = held(device)
+    told = held(measured(device))
     name, command = "gpu" if device == "cuda" else "interpreter", "python -m benchmarks.kernel"
     about = provenance.collect()
     result = {

@@ -1,10 +1,9 @@
 """What people use instead, on the same inputs: time and memory beside a plain forward.
 
-`python -m benchmarks.peers` writes `results/peers.json`, or on a GPU, with random weights in
-bfloat16, `results/peers-gpu.json`, input by input; `--only` and `--inputs` measure some anew. Each
-peer is installed, pinned, into an environment of its own under `.peers/`, on top of the packages of
-this one; one that does not install or run is left out with its reason. All give the mean entropy of
-every head, which must agree; headcount gives all its default columns.
+`python -m benchmarks.peers` writes `results/peers.json`, input by input; `--only` and `--inputs`
+measure some anew. Each peer is installed, pinned, into an environment of its own under `.peers/`,
+on top of the packages of this one; one that does not install or run is left out with its reason.
+All give the mean entropy of every head, which must agree; headcount gives all its default columns.
 """
 
 from __future__ import annotations
@@ -20,10 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from benchmarks.lengths import llama_1b
-from benchmarks.pruned import bert_base
 from headcount.bundle import sample
 from headcount.models.load import load
 from headcount.models.subject import Subject
@@ -43,23 +39,11 @@ PINS: dict[str, list[str]] = {
     "nnsight": ["nnsight==0.8.1"],
     "inseq": ["inseq==0.7.1"],
 }
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 #: Texts and tokens of each, by model.
 INPUTS = {
-    "cpu": {"minilm 16x128": ("minilm", 16, 128), "smollm2 1x1024": ("smollm2", 1, 1024)},
-    "cuda": {
-        "bert-base 16x512": ("bert-base", 16, 512),
-        "llama-1b 1x2048": ("llama-1b", 1, 2048),
-        "llama-1b 1x8192": ("llama-1b", 1, 8192),
-    },
-}[DEVICE]
-#: Shapes of random weights.
-SHAPES = {
-    "bert-base": lambda: bert_base("cuda", torch.bfloat16),
-    "llama-1b": lambda: llama_1b("cuda"),
+    "minilm 16x128": ("minilm", 16, 128),
+    "smollm2 1x1024": ("smollm2", 1, 1024),
 }
-#: Bytes of all maps in float32 beyond which the host of a GPU cannot hold them twice.
-MOST = 2**35
 
 
 def environment(peer: str) -> str:
@@ -120,24 +104,6 @@ def rows_of(subject: Subject, texts: int, tokens: int) -> list[list[int]]:
     return [first + ids[start : start + inner] + final for start in range(0, texts * inner, inner)]
 
 
-def made(name: str) -> tuple[Path, Path, int]:
-    """The folder of an input's model, the file of its token ids, and the bytes of all its maps."""
-    model, texts, tokens = INPUTS[name]
-    folder, ids = PLACE / model, PLACE / f"{name.replace(' ', '-')}.json"
-    subject = SHAPES[model]() if model in SHAPES else load(model, device="cpu", dtype="float32")
-    if not (folder / "config.json").exists():
-        subject.model.save_pretrained(folder)
-        if subject.tokenizer is not None:
-            subject.tokenizer.save_pretrained(folder)
-    if subject.tokenizer is None:
-        noise = torch.Generator().manual_seed(0)
-        rows = torch.randint(1000, 20000, (texts, tokens), generator=noise).tolist()
-    else:
-        rows = rows_of(subject, texts, tokens)
-    ids.write_text(json.dumps(rows))
-    return folder, ids, 4 * len(subject.heads) * texts * tokens**2
-
-
 def compared(peer: str, row: dict[str, Any], ours: list[float]) -> dict[str, Any]:
     """The row with how far its numbers are from headcount's in place of them."""
     theirs = row.pop("numbers", [])
@@ -153,31 +119,29 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=list(PINS), default=list(PINS))
     parser.add_argument("--inputs", nargs="+", choices=list(INPUTS), default=list(INPUTS))
     given = parser.parse_args(arguments)
-    path = RESULTS / ("peers-gpu.json" if DEVICE == "cuda" else "peers.json")
-    about = provenance.collect()
-    on = "float32, 2 CPU threads"
-    if DEVICE == "cuda":
-        on = f"bfloat16, random weights, {torch.cuda.get_device_name()}"
+    path, about = RESULTS / "peers.json", provenance.collect()
     kept = json.loads(path.read_text())["inputs"] if path.exists() else {}
     for name in given.inputs:
-        tokens = INPUTS[name][2]
-        folder, ids, size = made(name)
-        torch.cuda.empty_cache()
+        model, texts, tokens = INPUTS[name]
+        folder, ids = PLACE / model, PLACE / f"{name.replace(' ', '-')}.json"
+        subject = load(model, device="cpu", dtype="float32")
+        if not (folder / "config.json").exists():
+            subject.model.save_pretrained(folder)
+            subject.tokenizer.save_pretrained(folder)
+        ids.write_text(json.dumps(rows_of(subject, texts, tokens)))
+        del subject
         rounds = given.rounds if tokens < 1024 else -(-given.rounds // 2)
         rows, ours = kept.setdefault(name, {}), list[float]()
         for peer in dict.fromkeys(["headcount", *given.only]):
-            if DEVICE == "cuda" and peer == "transformers_numpy" and size > MOST:
-                row = {"skipped": f"its maps take {size / 2**30:.0f} GiB of the host"}
-            else:
-                row = measured(peer, folder, ids, rounds)
+            row = measured(peer, folder, ids, rounds)
             ours = row["numbers"] if peer == "headcount" else ours
             row = compared(peer, row, ours) | {"time": about["time"]}
             # Memory alone leaves the times of an earlier run, which say their own load.
             rows[peer] = row if rounds else rows.get(peer, {}) | row
             print(name, peer, json.dumps(rows[peer]), flush=True)
             result = {
-                "what": f"{on}; peers reduce whole maps to one number a head, headcount to all its "
-                "default columns; ratio to the plain sdpa forward in turns",
+                "what": "float32, 2 CPU threads; peers reduce whole maps to one number a head, "
+                "headcount to all its default columns; ratio to the plain sdpa forward in turns",
                 "pins": PINS,
                 "inputs": kept,
                 "provenance": about | {"command": "python -m benchmarks.peers"},

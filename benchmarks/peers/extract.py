@@ -20,13 +20,9 @@ from torch import Tensor
 
 Work = Callable[[Tensor], Tensor]
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-
 
 def peak_mib() -> int:
-    """As `benchmarks.interleave.peak_mib`, which a peer's environment does not have; of the GPU."""
-    if DEVICE == "cuda":
-        return torch.cuda.max_memory_allocated() >> 20
+    """As `benchmarks.interleave.peak_mib`, which a peer's environment does not have."""
     found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) // 1024
@@ -41,7 +37,7 @@ def _model(folder: str, attention: str) -> Any:
     """The model without the layer that predicts tokens."""
     from transformers import AutoModel
 
-    return AutoModel.from_pretrained(folder, attn_implementation=attention).eval().to(DEVICE)
+    return AutoModel.from_pretrained(folder, attn_implementation=attention).eval()
 
 
 def _options(model: Any) -> dict[str, bool]:
@@ -74,7 +70,7 @@ def transformers_numpy(folder: str) -> Work:
 
     def work(ids: Tensor) -> Tensor:
         found = model(ids, output_attentions=True, **_options(model)).attentions
-        maps = np.stack([one.float().cpu().numpy() for one in found])
+        maps = np.stack([one.numpy() for one in found])
         entropy = -(maps * np.log(maps + 1e-30)).sum(-1)
         return torch.from_numpy(entropy.mean((1, 3)))
 
@@ -101,7 +97,7 @@ def transformer_lens(folder: str) -> Work:
     """`run_with_cache` with the attention patterns alone."""
     from transformer_lens.model_bridge import TransformerBridge
 
-    model = TransformerBridge.boot_transformers(folder, device=DEVICE)
+    model = TransformerBridge.boot_transformers(folder, device="cpu")
 
     def work(ids: Tensor) -> Tensor:
         _, cache = model.run_with_cache(
@@ -138,7 +134,7 @@ def inseq(folder: str) -> Work:
     """The attention method for one token to come, text by text: the last row of every map."""
     import inseq as library
 
-    model = library.load_model(folder, "attention", device=DEVICE)
+    model = library.load_model(folder, "attention", device="cpu")
 
     def work(ids: Tensor) -> Tensor:
         found = []
@@ -162,7 +158,7 @@ def headcount(folder: str) -> Work:
     from headcount.text.batch import ready_batch
     from headcount.wiring import Needs, tap
 
-    subject = load(folder, device=DEVICE)
+    subject = load(folder, device="cpu")
 
     def work(ids: Tensor) -> Tensor:
         tallies = chosen_tallies(None, "headcount")
@@ -198,8 +194,6 @@ def timed(work: Work, beside: Work, ids: Tensor, rounds: int) -> dict[str, Any]:
         for name, way in ways if number % 2 else ways[::-1]:
             start, cpu = time.perf_counter(), time.process_time()
             way(ids)
-            if DEVICE == "cuda":
-                torch.cuda.synchronize()
             # The first round warms up.
             passed[name] += [time.perf_counter() - start] if number else []
             used[name] += [time.process_time() - cpu] if number else []
@@ -227,7 +221,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=0, help="none: peak memory of one call")
     given = parser.parse_args()
     torch.set_num_threads(2)
-    ids = torch.tensor(json.loads(given.ids.read_text()), device=DEVICE)
+    ids = torch.tensor(json.loads(given.ids.read_text()))
     with torch.no_grad():
         work = PEERS[given.peer](given.folder)
         if given.rounds:

@@ -213,8 +213,7 @@ def test_the_script_holds_the_kernel_against_a_definition_of_its_own(
     monkeypatch.setattr(script, "QUERIES", 40)
     monkeypatch.setattr(script, "KEYS", 33)
     own = script.Case(*case)
-    monkeypatch.setattr(script, "cases", lambda device: [own])
-    (told,) = script.held("cpu").values()
+    (told,) = script.held([(own, script.differences(own, "cpu"))]).values()
     assert told["cases"] == 1
     assert told["beyond"] == []
     launched = kernel.launched
@@ -224,5 +223,5 @@ def test_the_script_holds_the_kernel_against_a_definition_of_its_own(
         return found | {"entropy": found["entropy"] + 1e-3}
 
     monkeypatch.setattr(kernel, "launched", spoiled)
-    (told,) = script.held("cpu").values()
+    (told,) = script.held([(own, script.differences(own, "cpu"))]).values()
     assert [one["what"] for one in told["beyond"]] == ["entropy"]

@@ -143,6 +143,8 @@ def _row_statistics(
 ):  # fmt: skip
     """One tile of rows of one head of one text, over all the keys that they may see."""
     block = tl.program_id(0)
+    if CAUSAL:  # rows that see most begin, so that none of them is left to run alone at the end
+        block = tl.num_programs(0) - 1 - block
     text = (tl.program_id(1) // heads).to(tl.int64)
     head = (tl.program_id(1) % heads).to(tl.int64)
     row = block * TILE_ROWS + tl.arange(0, TILE_ROWS)
