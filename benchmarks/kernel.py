@@ -199,7 +199,7 @@ def _of_class(side: Side, name: str) -> Tensor:
 
 def measured(device: str) -> list[tuple[Case, dict[str, float]]]:
     """All cases, in processes, since most of the time is taken by compiling the kernel anew."""
-    every, workers = list(cases(device)), os.cpu_count() or 1
+    every, workers = list(cases(device)), min(len(os.sched_getaffinity(0)), 16)
     with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         return list(zip(every, pool.map(partial(differences, device=device), every), strict=True))
 

@@ -4,7 +4,7 @@ On a GPU a Llama of 1B shape with random weights in bfloat16, on a CPU SmolLM2-1
 and peak memory, over all rows and over a sample of 2,048. `python -m benchmarks.lengths` writes
 `results/lengths-gpu.json` or `results/lengths-cpu.json`, length by length; `--lengths` measures
 some of them anew. It also writes what the machine allows (`limits`): the rate of a large matrix
-product and of a large copy, measured before the lengths, on a CPU with as many threads.
+product and of a large copy, measured before the lengths, on a CPU with the same two threads.
 """
 
 from __future__ import annotations

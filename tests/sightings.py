@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest import mock
 
 import torch
+from torch import Tensor
 
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
 from headcount.survey.survey import COLUMNS, chosen_tallies, no_author_code
 from headcount.survey.tally import Tally, tabulate
 from headcount.text.batch import Batch, Side
-from headcount.wiring import Needs, tap
+from headcount.wiring import TILE, Needs, tap, taps
 
 SEPARATOR, STOP, MARK = 2, 5, 6  # ids that mean something in these texts
 
@@ -81,3 +84,18 @@ def tally_up(subject: Subject, batches: Iterable[Batch], convention: str) -> lis
 def table_of(subject: Subject, tallies: Sequence[Tally], convention: str) -> HeadTable:
     """The tallies' readings as a table."""
     return tabulate(subject.anatomy, tallies, COLUMNS, no_author_code(convention))
+
+
+@contextmanager
+def read_in_tiles(cells: int, kept: int = 0) -> Iterator[list[str]]:
+    """Tiles have so many cells, and maps beyond `kept` are not kept; what was read in tiles."""
+    read: list[str] = []
+    own = taps._rows_at
+
+    def rows_at(source: object, places: Tensor) -> Tensor:
+        read.append(type(source).__name__)
+        return own(source, places)  # type: ignore[arg-type]
+
+    sizes = {"kept": kept, "cpu": cells}
+    with mock.patch.dict(TILE, sizes), mock.patch.object(taps, "_rows_at", rows_at):
+        yield read

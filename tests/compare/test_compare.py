@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sightings import read_in_tiles
 from subjects import save, subject_of
 from tiny_subjects import encoder, translator, writer
 from typer.testing import CliRunner
@@ -124,13 +125,43 @@ def same(one: Changes, other: Changes) -> None:
     pd.testing.assert_frame_equal(one.layers, other.layers, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("cells", [1, 300])
 @pytest.mark.parametrize("match", ["name", "depth", "maps"])
-def test_tiles_change_nothing(before: Subject, after: Subject, match: str) -> None:
+def test_tiles_change_nothing(before: Subject, after: Subject, match: str, cells: int) -> None:
     whole = hc.compare(before, after, TEXTS, match=match)
-    with mock.patch.dict(TILE, {"kept": 0, "cpu": 300}):
+    with read_in_tiles(cells) as read:
         tiled = hc.compare(before, after, TEXTS, match=match)
+    assert read
     same(tiled, whole)
     pd.testing.assert_frame_equal(tiled.table.frame, whole.table.frame, atol=2e-6, rtol=0)
+
+
+def test_tiles_change_nothing_in_three_stacks() -> None:
+    one = translator()
+    other = Subject(copy.deepcopy(one.model), one.tokenizer, name="changed")
+    with torch.no_grad():
+        for layer in other.model.model.decoder.layers:
+            layer.encoder_attn.q_proj.weight.mul_(3)
+            layer.self_attn.q_proj.weight.mul_(3)
+    pairs = [("A cat sat.", "Eine Katze sitzt da und schaut."), ("Rain.", "Regen.")]
+    whole = hc.compare(one, other, pairs)
+    assert whole.heads["cosine"].xs("cross", level="stack").max() < 1 - 1e-4
+    with read_in_tiles(60) as read:
+        same(hc.compare(one, other, pairs), whole)
+    assert read
+
+
+def test_a_map_and_tiles_are_compared(before: Subject) -> None:
+    """A layer that was pruned has a map where the whole one is too large for it."""
+    small = hc.prune(before, ["enc.0.0", "enc.1.2"])
+    whole = hc.compare(before, small, TEXTS[:3])
+    intake = intake_of(before.model, before.tokenizer)
+    batches = encode(TEXTS[:3], before.tokenizer, stacks={"enc"}, intake=intake)
+    longest = max(batch.inputs["input_ids"].shape[1] for batch in batches)
+    heads = len(before.heads) // 2
+    with read_in_tiles(50, kept=8 * (heads - 1) * longest**2) as read:
+        same(hc.compare(before, small, TEXTS[:3]), whole)
+    assert read
 
 
 def test_padded_maps_in_tiles_give_the_cosine_of_whole_maps(
@@ -138,8 +169,9 @@ def test_padded_maps_in_tiles_give_the_cosine_of_whole_maps(
 ) -> None:
     settings: dict[str, Any] = {"convention": "code", "pad_to": 40}
     whole = hc.compare(before, after, TEXTS, **settings)
-    with mock.patch.dict(TILE, {"kept": 0, "cpu": 300}):
+    with read_in_tiles(300) as read:
         same(hc.compare(before, after, TEXTS, **settings), whole)
+    assert read
 
 
 def test_batches_have_as_many_texts_as_memory_takes(before: Subject, after: Subject) -> None:
@@ -149,6 +181,9 @@ def test_batches_have_as_many_texts_as_memory_takes(before: Subject, after: Subj
     sizes = [ours.inputs["input_ids"].shape for ours, _ in made]
     assert len(sizes) > 1
     assert all(rows == 1 or rows * longest**2 <= 30**2 for rows, longest in sizes)
+    with mock.patch.dict(TILE, {"kept": heads * 40**2 // 2}):  # two texts of 40 tokens
+        wide = [*batches_of_both(before, after, TEXTS, stacks=("enc",), pad_to=40)]
+    assert [len(ours.index) for ours, _ in wide] == [2, 2, 2]
 
 
 def test_windows_of_a_long_text_are_one_text(before: Subject, after: Subject) -> None:

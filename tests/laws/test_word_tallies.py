@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 import tiny_subjects
+from sightings import read_in_tiles
 from tiny_tokenizers import ENGLISH, GERMAN
-from torch import Tensor
 
 from headcount.models.subject import Subject
 from headcount.survey.passes import PassOptions, run_pass
@@ -28,7 +26,6 @@ from headcount.survey.tallies.surface import SeparatorRow
 from headcount.survey.tally import Tally
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word, spaced
-from headcount.wiring import TILE, taps
 
 TAGS = ["NOUN", "VERB", "PRON", "PROPN", "DET"]
 RELATIONS = ["nsubj", "obj", "det", "amod"]
@@ -109,21 +106,6 @@ def test_batch_size_and_padding_never_show(name: str) -> None:
         assert_same(mine, theirs)
 
 
-@contextmanager
-def tiles_of(cells: int) -> Iterator[list[str]]:
-    """No map is kept, and tiles have so many cells; the sites that were read in tiles."""
-    read: list[str] = []
-    own = taps._rows_at
-
-    def rows_at(source: object, places: Tensor) -> Tensor:
-        read.append(type(source).__name__)
-        return own(source, places)  # type: ignore[arg-type]
-
-    sizes = {"kept": 0, "cpu": cells}
-    with mock.patch.dict(TILE, sizes), mock.patch.object(taps, "_rows_at", rows_at):
-        yield read
-
-
 def all_tallies() -> list[Tally]:
     every = [Relations(), Relations("code"), OffsetMass(), Divergence(), Divergence("code")]
     return [*tallies(), *every, Links("paper"), FeatureTally("paper"), Patterns()]
@@ -143,7 +125,7 @@ def test_tiles_never_show(family: str, cells: int) -> None:
     manner = PassOptions(subject.anatomy.stacks, batch_size=3)
     whole, tiled = all_tallies(), all_tallies()
     run_pass(subject, read_corpus(list(items[:6])), whole, manner)
-    with tiles_of(cells) as read:
+    with read_in_tiles(cells) as read:
         run_pass(subject, read_corpus(list(items[:6])), tiled, replace(manner, batch_size=1))
         pairs = [one.pairs() for one in tiled if isinstance(one, Divergence)]
     assert set(read) == {"Call" if family in ("gemma2", "eager") else "Scores"}

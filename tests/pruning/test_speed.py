@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -185,6 +186,24 @@ def test_models_with_windows_keep_their_masks() -> None:
     name = subject.model.config._attn_implementation
     with timing._full_rows(subject):
         assert subject.model.config._attn_implementation == name
+
+
+def test_a_forward_that_cannot_be_recorded_is_told_in_a_sentence() -> None:
+    subject = Subject(TINY["bert"](), name="tiny")
+
+    def stream() -> None:
+        raise RuntimeError("operation not permitted when stream is capturing\nCompile with ...")
+
+    with (
+        mock.patch.object(torch.cuda, "device", nullcontext),
+        mock.patch.object(torch.cuda, "Stream", stream),
+        pytest.raises(UsageError) as told,
+    ):
+        timing._recorded(subject, lambda: None)
+    assert str(told.value) == (
+        "The forward of tiny cannot be recorded as a CUDA graph (operation not permitted when "
+        "stream is capturing); time it as it is (--way plain)."
+    )
 
 
 def test_the_benchmark_refuses_a_gain_beyond_what_operations_allow() -> None:

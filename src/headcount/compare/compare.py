@@ -190,7 +190,12 @@ class _Work:
             for fold in range(count):
                 sides = self._tallies(), self._tallies()
                 for batches in batches_of_both(
-                    self.first, self.second, items[fold::count], stacks=self.stacks, **self.settings
+                    self.first,
+                    self.second,
+                    items[fold::count],
+                    stacks=self.stacks,
+                    pad_to=self.pad_to if self.convention == "code" else None,
+                    **self.settings,
                 ):
                     seen = [watch(batch) for watch, batch in zip(watches, batches, strict=True)]
                     numbers = [fold + count * item for item in batches[0].index]

@@ -347,6 +347,11 @@ class Folds:
 # --- The same texts for two models, token by token ----------------------------------------------
 
 
+#: The maps of all layers of both models may have so many times the cells of those that a tap
+#: keeps: 1 GB in float32.
+_KEPT = 4
+
+
 def batches_of_both(
     first: Subject,
     second: Subject,
@@ -356,9 +361,16 @@ def batches_of_both(
     batch_size: int = 16,
     max_length: int | None = None,
     long: Long = "window",
+    pad_to: int | None = None,
 ) -> Iterator[tuple[Batch, Batch]]:
-    """The same batch as each model takes it; maps of all layers of both are as many as fit."""
-    heads = sum(site.heads for one in (first, second) for site in one.anatomy.sites)
+    """The same batch as each model takes it, with as many texts as memory has room for.
+
+    Maps of all layers of both are held at once; those that are padded to `pad_to` too.
+    """
+    sites = [site for one in (first, second) for site in one.anatomy.sites if site.stack in stacks]
+    most = _KEPT * TILE["kept"] // sum(site.heads for site in sites)
+    if pad_to:
+        batch_size = min(batch_size, max(1, most // pad_to**2))
     intakes = [intake_of(one.model, one.tokenizer) for one in (first, second)]
     limits = [(intake.source_limit, intake.target_limit) for intake in intakes]
     known = [limit for pair in limits for limit in pair if limit is not None]
@@ -373,7 +385,7 @@ def batches_of_both(
             batch_size=batch_size,
             max_length=max_length,
             long=long,
-            most_cells=4 * TILE["kept"] // heads,
+            most_cells=most,
         )
         for subject, intake in zip((first, second), intakes, strict=True)
     ]

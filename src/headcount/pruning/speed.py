@@ -11,13 +11,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 
 from headcount.errors import UsageError
-from headcount.models import Subject, attention_configs, eval_mode, quiet, switched
+from headcount.models import (
+    Subject,
+    attention_configs,
+    eval_mode,
+    out_of_memory,
+    quiet,
+    switched,
+)
 from headcount.pruning.costs import ModelCosts, model_costs, part_times
 from headcount.pruning.remove import trial_inputs
 from headcount.records import Head, Progress
@@ -294,7 +302,7 @@ def ready(subject: Subject, inputs: dict[str, Any], way: Way, repeats: int = 1) 
     """A function without arguments that runs the forward, so many times over, to its end."""
     once = _forward(subject, inputs, way)
     if way != "plain" and subject.device.type == "cuda":
-        once = _recorded(once)
+        once = _recorded(subject, once)
 
     def work() -> None:
         for _ in range(repeats):
@@ -324,22 +332,36 @@ def _forward(subject: Subject, inputs: dict[str, Any], way: Way) -> Work:
     return forward
 
 
-def _recorded(work: Work) -> Work:
+def _recorded(subject: Subject, work: Work) -> Work:
     """Record one forward as a CUDA graph; to replay it, Python launches nothing but the whole.
 
-    What torch's own recording leaves to Python, the look whether the compiled code still fits,
-    takes a millisecond a call.
+    Compiled forwards too: what torch's own recording leaves to Python, the look whether the
+    compiled code still fits, takes up to a millisecond a call.
     """
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay
+    try:
+        with torch.cuda.device(subject.device):
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    work()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=side):
+                work()
+    except (RuntimeError, AssertionError) as error:
+        if out_of_memory(error):
+            raise
+        raise UsageError(
+            f"The forward of {subject.name} cannot be recorded as a CUDA graph "
+            f"({str(error).partition(chr(10))[0].rstrip('.')}); time it as it is (--way plain)."
+        ) from error
+    return partial(_replayed, graph, work)
+
+
+def _replayed(graph: torch.cuda.CUDAGraph, work: Work) -> None:
+    """Replay; `work` comes along, since a replay reads the memory that it holds."""
+    graph.replay()
 
 
 #: An attention implementation that transformers makes no mask for.

@@ -81,7 +81,7 @@ def pictures(maps: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
 
 
 def drawn(seen: Tensor, area: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
-    """The pictures of maps of which the mean weight of each pixel is known, `[head, ...]`."""
+    """The pictures of maps whose pixels `[head, pixel, pixel]` are known: means of weights."""
     full = seen.flatten(1).quantile(_FULL, dim=1).clamp_min(1e-9)[:, None, None]
     ink = (seen / full).clamp(0, 1).sqrt()
     lift = (area.shape[1] * seen).clamp_min(0).log1p() / _MOST
@@ -109,7 +109,7 @@ def _marks(area: Tensor, special: Tensor, segment: Tensor | None) -> Tensor:
     columns = (area @ special.float()).expand(SIDE, SIDE)
     same = torch.zeros_like(columns)
     if segment is not None and bool((segment != segment[0]).any()):
-        texts = area @ nn.functional.one_hot(segment - segment.min()).float()
+        texts = area @ nn.functional.one_hot(segment.unique(return_inverse=True)[1]).float()
         same = texts @ texts.T
     pixels = torch.arange(SIDE, device=area.device)
     away = (pixels[:, None] - pixels).abs() / SIDE

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,6 +49,11 @@ class Words:
 
     def __len__(self) -> int:
         return len(self.sentences)
+
+    @cached_property
+    def pairs(self) -> list[tuple[Tensor, Tensor]]:
+        """Of each row, words and tokens ``[pair]`` that belong together, in the order of words."""
+        return [row.nonzero(as_tuple=True) for row in self.pieces]
 
     def to(self, device: torch.device | str) -> Words:
         """The same words on a device."""
@@ -94,8 +100,7 @@ def _columns(maps: Tensor, queries: Words, keys: Words) -> Tensor:
     words = keys.pieces.shape[1]
     if words * others > _LARGE:  # a product would spend its time on words that a token is not of
         found = maps.new_zeros(batch, heads, tokens, words)
-        for text, own in enumerate(keys.pieces):
-            word, token = own.nonzero().unbind(1)
+        for text, (word, token) in enumerate(keys.pairs):
             found[text].index_add_(-1, word, maps[text][..., token])
     else:
         # One product for all heads of a text: thrice as fast as a product for each head.

@@ -532,11 +532,15 @@ def _cut(values: Tensor | None, heads: slice) -> Tensor | None:
     return None if values is None else values[:, heads]
 
 
+#: Tiles that several sites may have at once.
+_AT_ONCE = 4
+
+
 def tiles_of(several: Sequence[Sighting]) -> Iterator[Tensor]:
-    """Places of queries `[row]` of sites that are read at once: tiles of all of them are one."""
+    """Places of queries `[row]` of sites that are read at once, a few tiles in all."""
     step = min(len(next(one.tiles())) for one in several)
     if any(one.maps is None for one in several):
-        step = max(1, step // len(several))
+        step = max(1, step * min(_AT_ONCE, len(several)) // len(several))
     yield from torch.cat([*several[0].tiles()]).split(step)
 
 

@@ -436,7 +436,7 @@ class Rarity(SumsTally):
     def _by_query(sighting: Sighting, values: np.ndarray) -> Tensor:
         """One value a query, `[batch, query]`: at its own place, or after all keys."""
         found = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64))
-        found = found.to(sighting.queries.real.device)
+        found = found.to(sighting.device)
         if sighting.site.causal:
             return sighting.at_places(found)
         return found[:, -1:].expand(sighting.queries.real.shape)
