@@ -93,7 +93,7 @@ def _times(
     lines = {
         "operations": (
             [_operations(length, shape) / limits["flops_per_s"] for length in lengths],
-            "--", last // 2, (2, -9),
+            "--", (last - 1) // 2, (2, -9),
         ),
         "weights read once": ([weights] * len(lengths), ":", last, (0, 3)),
         "maps written and read": (
