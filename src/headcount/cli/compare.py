@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import headcount as hc
 from headcount.cli.inputs import SAMPLE, CorpusArguments, sample_corpus
-from headcount.cli.options import (
-    Json,
-    RunArguments,
-    argument,
-    check_same_model,
-    loaded,
-    without,
-)
+from headcount.cli.options import Json, RunArguments, argument, check_same_model, loaded, without
 from headcount.cli.output import bar, output, print_json, print_notes, status
 from headcount.errors import UsageError
 from headcount.models import LoadOptions

@@ -77,6 +77,7 @@ def compare(
     if convention == "code":
         _check_padding(first, second, pad_to)
     settings = {"batch_size": batch_size, "max_length": max_length, "long": long}
+    settings["pad_to"] = pad_to if convention == "code" else None
     items, alike = list(texts), dict[str, Any]()
     if match == "name":
         matches = match_by_name(first, second, wanted)
@@ -190,12 +191,7 @@ class _Work:
             for fold in range(count):
                 sides = self._tallies(), self._tallies()
                 for batches in batches_of_both(
-                    self.first,
-                    self.second,
-                    items[fold::count],
-                    stacks=self.stacks,
-                    pad_to=self.pad_to if self.convention == "code" else None,
-                    **self.settings,
+                    self.first, self.second, items[fold::count], stacks=self.stacks, **self.settings
                 ):
                     seen = [watch(batch) for watch, batch in zip(watches, batches, strict=True)]
                     numbers = [fold + count * item for item in batches[0].index]

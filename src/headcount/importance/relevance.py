@@ -31,15 +31,7 @@ from headcount.importance.lrp.propagate import (
 from headcount.importance.lrp.rule import RelevanceCounter
 from headcount.importance.lrp.rules import rule_named
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
-from headcount.records import (
-    STACKS,
-    Column,
-    Engine,
-    EngineOptions,
-    HeadTable,
-    Journal,
-    Progress,
-)
+from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal, Progress
 from headcount.text import Batch
 from headcount.wiring import check_ids
 
@@ -248,10 +240,7 @@ def head_shares(subject: Subject, relevance: Relevance, start: Start) -> Arrays:
     counted = start.counted.unflatten(1, (-1, start.rows))[:, :, 0, None]
     shares, reached = shares_of_layers(heads, subject.anatomy)
     both = counted & reached
-    return {
-        "shares": _array((shares * both).sum(dim=0)),
-        "counts": _array(both.sum(dim=0)),
-    }
+    return {"shares": _array((shares * both).sum(dim=0)), "counts": _array(both.sum(dim=0))}
 
 
 def shares_of_layers(heads: Tensor, anatomy: Anatomy) -> tuple[Tensor, Tensor]:

@@ -18,14 +18,7 @@ import numpy as np
 import torch
 
 from headcount.errors import UsageError
-from headcount.models import (
-    Subject,
-    attention_configs,
-    eval_mode,
-    out_of_memory,
-    quiet,
-    switched,
-)
+from headcount.models import Subject, attention_configs, eval_mode, out_of_memory, quiet, switched
 from headcount.pruning.costs import ModelCosts, model_costs, part_times
 from headcount.pruning.remove import trial_inputs
 from headcount.records import Head, Progress

@@ -19,20 +19,9 @@ from headcount.errors import ModelError, StatsError, UsageError
 from headcount.models import Subject, check_finite, quiet
 from headcount.records import Progress
 from headcount.stats import Floats, bleu, ratio
-from headcount.tasks.comparison import (
-    Metric,
-    called,
-    choose_metric,
-    function_name,
-    more_is_better,
-)
+from headcount.tasks.comparison import Metric, called, choose_metric, function_name, more_is_better
 from headcount.tasks.examples import Column, read_translations
-from headcount.tasks.task import (
-    LOSS,
-    Marks,
-    TokenTask,
-    refuse,
-)
+from headcount.tasks.task import LOSS, Marks, TokenTask, refuse
 from headcount.text import (
     Batch,
     Encoded,

@@ -68,9 +68,7 @@ _SENTINEL = 10**9
 
 
 def position_limit(
-    config: PretrainedConfig,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    side: str = "source",
+    config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase | None = None, side: str = "source"
 ) -> int | None:
     """The longest input of a side, special tokens included; None where there is no limit.
 
@@ -291,11 +289,7 @@ class RowTokenizer:
         self._spelling: dict[int, list[int]] = {}
 
     def rows(
-        self,
-        texts: Sequence[str],
-        seconds: Sequence[str] | None = None,
-        *,
-        target: bool = False,
+        self, texts: Sequence[str], seconds: Sequence[str] | None = None, *, target: bool = False
     ) -> list[spans.TokenRow]:
         """A row a text (or a text and its second text), as the tokenizer wraps it."""
         written = [self._mend(text) for text in texts]
@@ -350,11 +344,7 @@ class RowTokenizer:
         return spans.TokenRow(ids, special, places=own)
 
     def _ask(
-        self,
-        texts: Sequence[str],
-        seconds: Sequence[str] | None,
-        target: bool,
-        split: bool,
+        self, texts: Sequence[str], seconds: Sequence[str] | None, target: bool, split: bool
     ) -> list[spans.TokenRow]:
         offsets = self._places and self._tokenizer.is_fast
         found = self._tokenizer(

@@ -18,12 +18,7 @@ from torch import Tensor
 
 from headcount import wiring
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.importance.sweep.interventions import (
-    Exchange,
-    Intervention,
-    Mode,
-    repeat_batch,
-)
+from headcount.importance.sweep.interventions import Exchange, Intervention, Mode, repeat_batch
 from headcount.models import Site, Subject, out_of_memory
 from headcount.stats import Floats
 from headcount.tasks import Custom, Task
@@ -231,11 +226,7 @@ class GeneratingWay(LongWay):
 
 
 def marked(
-    task: Task,
-    subject: Subject,
-    batch: Batch,
-    copies: int,
-    members: Sequence[Intervention] = (),
+    task: Task, subject: Subject, batch: Batch, copies: int, members: Sequence[Intervention] = ()
 ) -> Floats:
     """What the metric counts in the model's answers, `[copy, row, column]`."""
     marks = task.mark(task.answer(subject, batch), batch)

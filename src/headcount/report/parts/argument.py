@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 
 from headcount.report.parts.look import LOOKS
-from headcount.report.parts.numbers import (
-    Source,
-    column_part,
-    figures,
-    printed,
-    unpack_column,
-)
+from headcount.report.parts.numbers import Source, column_part, figures, printed, unpack_column
 from headcount.report.parts.verdicts import TOO_FEW, UD, role_part
 
 #: A head matters by itself when its test says so after correction.
