@@ -308,7 +308,7 @@ def ready(subject: Subject, inputs: dict[str, Any], way: Way, repeats: int = 1) 
 
 #: How a model is compiled for a GPU: with weights that stay as they are, so that queries, keys and
 #: values are one product (half of three narrow products takes 0.7 of their time, half of a wide one
-#: half), and with its other kernels tuned, which take a third of the time of either model.
+#: half), and with its other kernels tuned, which take a quarter of the time of either model.
 _SERVED: Any = {"freezing": True, "coordinate_descent_tuning": True}
 
 
