@@ -431,8 +431,8 @@ class EncodeReport:
             ),
             (
                 self.unsampled,
-                "All queries were read, not a sample (--rows, rows=): what is told between words or "
-                "heads, and patterns, need all of them.",
+                "All queries were read, not a sample (--rows, rows=): what is told between words "
+                "or heads, and patterns, need all of them.",
             ),
             (
                 self.smaller,
