@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         probe_inputs,
         quiet_arguments,
     )
+    from headcount.models.explain import first_line
     from headcount.models.find import find, known_models
     from headcount.models.guards import eval_mode, frozen, on_exit, out_of_memory, quiet
     from headcount.models.load import load

@@ -18,7 +18,15 @@ import numpy as np
 import torch
 
 from headcount.errors import UsageError
-from headcount.models import Subject, attention_configs, eval_mode, out_of_memory, quiet, switched
+from headcount.models import (
+    Subject,
+    attention_configs,
+    eval_mode,
+    first_line,
+    out_of_memory,
+    quiet,
+    switched,
+)
 from headcount.pruning.costs import ModelCosts, model_costs, part_times
 from headcount.pruning.remove import trial_inputs
 from headcount.records import Head, Progress
@@ -347,7 +355,7 @@ def _recorded(subject: Subject, work: Work) -> Work:
             raise
         raise UsageError(
             f"The forward of {subject.name} cannot be recorded as a CUDA graph "
-            f"({str(error).partition(chr(10))[0].rstrip('.')}); time it as it is (--way plain)."
+            f"({first_line(error).rstrip('.')}); time it as it is (--way plain)."
         ) from error
     return partial(_replayed, graph, work)
 
