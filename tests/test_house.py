@@ -324,6 +324,25 @@ def test_the_command_line_loads_nothing_heavy() -> None:
     assert not loaded_by(commands) & HEAVY
 
 
+#: The one module that prints, and two programs of their own: one writes JSON to its parent.
+PRINTS = {"cli.output", "models.find", "models.saving.fresh_load"}
+PRINTERS = {"print", "Console", "typer.echo", "typer.secho", "typer.style", "sys.stdout.write"}
+PRINTERS |= {"click.echo", "sys.stderr.write", "rich.print"}
+
+
+def printers(path: Path) -> list[str]:
+    """Calls of a file that reach the terminal past `cli.output`, which spells out what steers."""
+    calls = [
+        ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)
+    ]
+    return [f"{dotted(path)} calls {name}" for name in calls if name in PRINTERS]
+
+
+def test_only_one_module_prints() -> None:
+    assert [one for path in MODULES if dotted(path) not in PRINTS for one in printers(path)] == []
+    assert printers(SOURCE / "cli" / "output.py")
+
+
 def test_what_needs_no_model_loads_no_model_library() -> None:
     light = [
         dotted(path)

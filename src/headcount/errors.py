@@ -22,11 +22,30 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
+from unicodedata import category
 
 # --- The error tree -----------------------------------------------------------------------------
 
 #: Characters of a message; of a longer one the middle goes.
 _LONGEST = 1_200
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text from outside for any terminal: control and direction characters spelled out.
+
+    Joiners, which letters and emoji need, and blanks of any width stay as they are.
+
+    >>> printable("run\\x1b[2J\\u202e.txt"), printable("two\\nlines", keep="\\n")
+    ('run\\\\x1b[2J\\\\u202e.txt', 'two\\nlines')
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign
+        if sign.isprintable() or sign in keep + "\u200c\u200d" or category(sign) == "Zs"
+        else sign.encode("unicode_escape").decode()
+        for sign in text
+    )
 
 
 def _one_line(message: str) -> str:
@@ -35,11 +54,7 @@ def _one_line(message: str) -> str:
     >>> _one_line("a.tsv has the label 'x\\x1b[31m\\ty';\\ngive a number.")
     "a.tsv has the label 'x\\\\x1b[31m\\\\ty'; give a number."
     """
-    shown = " ".join(line.strip() for line in message.splitlines())
-    if not shown.isprintable():
-        shown = "".join(
-            sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in shown
-        )
+    shown = printable(" ".join(line.strip() for line in message.splitlines()))
     if len(shown) > _LONGEST:
         shown = f"{shown[: _LONGEST * 2 // 3]} [...] {shown[-_LONGEST // 3 :]}"
     return shown

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import headcount as hc
 from headcount import pruning
 from headcount.cli.options import Json, argument, loaded, without
-from headcount.cli.output import bar, output, print_json
+from headcount.cli.output import bar, echo, output, print_json
 from headcount.errors import UsageError
 from headcount.models import LoadOptions, find
 from headcount.records import option
@@ -59,7 +57,7 @@ def bench_command(
         elif rows:
             output().print(bench_lines(rows), soft_wrap=True)
         else:
-            typer.echo(
+            echo(
                 "There are no measured promises here: they lie in benchmarks/results of the "
                 "repository, where `make bench` measures them. To time a model of yours, run "
                 "headcount bench MODEL."

@@ -6,11 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import headcount as hc
 from headcount.cli.options import Json, argument, loaded, without
-from headcount.cli.output import output, print_json, print_notes, print_rows
+from headcount.cli.output import echo, output, print_json, print_notes, print_rows
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import option
@@ -62,9 +60,7 @@ def _paper_table(what: str | None, name: str, format: str) -> None:
 
     check_paper_table(name, format)
     frame = hc.Run.open(what, create=False).read_frame(name)
-    typer.echo(
-        paper_table(name, hc.roles.best_heads(frame) if name == "relations" else frame, format)
-    )
+    echo(paper_table(name, hc.roles.best_heads(frame) if name == "relations" else frame, format))
 
 
 def _models(json: bool) -> None:

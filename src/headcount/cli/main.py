@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import format_exception
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.text import Text
 from typer.core import TyperGroup
 
 from headcount.cli import (
@@ -23,16 +27,23 @@ from headcount.cli import (
     survey,
 )
 from headcount.cli.options import with_options
-from headcount.errors import HeadcountError
+from headcount.cli.output import Terminal, echo
+from headcount.errors import HeadcountError, printable
 
 
 class _Verbs(TyperGroup):
     """The verbs; a user's mistake in one ends in one sentence and exit code 1 or 2."""
 
+    def make_context(self, *args: Any, **how: Any) -> Any:
+        """Read the words before the verb."""
+        with _spelt_out():
+            return super().make_context(*args, **how)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the verb that was named."""
         try:
-            return super().invoke(ctx)
+            with _spelt_out():
+                return super().invoke(ctx)
         except HeadcountError as error:
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt as stop:
@@ -45,6 +56,20 @@ class _Verbs(TyperGroup):
         except OSError as error:  # a full disk, a name too long: the machine's fault or the user's
             what = f"{error.filename}" if error.filename else "A file"
             _fail(f"{what} cannot be used: {(error.strerror or str(error)).lower()}.", 1)
+
+
+#: typer's own base of what can be wrong with a command line, which it does not name.
+_Mistake: Any = typer.BadParameter.__mro__[2]
+
+
+@contextmanager
+def _spelt_out() -> Iterator[None]:
+    """Words that typer complains of may be names of files from elsewhere."""
+    try:
+        yield
+    except _Mistake as error:
+        vars(error).update(message=printable(str(vars(error).get("message", ""))))
+        raise
 
 
 app = typer.Typer(
@@ -75,7 +100,7 @@ def _version(asked: bool) -> None:
     if asked:
         from headcount.records import version
 
-        typer.echo(f"headcount {version()}")
+        echo(f"headcount {version()}")
         raise typer.Exit
 
 
@@ -91,10 +116,12 @@ def main(
 
 def run() -> None:
     """Run the command; the entry point of the package."""
+    sys.excepthook = lambda *error: echo("".join(format_exception(*error)), err=True)
     app(prog_name="headcount")
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    typer.secho("Error: ", nl=False, err=True, fg="red", bold=True)
-    typer.echo(sentence, err=True)
+    Terminal(stderr=True).print(
+        Text.assemble(("Error: ", "bold red"), printable(sentence)), soft_wrap=True
+    )
     sys.exit(code)

@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console, JustifyMethod
-from rich.markup import escape
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 import headcount as hc
+from headcount.errors import printable
 
 if TYPE_CHECKING:
     from headcount.records import Progress
@@ -25,21 +26,47 @@ if TYPE_CHECKING:
 # --- Results ------------------------------------------------------------------------------------
 
 
-def output() -> Console:
-    """Where results go; nothing in them is taken for markup."""
+class Terminal(Console):
+    """The only way to the terminal beside `echo`: text from outside cannot steer it.
 
-    class Output(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would call it a failure; see main.py
+    Whatever rich draws (lines, tables, bars) passes `render`, where control characters of the
+    text are spelled out; colours and movements are rich's own and no text.
+    """
 
-    return Output(highlight=False, markup=False, emoji=False)
+    def __init__(self, **how: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **how)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """A text from outside, before it is measured and broken into lines."""
+        return super().render_str(printable(text, keep="\n"), **how)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """What is printed, piece by piece."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else piece._replace(text=printable(piece.text, "\n"))
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to main.py: rich would call it a failure."""
+        raise BrokenPipeError
+
+
+def output() -> Terminal:
+    """Where results go."""
+    return Terminal()
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print text as it is, at any width, but for what could steer a terminal."""
+    typer.echo(printable(text, keep="\n"), err=err)
 
 
 def print_json(what: dict[str, Any]) -> None:
-    """Print strict JSON."""
+    """Print strict JSON, which spells out such characters by itself."""
     from headcount.records import json_encode
 
-    typer.echo(json_encode(what))
+    echo(json_encode(what))
 
 
 def print_rows(
@@ -55,7 +82,7 @@ def print_rows(
         justify: JustifyMethod = "right" if numbers else "left"
         table.add_column(title, justify=justify, no_wrap=numbers or bool(wide), min_width=wide)
     for row in shown:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(printable(str(cell))) for cell in row))
     output().print(table)
 
 
@@ -63,7 +90,7 @@ def print_notes(notes: Iterable[str]) -> None:
     """Print what the reader of the figures should know."""
     console = output()
     for note in notes:
-        console.print(Text.assemble(("Note: ", "yellow"), note))
+        console.print(Text.assemble(("Note: ", "yellow"), printable(note)))
 
 
 def print_run(out: Path | None) -> None:
@@ -77,17 +104,17 @@ def print_run(out: Path | None) -> None:
 
 def say(sentence: str) -> None:
     """A sentence before long work, on the standard error."""
-    typer.echo(sentence, err=True)
+    echo(printable(sentence), err=True)
 
 
 @contextmanager
 def status(what: str) -> Iterator[None]:
     """Say what is going on while it goes on."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(f"{escape(what)} ..."):
+    with console.status(Text(f"{printable(what)} ...")):
         yield
 
 
@@ -103,9 +130,9 @@ def bar(what: str, unit: str) -> Iterator[Progress]:
     """
     from rich import progress as rich
 
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     shown = rich.Progress(
-        rich.TextColumn("{task.description}"),
+        rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(),
         rich.MofNCompleteColumn(),
         rich.TextColumn(unit),
@@ -122,7 +149,7 @@ def bar(what: str, unit: str) -> Iterator[Progress]:
         nonlocal told
         if not console.is_terminal:
             if monotonic() - told >= _SILENCE:
-                console.print(f"{escape(what)}: {done:,} of {total:,} {unit}", soft_wrap=True)
+                console.print(f"{what}: {done:,} of {total:,} {unit}", soft_wrap=True)
                 told = monotonic()
             return
         if what not in begun:
@@ -146,7 +173,7 @@ class StoryDisplay:
     def __init__(self, console: Console | None = None) -> None:
         from rich import progress as rich
 
-        self.console = console or Console(stderr=True, highlight=False, markup=False)
+        self.console = console or Terminal(stderr=True)
         self.begun: float | None = None
         self._reasons: set[str] = set()
         self._running = ""

@@ -10,7 +10,7 @@ import typer
 
 import headcount as hc
 from headcount.cli.options import loaded
-from headcount.cli.output import say
+from headcount.cli.output import echo, say
 from headcount.errors import UsageError, install_hint
 from headcount.models import LoadOptions
 from headcount.records import option
@@ -66,7 +66,7 @@ def serve_command(
     app = app_of(inspector_of(subject, asked.run), token)
     place = address(taken, token)
     say(f"{subject!r}")
-    typer.echo(f"Open {place} in a browser; Ctrl-C ends it.")
+    echo(f"Open {place} in a browser; Ctrl-C ends it.")
     if asked.open_page:
         import webbrowser
 
