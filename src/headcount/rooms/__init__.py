@@ -1,0 +1,1 @@
+"""Rooms: features that stand on the core and register themselves; the core imports none."""

@@ -1,0 +1,10 @@
+"""Whole jobs taken away: all heads of a role off together, against as many other heads."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.knockout.knockout import knockout, knockout_sentences, role_sets
+
+open_door(__name__)
