@@ -43,13 +43,14 @@ LADDER: tuple[tuple[str, ...], ...] = (
     ("importance",),
     ("pruning", "probing", "compare"),
     ("report",),
+    ("rooms",),
     ("cli",),
     ("__main__",),
 )
 STEP = {name: step for step, names in enumerate(LADDER) for name in names}
 
 #: Packages within a package that have a door of their own.
-INNER_DOORS = {"survey.roles", "report.plot", "bundle.sample"}
+INNER_DOORS = {"survey.roles", "report.plot", "bundle.sample", "rooms.knockout"}
 
 #: Numbers are enough for these: no model, so none of the libraries that run one.
 WITHOUT_MODELS = {"errors", "doors", "records", "stats", "report.plot", "report.parts"}

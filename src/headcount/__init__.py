@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from headcount.report.page import report
     from headcount.report.show import show
     from headcount.report.story import story
+    from headcount.rooms.knockout import knockout
     from headcount.survey import roles
     from headcount.survey.families import families
     from headcount.survey.survey import survey

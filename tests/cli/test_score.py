@@ -216,3 +216,15 @@ def test_layers_are_counted_as_layers() -> None:
     table = hc.HeadTable.of(heads, values)
     said = list(_significant(table, "ablation"))
     assert said[0] == "2 of 3 layers cost something (p < 0.05 after Holm)."
+
+
+def test_a_set_of_heads_is_knocked_out_against_others(headcount: Callable, tmp_path: Path) -> None:
+    line = ["score", "translator", "--task", SPEC, "--limit", 6, "--by", "knockout"]
+    told = headcount(*line, "--shut", "enc.5.3", "-o", tmp_path / "run")
+    assert (told.code, told.err) == (0, "")
+    assert "enc.5.3" in told.out
+    with Run.open(tmp_path / "run") as run:
+        assert run.read_frame("knockout")["draws"].tolist() == [7]
+    refused = headcount(*line)
+    assert refused.code == 2
+    assert "--by knockout takes whole roles away: name a run with verdicts" in refused.err

@@ -29,7 +29,7 @@ def test_other_heads_are_of_the_same_layers_and_never_of_the_set() -> None:
     known = [Head("enc", layer, index) for layer in range(3) for index in range(8)]
     heads = [known[0], known[1], known[9]]
     draws, all_there, why = matched_draws(heads, known, 8)
-    assert len(set(draws)) == 8 and not all_there and not why
+    assert (len(set(draws)), all_there, why) == (8, False, "")
     for draw in draws:
         assert sorted(head.layer for head in draw) == [0, 0, 1]
         assert not set(draw) & set(heads)
@@ -38,7 +38,11 @@ def test_other_heads_are_of_the_same_layers_and_never_of_the_set() -> None:
 
 def test_a_layer_with_too_few_other_heads_leaves_the_set_without_a_control() -> None:
     known = [Head("dec", 2, index) for index in range(4)]
-    assert matched_draws(known[:3], known, 8) == ([], True, "no control: dec.2 has 1 other head for 3")
+    assert matched_draws(known[:3], known, 8) == (
+        [],
+        True,
+        "no control: dec.2 has 1 other head for 3",
+    )
 
 
 def test_the_interval_knows_of_examples_and_of_draws() -> None:
@@ -49,7 +53,7 @@ def test_the_interval_knows_of_examples_and_of_draws() -> None:
     unlike = [losses(base + cost) for cost in np.linspace(-0.1, 0.3, 8)]
     narrow = _figures(losses(base), off, alike, False, 0)
     wide = _figures(losses(base), off, unlike, False, 0)
-    assert narrow["excess"] == pytest.approx(0.4) and wide["excess"] == pytest.approx(0.4)
+    assert narrow["excess"] == pytest.approx(0.4) == wide["excess"]
     assert narrow["high"] - narrow["low"] < 1e-9  # every example says the same
     assert 0.1 < wide["high"] - wide["low"] < 0.4  # the draws do not
     assert _figures(losses(base), off, unlike, True, 0)["high"] - 0.4 < 1e-9  # all draws there are

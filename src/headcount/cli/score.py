@@ -10,7 +10,16 @@ import headcount as hc
 from headcount import importance, tasks
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, Model, RunArguments, loaded
-from headcount.cli.output import bar, output, print_json, print_notes, print_ranking, print_run, say
+from headcount.cli.output import (
+    bar,
+    output,
+    print_json,
+    print_notes,
+    print_ranking,
+    print_rows,
+    print_run,
+    say,
+)
 from headcount.errors import StatsError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import (
@@ -26,6 +35,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from headcount.records import Engine
+
+#: Whole sets of heads off together; see `headcount.rooms.knockout`.
+KNOCKOUT = "knockout"
 
 _scoring = partial(option, panel="Scoring every head")
 
@@ -44,7 +56,7 @@ class ScoreArguments:
         None,
         "SCORES",
         "Score every head by gradient, ablation, relevance, or a column such as confidence; "
-        "several with commas between.",
+        "several with commas between. Or take whole roles away: knockout.",
     )
     per: str | None = _scoring(
         None,
@@ -90,12 +102,26 @@ class ScoreArguments:
                         f"--{key} is for scores of heads; say which, e.g. --by gradient,confidence."
                     )
             return
+        if self.by == KNOCKOUT:
+            self._check_knockout(target)
+            return
         if self.shut is not None:
             raise UsageError(
                 "Both --shut and --by were given; switch heads off to see what they cost together, "
                 "or score every head by itself."
             )
         importance.options_by_score(importance.read_names(self.by), self.how)
+
+    def _check_knockout(self, target: RunArguments) -> None:
+        """Knock-outs take sets of heads, from --shut or from the verdicts of a run."""
+        for key in ("per", "normalize", "unit", "rule"):
+            if getattr(self, key) is not None:
+                raise UsageError(f"--{key} is no option of --by {KNOCKOUT}; leave it out.")
+        if self.shut is None and target.out is None:
+            raise UsageError(
+                f"--by {KNOCKOUT} takes whole roles away: name a run with verdicts (-o run/, after "
+                "headcount report or survey), or the heads (--shut enc.0.7,enc.1)."
+            )
 
 
 def score_command(
@@ -123,6 +149,8 @@ def score_command(
     if asked.by is None:
         off = heads_named(asked.shut, subject.heads) if asked.shut else []
         _evaluate(subject, examples, off, work, json)
+    elif asked.by == KNOCKOUT:
+        _knock_out(subject, examples, asked, target, work, where, json)
     else:
         _score_heads(subject, examples, asked, target, work, where, json)
 
@@ -189,6 +217,56 @@ def _evaluated(
 
 def _listed(heads: list[hc.Head]) -> str:
     return ", ".join(str(head) for head in heads)
+
+
+# --- Whole sets of heads ------------------------------------------------------------------------
+
+
+def _knock_out(
+    subject: hc.Subject,
+    task: tasks.Task,
+    asked: ScoreArguments,
+    target: RunArguments,
+    work: WorkOptions,
+    engine: Engine,
+    json: bool,
+) -> None:
+    from headcount.rooms.knockout import knockout_sentences
+
+    sets: Any = target.out
+    if asked.shut is not None:
+        sets = {asked.shut: heads_named(asked.shut, subject.heads)}
+    with bar("Knocking out", "examples") as progress:
+        frame = hc.knockout(
+            subject,
+            task,
+            sets,
+            mode=asked.mode or "zero",
+            metric=asked.metric,
+            run=target.out,
+            batch_size=work.batch_size,
+            seed=work.seed or 0,
+            engine=engine,
+            progress=progress,
+            announce=say,
+        )
+    if json:
+        print_json({"knockout": frame.to_dict("records")})
+        return
+    ends, rows = ("added", "control", "excess"), []
+    for row in frame.to_dict("records"):
+        added = f"{row['added']:+.3g} [{row['added_low']:+.2g}, {row['added_high']:+.2g}]"
+        control, excess = row["note"], ""
+        if row["draws"]:
+            control = f"{row['control']:+.3g} ({row['control_least']:+.2g} to "
+            control += f"{row['control_most']:+.2g})"
+            excess = f"{row['excess']:+.3g} [{row['low']:+.2g}, {row['high']:+.2g}]"
+        rows.append((row["set"], row["heads"], added, control, excess, row["answer"]))
+    print_rows(("set", "heads", *ends, ""), rows, right=("heads",))
+    for sentence in knockout_sentences(frame):
+        output().print(sentence)
+    output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
+    print_run(target.out)
 
 
 # --- Every head ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         texts_of_task,
         vocabulary_hash,
     )
-    from headcount.importance.sweep.interventions import Intervention, sets
+    from headcount.importance.sweep.interventions import Intervention, check_mode, sets
     from headcount.importance.sweep.sweep import Sweep, in_words, sweep, sweep_task
 
 open_door(__name__)

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from headcount import stats
 from headcount.errors import UsageError
-from headcount.importance import Intervention, Sweep, sweep
+from headcount.importance import Intervention, Sweep, check_mode, sweep
 from headcount.models import Subject
 from headcount.records import (
     Engine,
@@ -139,8 +139,8 @@ def knockout(
     sets: HeadTable | Run | str | Path | Mapping[str, str | Iterable[str | Head]],
     *,
     draws: int = DRAWS,
-    mode: Literal["zero", "mean", "uniform", "resample"] = "zero",
-    metric: Literal["loss", "task"] | None = None,
+    mode: str = "zero",
+    metric: str | None = None,
     table: HeadTable | None = None,
     run: Run | str | Path | None = None,
     journal: Journal | None = None,
@@ -155,12 +155,15 @@ def knockout(
     `sets` are heads by name ({"mine": "enc.0.1,enc.2"}), or a table or run with verdicts: then
     every role, all heads that do something, all that look at one place, and all that cost nothing
     alone (`role_sets`). `mode` is what stands in their place, `metric` the loss (the default) or
-    the task's own. One row a set: what is `added` to the loss (or lost of the metric) without it;
-    the mean of the `draws` (`control`) with the least and the most of them; `excess`, the
-    difference, with an interval from resampled examples and draws, its p and Holm's over the joint
-    sets and over the others; `answer` is more or less where that is sure and every single draw is passed
-    too (one set in nine would pass eight draws by chance alone); and `alone`, the sum of what its heads cost one at a time, where the
-    table has `ablation`. With a `run` it becomes knockout.parquet there.
+    the task's own. With a `run` the rows become knockout.parquet there. One row a set:
+
+    - `added` to the loss (or lost of the metric), with an interval from resampled examples;
+    - `control`, the mean of the `draws` of other heads, `control_least` and `control_most`;
+    - `excess`, the difference, its interval (`low`, `high`) from resampled examples and draws, its
+      `p`, and Holm's over the joint sets and over the others;
+    - `alone`, the sum of what the heads cost one at a time, where the table has `ablation`;
+    - `answer`: more or less where that is sure and every single draw is passed too (one set in
+      nine would pass eight draws by chance alone), else "cannot tell".
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -171,21 +174,24 @@ def knockout(
     """
     if draws < 2:
         raise UsageError(f"draws is {draws}; 2 or more other sets of heads make a comparison.")
+    how = check_mode(mode)
     named, table = _named(sets, table, subject)
     with writable_run(run) as kept:
         works: list[Intervention] = []
         controls: dict[str, tuple[list[str], bool, str]] = {}
         for name, heads in named.items():
-            works.append(Intervention(heads, mode, name))
+            works.append(Intervention(heads, how, name))
             others, all_there, why = matched_draws(heads, subject.heads, draws, seed)
             labels = [f"{name}, others {number}" for number in range(1, len(others) + 1)]
-            works += [Intervention(*one) for one in zip(others, [mode] * len(others), labels)]
+            works += [
+                Intervention(one, how, label) for one, label in zip(others, labels, strict=True)
+            ]
             controls[name] = labels, all_there, why
         found = sweep(
             subject,
             task,
             works,
-            metric=metric,
+            metric=metric,  # type: ignore[arg-type]  # refused there where it is another word
             batch_size=batch_size,
             seed=seed,
             journal=journal,
@@ -235,7 +241,7 @@ def _frame(
     alone: Mapping[Head, float],
     seed: int,
 ) -> pd.DataFrame:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, heads in named.items():
         labels, all_there, why = controls[name]
         others = [found.outcome(label) for label in labels]
