@@ -11,7 +11,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c co
 DEMO   ?= report
 # Which models `make models` fetches; all when none is named.
 MODELS ?=
-# Which models it trains besides, from HEADCOUNT_DATA: names of experiments/models/recipes.toml, or all.
+# Which models it trains besides, from HEADCOUNT_DATA: names of research/models/recipes.toml, or all.
 TRAIN  ?=
 # Further words for pytest, e.g. make test ARGS="-k seam -x"
 ARGS   ?=
@@ -53,9 +53,9 @@ format: $(VENV)/.installed  ## put the code in shape, as `make check` wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed  ## measure the speed promises; results go to benchmarks/results
+bench: $(VENV)/.installed  ## measure the speed promises; results go to research/benchmarks/results
 	$(BIN)/python scripts/models.py minilm smollm2
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m research.benchmarks
 
 fuzz kills soak chaos lowest: export OMP_NUM_THREADS = 1
 fuzz kills soak chaos lowest: export TOKENIZERS_PARALLELISM = false
@@ -91,10 +91,10 @@ docs: $(VENV)/.docs  ## build the documentation into site/; a broken link is an 
 
 models: $(VENV)/.installed  ## fetch the real models into the cache (HEADCOUNT_CACHE); TRAIN=all also trains those of docs/results
 	$(BIN)/python scripts/models.py $(MODELS)
-	$(if $(TRAIN),$(BIN)/python -m experiments.models $(filter-out all,$(TRAIN)))
+	$(if $(TRAIN),$(BIN)/python -m research.models $(filter-out all,$(TRAIN)))
 
-figures: $(VENV)/.installed  ## draw the figures of docs/results again from the JSON beside them
-	$(BIN)/python -m experiments.figures
+figures: $(VENV)/.installed  ## draw the figures of docs/results again from the JSON of research/results
+	$(BIN)/python -m research.figures
 
 # ALL=--all for the parts beyond the hour as well, SKIP="PART ..." to leave some out, LIST=--list to see them first.
 ALL    ?=
@@ -104,11 +104,11 @@ reproduce: $(VENV)/.installed  ## measure docs/results again, 35 minutes on two 
 	@test -d "$(HEADCOUNT_DATA)" \
 		|| { echo "HEADCOUNT_DATA ('$(HEADCOUNT_DATA)') names no folder; set it to the folder of corpora."; exit 2; }
 	$(BIN)/python scripts/models.py
-	$(BIN)/python -m experiments $(ALL) $(LIST) $(if $(SKIP),--skip $(SKIP))
+	$(BIN)/python -m research $(ALL) $(LIST) $(if $(SKIP),--skip $(SKIP))
 
 clean:  ## remove everything that make made here (fetched models stay in the cache)
 	rm -rf $(VENV) $(VENV)-lowest site run report.html build dist .mypy_cache .ruff_cache .hypothesis
-	find src tests scripts benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests scripts research -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev]'

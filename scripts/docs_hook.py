@@ -2,19 +2,23 @@
 
 A hook of mkdocs (see mkdocs.yml). A folder in the menu becomes the list of its pages, and every
 room of the package gets a page of its docstrings; those pages live only while the site is
-built. So nothing has to be added by hand when a page or a module is.
+built. So nothing has to be added by hand when a page or a module is. The JSON of results, which
+lies outside the documentation, is published with it.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "headcount"
 REFERENCE = "reference/"
+RESULTS = "research/results/"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -27,11 +31,20 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Write the pages of the reference."""
+    """Write the pages of the reference, and bring the JSON of results along."""
+    for path in sorted((ROOT / RESULTS).rglob("*.json")):
+        name = path.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, abs_src_path=str(path)))
     for room, modules in _rooms().items():
         blocks = [f"# {room}", *(f"::: {module}" for module in modules)]
         files.append(File.generated(config, f"{REFERENCE}{room}.md", content="\n\n".join(blocks)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Point links at the results where the site has them."""
+    up = "../" * page.file.src_uri.count("/")
+    return re.sub(rf"\]\((?:\.\./)+{RESULTS}", f"]({up}{RESULTS}", markdown)
 
 
 def _pages(docs: Path, folder: str) -> list[str]:

@@ -4,8 +4,8 @@
     python scripts/known_heads.py RUN
 
 writes ``src/headcount/bundle/translator/known.json``: each head's first role and its cost alone
-from a run, and what gates and healing gave, from docs/results/pruning-gates.json (they take longer
-than the five minutes of a story).
+from a run, and what gates and healing gave, from research/results/pruning-gates.json (they take
+longer than the five minutes of a story).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RUNS = ("enc-17", "enc-10", "all-48")
 
 def main(run: str) -> None:
     """Write the digest."""
-    found = json.loads((ROOT / "docs/results/pruning-gates.json").read_text(encoding="utf8"))
+    found = json.loads((ROOT / "research/results/pruning-gates.json").read_text(encoding="utf8"))
     table = hc.HeadTable.load(run)
     heads = [str(head) for head in table.heads]
     costs = {

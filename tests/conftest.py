@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from browsers import axe_script, chromium  # noqa: F401 - one browser for the report's page and the local one
 from hypothesis import settings
-
-sys.path.insert(0, str(Path(__file__).parent))  # so that tests say `from tiny import TINY`
-
-from browsers import axe_script, chromium  # one browser for the report's page and the local one
-
-__all__ = ["axe_script", "chromium"]
 
 # Commands broken off and many rounds of work take minutes: `make kills` and `make soak` run them,
 # or HEADCOUNT_LONG=1 with the others.

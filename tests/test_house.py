@@ -168,6 +168,11 @@ def test_dependencies_point_down_the_ladder_and_through_doors() -> None:
     assert not found, "see LADDER; what others may use is listed in the package's __init__"
 
 
+def test_the_package_and_its_tests_know_nothing_of_the_research() -> None:
+    files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
+    assert not [str(path) for path in files if "research" in libraries(path)]
+
+
 def test_every_entry_at_the_top_stands_on_the_ladder() -> None:
     entries = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert entries - {"__init__", "__pycache__"} <= STEP.keys()

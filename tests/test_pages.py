@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import json
 import os
 import re
 import shlex
@@ -14,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import scaling
 from headcount.models.find import PACKAGES, is_model, model_dir
 
 ROOT = Path(__file__).parent.parent
@@ -98,34 +96,3 @@ def test_a_wrong_answer_is_seen() -> None:
     assert run_session(">>> 1 + 1\n3\n", {}, "wrong").failed == 1
     assert is_told("a  b\n c\n", "a b\n...\n")
     assert not is_told("a b\n", "a c\n")
-
-
-# --- Figures are those of the JSON beside them ----------------------------------------------------
-
-
-def test_the_page_on_scale_has_what_was_measured() -> None:
-    measured = scaling.RESULTS
-    found = json.loads(measured.read_text(encoding="utf8")) if measured.exists() else None
-    page = scaling.PAGE.read_text(encoding="utf8")
-    assert f"{scaling.MARKS[0]}\n{scaling.told(found)}\n{scaling.MARKS[1]}" in page
-
-
-def test_the_page_on_reliability_has_what_was_counted() -> None:
-    folder = ROOT / "docs" / "results"
-    page = (folder / "reliability.md").read_text(encoding="utf8")
-    found = json.loads((folder / "reliability.json").read_text(encoding="utf8"))
-    kills, soak, fuzz = found["kills_modes"], found["soak"], found["fuzz"]
-    rows: dict[str, list[Any]] = {}
-    for row in kills["rows"]:
-        rows.setdefault(row["command"], []).append(row)
-    for command, modes in rows.items():
-        counts = " | ".join(f"{one['survived']} of {one['injected']}" for one in modes)
-        assert f"| {command} | {modes[0]['operations']} | {counts} |" in page
-    assert sum(row["injected"] for row in kills["rows"]) == kills["injected"]
-    assert f"| {kills['injected']} | {kills['survived']} reruns with the same files" in page
-    assert f"`{soak['command']}` | {soak['surveys']:,} and {soak['scores']:,} |" in page
-    assert f"{soak['growth']['megabytes']:.1f} MB after round 5" in page
-    assert not any(value for key, value in soak["growth"].items() if key != "megabytes")
-    assert f"`{fuzz['command']}` | {fuzz['tried']:,} | {fuzz['read']:,} read" in page
-    assert f"{fuzz['refused']:,} refused in one sentence" in page
-    assert f"{fuzz['crashes']} uncaught exception" in page

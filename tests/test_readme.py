@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -43,24 +40,6 @@ def test_the_lines_of_the_readme_run_one_after_another(tmp_path: Path) -> None:
         assert done.returncode == 0, f"{line}\n{done.stderr[-2000:]}"
     assert (tmp_path / "report.html").is_file()
     assert (tmp_path / "small" / "model" / "README.md").is_file()
-
-
-@pytest.mark.parametrize(
-    ("figure", "place"),
-    [
-        ("{:.2f} times as long as evaluating once a head", ("ablation", "ratio", "median")),
-        ("relevance {:.1f} times the forward", ("relevance", "ratio", "median")),
-        ("gradients {:.1f} times in bfloat16", ("gradient", 0, "ratio", "example", "median")),
-        ("takes {:.1f} times the plain", ("survey", "ratio", "median")),
-    ],
-)
-def test_the_figures_of_the_gpu_are_those_of_its_json(
-    figure: str, place: tuple[str | int, ...]
-) -> None:
-    found = json.loads((ROOT / "benchmarks" / "results" / "gpu.json").read_text(encoding="utf8"))
-    for key in place:
-        found = found[key]
-    assert figure.format(found) in " ".join(README.split())
 
 
 def test_the_page_of_roles_follows_the_rules() -> None:

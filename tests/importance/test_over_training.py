@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from tiny_subjects import classifier
 from tiny_tokenizers import PAIRS
 
-from experiments.importance.findings import read_dynamics
 from headcount import tasks
 from headcount.errors import UsageError
 from headcount.importance.gradient import gradient
@@ -17,7 +13,6 @@ from headcount.importance.over_training import dynamics, settling
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
 
-RESULTS = Path(__file__).parents[2] / "experiments" / "translator" / "results"
 TASK = tasks.classification([(source, n % 2) for n, (source, _) in enumerate(PAIRS)])
 
 
@@ -40,21 +35,6 @@ def test_the_last_order_agrees_with_itself() -> None:
     found = settling(frame, top=0.25).set_index("step")
     assert found.loc[2, ["value", "low", "high", "kept"]].tolist() == pytest.approx([1, 1, 1, 1])
     assert found.loc[1, "low"] <= found.loc[1, "value"] <= found.loc[1, "high"]
-
-
-@pytest.mark.parametrize("run", ["en-de", "en-ru"])
-def test_the_translators_own_training(run: str) -> None:
-    path = RESULTS / run / "dynamics.json"
-    frame = read_dynamics(path)
-    steps = frame["step"].unique()
-    assert len(frame) == 144 * len(steps)
-    told = json.loads(path.read_text())["snapshots"][0]
-    first = frame[frame["step"] == told["step"]].iloc[0]
-    assert first["value"] == told["gradient"]["enc.0.0"]
-    found = settling(frame, draws=200)
-    assert list(found["stack"].unique()) == ["all", "enc", "dec", "cross"]
-    late = found[(found["step"] == steps[-2]) & (found["stack"] == "all")].iloc[0]
-    assert late["low"] > 0.5  # near the end the order is nearly the last one
 
 
 def test_mistakes_are_told() -> None:

@@ -14,7 +14,6 @@ import torch
 from tiny import TINY
 from transformers.integrations import sdpa_attention
 
-from benchmarks import pruned
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
 from headcount.pruning import costs as clock
@@ -204,10 +203,3 @@ def test_a_forward_that_cannot_be_recorded_is_told_in_a_sentence() -> None:
         "The forward of tiny cannot be recorded as a CUDA graph (operation not permitted when "
         "stream is capturing); time it as it is (--way plain)."
     )
-
-
-def test_the_benchmark_refuses_a_gain_beyond_what_operations_allow() -> None:
-    whole = Subject(TINY["bert"](), name="tiny")
-    found = speed_of(([1.5] * 15, [1.0] * 15), (WHOLE, SMALL), None)
-    with pytest.raises(RuntimeError, match=r"50\.0% .* beyond the 33\.3% that operations allow"):
-        pruned._entry(whole, found, {}, 1.1)

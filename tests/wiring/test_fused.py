@@ -196,32 +196,3 @@ def test_without_a_gpu_or_without_triton_tiles_serve() -> None:
     assert not fused.available(torch.device("cpu"))
     with mock.patch("importlib.util.find_spec", return_value=None):
         assert not fused.available(torch.device("cuda"))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("float32", "causal", "bool", "left", True, True, True, (4, 2), 64),
-        ("float16", "cross", "added", "right", False, False, False, (6, 1), 80),
-    ],
-)
-def test_the_script_holds_the_kernel_against_a_definition_of_its_own(
-    kernel: ModuleType, case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from benchmarks import kernel as script
-
-    monkeypatch.setattr(script, "QUERIES", 40)
-    monkeypatch.setattr(script, "KEYS", 33)
-    own = script.Case(*case)
-    (told,) = script.held([(own, script.differences(own, "cpu"))]).values()
-    assert told["cases"] == 1
-    assert told["beyond"] == []
-    launched = kernel.launched
-
-    def spoiled(scores: Scores, asked: Asked) -> dict[str, Any]:
-        found = launched(scores, asked)
-        return found | {"entropy": found["entropy"] + 1e-3}
-
-    monkeypatch.setattr(kernel, "launched", spoiled)
-    (told,) = script.held([(own, script.differences(own, "cpu"))]).values()
-    assert [one["what"] for one in told["beyond"]] == ["entropy"]

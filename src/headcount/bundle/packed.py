@@ -14,7 +14,7 @@ from headcount.errors import ModelError
 
 # --- Weights in a quarter of the room -----------------------------------------------------------
 # A matrix row (an output channel, a token's embedding) is symmetric around zero: its largest
-# magnitude becomes 127. Vectors stay in float16. They are packed by experiments/packing.py.
+# magnitude becomes 127. Vectors stay in float16. They are packed by research/packing.py.
 
 _SCALE = ".scale"
 

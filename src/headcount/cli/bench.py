@@ -58,8 +58,8 @@ def bench_command(
             output().print(bench_lines(rows), soft_wrap=True)
         else:
             echo(
-                "There are no measured promises here: they lie in benchmarks/results of the "
-                "repository, where `make bench` measures them. To time a model of yours, run "
+                "There are no measured promises here: they lie in research/benchmarks/results of "
+                "the repository, where `make bench` measures them. To time a model of yours, run "
                 "headcount bench MODEL."
             )
         return
@@ -164,8 +164,8 @@ def _missed(row: Row) -> bool:
 def _found() -> Path | None:
     """The results here, or next to the package where it is run from its repository."""
     for root in (Path.cwd(), Path(__file__).parents[3]):
-        if (root / "benchmarks" / "results").is_dir():
-            return root / "benchmarks" / "results"
+        if (root / "research" / "benchmarks" / "results").is_dir():
+            return root / "research" / "benchmarks" / "results"
     return None
 
 

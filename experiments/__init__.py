@@ -1,1 +1,0 @@
-"""Experiments: a config in, JSON and figures out; the corpora are read by path."""
