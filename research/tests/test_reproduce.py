@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import research.__main__ as reproduce
+from research import DOCS
 
-README = Path(reproduce.RESULTS) / "README.md"
+README = DOCS / "README.md"
 
 
 def test_every_part_is_a_command_and_was_timed() -> None:
@@ -113,8 +114,8 @@ def test_a_part_waits_for_what_it_reads(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_run_writes_its_minutes_unless_it_failed_or_was_begun_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("reproduce.json", "README.md"):
-        shutil.copy(reproduce.RESULTS / name, tmp_path)
+    for file in (reproduce.RESULTS / "reproduce.json", README):
+        shutil.copy(file, tmp_path)
     old = (tmp_path / "reproduce.json").read_text()
     monkeypatch.setattr(reproduce, "RESULTS", tmp_path)
     monkeypatch.setattr(reproduce, "WORK", (tmp_path / "roles", tmp_path / "importance"))
