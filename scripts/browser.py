@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from headcount.models.find import cache_dir
+from headcount.models.finding import cache_dir
 
 AXE = "4.14.0"
 #: Names under which systems know the browser.

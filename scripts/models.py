@@ -5,6 +5,6 @@ python scripts/models.py [minilm] [smollm2] [e5-small]
 
 import sys
 
-from headcount.models.find import fetch_models
+from headcount.models.finding import fetch_models
 
 sys.exit(fetch_models(sys.argv[1:]))

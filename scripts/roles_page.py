@@ -14,8 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from headcount.survey.roles.catalogue import all_roles
-from headcount.survey.roles.role import KINDS
+from headcount.surveys.roles.catalogue import all_roles
+from headcount.surveys.roles.role import KINDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "roles.md"
 _SIZE = 10
@@ -41,7 +41,7 @@ _LOOKS: dict[str, Callable[[int], int]] = {
 
 
 _WORDS = """\
-Written by `python scripts/roles_page.py` from the rules in `headcount.survey.roles`; a test
+Written by `python scripts/roles_page.py` from the rules in `headcount.surveys.roles`; a test
 says when it no longer follows them. A head can have several roles, or none. Thresholds are
 fields of the rules, e.g. `hc.roles.Positional(share=0.8)`. The pictures are made: rows look,
 columns are looked at, ten tokens each. [How to write a role](how-to/write-a-role.md).

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from browsers import axe_script, chromium  # noqa: F401 - one browser for the report's page and the local one
+from command_line import headcount, saved  # noqa: F401 - fixtures of the command line
 from hypothesis import settings
 
 # Commands broken off and many rounds of work take minutes: `make kills` and `make soak` run them,
@@ -54,8 +55,8 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 def real(name: str) -> Subject:
     """A real model from the cache, on the CPU; skips the test when it was not fetched."""
-    from headcount.models.find import is_model, model_dir
-    from headcount.models.load import load
+    from headcount.models.finding import is_model, model_dir
+    from headcount.models.loading import load
 
     if not is_model(model_dir(name)):
         pytest.skip(f"the model {name} is not in {model_dir(name).parent}; run `make models`")

@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from headcount.probing.data import ProbeExample
+from headcount.rooms.probing.data import ProbeExample
 
 HEADS, ROWS = 3, 7
 

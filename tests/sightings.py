@@ -12,8 +12,8 @@ from torch import Tensor
 
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
-from headcount.survey.survey import COLUMNS, chosen_tallies, no_author_code
-from headcount.survey.tally import Tally, tabulate
+from headcount.surveys.surveying import COLUMNS, chosen_tallies, no_author_code
+from headcount.surveys.tally import Tally, tabulate
 from headcount.text.batch import Batch, Side
 from headcount.wiring import TILE, Needs, tap, taps
 

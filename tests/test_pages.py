@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from headcount.models.find import PACKAGES, is_model, model_dir
+from headcount.models.finding import PACKAGES, is_model, model_dir
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

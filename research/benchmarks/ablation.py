@@ -21,10 +21,10 @@ import torch
 
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.sweep.interventions import Intervention, single_heads
-from headcount.importance.sweep.sweep import sweep
+from headcount.importance.sweeps.interventions import Intervention, single_heads
+from headcount.importance.sweeps.sweeping import sweep
 from headcount.models.guards import eval_mode
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.tasks.task import Task

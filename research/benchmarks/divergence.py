@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.records import provenance
-from headcount.survey.tallies.divergence import gram, minus_divergence, table
+from headcount.rooms.families.divergence import gram, minus_divergence, table
 from headcount.text.batch import ready_batch
 from headcount.wiring import Needs, tap
 from research.benchmarks.baselines.divergence_head_by_head import divergences

@@ -18,8 +18,8 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
 
 from headcount import tasks
-from headcount.importance.sweep.interventions import single_heads
-from headcount.models.load import load
+from headcount.importance.sweeps.interventions import single_heads
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.tasks.task import Task

@@ -22,7 +22,7 @@ from headcount import tasks
 from headcount.bundle import sample
 from headcount.importance.gradient import slopes
 from headcount.models.guards import eval_mode, frozen
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.tasks.task import Task

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from headcount.pruning.speed import Work, interleaved
+from headcount.rooms.bench.speed import Work, interleaved
 
 __all__ = ["Work", "interleaved", "peak_mib", "ratio", "waited"]
 

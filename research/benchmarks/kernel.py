@@ -157,7 +157,7 @@ def defined(scores: Scores, asked: Asked) -> tuple[Tensor, Tensor]:
 
 def differences(case: Case, device: str) -> dict[str, float]:
     """By how much each quantity of the kernel is off, at most."""
-    from headcount.wiring import kernel
+    from headcount.rooms.kernel import kernel
 
     scores, asked = drawn(case, device)
     found = kernel.launched(scores, asked)

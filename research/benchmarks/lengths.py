@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from headcount.models import quiet_arguments
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from headcount.text.batch import Batch, Side

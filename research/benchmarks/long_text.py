@@ -21,7 +21,7 @@ import torch
 import headcount as hc
 from headcount.bundle import sample
 from headcount.models import quiet_arguments
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from research.benchmarks.interleave import peak_mib

@@ -22,9 +22,9 @@ import torch
 
 from headcount.bundle.sample import read
 from headcount.records import provenance
-from headcount.survey.passes import PassOptions, run_pass
-from headcount.survey.tallies.features import FeatureTally
-from headcount.survey.tallies.relations import Relations
+from headcount.rooms.features.tally import FeatureTally
+from headcount.surveys.passes import PassOptions, run_pass
+from headcount.surveys.tallies.relations import Relations
 from headcount.text import Sentence, Word, read_corpus
 from headcount.text.sentence import spaced
 from headcount.wiring import TILE

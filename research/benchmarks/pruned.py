@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from transformers import BertConfig, BertModel
 
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
-from headcount.pruning.speed import Speed, Way, even_heads, latency
 from headcount.records import provenance
+from headcount.rooms.bench.speed import Speed, Way, even_heads, latency
 
 RESULTS = Path(__file__).parent / "results"
 LENGTH, PAIRS, THREADS = 128, 15, 2

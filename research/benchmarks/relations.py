@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from headcount.bundle import sample
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.survey.tallies.relations import Relations
+from headcount.surveys.tallies.relations import Relations
 from headcount.text import encode, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 from research.benchmarks.baselines import relations_map_by_map as fixed

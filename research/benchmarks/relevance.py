@@ -18,13 +18,13 @@ from torch import Tensor
 
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.lrp.propagate import traced
-from headcount.importance.lrp.rules import rule_named
-from headcount.importance.relevance import explaining
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.tasks.regression import embed
+from headcount.rooms.relevance.propagate import traced
+from headcount.rooms.relevance.rules import rule_named
+from headcount.rooms.relevance.score import explaining
+from headcount.tasks.regressions import embed
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch, bare_side
 from research.benchmarks.interleave import interleaved, ratio

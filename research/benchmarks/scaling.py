@@ -21,8 +21,8 @@ from typing import Any
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.records.ray_engine import RayEngine
-from headcount.survey import shards
+from headcount.rooms.ray.engine import RayEngine
+from headcount.surveys import shards
 from headcount.text import read_corpus
 
 #: Of the files that are read.

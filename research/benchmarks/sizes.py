@@ -17,7 +17,7 @@ import torch
 from transformers import BertConfig, BertModel
 
 import headcount as hc
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from research.benchmarks.ablation import words

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.survey.survey import chosen_tallies
-from headcount.survey.tally import receivers
+from headcount.surveys.surveying import chosen_tallies
+from headcount.surveys.tally import receivers
 from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 from research.benchmarks.interleave import interleaved, peak_mib, ratio

@@ -23,7 +23,7 @@ from scipy.stats import pearsonr
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.importance.score import stacks_read, texts_of_task
+from headcount.importance.scoring import stacks_read, texts_of_task
 from headcount.records import provenance
 from headcount.stats import rank_agreement
 from research import RESULTS

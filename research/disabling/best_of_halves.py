@@ -15,7 +15,7 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.importance.ablation import ablation_costs
-from headcount.importance.sweep.sweep import Sweep
+from headcount.importance.sweeps.sweeping import Sweep
 
 from .detectable import detectable_effect, minimum_detectable_difference
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from headcount.importance.ablation import ablation_costs
-from headcount.importance.sweep.sweep import Sweep
+from headcount.importance.sweeps.sweeping import Sweep
 
 from .best_of_halves import best_of_halves, detectable_gain
 

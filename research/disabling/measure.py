@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.importance.sweep.interventions import Intervention, single_heads, whole_layers
-from headcount.importance.sweep.sweep import Sweep, sweep
+from headcount.importance.sweeps.interventions import Intervention, single_heads, whole_layers
+from headcount.importance.sweeps.sweeping import Sweep, sweep
 from headcount.records.journal import Journal
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.importance.score import texts_of_task
+from headcount.importance.scoring import texts_of_task
 from headcount.records.files import to_strict
-from headcount.survey.roles.linguistic import Features
+from headcount.surveys.roles.linguistic import Features
 from research import RESULTS
 
 COMMAND = "python -m research.features"

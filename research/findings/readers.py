@@ -13,7 +13,7 @@ import headcount as hc
 from headcount.importance import by_role
 from headcount.records.heads import Head
 from headcount.stats import wilson_interval
-from headcount.survey.roles.role import KINDS
+from headcount.surveys.roles.role import KINDS
 from research.pruning.paired import REACH, discordant
 from research.pruning.rows import unpacked
 

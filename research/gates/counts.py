@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headcount.stats.sample import Floats
-from headcount.tasks.translation import bleu_counts
+from headcount.tasks.translations import bleu_counts
 
 __all__ = ["packed_counts", "unpacked_counts"]
 

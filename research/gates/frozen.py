@@ -18,7 +18,7 @@ import numpy as np
 
 from headcount.stats import bleu
 from headcount.stats.sample import Floats
-from headcount.tasks.translation import bleu_counts
+from headcount.tasks.translations import bleu_counts
 from research import RESULTS
 from research.translator.pairs import read_pairs
 

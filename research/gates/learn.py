@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 import headcount as hc
-from headcount.pruning.gates import Gates, Target
 from headcount.records.files import write_bytes
 from headcount.records.heads import Head
+from headcount.rooms.gates.gates import Gates, Target
 from headcount.wiring.valves import valve
 from research.packing import pack_weights
 from research.translator.clock import Clock

@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from headcount.models.find import find
+from headcount.models.finding import find
 from headcount.records.files import write_bytes
 from research.translator.config import Config as Recipe
 from research.translator.corpus import Corpus

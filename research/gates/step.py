@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import MarianMTModel
 
 from headcount.models.subject import Subject
-from headcount.pruning.gates import Gates, Target
+from headcount.rooms.gates.gates import Gates, Target
 from research.translator.corpus import Corpus
 from research.translator.loss import distilled_loss
 from research.translator.model import logits_of

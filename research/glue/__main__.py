@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(given: argparse.Namespace) -> None:
     # Read when the first product is computed on a GPU; without it cuBLAS may differ by a bit.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    from headcount.models.load import pick_device
+    from headcount.models.loading import pick_device
     from headcount.records.journal import Journal
 
     from .config import choose, read_config

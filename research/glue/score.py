@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from headcount.stats.sample import Floats, resample_weights
-from headcount.tasks.classification import ACCURACY, F1, MATTHEWS, class_counts
+from headcount.tasks.classifications import ACCURACY, F1, MATTHEWS, class_counts
 from headcount.tasks.comparison import Metric
-from headcount.tasks.regression import PEARSON, SPEARMAN, pair_sums
+from headcount.tasks.regressions import PEARSON, SPEARMAN, pair_sums
 
 __all__ = ["SCORES", "difference", "majority", "score", "statistics_of"]
 

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from headcount.models.subject import Subject
 from headcount.tasks import Labelled
-from headcount.tasks.glue import SETS
+from headcount.tasks.glue_tasks import SETS
 
 from .rows import LABELS, Rows
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.report.plot.figure import DIVERGING, INK, Style, finish, panels, paper
-from headcount.report.plot.grids import colour_bar, draw_cells
+from headcount.rooms.figures.figure import DIVERGING, INK, Style, finish, panels, paper
+from headcount.rooms.figures.grids import colour_bar, draw_cells
 from research.names import title
 
 __all__ = ["draw_agreement"]

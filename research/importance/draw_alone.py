@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from headcount.report.plot.figure import (
+from headcount.rooms.figures.figure import (
     SERIES,
     STACK_COLOURS,
     finish,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import headcount as hc
-from headcount.importance.score import stacks_read, texts_of_task
+from headcount.importance.scoring import stacks_read, texts_of_task
 from headcount.records.heads import parse_head
 
 from .cases import SCORES, Case

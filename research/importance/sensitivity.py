@@ -14,8 +14,8 @@ import pandas as pd
 
 from headcount.errors import UsageError
 from headcount.importance import ablation_costs
-from headcount.importance.sweep.interventions import Intervention, Mode
-from headcount.importance.sweep.sweep import sweep
+from headcount.importance.sweeps.interventions import Intervention, Mode
+from headcount.importance.sweeps.sweeping import sweep
 from headcount.models.subject import Subject
 from headcount.records.heads import Head, check_heads
 from headcount.tasks.task import Task

@@ -41,8 +41,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _all(given: argparse.Namespace) -> None:
-    from headcount.models.find import cache_dir
-    from headcount.models.load import pick_device
+    from headcount.models.finding import cache_dir
+    from headcount.models.loading import pick_device
 
     recipes = tomllib.loads((HERE / "recipes.toml").read_text())
     for name in given.names:

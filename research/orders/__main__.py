@@ -15,7 +15,7 @@ from typing import Any
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.importance.sweep.sweep import Sweep
+from headcount.importance.sweeps.sweeping import Sweep
 from headcount.pruning.curve import measure_curve, point_name
 from headcount.pruning.goal import Goal
 from headcount.pruning.order import Order

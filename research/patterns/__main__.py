@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.records.files import to_strict
-from headcount.survey.patterns import Judge
+from headcount.rooms.patterns.tally import Judge
 from research import RESULTS, pages_of
 
 from .cut import cut_agreement

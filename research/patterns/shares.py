@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.importance.score import texts_of_task
+from headcount.importance.scoring import texts_of_task
+from headcount.rooms.patterns.network import PATTERNS
+from headcount.rooms.patterns.tally import layer_shares
 from headcount.stats import rank_agreement
-from headcount.survey.pattern_network import PATTERNS
-from headcount.survey.patterns import layer_shares
 
 TASKS = {
     "sst2": "minilm-sst2-0",

@@ -114,7 +114,7 @@ def _start(path: Path, given: argparse.Namespace, settings: dict[str, Any]) -> d
 def _device(given: argparse.Namespace) -> str:
     import torch
 
-    from headcount.models.load import pick_device
+    from headcount.models.loading import pick_device
 
     # cuDNN's attention plans anew for every shape, and a recording cannot wait for a plan.
     torch.backends.cuda.enable_cudnn_sdp(False)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from headcount.models.guards import frozen
 from headcount.models.subject import Subject
-from headcount.pruning.gates import Gates, Target
+from headcount.rooms.gates.gates import Gates, Target
 from headcount.wiring.valves import valve
 from research.glue.encoded import Encoded
 from research.glue.model import logits_of

@@ -11,7 +11,7 @@ from typing import Any
 import headcount as hc
 from headcount.bundle import sample
 from headcount.records import provenance
-from headcount.tasks.glue import natural_task
+from headcount.tasks.glue_tasks import natural_task
 from research import RESULTS
 from research.relevance.compare import compared
 from research.relevance.variants import rules
@@ -41,7 +41,7 @@ def top_heads(subject: hc.Subject, table: hc.HeadTable) -> dict[str, list[list[A
 
 
 def measured(name: str, count: int) -> dict[str, Any]:
-    from headcount.importance.relevance import relevance
+    from headcount.rooms.relevance.score import relevance
 
     subject = hc.load(name, device="cpu", dtype="float32")
     task = natural_task(subject, texts(name, count))

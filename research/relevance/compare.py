@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import headcount as hc
-from headcount.importance.lrp.propagate import traced
-from headcount.importance.lrp.rule import Rule
-from headcount.importance.relevance import FlowSums, explaining, flow_arrays, shares_of_layers
+from headcount.rooms.relevance.propagate import traced
+from headcount.rooms.relevance.rule import Rule
+from headcount.rooms.relevance.score import FlowSums, explaining, flow_arrays, shares_of_layers
 from headcount.tasks.task import Task
 from headcount.text.batch import Batch
 from research.relevance.shut import falls

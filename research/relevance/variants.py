@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from headcount.importance.lrp.rule import (
+from headcount.rooms.relevance.rule import (
     Attending,
     Norm,
     Rule,
@@ -15,7 +15,7 @@ from headcount.importance.lrp.rule import (
     over,
     repeat_heads,
 )
-from headcount.importance.lrp.rules import RULES, Default
+from headcount.rooms.relevance.rules import RULES, Default
 
 
 class PassingNorms(Default):

@@ -21,7 +21,7 @@ import pandas as pd
 
 import headcount as hc
 from headcount.records import Column
-from headcount.survey.tallies.coreference import (
+from headcount.rooms.coreference.tally import (
     BASELINES,
     DIRECTION,
     Choice,
@@ -30,7 +30,7 @@ from headcount.survey.tallies.coreference import (
     before,
     mentions_of,
 )
-from headcount.survey.tallies.counts import ALL, Counts, Unit, in_selection
+from headcount.surveys.tallies.counts import ALL, Counts, Unit, in_selection
 from headcount.text import Sentence, Words
 from research import RESULTS
 

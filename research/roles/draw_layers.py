@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from headcount.report.plot.figure import (
+from headcount.rooms.figures.figure import (
     INK,
     SEQUENTIAL,
     Style,

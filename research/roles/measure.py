@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.survey.roles.linguistic import Features, Rare
-from headcount.survey.roles.role import Role
+from headcount.surveys.roles.linguistic import Features, Rare
+from headcount.surveys.roles.role import Role
 
 from .keep import kept, plain
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headcount.report.plot.figure import SERIES, finish, key_below, panels, paper
+from headcount.rooms.figures.figure import SERIES, finish, key_below, panels, paper
 
 __all__ = ["draw"]
 

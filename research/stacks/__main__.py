@@ -22,7 +22,7 @@ from headcount.importance import Intervention, sweep
 from headcount.records.heads import Head
 from headcount.stats import bleu, bootstrap_difference, holm
 from headcount.tasks import translation
-from headcount.tasks.translation import bleu_counts
+from headcount.tasks.translations import bleu_counts
 from headcount.wiring.valves import valve
 from research import RESULTS
 from research.translator.evaluate import translate

@@ -15,8 +15,8 @@ from tiny import TINY
 from wiring.test_fused import SMALL as TILES
 
 from headcount.models.subject import Subject
-from headcount.pruning.speed import speed_of
-from headcount.wiring import fused
+from headcount.rooms.bench.speed import speed_of
+from headcount.rooms.kernel import fused
 from headcount.wiring.rows import Scores
 from headcount.wiring.sighting import Asked
 from research import DOCS, RESULTS, ROOT
@@ -30,7 +30,7 @@ def kernel() -> Iterator[ModuleType]:
     triton = pytest.importorskip("triton", reason="Triton is for Linux on x86-64")
     if not triton.knobs.runtime.interpret:
         pytest.skip("Triton's interpreter is off where there is a GPU")
-    module = importlib.import_module("headcount.wiring.kernel")
+    module = importlib.import_module("headcount.rooms.kernel.kernel")
     with (
         mock.patch.multiple(module, _TILES=TILES, _EXACT_TILES=TILES),
         mock.patch.object(fused, "available", return_value=True),

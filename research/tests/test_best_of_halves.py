@@ -9,9 +9,9 @@ import pytest
 
 from headcount import tasks
 from headcount.errors import UsageError
-from headcount.importance.sweep.interventions import Intervention
-from headcount.importance.sweep.sweep import Sweep
-from headcount.tasks.classification import ACCURACY
+from headcount.importance.sweeps.interventions import Intervention
+from headcount.importance.sweeps.sweeping import Sweep
+from headcount.tasks.classifications import ACCURACY
 from headcount.tasks.task import Outcome
 from research.disabling.best_of_halves import best_of_halves, detectable_gain
 from research.disabling.detectable import detectable_effect, minimum_detectable_difference

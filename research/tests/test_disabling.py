@@ -9,7 +9,7 @@ import pytest
 from tiny_subjects import classifier
 
 import headcount as hc
-from headcount.importance.sweep.sweep import sweep
+from headcount.importance.sweeps.sweeping import sweep
 from headcount.records.files import to_strict
 from research.disabling.__main__ import HERE
 from research.disabling.draw import draw

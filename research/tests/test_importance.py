@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import headcount as hc
-from headcount.importance.over_training import settling
 from headcount.records.files import to_strict
+from headcount.rooms.papers.over_training import settling
 from research import DOCS, RESULTS, ROOT
 from research.importance.cases import SCORES, read_cases
 from research.importance.draw import draw

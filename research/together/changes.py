@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import headcount as hc
-from headcount.compare.runs import Changes
 from headcount.errors import UsageError
+from headcount.rooms.compare.runs import Changes
 
 __all__ = ["changes", "told"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import headcount as hc
+from headcount.rooms.families.divergence import Divergence
+from headcount.rooms.families.grouping import families_of_tally
+from headcount.rooms.families.similarity import Families
 from headcount.stats.silhouette import silhouette_test
-from headcount.survey.families import families_of_tally
-from headcount.survey.similarity import Families
-from headcount.survey.tallies.divergence import Divergence
 
 __all__ = ["families", "first_roles", "told"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.report.plot.figure import SERIES, finish, key_below, panels, paper
+from headcount.rooms.figures.figure import SERIES, finish, key_below, panels, paper
 
 __all__ = ["draw"]
 

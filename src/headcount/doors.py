@@ -16,7 +16,7 @@ from typing import Any
 
 
 class _Door(ModuleType):
-    """A package whose names win over modules of the same name, e.g. the verb `hc.survey`."""
+    """A package whose names are loaded when they are used."""
 
     __homes__: dict[str, tuple[str, str]]
     __all__: list[str]
@@ -31,11 +31,6 @@ class _Door(ModuleType):
             if hasattr(home, attribute):
                 return getattr(home, attribute)
         return importlib.import_module(f"{module}.{attribute}")  # a package within: hc.tasks
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Importing headcount.survey must not hide hc.survey: the door's name stays.
-        if name not in self.__homes__ or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return list(self.__all__)

@@ -12,7 +12,7 @@ import headcount
 from headcount.bundle import sample
 from headcount.bundle.packed import PACKED, read_packed
 from headcount.errors import ModelError
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.text import encode, intake_of
 from headcount.wiring import tap

@@ -32,7 +32,7 @@ DRIVER = """
 import sys
 sys.path.insert(0, {tests!r})
 import headcount as hc
-from headcount.survey import shards
+from headcount.surveys import shards
 from chaos_work import score, survey
 shards.SHARD_ITEMS = 8
 engine = hc.RayEngine({address!r}, workers={workers})

@@ -94,7 +94,7 @@ def test_roles_before_and_after_are_told_head_by_head(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every head of the whole model is positional; of what is left one head, and another a sink."""
-    work, whole = import_module("headcount.pruning.prune_run"), 8
+    work, whole = import_module("headcount.pruning.pruned"), 8
     real = work.run_survey
 
     def survey(subject: hc.Subject, *args: object, **kwargs: object) -> hc.HeadTable:
@@ -229,7 +229,7 @@ def test_another_loss_takes_the_curve_that_was_measured(
 def test_nothing_that_can_go_for_sure(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("headcount.report.plot.figure"), "can_draw", lambda: False)
+    monkeypatch.setattr(import_module("headcount.rooms.figures.figure"), "can_draw", lambda: False)
     line = ["prune", "model", "--task", "classification:dev.tsv", "--max-loss", 0.5, "-o", "small"]
     ended = headcount(*line)  # ten held-out examples can promise no half point of accuracy
     assert (ended.code, ended.out) == (2, "")

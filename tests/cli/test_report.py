@@ -16,7 +16,7 @@ from headcount.cli.report import summarise
 from headcount.records.heads import Head
 from headcount.records.run import FRAMES, Run
 from headcount.records.table import HeadTable
-from headcount.report.page import Report
+from headcount.reports.page import Report
 
 Command = Callable
 Saved = Callable[[str], Path]

@@ -13,8 +13,8 @@ from tiny_tokenizers import ENGLISH
 import headcount as hc
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.cli.output import _significant
-from headcount.models.load import load
+from headcount.cli.printing import _significant
+from headcount.models.loading import load
 from headcount.records.journal import Journal
 from headcount.records.run import Run
 from headcount.records.table import HeadTable

@@ -19,8 +19,8 @@ import pytest
 from headcount.bundle import sample
 from headcount.records.run import FRAMES, Run
 from headcount.records.table import HeadTable
-from headcount.survey import shards
-from headcount.survey.pattern_network import PATTERNS
+from headcount.rooms.patterns.network import PATTERNS
+from headcount.surveys import shards
 
 ROOT = Path(__file__).parents[2]
 TEXT = "The old ferry leaves at noon, and nobody is ever late.\n\nRain.\nTwo crows argued.\n"
@@ -456,7 +456,7 @@ SLOW = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from importlib import import_module
-passing = import_module("headcount.survey.passes")
+passing = import_module("headcount.surveys.passes")
 counted = passing.check_numbers
 def slow(*words):
     counted(*words)
@@ -615,7 +615,7 @@ def test_a_long_survey_is_heard_of_where_there_is_no_terminal(
 ) -> None:
     words = ["survey", saved("bert"), "--text", "sample", "--limit", "4", "--batch-size", "2"]
     assert " of 4 " not in headcount(*words).err
-    monkeypatch.setattr("headcount.cli.output._SILENCE", 0.0)
+    monkeypatch.setattr("headcount.cli.printing._SILENCE", 0.0)
     assert "2 of 4 sentences" in headcount(*words).err
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from subjects import save
 
 import headcount as hc
-from headcount.cli.output import Terminal
+from headcount.cli.printing import Terminal
 from headcount.errors import printable
 from headcount.records import Column, HeadTable, write_bytes
 

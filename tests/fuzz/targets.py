@@ -26,10 +26,10 @@ from transformers import AutoModel
 import headcount as hc
 from headcount import tasks
 from headcount.cli.inputs import read_task_file
-from headcount.probing import Probe
-from headcount.probing.vectors import read_vectors
 from headcount.records import Journal, read_exhibits
-from headcount.survey import frequencies_of
+from headcount.rooms.probing import Probe
+from headcount.rooms.probing.vectors import read_vectors
+from headcount.surveys import frequencies_of
 from headcount.text import read_corpus
 
 Read = Callable[[Path], Any]

@@ -15,7 +15,7 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 from tiny_subjects import classifier
 
-from headcount.report import app_of, inspector_of, new_token
+from headcount.rooms.serve import app_of, inspector_of, new_token
 
 TOKEN = new_token()
 BODY = json.dumps({"text": "Rain fell.", "second": "", "shut": ["enc.0.1"]}).encode()

@@ -14,8 +14,8 @@ from headcount import tasks
 from headcount.errors import StatsError, UsageError
 from headcount.importance.ablation import ablation, ablation_costs, best_single_heads
 from headcount.importance.examples import Interrupted
-from headcount.importance.sweep.interventions import others, sets, single_heads
-from headcount.importance.sweep.sweep import sweep
+from headcount.importance.sweeps.interventions import others, sets, single_heads
+from headcount.importance.sweeps.sweeping import sweep
 from headcount.models.subject import Subject
 from headcount.records.journal import Journal
 from headcount.records.table import HeadTable

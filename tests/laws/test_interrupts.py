@@ -24,15 +24,15 @@ from tiny import INTERFACE, OUTSIDE, tiny_inputs
 from transformers.utils import logging as voice
 
 import headcount
-from headcount.importance.lrp import propagate
-from headcount.importance.lrp.propagate import traced, words_read
-from headcount.importance.lrp.rules import rule_named
 from headcount.models import dummy_forward, switch
 from headcount.models.guards import eval_mode, frozen, no_logs, quiet
-from headcount.models.load import reading_gguf
+from headcount.models.loading import reading_gguf
 from headcount.models.outside import OUTSIDE as FAMILIES
 from headcount.models.outside import entering
 from headcount.models.subject import Subject
+from headcount.rooms.relevance import propagate
+from headcount.rooms.relevance.propagate import traced, words_read
+from headcount.rooms.relevance.rules import rule_named
 from headcount.text.batch import ready_batch
 from headcount.wiring import seam
 from headcount.wiring.ablation import ablated

@@ -9,9 +9,9 @@ from tiny_subjects import encoder, translator, writer
 
 from headcount.bundle.sample import path
 from headcount.models.subject import Subject
-from headcount.survey.survey import survey
-from headcount.survey.tallies.counts import RelationCounts, RelationTest
-from headcount.survey.tallies.relations import DIRECTIONS, Relations
+from headcount.surveys.surveying import survey
+from headcount.surveys.tallies.counts import RelationCounts, RelationTest
+from headcount.surveys.tallies.relations import DIRECTIONS, Relations
 from headcount.text import Corpus, read_corpus
 
 SUBJECTS = {"enc": encoder(), "dec": writer(), "enc-dec": translator()}

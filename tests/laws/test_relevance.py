@@ -14,11 +14,11 @@ from tiny_subjects import classifier, encoder, filler, translator, writer
 from torch import Tensor
 
 from headcount import tasks
-from headcount.importance.lrp.propagate import Flow, Relevance, traced
-from headcount.importance.lrp.rules import RULES, rule_named
-from headcount.importance.relevance import explaining, relevance
 from headcount.models.projections import is_rms_norm
 from headcount.models.subject import Subject
+from headcount.rooms.relevance.propagate import Flow, Relevance, traced
+from headcount.rooms.relevance.rules import RULES, rule_named
+from headcount.rooms.relevance.score import explaining, relevance
 from headcount.tasks.task import Task
 from headcount.wiring import valve
 

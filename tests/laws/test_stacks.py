@@ -9,7 +9,7 @@ from sightings import batch_of, draw_texts
 from tiny import INTERFACE
 
 from headcount.models.subject import Subject
-from headcount.survey.survey import survey
+from headcount.surveys.surveying import survey
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,17 @@ from sightings import read_in_tiles
 from tiny_tokenizers import ENGLISH, GERMAN
 
 from headcount.models.subject import Subject
-from headcount.survey.passes import PassOptions, run_pass
-from headcount.survey.patterns import Patterns
-from headcount.survey.tallies.coreference import CoreferenceTally, PronounChoice
-from headcount.survey.tallies.divergence import Divergence
-from headcount.survey.tallies.features import FeatureTally
-from headcount.survey.tallies.links import ArgumentTally, Frames, Links
-from headcount.survey.tallies.offsets import OffsetMass
-from headcount.survey.tallies.relations import Relations
-from headcount.survey.tallies.rest_by_relation import RestByRelation
-from headcount.survey.tallies.surface import SeparatorRow
-from headcount.survey.tally import Tally
+from headcount.rooms.coreference.tally import CoreferenceTally, PronounChoice
+from headcount.rooms.families.divergence import Divergence
+from headcount.rooms.features.tally import FeatureTally
+from headcount.rooms.patterns.tally import Patterns
+from headcount.surveys.passes import PassOptions, run_pass
+from headcount.surveys.tallies.links import ArgumentTally, Frames, Links
+from headcount.surveys.tallies.offsets import OffsetMass
+from headcount.surveys.tallies.relations import Relations
+from headcount.surveys.tallies.rest_by_relation import RestByRelation
+from headcount.surveys.tallies.surface import SeparatorRow
+from headcount.surveys.tally import Tally
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word, spaced
 

@@ -288,7 +288,7 @@ def test_smollm2(smollm2: Subject) -> None:
 
 
 def test_the_bundled_translator() -> None:
-    from headcount.models.load import load
+    from headcount.models.loading import load
 
     anatomy = load("translator", device="cpu").anatomy
     assert {stack: len(layers) for stack, layers in layers_of(anatomy).items()} == {

@@ -15,7 +15,7 @@ from huggingface_hub import hf_api
 from tiny import TINY
 
 from headcount.errors import ModelError, UsageError
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from trees import batch_of, side_of, sighting_of, site
 
-from headcount.survey.tallies.coreference import CoreferenceTally
+from headcount.rooms.coreference.tally import CoreferenceTally
 from headcount.text.sentence import Sentence, Span, Word, spaced
 from headcount.text.words import Words
 

@@ -11,9 +11,9 @@ import scipy.stats
 import torch
 from trees import batch_of, site
 
-from headcount.survey.tallies.features import FeatureTally
-from headcount.survey.tallies.links import ArgumentTally, Links, LinkTally
-from headcount.survey.tally import FEATURES, NEGATIONS
+from headcount.rooms.features.tally import FeatureTally
+from headcount.surveys.tallies.links import ArgumentTally, Links, LinkTally
+from headcount.surveys.tally import FEATURES, NEGATIONS
 from headcount.text.batch import Side
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced
 from headcount.text.words import Words

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from probe_examples import HEADS, example, vectors
 
-from headcount.probing.data import ProbeExample, settings_for
-from headcount.probing.scorers import DistanceScores, fresh, train
+from headcount.rooms.probing.data import ProbeExample, settings_for
+from headcount.rooms.probing.scorers import DistanceScores, fresh, train
 
 SENTENCES = [example(words, seed) for seed, words in enumerate((4, 1, 6, 3, 5))]
 Weights = dict[str, np.ndarray]
@@ -99,7 +99,7 @@ def test_training_as_the_authors(kind: str, convention: str) -> None:
 
 @pytest.mark.parametrize("shifted", [True, False])
 def test_scores_of_distances(shifted: bool) -> None:
-    from headcount.probing.scorers import batch_of
+    from headcount.rooms.probing.scorers import batch_of
 
     one, table = SENTENCES[2], vectors()
     scorer = DistanceScores(table, seed=3, shifted=shifted, hidden=8)

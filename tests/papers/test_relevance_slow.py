@@ -15,11 +15,11 @@ from tiny import TINY, tiny_inputs
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
-from headcount.importance.lrp import rules
-from headcount.importance.lrp.propagate import traced
-from headcount.importance.lrp.rule import Attending
-from headcount.importance.lrp.rules import rule_named
 from headcount.models.subject import Subject
+from headcount.rooms.relevance import rules
+from headcount.rooms.relevance.propagate import traced
+from headcount.rooms.relevance.rule import Attending
+from headcount.rooms.relevance.rules import rule_named
 
 HEADS = 4
 

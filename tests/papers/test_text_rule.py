@@ -10,12 +10,12 @@ from torch import Tensor
 
 from headcount import tasks
 from headcount.bundle import sample
-from headcount.importance.lrp import rules
-from headcount.importance.lrp.propagate import traced
-from headcount.importance.lrp.rule import Attending, Dense, Norm, Rule, WithBias
-from headcount.importance.lrp.rules import Default, rule_named
-from headcount.importance.relevance import explaining
-from headcount.models.load import load
+from headcount.models.loading import load
+from headcount.rooms.relevance import rules
+from headcount.rooms.relevance.propagate import traced
+from headcount.rooms.relevance.rule import Attending, Dense, Norm, Rule, WithBias
+from headcount.rooms.relevance.rules import Default, rule_named
+from headcount.rooms.relevance.score import explaining
 
 
 class Text(Default):

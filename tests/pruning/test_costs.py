@@ -8,7 +8,7 @@ from tiny import TINY
 from torch.utils.flop_counter import FlopCounterMode
 
 from headcount.errors import UsageError
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.models.switch import switched
 from headcount.pruning.costs import model_costs

@@ -19,22 +19,18 @@ from tiny_tokenizers import ENGLISH, PAIRS
 import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, RunError, UsageError
-from headcount.importance.sweep.interventions import Intervention
-from headcount.importance.sweep.sweep import Sweep
+from headcount.importance.sweeps.interventions import Intervention
+from headcount.importance.sweeps.sweeping import Sweep
 from headcount.pruning.curve import point_name
 from headcount.pruning.order import Order
-from headcount.pruning.plan import (
-    plan_of_heads,
-    prune_plan,
-    search,
-)
+from headcount.pruning.plan import plan_of_heads, prune_plan, search
 from headcount.pruning.tolerance import can_go, point_of, points_in_words, share_bound
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.run import Run
 from headcount.stats import ratio
 from headcount.stats.paired import paired_share_interval
-from headcount.tasks.classification import ACCURACY
+from headcount.tasks.classifications import ACCURACY
 from headcount.tasks.comparison import Metric
 from headcount.tasks.task import MEAN_LOSS, Outcome
 from headcount.wiring import valve

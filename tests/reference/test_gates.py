@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headcount.pruning import gates as concrete
+from headcount.rooms.gates import gates as concrete
 
 THEIRS = np.load(Path(__file__).parent / "voita_gates.npz")
 

@@ -14,9 +14,9 @@ from sightings import table_of, tally_up
 from torch import Tensor
 
 from headcount.models.subject import Subject
-from headcount.survey.survey import survey
-from headcount.survey.tallies.divergence import Divergence
-from headcount.survey.tallies.surface import Confidence
+from headcount.rooms.families.divergence import Divergence
+from headcount.surveys.surveying import survey
+from headcount.surveys.tallies.surface import Confidence
 from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 

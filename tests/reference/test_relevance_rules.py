@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from headcount.importance.lrp.rule import Attending, Dense, Norm
-from headcount.importance.lrp.rules import EPS, AlphaBeta, ZPlus
+from headcount.rooms.relevance.rule import Attending, Dense, Norm
+from headcount.rooms.relevance.rules import EPS, AlphaBeta, ZPlus
 
 FIGURES = Path(__file__).parent / "voita_relevance.npz"
 

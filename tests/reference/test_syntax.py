@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from headcount.models.subject import Subject
-from headcount.survey.survey import survey
-from headcount.survey.tallies.counts import RelationTest
-from headcount.survey.tallies.relations import CLARKS_OFFSETS, Relations, most_attended
+from headcount.surveys.surveying import survey
+from headcount.surveys.tallies.counts import RelationTest
+from headcount.surveys.tallies.relations import CLARKS_OFFSETS, Relations, most_attended
 from headcount.text import Sentence, Word
 from headcount.text.sentence import spaced
 

@@ -13,14 +13,7 @@ from scipy.stats import binomtest
 
 from headcount import stats
 from headcount.errors import StatsError
-from headcount.stats import (
-    bleu,
-    holm,
-    mcnemar,
-    paired,
-    sign_flip,
-    sign_flip_scores,
-)
+from headcount.stats import bleu, holm, mcnemar, paired, sign_flip, sign_flip_scores
 from headcount.stats.paired import SMALLEST, sign_flip_counts
 
 

@@ -22,7 +22,7 @@ from headcount.stats import (
     sign_flip_scores,
 )
 from headcount.stats.sample import resample_weights
-from headcount.tasks.classification import ACCURACY, MATTHEWS, class_counts
+from headcount.tasks.classifications import ACCURACY, MATTHEWS, class_counts
 from headcount.tasks.comparison import (
     Metric,
     called,
@@ -31,9 +31,9 @@ from headcount.tasks.comparison import (
     redraw_difference,
     redraw_interval,
 )
-from headcount.tasks.regression import SPEARMAN
+from headcount.tasks.regressions import SPEARMAN
 from headcount.tasks.task import LOSS, Outcome
-from headcount.tasks.translation import bleu_metric
+from headcount.tasks.translations import bleu_metric
 
 
 def several(metric: Metric, make: object, systems: int = 3) -> list[Outcome]:

@@ -15,8 +15,8 @@ from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.stats import bootstrap_interval, ratio
-from headcount.tasks.classification import ACCURACY
-from headcount.tasks.regression import SPEARMAN
+from headcount.tasks.classifications import ACCURACY
+from headcount.tasks.regressions import SPEARMAN
 from headcount.tasks.task import (
     IGNORED,
     LOSS,

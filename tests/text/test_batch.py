@@ -29,7 +29,7 @@ from headcount.text.batch import (
     spread,
     token_positions,
 )
-from headcount.text.encode import encode
+from headcount.text.encoding import encode
 from headcount.text.spans import EncodeReport, TokenRow
 from headcount.text.tokenize import Intake
 from headcount.text.words import Vocabulary

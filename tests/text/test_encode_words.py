@@ -11,7 +11,7 @@ from tiny_tokenizers import BUILDERS, ENGLISH, GERMAN, chatty, marian, wordpiece
 
 from headcount.bundle import sample
 from headcount.errors import InputError
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.text import (
     Batch,

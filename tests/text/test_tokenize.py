@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from headcount.errors import InputError, ModelError, UsageError
-from headcount.text.encode import encode
+from headcount.text.encoding import encode
 from headcount.text.spans import EncodeReport, TokenRow, special_ids
 from headcount.text.tokenize import (
     COUNTS_FROM_PADDING,

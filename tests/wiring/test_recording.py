@@ -15,8 +15,9 @@ from torch.utils._pytree import tree_map
 
 from headcount.models.subject import Subject
 from headcount.models.switch import full_rows
+from headcount.rooms.kernel import fused
 from headcount.text.batch import Batch, ready_batch
-from headcount.wiring import Needs, Sighting, fused, recording, tap, taps, valve
+from headcount.wiring import Needs, Sighting, recording, tap, taps, valve
 
 NEEDS = Needs(
     entropy=True,
@@ -66,7 +67,7 @@ def graphs() -> Iterator[Graphs]:
     triton = pytest.importorskip("triton", reason="Triton is for Linux on x86-64")
     if not triton.knobs.runtime.interpret:
         pytest.skip("Triton's interpreter is off where there is a GPU")
-    kernel = importlib.import_module("headcount.wiring.kernel")
+    kernel = importlib.import_module("headcount.rooms.kernel.kernel")
     small, graphs = {64: (32, 16, 4, 1)}, Graphs()
     with (
         mock.patch.multiple(kernel, _TILES=small, _EXACT_TILES=small),

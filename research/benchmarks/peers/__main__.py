@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from headcount.bundle import sample
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
 from research import ROOT

@@ -152,9 +152,9 @@ def headcount(folder: str) -> Work:
     from functools import reduce
     from operator import or_
 
-    from headcount.models.load import load
-    from headcount.survey.survey import chosen_tallies
-    from headcount.survey.tally import receivers, tabulate
+    from headcount.models.loading import load
+    from headcount.surveys.surveying import chosen_tallies
+    from headcount.surveys.tally import receivers, tabulate
     from headcount.text.batch import ready_batch
     from headcount.wiring import Needs, tap
 

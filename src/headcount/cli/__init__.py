@@ -5,6 +5,35 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
+    from headcount.cli.inputs import (
+        SAMPLE,
+        CorpusArguments,
+        parse_task,
+        read_toml,
+        sample_corpus,
+        word_rows_option,
+    )
     from headcount.cli.main import run
+    from headcount.cli.options import (
+        Chat,
+        Json,
+        Model,
+        RunArguments,
+        argument,
+        check_same_model,
+        loaded,
+        without,
+    )
+    from headcount.cli.printing import (
+        bar,
+        echo,
+        output,
+        print_json,
+        print_notes,
+        print_ranking,
+        print_rows,
+        say,
+        status,
+    )
 
 open_door(__name__)

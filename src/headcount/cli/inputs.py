@@ -142,7 +142,7 @@ def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> dict[s
 
     The sample stays a word until the model is known.
     """
-    from headcount.survey import read_corpora
+    from headcount.surveys import read_corpora
 
     files = {name: file for name, file in given.items() if file not in (None, SAMPLE)}
     if not files:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import headcount as hc
 from headcount.cli.options import Json, argument, loaded, without
-from headcount.cli.output import echo, output, print_json, print_notes, print_rows
+from headcount.cli.printing import echo, output, print_json, print_notes, print_rows
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import option

@@ -13,22 +13,16 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
-from headcount.cli import (
-    atlas,
-    bench,
-    compare,
-    ls,
-    probe,
-    prune,
-    report,
-    score,
-    serve,
-    show,
-    survey,
-)
+from headcount.cli import ls, prune, report, score, survey
 from headcount.cli.options import with_options
-from headcount.cli.output import Terminal, echo
+from headcount.cli.printing import Terminal, echo
 from headcount.errors import HeadcountError, printable
+from headcount.rooms.atlas import command as atlas
+from headcount.rooms.bench import command as bench
+from headcount.rooms.compare import command as compare
+from headcount.rooms.probing import command as probe
+from headcount.rooms.serve import command as serve
+from headcount.rooms.show import command as show
 
 
 class _Verbs(TyperGroup):

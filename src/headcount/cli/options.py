@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 import headcount as hc
-from headcount.cli.output import status
+from headcount.cli.printing import status
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option

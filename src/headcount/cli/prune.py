@@ -12,7 +12,7 @@ import headcount as hc
 from headcount import pruning
 from headcount.cli.inputs import TaskArguments, parse_task, work_on
 from headcount.cli.options import Json, Model, loaded, names
-from headcount.cli.output import bar, say
+from headcount.cli.printing import bar, say
 from headcount.cli.prune_output import print_pruning
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions, find
@@ -303,10 +303,11 @@ def _pruned(
     how: dict[str, Any],
 ) -> pruning.Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
-    from headcount.report import draw_plan
+    from headcount.rooms.figures import _draw_plan as draw_plan
+    from headcount.rooms.gates import TrainingOptions
 
     for kind, steps in (("gates", asked.gate_steps), ("heal", asked.heal_steps)):
-        options = pruning.TrainingOptions(steps=steps, lr=asked.lr, **training)
+        options = TrainingOptions(steps=steps, lr=asked.lr, **training)
         how[kind] = options if getattr(asked, kind) else None
     try:
         with bar("Pruning", "examples") as progress:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import headcount as hc
 from headcount import pruning
-from headcount.cli.output import output, print_json, print_notes, print_rows
+from headcount.cli.printing import output, print_json, print_notes, print_rows
 
 if TYPE_CHECKING:
     import pandas as pd

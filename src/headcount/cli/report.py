@@ -12,13 +12,13 @@ from warnings import catch_warnings
 import headcount as hc
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, argument, without
-from headcount.cli.output import StoryDisplay, output, print_json, print_notes, print_rows
+from headcount.cli.printing import StoryDisplay, output, print_json, print_notes, print_rows
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
-    from headcount.report import Report
+    from headcount.reports import Report
 
 
 # --- Its options --------------------------------------------------------------------------------
@@ -214,13 +214,7 @@ def summarise(page: Report, exhibits: bool, tolerance: str | None = None) -> dic
     """The page, the run, and what the page is about."""
     from headcount.importance import role_sentences
     from headcount.pruning import can_go
-    from headcount.report import (
-        finding,
-        freed_sentences,
-        missing_part,
-        read_source,
-        run_tolerance,
-    )
+    from headcount.reports import finding, freed_sentences, missing_part, read_source, run_tolerance
 
     source = read_source(str(page.run), exhibits=exhibits)
     frame: Any = source.frame("roles")

@@ -10,7 +10,7 @@ import headcount as hc
 from headcount import importance, tasks
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, Model, RunArguments, loaded
-from headcount.cli.output import (
+from headcount.cli.printing import (
     bar,
     output,
     print_json,

@@ -13,15 +13,23 @@ from typing import TYPE_CHECKING, Any
 import headcount as hc
 from headcount.cli.inputs import CorpusArguments, read_annotated, with_sample, word_rows_option
 from headcount.cli.options import Chat, Json, Model, RunArguments, check_same_model, loaded, names
-from headcount.cli.output import bar, output, print_json, print_notes, print_rows, print_run, status
+from headcount.cli.printing import (
+    bar,
+    output,
+    print_json,
+    print_notes,
+    print_rows,
+    print_run,
+    status,
+)
 from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
     from headcount.records import Stage
-    from headcount.survey import Divergence, Families
-    from headcount.survey.roles import Role
+    from headcount.rooms.families import Divergence, Families
+    from headcount.surveys.roles import Role
     from headcount.text import Corpus
 
 
@@ -157,7 +165,7 @@ def survey_command(
     columns, stacks, where = names(asked.columns), corpus.stack_names(), engine.made()
     _check_best_heads(judge, json)
     with status("Reading the corpus"):
-        from headcount.survey import frequencies_of
+        from headcount.surveys import frequencies_of
 
         files = {name: getattr(judge, name) for name in ("treebank", "coref", "arguments")}
         annotated = read_annotated(files, work)
@@ -176,7 +184,7 @@ def survey_command(
             annotated["treebank"] = text
         if asked.own_output or _lacks_translations(subject, text, annotated, stacks):
             text, annotated = _translated(subject, text, annotated, work.batch_size)
-        from headcount.survey import Divergence
+        from headcount.rooms.families import Divergence
 
         divergence = Divergence(work.convention) if asked.families else None
         how: dict[str, Any] = {"long": asked.long, "word_rows": judge.word_rows, "rows": asked.rows}
@@ -270,7 +278,8 @@ def _text(
 
 def _check_columns(columns: list[str] | None, convention: str, without: str | None) -> None:
     """Refuse a column that is not known before a model is loaded for it."""
-    from headcount.survey import PATTERN, PATTERN_COLUMNS, chosen_tallies
+    from headcount.rooms.patterns import PATTERN, PATTERN_COLUMNS
+    from headcount.surveys import chosen_tallies
 
     if columns is not None and not columns:
         raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
@@ -415,8 +424,8 @@ def _worth_seeing(table: hc.HeadTable, width: int) -> list[str]:
 
 
 def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
-    from headcount.report import terminal_signs
-    from headcount.survey.roles import RolesText, all_roles, unread, verdicts_of
+    from headcount.reports import terminal_signs
+    from headcount.surveys.roles import RolesText, all_roles, unread, verdicts_of
 
     missing = [role for role in all_roles() if unread(role, table)]
     output().print(
@@ -478,7 +487,7 @@ def _percent(share: float) -> str:
 
 def _print_patterns(table: hc.HeadTable) -> None:
     """The mean share of each pattern in every layer."""
-    from headcount.survey import layer_shares
+    from headcount.rooms.patterns import layer_shares
 
     shares = layer_shares(table)
     output().print("Patterns, mean share over the heads of a layer:", style="bold")
@@ -577,7 +586,7 @@ def _write_families(
     seed: int | None,
 ) -> Families:
     """What the tally found, also as the run's pairs.npz."""
-    from headcount.survey import families_of_tally
+    from headcount.rooms.families import families_of_tally
 
     about = table.provenance
     found = families_of_tally(subject, tally, seed=seed or 0, about=about)
@@ -614,7 +623,7 @@ def _families_json(found: Families) -> dict[str, Any]:
 
 def _print_families(found: Families) -> None:
     """The pairs most alike, and a sentence for each stack."""
-    from headcount.survey import draw_nearest, family_sentences
+    from headcount.rooms.families import draw_nearest, family_sentences
 
     console = output()
     console.print()

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
         importance_columns,
         role_sentences,
     )
-    from headcount.importance.examples import origin
-    from headcount.importance.score import (
+    from headcount.importance.examples import Arrays, BatchWork, Measure, ScoreWork, origin
+    from headcount.importance.scoring import (
         check_score_names,
         column_of,
         name_first,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         texts_of_task,
         vocabulary_hash,
     )
-    from headcount.importance.sweep.interventions import Intervention, check_mode, sets
-    from headcount.importance.sweep.sweep import Sweep, in_words, sweep, sweep_task
+    from headcount.importance.sweeps.interventions import Intervention, check_mode, sets
+    from headcount.importance.sweeps.sweeping import Sweep, in_words, sweep, sweep_task
 
 open_door(__name__)

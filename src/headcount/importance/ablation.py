@@ -15,14 +15,14 @@ import pandas as pd
 
 from headcount.errors import StatsError, UsageError
 from headcount.importance.examples import Interrupted, origin
-from headcount.importance.sweep.interventions import (
+from headcount.importance.sweeps.interventions import (
     Intervention,
     Mode,
     others,
     single_heads,
     whole_layers,
 )
-from headcount.importance.sweep.sweep import Measured, Sweep, SweepInterrupted, sweep
+from headcount.importance.sweeps.sweeping import Measured, Sweep, SweepInterrupted, sweep
 from headcount.models import Anatomy, Subject
 from headcount.records import Column, Engine, EngineOptions, Head, HeadTable, Journal, Progress
 from headcount.stats import Floats, benjamini_hochberg
@@ -180,7 +180,7 @@ def ablation(
     with the table of the examples done.
 
     >>> from headcount import tasks
-    >>> from headcount.models.load import load
+    >>> from headcount.models.loading import load
     >>> task = tasks.translation([("Rain fell.", "Regen fiel."), ("It rained.", "Es regnete.")])
     >>> table = ablation(load("translator", device="cpu"), task)
     >>> table.names

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from headcount import stats
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.importance.sweep.interventions import one_by_one, picked
+from headcount.importance.sweeps.interventions import one_by_one, picked
 from headcount.models import Site, Subject, carried, subject_facts
 from headcount.records import (
     Column,

@@ -49,7 +49,7 @@ def slopes(subject: Subject, task: Task, per: Per) -> Iterator[Measure]:
     the absolute slopes of an example's positions are added up.
 
     >>> from headcount import tasks
-    >>> from headcount.models.load import load
+    >>> from headcount.models.loading import load
     >>> translator = load("translator", device="cpu")
     >>> task = tasks.translation([("Rain fell.", "Regen fiel.")], metric="loss")
     >>> with slopes(translator, task, "example") as measure:
@@ -262,7 +262,7 @@ def gradient(
     size. Weights are asked for no gradient, and nothing of the model is changed.
 
     >>> from headcount import tasks
-    >>> from headcount.models.load import load
+    >>> from headcount.models.loading import load
     >>> task = tasks.translation([("Rain fell.", "Regen fiel."), ("It rained.", "Es regnete.")])
     >>> gradient(load("translator", device="cpu"), task)
     HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: gradient)

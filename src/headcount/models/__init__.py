@@ -15,9 +15,9 @@ if TYPE_CHECKING:
         quiet_arguments,
     )
     from headcount.models.explain import first_line
-    from headcount.models.find import find, known_models
-    from headcount.models.guards import eval_mode, frozen, on_exit, out_of_memory, quiet
-    from headcount.models.load import load
+    from headcount.models.finding import find, known_models
+    from headcount.models.guards import eval_mode, frozen, no_logs, on_exit, out_of_memory, quiet
+    from headcount.models.loading import load
     from headcount.models.options import LoadOptions
     from headcount.models.outside import entering, family_of, window_of
     from headcount.models.projections import (

@@ -27,7 +27,7 @@ from headcount.models.dummy_forward import (
     probe_inputs,
     quiet_arguments,
 )
-from headcount.models.find import FoundModel
+from headcount.models.finding import FoundModel
 from headcount.models.guards import eval_mode, quiet
 from headcount.models.outside import OUTSIDE, outside_sites, refuse_two_towers
 from headcount.models.site import Site, is_causal, layer_numbers

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from headcount.errors import HeadcountError, ModelError
-from headcount.models.find import FoundModel
+from headcount.models.finding import FoundModel
 from headcount.models.guards import out_of_memory
 
 # --- Whether a model got all its weights --------------------------------------------------------

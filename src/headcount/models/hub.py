@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import ModelError, UsageError
-from headcount.models.find import FoundModel, closest
+from headcount.models.finding import FoundModel, closest
 
 _PATIENCE = 10.0  # seconds; without a network the library itself would retry for half a minute
 

@@ -247,7 +247,7 @@ def _sent(packed: Callable[[], Subject], *, gpus: float, name: str) -> Subject:
 def _read_again(
     source: str, weights: str, where: dict[str, Any], *, gpus: float, name: str
 ) -> Subject:
-    from headcount.models.load import load
+    from headcount.models.loading import load
 
     subject = load(source, device="cpu", **where)
     if subject.weights_hash != weights:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.pruning.costs import ModelCosts
+    from headcount.pruning.costs import ModelCosts, model_costs, part_times
     from headcount.pruning.curve import held_out_curves, measure_curve, removal_table
-    from headcount.pruning.freed import SizeStudy, sets_of_frame, sets_of_order, sizes
+    from headcount.pruning.freeing import SizeStudy, sets_of_frame, sets_of_order, sizes
     from headcount.pruning.goal import (
         GATE_STEPS,
         HEAL_STEPS,
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
         read_goal,
         removed_counts,
     )
-    from headcount.pruning.learn import TrainingOptions
+    from headcount.pruning.order import check_stacks, removable_units
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, prune_plan
-    from headcount.pruning.prune_run import Pruned, prune_run
-    from headcount.pruning.remove import prune, read_heads
-    from headcount.pruning.speed import check_timing, even_heads, latency
-    from headcount.pruning.survivors import FUNCTIONS, left_by_layer, left_by_stack, survivors
+    from headcount.pruning.pruned import Pruned, prune_run
+    from headcount.pruning.remove import prune, read_heads, trial_inputs
+    from headcount.pruning.survival import FUNCTIONS, left_by_layer, left_by_stack, survivors
     from headcount.pruning.tolerance import (
         CanGo,
         Tolerance,

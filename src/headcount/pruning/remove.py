@@ -268,7 +268,7 @@ def prune_heads(model: Any, heads: ByLayer | Mapping[str, ByLayer]) -> Any:
 def trial_inputs(subject: Subject, tokens: int, batch: int) -> dict[str, Any]:
     """Full rows of random tokens, source and target alike; pictures and sound have their own size.
 
-    >>> from headcount.models.load import load
+    >>> from headcount.models.loading import load
     >>> inputs = trial_inputs(load("translator", device="cpu"), tokens=7, batch=2)
     >>> {name: tuple(value.shape) for name, value in inputs.items() if name.endswith("ids")}
     {'input_ids': (2, 7), 'decoder_input_ids': (2, 7)}

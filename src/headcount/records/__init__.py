@@ -7,14 +7,21 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.records.columns import NA, STEPS, Column, heat_steps
     from headcount.records.engine import (
+        DEATHS,
+        TRIES,
         Answer,
         Engine,
         EngineOptions,
+        Losses,
         Lost,
         MakeWorker,
+        PartRange,
         Piece,
+        PieceWork,
         Worker,
+        WorkerDied,
         engine_of,
+        told,
     )
     from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
     from headcount.records.files import (

@@ -86,7 +86,7 @@ class EngineOptions:
     def made(self) -> Engine:
         """The engine; what belongs to Ray alone is refused elsewhere."""
         if self.engine == "ray":
-            from headcount.records.ray_engine import RayEngine
+            from headcount.rooms.ray import RayEngine
 
             return RayEngine(self.address, self.workers, self.gpus_per_worker or 0)
         for name in ("address", "workers", "gpus_per_worker"):

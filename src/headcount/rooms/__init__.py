@@ -1,1 +1,1 @@
-"""Rooms: features that stand on the core and register themselves; the core imports none."""
+"""Rooms: what plugs into the core. Each folder says what it adds; the core imports none."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.tasks.classification import classification
+    from headcount.tasks.classifications import classification
     from headcount.tasks.comparison import Comparison, Metric, compare_outcomes
     from headcount.tasks.comparison import compare_outcomes as compare
-    from headcount.tasks.custom import Batches, Custom, batches, custom
+    from headcount.tasks.custom_tasks import Batches, Custom, batches, custom
     from headcount.tasks.examples import Labelled
-    from headcount.tasks.glue import glue, natural_task
+    from headcount.tasks.glue_tasks import glue, natural_task
     from headcount.tasks.language import (
         LanguageModelling,
         MaskedLanguageModelling,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         lm,
         mlm,
     )
-    from headcount.tasks.regression import Regression, Similarity, embed, regression, similarity
+    from headcount.tasks.regressions import Regression, Similarity, embed, regression, similarity
     from headcount.tasks.task import (
         IGNORED,
         LOSS,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         labels_of,
         logits_of,
     )
-    from headcount.tasks.translation import Translation, own_output, translation
+    from headcount.tasks.translations import Translation, own_output, translation
 
 #: What users see; the other names are for headcount's own packages.
 __all__ = [

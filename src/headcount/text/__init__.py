@@ -5,38 +5,43 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.text.batch import (
-        SIDES,
-        Batch,
-        Ready,
-        Side,
-        bare_side,
-        is_ready,
-        ready_batch,
-    )
-    from headcount.text.coreference import PASSAGE, cut_passage
+    from headcount.text.batch import SIDES, Batch, Ready, Side, bare_side, is_ready, ready_batch
     from headcount.text.corpus import Corpus, CorpusPart, read_corpus, read_sample, side_by_side
-    from headcount.text.encode import Encoded, Long, encode
-    from headcount.text.lines import TextFile, is_saved_dataset, suffix_of, text_file
-    from headcount.text.parsers import plain_sentence
+    from headcount.text.encoding import Encoded, Long, encode
+    from headcount.text.lines import (
+        Line,
+        TextFile,
+        cells_of,
+        is_saved_dataset,
+        need,
+        record,
+        suffix_of,
+        text_file,
+        whole_number,
+    )
     from headcount.text.sentence import (
         Argument,
+        Clusters,
         Item,
+        Multiword,
         Pair,
         Predicate,
         Sentence,
         Span,
         Word,
+        check_tree,
+        checked_clusters,
+        divided,
+        inside,
+        joined,
         sentences_of,
+        spaced,
+        split_words,
         texts_of,
     )
     from headcount.text.spans import EncodeReport, special_ids
     from headcount.text.tables import Table, is_number, read_rows
     from headcount.text.tokenize import Intake, RowTokenizer, intake_of
-    from headcount.text.words import (
-        Rows,
-        Words,
-        word_maps,
-    )
+    from headcount.text.words import Rows, Words, word_maps
 
 open_door(__name__)

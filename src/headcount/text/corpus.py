@@ -19,7 +19,9 @@ from typing import Any
 
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
-from headcount.text import coreference
+from headcount.rooms.arguments import PREDICATE_KEYS, read_predicates
+from headcount.rooms.coreference import files as coreference
+from headcount.rooms.parsers import Parser, load_parser, parsed, parser_name
 from headcount.text.conllu import read_conll, read_conllu
 from headcount.text.lines import (
     BINARY,
@@ -31,8 +33,6 @@ from headcount.text.lines import (
     json_value,
     text_file,
 )
-from headcount.text.parsers import Parser, load_parser, parsed, parser_name
-from headcount.text.predicates import PREDICATE_KEYS, read_predicates
 from headcount.text.sentence import Form, Item, Pair, Sentence, place_forms, sentences_of, texts_of
 from headcount.text.tables import (
     Columns,

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
         zero,
     )
     from headcount.wiring.gradients import Slope, backflow, weights_gradient
-    from headcount.wiring.rows import PATHS, halve_tiles
+    from headcount.wiring.rows import PATHS, Scores, halve_tiles
     from headcount.wiring.seam import Attended, Turns, hooked, shown
     from headcount.wiring.shortcut import Course, EncoderOnce, NoShortcut, Shortcut, course_of
     from headcount.wiring.sighting import (
         TILE,
+        Asked,
         Needs,
         Sighting,
         check_ids,

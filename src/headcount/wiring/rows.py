@@ -4,7 +4,7 @@
 the map would be large. `scores`: on a CPU the map of a short text is made from its scores, which
 spares the logarithms of entropies. `tiled`: the same a tile of queries at a time; elsewhere the
 model attends as it comes (sdpa), and the scores are computed beside it. `fused`: the same in one
-kernel on a GPU, which writes no scores at all (`wiring/fused.py`). Nothing larger than a tile
+kernel on a GPU, which writes no scores at all (`rooms/kernel/fused.py`). Nothing larger than a tile
 exists, unless maps are asked for or small. Families differ in what they do to scores before the
 softmax, so a path without the family's own function is held against it on a few rows of each layer
 before it is trusted (`agrees`).

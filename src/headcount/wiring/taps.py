@@ -26,8 +26,8 @@ from headcount.models import (
     window_of,
 )
 from headcount.records import STACKS
+from headcount.rooms.kernel import fused
 from headcount.text import Batch, Side
-from headcount.wiring import fused
 from headcount.wiring.recording import Recordings
 from headcount.wiring.rows import Call, Scores, agrees, attended, eager_tiles, merged, tiled
 from headcount.wiring.seam import PREFIX, Attended, Turns, alone, attached

@@ -19,7 +19,7 @@ from tiny_subjects import encoder
 
 from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import MAP
-from headcount.models.load import load
+from headcount.models.loading import load
 from headcount.models.saving import save as saving
 from headcount.models.saving.fresh_process import LoadCheck, check_fresh
 from headcount.models.saving.routes import routes_for

@@ -35,7 +35,7 @@ def _by_transformers(job: dict[str, Any]) -> float:
 
 
 def _by_headcount(job: dict[str, Any]) -> float:
-    from headcount.models.load import load
+    from headcount.models.loading import load
 
     subject = load(job["folder"], device=job["device"], dtype=job["dtype"])
     found = [str(head) for head in subject.heads]

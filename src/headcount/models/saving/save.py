@@ -25,14 +25,14 @@ from safetensors import SafetensorError
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models import resize as fit
 from headcount.models.anatomy import HINT, MAP, heads_left
-from headcount.models.find import find
+from headcount.models.finding import find
 from headcount.models.guards import quiet
-from headcount.models.load import DTYPES, load
-from headcount.models.saving.exports import GGUF, ONNX, filled_with_zeros, write_gguf, write_onnx
+from headcount.models.loading import DTYPES, load
 from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fresh, room_of
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
 from headcount.records import reason, sync_folder, version
+from headcount.rooms.exports import GGUF, ONNX, filled_with_zeros, write_gguf, write_onnx
 
 # --- Files next to a model that other programs read ---------------------------------------------
 

@@ -1,0 +1,372 @@
+"""The score: how much every head matters to a task, by one measure or several, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headcount.errors import InputError, UsageError
+from headcount.importance.ablation import ablation
+from headcount.importance.agreement import compared
+from headcount.importance.examples import Interrupted
+from headcount.importance.gradient import gradient
+from headcount.models import Subject
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Journal,
+    Progress,
+    Run,
+    engine_of,
+    hash_strings,
+)
+from headcount.rooms.relevance import relevance
+from headcount.surveys import COLUMNS, survey
+from headcount.tasks import Labelled, Similarity, Task, batches
+from headcount.text import Item, Pair, Sentence, read_corpus
+
+# --- Which options belong to which score, sorted out before any work begins ---------------------
+
+#: The scores that run the model, and the options of each.
+SCORES: dict[str, tuple[str, ...]] = {
+    "gradient": ("per", "normalize"),
+    "ablation": ("mode", "unit", "metric"),
+    "relevance": ("per", "rule"),
+}
+#: Two scores have an option `per`; its words tell which one is meant.
+PER = {"gradient": ("example", "token", "batch"), "relevance": ("step", "sentence")}
+
+
+def read_names(by: str | Sequence[str]) -> list[str]:
+    """The scores asked for, each once: a list, or words with commas between.
+
+    >>> read_names("gradient, confidence,gradient")
+    ['gradient', 'confidence']
+    """
+    words = by.split(",") if isinstance(by, str) else list(by)
+    names = list(dict.fromkeys(word.strip() for word in words if word.strip()))
+    if not names:
+        raise UsageError(f"No score was asked for; choose {', '.join(SCORES)}, or a column.")
+    return names
+
+
+def options_by_score(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options of each score; one that no score asked for takes is refused.
+
+    >>> options_by_score(["gradient", "relevance"], {"per": "token,sentence", "mode": None})
+    {'gradient': {'per': 'token'}, 'relevance': {'per': 'sentence'}}
+    """
+    given = {key: value for key, value in options.items() if value is not None}
+    sorted_out: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in given.items():
+        takers = [name for name in names if key in SCORES.get(name, ())]
+        if not takers:
+            owners = " or ".join(name for name, keys in SCORES.items() if key in keys)
+            raise UsageError(
+                f"{key} is '{value}', an option of {owners}, and the scores asked for are "
+                f"{', '.join(names)}; leave {key} out."
+            )
+        for name in takers:
+            told = _own_words(name, takers, str(value)) if key == "per" else value
+            if told:
+                sorted_out[name][key] = told
+    return sorted_out
+
+
+def column_of(name: str, options: Mapping[str, Any]) -> str:
+    """The column that a score fills: ablation has one for each unit.
+
+    >>> column_of("ablation", {"unit": "others"}), column_of("gradient", {})
+    ('ablation_others', 'gradient')
+    """
+    unit = options.get("unit") or "head"
+    return f"ablation_{unit}" if name == "ablation" and unit != "head" else name
+
+
+def _own_words(name: str, takers: Sequence[str], value: str) -> str:
+    """What of `per` is for a score: all of it where no other takes it, else its own words."""
+    if len(takers) == 1:
+        return value
+    words = [word.strip() for word in value.split(",")]
+    known = [word for score in takers for word in PER[score]]
+    for word in words:
+        if word not in known:
+            raise UsageError(f"per is '{word}'; choose {', '.join(known[:-1])} or {known[-1]}.")
+    return ",".join(word for word in words if word in PER[name])
+
+
+# --- The texts of a task as a corpus, for what looks at attention and not at answers ------------
+
+
+def texts_of_task(task: Task) -> list[Item]:
+    """What a task has a model read, as sentences or pairs.
+
+    >>> from headcount.tasks import translation
+    >>> texts_of_task(translation([("Rain fell.", "Regen fiel.")]))[0].target
+    'Regen fiel.'
+    """
+    if isinstance(task, Similarity):
+        return [
+            Sentence(task.prefix + text)
+            for example in task.examples
+            for text in (example.text, example.second)
+        ]
+    if all(isinstance(example, Pair | Sentence) for example in task.examples):
+        return list(task.examples)
+    for example in task.examples:
+        if not isinstance(example, Labelled):
+            raise UsageError(
+                f"A {task.kind} task has examples of the type {type(example).__name__} and no "
+                "texts to look at; survey the model on texts and pass that table."
+            )
+    return [
+        Sentence(one.text) if one.second is None else Pair(one.text, one.second)
+        for one in task.examples
+    ]
+
+
+def stacks_read(task: Task, subject: Subject) -> tuple[str, ...]:
+    """The stacks whose tokens a task knows: of an encoder-decoder that only reads, the encoder."""
+    if subject.kind == "enc-dec" and task.kind != "translation":
+        return ("enc",)
+    return subject.anatomy.stacks
+
+
+# --- The score ----------------------------------------------------------------------------------
+
+
+def score(
+    subject: Subject,
+    task: Task,
+    by: str | Sequence[str] = "gradient",
+    *,
+    table: HeadTable | None = None,
+    run: Run | str | Path | None = None,
+    replace: bool = False,
+    compare: bool = True,
+    per: str | None = None,
+    normalize: str | None = None,
+    mode: str | None = None,
+    unit: str | None = None,
+    metric: str | None = None,
+    rule: str | None = None,
+    convention: str = "headcount",
+    batch_size: int = 16,
+    limit: int | None = None,
+    seed: int | None = None,
+    engine: Engine | EngineOptions | str | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> HeadTable:
+    """Score every head of a model on a task: a column a measure, higher is more important.
+
+    `by` is "gradient" or "ablation" (Michel et al. 2019), "relevance" (Voita et al. 2019), a
+    column of `table`, a column of the survey such as "confidence", measured on the task's texts
+    where the table has none, or several of these. `per` and `normalize` are options of the
+    gradient; `mode`, `unit` and `metric` of ablation, whose default metric is the teacher-forced
+    loss; `rule` and `per` of relevance.
+
+    With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
+    its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every
+    finished unit is on the disk at once: after a kill the same call goes on and ends with the same
+    table. Ctrl-C leaves what was measured so far and raises `Interrupted`, which has it too.
+    `limit` takes the first examples, or with a `seed` a random sample. Batches and interventions
+    are done in this process or by the workers of an `engine` ("ray", `RayEngine(...)`), with the
+    same numbers. An example that the model breaks on is set aside, and the remarks name it.
+    `progress` is called with the score's name, what is done and the total; `announce` with how long
+    it will take, where that is long.
+
+    >>> import headcount as hc
+    >>> from headcount.bundle import sample
+    >>> task = hc.tasks.translation(sample.pairs()[:4], metric="loss")
+    >>> score(hc.load("translator", device="cpu"), task, by="gradient,confidence")
+    HeadTable(144 heads: enc 48, dec 48, cross 48; 2 columns: gradient, confidence)
+    """
+    # Batches as a model takes them, or a DataLoader of them, are made a task.
+    first = task[0] if isinstance(task, list | tuple) and task else None
+    if hasattr(task, "collate_fn") or isinstance(first, Mapping):
+        task = batches(task)  # type: ignore[arg-type]
+    _check_call(subject, task)
+    names, where = read_names(by), engine_of(engine)
+    given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
+    options = options_by_score(names, given | {"rule": rule})
+    task = task if limit is None else task.limit(limit, seed)
+    with _opened(run) as kept:
+        work = _Work(subject, task, table, kept)
+        work.begin(replace)
+        check_score_names(names, work.table)
+        with work.journal() as journal:
+            how = _How(convention, batch_size, seed, journal, where, progress, announce)
+            for name in names:
+                work.measure(name, how, options[name])
+        columns = [column_of(name, options[name]) for name in names] if compare else None
+        return work.finish(names, columns, journal)
+
+
+def name_first(progress: Progress | None) -> Progress | None:
+    """A `Progress` as `score` calls it: with the name of the score first."""
+    return progress and (lambda name, done, total: progress(done, total, name))
+
+
+def check_score_names(names: Sequence[str], table: HeadTable | None) -> None:
+    """Refuse what is neither a score, nor a column at hand, nor one that a survey has."""
+    there = [] if table is None else table.names
+    surveyed = [column.name for column in COLUMNS]
+    for name in names:
+        if name not in (*SCORES, *there, *surveyed):
+            columns = ", ".join(dict.fromkeys([*there, *surveyed]))
+            raise UsageError(
+                f"There is no score '{name}'; choose {', '.join(SCORES)}, or one of the columns "
+                f"{columns}."
+            )
+
+
+@dataclass(frozen=True)
+class _How:
+    """What all measures share."""
+
+    convention: str
+    batch_size: int
+    seed: int | None
+    journal: Journal | None
+    engine: Engine
+    progress: Progress | None
+    announce: Callable[[str], None] | None
+
+
+# --- the work -----------------------------------------------------------------------------------
+
+
+@dataclass
+class _Work:
+    """Scores under way, and the table that they are gathered in."""
+
+    subject: Subject
+    task: Task
+    table: HeadTable | None
+    run: Run | None
+
+    def begin(self, replace: bool) -> None:
+        """Look at what the run has, and refuse one of another model before the work begins."""
+        if self.run is None:
+            return
+        weights = {"weights": self.subject.weights_hash}
+        bare = HeadTable.of(self.subject.heads, {}, provenance=weights)
+        if replace:
+            self.run.write_table(bare, replace=True)
+        self.run.check_subject(bare)
+        if self.run.has_table and not replace:
+            old = self.run.read_table()
+            self.table = old if self.table is None else old.join(self.table, replace=True)
+
+    @contextmanager
+    def journal(self) -> Iterator[Journal | None]:
+        """The run's journal: for the same model and the same examples only."""
+        if self.run is None:
+            yield None
+            return
+        about = self.task.describe()
+        fingerprint = {
+            "what": "headcount score",
+            "weights": self.subject.weights_hash,
+            "tokenizer": vocabulary_hash(self.subject),
+            "dtype": str(self.subject.dtype).removeprefix("torch."),
+            "device": self.subject.device.type,
+            "data": about.pop("hash"),
+            "task": {key: value for key, value in about.items() if key != "data"},
+        }
+        with self.run.journal(fingerprint) as journal:
+            yield journal
+
+    def measure(self, name: str, how: _How, options: Mapping[str, Any]) -> None:
+        """One score: measured, or found in the table."""
+        stage = None if self.run is None else self.run.stage(f"score-{name}")
+        if name not in SCORES and self.table is not None and name in self.table.names:
+            return
+        try:
+            found = self._measured(name, how, options)
+        except KeyboardInterrupt as stop:
+            if isinstance(stop, Interrupted):
+                self.keep(stop.table)
+            if self.table is None:
+                raise
+            where = "" if self.run is None else f"{self.run.path}/, and the same call goes on."
+            told = where and f"Interrupted; what was measured is in {where}"
+            raise Interrupted(self.table, told) from None
+        self.keep(found)
+        if stage is not None:
+            about = found.provenance
+            stage.finish({"convention": how.convention, **about["settings"]}, about)
+
+    def _measured(self, name: str, how: _How, options: Mapping[str, Any]) -> HeadTable:
+        """A score, or a column of the survey on the texts of the task."""
+        subject, task = self.subject, self.task
+        progress = None if how.progress is None else partial(how.progress, name)
+        shared: dict[str, Any] = {"batch_size": how.batch_size, "progress": progress}
+        shared["engine"] = how.engine
+        if name == "ablation":
+            shared |= {"journal": how.journal, "seed": how.seed or 0, "announce": how.announce}
+            return ablation(subject, task, **shared, **options)
+        shared["convention"] = how.convention
+        if name in SCORES:
+            measure: Callable[..., HeadTable] = gradient if name == "gradient" else relevance
+            return measure(subject, task, journal=how.journal, **shared, **options)
+        corpus = read_corpus(texts_of_task(task))
+        corpus.name = task.name
+        stacks = stacks_read(task, subject)
+        return survey(subject, corpus, columns=[name], stacks=stacks, **shared)
+
+    def keep(self, found: HeadTable) -> None:
+        """Put columns into the table, and into the run."""
+        self.table = found if self.table is None else self.table.join(found, replace=True)
+        if self.run is not None:
+            self.run.write_table(self.table)
+
+    def finish(
+        self, names: Sequence[str], columns: Sequence[str] | None, journal: Journal | None
+    ) -> HeadTable:
+        """Compare the scores, and let go of the journal where nothing of it is still needed."""
+        assert self.table is not None  # one score or more was measured, or found in it
+        if self.run is not None and journal is not None:
+            frame = None if columns is None else compared(self.table, columns)
+            if frame is not None:
+                self.run.write_frame("agreement", frame)
+            if all(unit.split()[0] in names for unit in journal.done):
+                self.run.drop_journal()
+        return self.table
+
+
+def vocabulary_hash(subject: Subject) -> str | None:
+    """What tells two tokenizers apart that give other ids to the same texts."""
+    if subject.tokenizer is None:
+        return None
+    vocabulary = subject.tokenizer.get_vocab()
+    return hash_strings(f"{vocabulary[token]} {token}" for token in sorted(vocabulary))
+
+
+def _check_call(subject: Any, task: Any) -> None:
+    """Tell the slips that Python would tell as something else."""
+    if not isinstance(subject, Subject):
+        raise UsageError(
+            f"score takes a Subject, not {subject!r}; make one with hc.load(name) or "
+            "hc.Subject(model, tokenizer)."
+        )
+    if not isinstance(task, Task):
+        raise UsageError(
+            f"score takes a task, not {task!r}; make one with hc.tasks, e.g. "
+            "hc.tasks.classification(examples)."
+        )
+    if not len(task):
+        raise InputError(f"The task {task!r} has no examples, so nothing can be scored on it.")
+
+
+def _opened(run: Run | str | Path | None) -> Any:
+    """The run, opened here where a path was given; somebody else's stays open."""
+    if run is None or isinstance(run, Run):
+        return nullcontext(run)
+    return Run.open(run)

@@ -1,0 +1,346 @@
+"""Two ways to run a task with heads ablated: everything anew, or only what changes.
+
+Both work on one batch at a time and give what the metric counts, `[intervention, row, column]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from traceback import walk_tb
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount import wiring
+from headcount.errors import HeadcountError, ModelError, UsageError
+from headcount.importance.sweeps.interventions import Exchange, Intervention, Mode, repeat_batch
+from headcount.models import Site, Subject, out_of_memory
+from headcount.stats import Floats
+from headcount.tasks import Custom, Task
+from headcount.text import Batch
+
+# --- The short way is taken only where it gives what the long way gives -------------------------
+
+#: The largest difference, as a share of the largest answer.
+TOLERANCE = {torch.float64: 1e-9, torch.float32: 5e-5}
+HALF = 3e-2
+
+
+def verify(
+    subject: Subject,
+    task: Task,
+    batch: Batch,
+    course: wiring.Course,
+    shortcut: wiring.Shortcut,
+    instead: wiring.Instead,
+) -> None:
+    """Raise `NoShortcut` unless both ways agree on a batch, at the ends of every stack.
+
+    Two ablations share a forward; what the whole run kept must stay untouched by it.
+    """
+    whole = shortcut.whole(lambda: task.answer(subject, batch), instead)
+    for site in _ends(course):
+        chosen = torch.zeros(2, len(subject.heads), dtype=torch.bool)
+        span = subject.anatomy.spans[site]
+        chosen[0, span.start] = chosen[1, span.stop - 1] = True
+        both = shortcut.again(lambda: task.answer(subject, repeat_batch(batch, 2)), site, chosen)
+        for place, one in enumerate(chosen):
+            with wiring.ablated(subject, one, instead):
+                single = task.answer(subject, batch)
+            _compare(both.unflatten(0, (2, -1))[place], single, whole, site)
+    if not shortcut.intact:
+        raise wiring.NoShortcut("it changes in place what its layers gave")
+
+
+def _ends(course: wiring.Course) -> list[Site]:
+    """The first and the last site of each stack."""
+    stacks: dict[str, list[Site]] = {}
+    for site in course.passages:
+        stacks.setdefault(site.stack, []).append(site)
+    return [site for sites in stacks.values() for site in dict.fromkeys((sites[0], sites[-1]))]
+
+
+def _compare(short: Tensor, long: Tensor, whole: Tensor, site: Site) -> None:
+    gap = (short - long).abs().max()
+    room = TOLERANCE.get(long.dtype, HALF) * max(1.0, float(whole.abs().max()))
+    if not gap <= room:
+        raise wiring.NoShortcut(
+            f"at {site.stack}.{site.layer} the short way differs from the long one by {gap:.2g}"
+        )
+
+
+# --- Two ways to run a task with heads ablated --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Group:
+    """Interventions that are run on a batch in one go, and journaled together."""
+
+    name: str
+    members: tuple[Intervention, ...]
+    #: The first site that any of them touches, where that matters.
+    site: Site | None = None
+
+
+class LongWay:
+    """Every ablation is a whole run; small batches are shared by several."""
+
+    name = "long"
+
+    def __init__(self, subject: Subject, task: Task, rows: int) -> None:
+        self.subject = subject
+        self.task = task
+        #: How many examples a forward may have, all ablations together.
+        self._rows = rows
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """As many as fit into one run; a task of the caller's own runs the model itself."""
+        size = 1 if isinstance(self.task, Custom) else max(1, self._rows // len(batch))
+        return [
+            Group(interventions[start].name, tuple(interventions[start : start + size]))
+            for start in range(0, len(interventions), size)
+        ]
+
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
+        """One plain evaluation."""
+        return marked(self.task, self.subject, batch, 1)[0]
+
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
+        """Nothing is needed for a run of its own."""
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Nothing hangs on the model between runs."""
+        return nullcontext()
+
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
+        """One evaluation of as many copies of the batch as there are ablations."""
+        chosen = _chosen(group.members, self.subject)
+        copies = repeat_batch(batch, len(chosen))
+        by_row = chosen[0]
+        if len(chosen) > 1:
+            rows = len(next(iter(copies.inputs.values())))
+            by_row = chosen.repeat_interleave(rows // len(chosen), dim=0)
+        with wiring.ablated(self.subject, by_row, instead):
+            return marked(self.task, self.subject, copies, len(chosen), group.members)
+
+
+class ShortWay(LongWay):
+    """Only what comes after the first ablated head runs again; see `wiring.shortcut`."""
+
+    name = "short"
+
+    def __init__(
+        self,
+        subject: Subject,
+        task: Task,
+        rows: int,
+        course: wiring.Course,
+        shortcut: wiring.Shortcut,
+    ) -> None:
+        super().__init__(subject, task, rows)
+        self._course = course
+        self._shortcut = shortcut
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """By the first site that they touch."""
+        by_site: dict[Site, list[Intervention]] = {}
+        for one in interventions:
+            sites = [self.subject.anatomy.site(head.stack, head.layer) for head in one.heads]
+            by_site.setdefault(min(sites, key=self._course.order.__getitem__), []).append(one)
+        return [
+            Group(f"{site.stack}.{site.layer}", tuple(members), site)
+            for site, members in by_site.items()
+        ]
+
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
+        """One plain evaluation, of which everything is kept that the others need."""
+        return self._shortcut.whole(partial(super().whole, batch, instead), instead)
+
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
+        """The same for another stand-in."""
+        self.whole(batch, instead)
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Within the block the model can be cut short."""
+        return self._shortcut.opened()
+
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
+        """As many forwards from the site on as it takes."""
+        assert group.site is not None
+        size = max(1, self._rows // len(batch))
+        return np.concatenate(
+            [
+                self._some(group.members[start : start + size], batch, group.site)
+                for start in range(0, len(group.members), size)
+            ]
+        )
+
+    def _some(self, members: tuple[Intervention, ...], batch: Batch, site: Site) -> Floats:
+        copies = repeat_batch(batch, len(members))
+
+        def run() -> Floats:
+            return marked(self.task, self.subject, copies, len(members), members)
+
+        return self._shortcut.again(run, site, _chosen(members, self.subject))
+
+
+class GeneratingWay(LongWay):
+    """For models that generate: whole runs, but for the encoder where it is untouched."""
+
+    name = "spoken"  # as journals have it
+
+    def __init__(self, subject: Subject, task: Task, rows: int) -> None:
+        super().__init__(subject, task, rows)
+        self._encoder = wiring.EncoderOnce(subject)
+
+    def groups(self, interventions: Sequence[Intervention], batch: Batch) -> list[Group]:
+        """Those that touch the encoder and those that do not, apart."""
+        touching = [one for one in interventions if _touches_encoder(one)]
+        others = [one for one in interventions if not _touches_encoder(one)]
+        return [*super().groups(touching, batch), *super().groups(others, batch)]
+
+    def whole(self, batch: Batch, instead: wiring.Instead) -> Floats:
+        """One plain evaluation, after the encoder has run."""
+        self.prepare(batch, instead)
+        return self._encoder.reuse(partial(super().whole, batch, instead), copies=1)
+
+    def prepare(self, batch: Batch, instead: wiring.Instead) -> None:
+        """Run the encoder; what it gives is the same for every stand-in."""
+        self._encoder.read(batch.to(self.subject.device).inputs)
+
+    def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
+        """Whole runs, or runs of the decoder alone."""
+        if _touches_encoder(group.members[0]):
+            return super().without(group, batch, instead)
+        run = partial(super().without, group, batch, instead)
+        return self._encoder.reuse(run, copies=len(group.members))
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Within the block the encoder's output is at hand."""
+        return self._encoder.opened()
+
+
+def marked(
+    task: Task, subject: Subject, batch: Batch, copies: int, members: Sequence[Intervention] = ()
+) -> Floats:
+    """What the metric counts in the model's answers, `[copy, row, column]`."""
+    marks = task.mark(task.answer(subject, batch), batch)
+    try:
+        task.check_numbers(marks, batch, subject)
+    except ModelError as error:
+        if not members:
+            raise
+        names = ", ".join(one.name for one in members)
+        raise ModelError(f"With heads ablated ({names}): {error}") from error
+    return marks.statistics.reshape(copies, -1, marks.statistics.shape[1])
+
+
+def _chosen(members: Sequence[Intervention], subject: Subject) -> Tensor:
+    """True for every head that an intervention ablates, `[intervention, head]`."""
+    return torch.stack([wiring.chosen_heads(one.heads, subject.heads) for one in members])
+
+
+def _touches_encoder(one: Intervention) -> bool:
+    return any(head.stack == "enc" for head in one.heads)
+
+
+# --- Which way a sweep goes ---------------------------------------------------------------------
+
+
+def choose_way(
+    subject: Subject, task: Task, trial: Batch, instead: wiring.Instead, *, rows: int, fast: bool
+) -> tuple[LongWay, list[str]]:
+    """The way, and a note why it is not the short one; it is tried on a batch and its stand-in.
+
+    Where a model generates token by token, or a task runs the model itself, everything is run.
+    """
+    if not fast or isinstance(task, Custom):
+        return LongWay(subject, task, rows), []
+    if task.generates:
+        return GeneratingWay(subject, task, rows), []
+    try:
+        course = wiring.course_of(subject, trial)
+        shortcut = wiring.Shortcut(subject, course)
+        with shortcut.opened():
+            verify(subject, task, trial, course, shortcut, instead)
+        return ShortWay(subject, task, rows, course, shortcut), []
+    except wiring.NoShortcut as error:
+        why = str(error)
+    except UNEXPECTED_ROWS as error:
+        if not _is_of_the_model(error):
+            raise
+        told = str(error).splitlines()[0] if str(error) else "no message"
+        why = f"cut short it breaks ({type(error).__name__}: {told})"
+    return LongWay(subject, task, rows), [f"Every ablation ran the whole of {subject.name}: {why}."]
+
+
+#: What a family's code may raise when it gets other rows than in a run of its own: torch says
+#: RuntimeError of sizes that do not fit, transformers ValueError; code that unpacks, indexes or
+#: asserts says the others. HeadcountError is our own word for rows that cannot be told apart.
+UNEXPECTED_ROWS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    AssertionError,
+    HeadcountError,
+)
+
+
+def _is_of_the_model(error: Exception) -> bool:
+    """Whether a model is to blame, and not a slip in headcount's own lines, or too little memory.
+
+    Sizes that do not fit come from the model also where torch notices it in a line of ours.
+    """
+    if isinstance(error, RuntimeError | HeadcountError):
+        return not out_of_memory(error)
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return not frame.f_globals["__name__"].startswith("headcount.")
+
+
+# --- Modes of ablation --------------------------------------------------------------------------
+
+#: What stands in the place of heads in a batch, given its number and its rows, or the first ones.
+StandIn = Callable[[int, Batch], wiring.Instead]
+
+
+def prepared(
+    mode: Mode,
+    subject: Subject,
+    task: Task,
+    batches: Sequence[Batch],
+    reference: Task | None,
+    seed: int,
+) -> StandIn:
+    """What stands in the place of heads, by the batch that is run.
+
+    Means are taken over the reference, or over the batches; donors come from the batches.
+    """
+    if mode == "zero":
+        return lambda number, batch: wiring.zero
+    if mode == "uniform":
+        wiring.check_uniform(subject)
+        return lambda number, batch: wiring.uniform
+    if mode == "mean":
+        if isinstance(reference or task, Custom):
+            raise UsageError(
+                "The mode mean takes means over texts, and a custom task has none that headcount "
+                "can encode; give reference=, another task with texts."
+            )
+        means = wiring.means_of(
+            subject, batches if reference is None else reference.batches(subject)
+        )
+        return lambda number, batch: means
+    if isinstance(task, Custom) or task.generates:  # donors lend position by position
+        raise UsageError(
+            "The mode resample needs runs whose positions are known: take metric='loss' of a task "
+            f"with texts, not the {task.metric.name} of {task.name}."
+        )
+    exchange = Exchange(batches, seed)
+    return lambda number, batch: wiring.donors_of(subject, batch, exchange.lent(number))

@@ -1,0 +1,520 @@
+"""Load a model by name: a folder, a GGUF file, a model of ours, a package, an adapter, a hub id.
+
+Safe by default: safetensors or GGUF only, no code from the checkpoint, no weight left at random
+without a word.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import io
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+)
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from headcount.bundle import is_packed, read_packed
+from headcount.errors import ModelError, UsageError
+from headcount.models.anatomy import HINT, KEY, restore_numbers
+from headcount.models.explain import as_model_error, check_files, check_weight_names, first_line
+from headcount.models.finding import FoundModel, find
+from headcount.models.guards import on_exit, quiet
+from headcount.models.hub import Listing, options_for
+from headcount.models.options import LoadOptions
+from headcount.models.resize import fit
+from headcount.models.subject import Subject
+
+# --- Which class a checkpoint names -------------------------------------------------------------
+
+#: The order in which classes that a checkpoint's own code offers are taken.
+_OFFERED = (
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForCausalLM",
+    "AutoModelForMaskedLM",
+    "AutoModelForSequenceClassification",
+    "AutoModel",
+)
+
+
+def read_config(location: str, label: str, options: dict[str, Any]) -> PreTrainedConfig:
+    """A checkpoint's config; raises for a type that transformers does not know."""
+    if options.get("gguf_file") is None:
+        plain = {key: value for key, value in options.items() if key != "trust_remote_code"}
+        raw, _ = PreTrainedConfig.get_config_dict(location, **plain)
+        _check_type(raw, label, options["trust_remote_code"])
+        _check_counts(raw, label)
+    config = AutoConfig.from_pretrained(location, **options)
+    _check_counts(config.to_dict(), label)
+    return config
+
+
+#: The most that a config may ask for: every layer, label and expert is built before weights are
+#: compared, so a wrong number would take the memory before it is found out.
+_MOST = {"layer": 4_096, "layers": 4_096, "experts": 65_536, "labels": 1_000_000}
+
+
+def _check_counts(settings: dict[str, Any], label: str) -> None:
+    """Refuse a number of layers, labels or experts that no model has, in nested configs, too."""
+    for key, value in settings.items():
+        most = _MOST.get(str(key).rpartition("_")[2])
+        if most is not None and isinstance(value, int) and value > most:
+            raise ModelError(
+                f"The config of '{label}' has {key} = {value:,}; headcount takes at most {most:,}, "
+                "so the file is damaged, or not a model's."
+            )
+        if isinstance(value, dict):
+            _check_counts(value, label)
+
+
+def _check_type(raw: dict[str, Any], label: str, trusted: bool) -> None:
+    """Raise unless the model type is known, or its code came along and may be run."""
+    kind = raw.get("model_type")
+    if kind in CONFIG_MAPPING or (trusted and "auto_map" in raw):
+        return
+    if "auto_map" in raw:
+        raise ModelError(
+            f"The model '{label}' of type '{kind}' brings its own code, which is not run unasked; "
+            "read it, then pass --trust-remote-code (trust_remote_code=True)."
+        )
+    if kind is None:
+        raise ModelError(
+            f"The config.json of '{label}' names no model_type, so its architecture is unknown; "
+            'add it, e.g. "model_type": "bert".'
+        )
+    near = difflib.get_close_matches(str(kind), list(CONFIG_MAPPING), n=3)
+    hint = f"closest: {', '.join(near)}" if near else "a newer transformers may"
+    raise ModelError(
+        f"transformers {transformers.__version__} knows no model_type '{kind}', which the "
+        f"config.json of '{label}' names; {hint}."
+    )
+
+
+def choose_class(config: PreTrainedConfig, auto_class: str | None, trusted: bool) -> Any:
+    """The class to load with: the one asked for, the checkpoint's, or an Auto class that fits."""
+    if auto_class is not None:
+        # An Auto class by name.
+        found = (
+            getattr(transformers, auto_class, None) if auto_class.startswith("AutoModel") else None
+        )
+        if found is None:
+            allowed = [known for known in dir(transformers) if known.startswith("AutoModel")]
+            near = difflib.get_close_matches(auto_class, allowed, n=3, cutoff=0.3) or ["AutoModel"]
+            raise UsageError(f"There is no auto class '{auto_class}'; closest: {', '.join(near)}.")
+        return found
+    own_code = (getattr(config, "auto_map", None) or {}) if trusted else {}
+    for name in _OFFERED:
+        if name in own_code:
+            return getattr(transformers, name)
+    return _named_class(config) or _fitting_class(config)
+
+
+def _named_class(config: PreTrainedConfig) -> Any:
+    """The class in ``config.architectures``, when transformers has it and it takes this config."""
+    for name in config.architectures or ():
+        found: Any = getattr(transformers, name, None) if isinstance(name, str) else None
+        is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
+        if is_model and isinstance(config, found.config_class or ()):
+            return found
+    return None
+
+
+def _fitting_class(config: PreTrainedConfig) -> Any:
+    """The Auto class of an encoder-decoder, of a causal model, or the bare model."""
+    kind = type(config)
+    if config.is_encoder_decoder and kind in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
+        return transformers.AutoModelForSeq2SeqLM
+    causal = kind in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    reads_both_ways = kind in transformers.MODEL_FOR_MASKED_LM_MAPPING
+    if causal and (getattr(config, "is_decoder", False) or not reads_both_ways):
+        return transformers.AutoModelForCausalLM
+    return transformers.AutoModel
+
+
+# --- Where a model is put and in which numbers --------------------------------------------------
+
+DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
+
+
+def pick_device(wanted: str | torch.device) -> torch.device:
+    """The device for a word: ``auto`` takes a CUDA device, else Apple's, else the CPU.
+
+    >>> pick_device("cpu")
+    device(type='cpu')
+    """
+    there = {"mps": torch.backends.mps.is_available(), "cuda": torch.cuda.is_available()}
+    kinds = ["cpu", *(kind for kind, present in there.items() if present)]  # the best one last
+    if str(wanted) == "auto":
+        return torch.device(kinds[-1])
+    allowed = ", ".join(["auto", *kinds])
+    try:
+        device = torch.device(wanted)
+    except RuntimeError:
+        raise UsageError(f"There is no device '{wanted}'; allowed: {allowed}.") from None
+    counted = device.type != "cuda" or (device.index or 0) < torch.cuda.device_count()
+    if device.type not in kinds or not counted:
+        raise UsageError(f"This machine has no device '{device}'; allowed: {allowed}.")
+    return device
+
+
+def pick_dtype(wanted: str | torch.dtype, device: torch.device) -> torch.dtype | str:
+    """The type for a word: ``auto`` is float32 on the CPU, the checkpoint's own elsewhere.
+
+    >>> pick_dtype("auto", torch.device("cpu"))
+    torch.float32
+    """
+    word = str(wanted).removeprefix("torch.")
+    if word not in DTYPES:
+        raise UsageError(f"There is no dtype '{wanted}'; allowed: {', '.join(DTYPES)}.")
+    if word == "auto":
+        return torch.float32 if device.type == "cpu" else "auto"
+    chosen: torch.dtype = getattr(torch, word)
+    return chosen
+
+
+# --- The tokenizer of a model -------------------------------------------------------------------
+
+_STARTS = ("tokenizer", "vocab", "merges", "sentencepiece")
+_ENDS = (".model", ".spm", ".tiktoken", ".gguf")
+_NO_FILES = "no tokenizer: there are no tokenizer files beside the model."
+
+
+def open_tokenizer(
+    found: FoundModel, options: dict[str, Any], listing: Listing, other: str | None = None
+) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
+    """The tokenizer beside a model, or that of another folder; or none and a note that says why."""
+    if other is not None:
+        return _tokenizer_at(other, options["trust_remote_code"]), []
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
+    except Exception as error:
+        if any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files):
+            return None, [f"no tokenizer: {first_line(error)}"]
+        return None, [_NO_FILES]
+    # transformers makes up one that knows no words where there are no files
+    is_empty = len(tokenizer) <= len(tokenizer.all_special_ids) + 2
+    return (None, [_NO_FILES]) if is_empty else (tokenizer, [])
+
+
+def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
+    """The tokenizer of another folder, GGUF file, model of ours or hub id."""
+    folder = Path(path).expanduser()
+    plain = folder.is_dir() and not any(folder.glob("*.gguf"))
+    where = FoundModel("folder", str(folder), path, path) if plain else find(path)
+    tokenizer, notes = open_tokenizer(where, *options_for(where, trusted))
+    if tokenizer is None:
+        raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
+    return tokenizer
+
+
+# --- A folder whose weights are packed in int8, as the bundled translator's are -----------------
+
+
+def open_packed(
+    folder: Path, model_class: Any, config: Any, how: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The model with its weights unpacked, and what transformers says of their names."""
+    if not issubclass(model_class, PreTrainedModel):  # an Auto class takes no weights from memory
+        model_class = type(model_class.from_config(config))
+    weights = read_packed(folder)
+    model, info = model_class.from_pretrained(None, config=config, state_dict=weights, **how)
+    if (folder / "generation_config.json").is_file():
+        model.generation_config = GenerationConfig.from_pretrained(folder)
+    return model, info
+
+
+# --- Load a model from which heads were removed -------------------------------------------------
+
+
+def is_cut(config: Any) -> bool:
+    """Whether a config was written for layers that it cannot describe by itself."""
+    sizes = getattr(config, KEY, None)
+    return isinstance(sizes, dict) and bool(sizes.get("shapes"))
+
+
+def fitted_class(chosen: Any, config: Any) -> Any:
+    """A class that builds the model in the sizes that its config writes down.
+
+    >>> from transformers import AutoModel, BertConfig, BertModel
+    >>> fitted_class(AutoModel, BertConfig()).__mro__[1] is BertModel
+    True
+    """
+    mapping = getattr(chosen, "_model_mapping", None)
+    whole = chosen if mapping is None else mapping[type(config)]
+    whole = whole[0] if isinstance(whole, tuple | list) else whole
+
+    def build(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
+        whole.__init__(self, config, *args, **kwargs)
+        fit(self, getattr(config, KEY))
+        known = self._keys_to_ignore_on_load_unexpected or ()
+        self._keys_to_ignore_on_load_unexpected = {*known, HINT}
+
+    return type(whole.__name__, (whole,), {"__init__": build, "__module__": whole.__module__})
+
+
+# --- GGUF files ---------------------------------------------------------------------------------
+# transformers parses the header anew for the config, the weights and the tokenizer, and rebuilds
+# the table of tensor names for every module; remembering both within one load makes a model of
+# 30 layers open three times faster.
+
+
+@contextmanager
+def reading_gguf() -> Iterator[None]:
+    """Within the block, GGUF headers are parsed once and no bar is drawn."""
+    try:
+        import gguf
+    except ImportError:
+        raise ModelError(
+            "A GGUF model needs the package gguf, which is not installed; run `pip install gguf`."
+        ) from None
+    names = ("GGUFReader", "get_tensor_name_map")
+    originals, stack = {name: getattr(gguf, name) for name in names}, ExitStack()
+    with on_exit(stack.close), on_exit(lambda: vars(gguf).update(originals)):
+        vars(gguf).update({name: functools.cache(one) for name, one in originals.items()})
+        stack.enter_context(redirect_stderr(io.StringIO()))  # its bar has no switch
+        yield
+
+
+# --- LoRA and other peft adapters ---------------------------------------------------------------
+
+#: The class of model that each kind of adapter was trained on.
+_CLASSES = {
+    "CAUSAL_LM": "AutoModelForCausalLM",
+    "SEQ_2_SEQ_LM": "AutoModelForSeq2SeqLM",
+    "SEQ_CLS": "AutoModelForSequenceClassification",
+    "TOKEN_CLS": "AutoModelForTokenClassification",
+    "QUESTION_ANS": "AutoModelForQuestionAnswering",
+}
+
+
+def open_adapter(found: FoundModel, wanted: LoadOptions) -> Subject:
+    """The base model that the adapter names, with the adapter on it."""
+    try:
+        import peft
+    except ImportError:
+        raise ModelError(
+            f"'{found.name}' is an adapter (adapter_config.json) and the package peft is not "
+            "installed; run `pip install peft`."
+        ) from None
+    settings = _adapter_settings(found)
+    names = [child.name for child in found.folder.iterdir()]
+    check_files(names, found.name, wanted.allow_bin)
+    base = _open_base(found, settings, wanted)
+    with warnings.catch_warnings(record=True) as heard, as_model_error(found):
+        warnings.simplefilter("always")
+        model = peft.PeftModel.from_pretrained(
+            base.model, found.location, torch_device=wanted.device
+        )
+    messages = [str(warning.message) for warning in heard]
+    lost = [first_line(message) for message in messages if "missing adapter" in message]
+    notes = [f"an adapter on {base.source}", *base.notes, *lost]
+    return replace(base, model=model.eval(), name=found.name, source=found.source, notes=notes)
+
+
+def _adapter_settings(found: FoundModel) -> dict[str, Any]:
+    """The adapter_config.json, with the keys that are used here checked."""
+    where = f"The adapter_config.json of '{found.name}'"
+    try:
+        settings = json.loads((found.folder / "adapter_config.json").read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{where} cannot be read as JSON: {first_line(error)}") from None
+    if not isinstance(settings, dict):
+        raise ModelError(f"{where} holds no settings; it must be a JSON object.")
+    for key in ("base_model_name_or_path", "revision", "task_type"):
+        if not isinstance(settings.get(key), str | None):
+            raise ModelError(f"{where} has a {key} that is no text: {settings[key]!r}.")
+    return settings
+
+
+def _open_base(found: FoundModel, settings: dict[str, Any], wanted: LoadOptions) -> Subject:
+    """The model that an adapter was trained on, by name or by a path in its folder."""
+    base = settings.get("base_model_name_or_path")
+    if not base:
+        raise ModelError(
+            f"The adapter_config.json of '{found.name}' names no base model; "
+            "add base_model_name_or_path."
+        )
+    inside = found.folder / base
+    own_tokenizer = (found.folder / "tokenizer_config.json").is_file()
+    return load(
+        inside if not Path(base).exists() and inside.exists() else base,
+        device=wanted.device,
+        dtype=wanted.dtype,
+        trust_remote_code=wanted.trust_remote_code,
+        allow_bin=wanted.allow_bin,
+        revision=settings.get("revision"),
+        auto_class=wanted.auto_class or _CLASSES.get(settings.get("task_type") or ""),
+        tokenizer=wanted.tokenizer or (found.location if own_tokenizer else None),
+    )
+
+
+def downloaded(found: FoundModel, options: dict[str, Any]) -> FoundModel:
+    """An adapter of the hub as a folder on this machine."""
+    from huggingface_hub import snapshot_download
+
+    with as_model_error(found):
+        folder = snapshot_download(
+            found.location,
+            revision=options["revision"],
+            local_files_only=options["local_files_only"],
+            allow_patterns=[
+                "adapter_config.json",
+                "adapter_model.safetensors",
+                "adapter_model.bin",
+            ],
+        )
+    return replace(found, kind="adapter", location=folder)
+
+
+# --- Load a model by name -----------------------------------------------------------------------
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "auto",
+    trust_remote_code: bool = False,
+    allow_bin: bool = False,
+    revision: str | None = None,
+    auto_class: str | None = None,
+    tokenizer: str | os.PathLike[str] | None = None,
+) -> Subject:
+    """A model and its tokenizer, ready to be measured, in eval mode.
+
+    `name` is a folder with config.json and safetensors, a ``.gguf`` file, a folder of a LoRA
+    adapter, an installed model package, ``minilm``, ``smollm2``, ``e5-small``, ``translator``
+    or a hub id. `auto_class` (e.g. ``AutoModelForMaskedLM``) goes over the checkpoint's own
+    class; `tokenizer` names another folder for the tokenizer.
+
+    >>> load("no/such/folder")
+    Traceback (most recent call last):
+    headcount.errors.ModelError: There is no folder or file 'no/such/folder'. ...
+    """
+    place = pick_device(device)
+    wanted = LoadOptions(
+        str(place),
+        str(pick_dtype(dtype, place)),
+        revision,
+        allow_bin,
+        trust_remote_code,
+        None if tokenizer is None else _spelled(tokenizer),
+        auto_class,
+    )
+    found = find(_spelled(name))
+    with quiet():
+        subject = _open(found, wanted)
+    for doubt in _doubts(subject):
+        subject.notes.append(doubt)
+        warnings.warn(doubt, stacklevel=2)
+    return subject
+
+
+def _spelled(name: object) -> str:
+    """A name or path as a string."""
+    if not isinstance(name, str | os.PathLike) or not str(name).strip():
+        raise UsageError(
+            f"load takes a name or a path, not {name!r}; wrap a model with hc.Subject."
+        )
+    return str(name)
+
+
+def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
+    """Open whatever was found."""
+    if found.kind == "adapter":
+        return open_adapter(found, wanted)
+    options, listing = options_for(found, wanted.trust_remote_code, wanted.revision)
+    if found.kind == "hub" and listing.is_adapter:
+        subject = open_adapter(downloaded(found, options), wanted)
+        return replace(subject, revision=listing.revision)
+    reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
+    with reading:
+        model, notes, stored = _open_model(found, wanted, options, listing)
+        tokenizer, more = open_tokenizer(found, options, listing, wanted.tokenizer)
+    return Subject(
+        model, tokenizer, found.name, found.source, listing.revision, notes + more, stored
+    )
+
+
+def _open_model(
+    found: FoundModel, wanted: LoadOptions, options: dict[str, Any], listing: Listing
+) -> tuple[Any, list[str], str | None]:
+    """The model, what to note about its weights, and the dtype in which they came."""
+    with as_model_error(found):
+        config = read_config(found.location, found.name, options)
+    own = getattr(config, "dtype", None)
+    stored = None if own is None else str(own).removeprefix("torch.")
+    restore_numbers(found, config)
+    if not found.gguf:
+        check_files(listing.files, found.name, wanted.allow_bin)
+    cut = is_cut(config)  # headcount's own way to read it needs no code from the folder
+    chosen = choose_class(config, wanted.auto_class, wanted.trust_remote_code and not cut)
+    if cut:
+        chosen = fitted_class(chosen, config)
+    device = torch.device(wanted.device)
+    how = options | {"dtype": pick_dtype(wanted.dtype, device), "output_loading_info": True}
+    if device.type != "cpu":
+        how["device_map"] = {"": device}
+    with as_model_error(found, chosen, config):
+        if found.kind == "folder" and is_packed(found.folder):
+            model, info = open_packed(found.folder, chosen, config, how)
+        else:
+            reading = _reading(found, wanted, config, listing.offline)
+            model, info = chosen.from_pretrained(found.location, **how, **reading)
+    if cut:
+        model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
+    notes = check_weight_names(model, info, found.name)
+    return model, notes, "quantised" if found.gguf else stored
+
+
+def _reading(found: FoundModel, wanted: LoadOptions, config: Any, offline: bool) -> dict[str, Any]:
+    """How the files of weights are read."""
+    how: dict[str, Any] = {"weights_only": True}
+    if not wanted.allow_bin:
+        how["use_safetensors"] = True
+    if offline:  # else an Auto class asks the hub for an adapter, again and again
+        how["adapter_kwargs"] = {"local_files_only": True}
+    if not found.gguf:
+        return how | {"config": config}
+    # Plain weights: packed ones have no rows to look at or cut. Older releases always unpack.
+    packing = getattr(transformers, "GgufConfig", None)
+    return how | ({"quantization_config": packing(dequantize=True)} if packing else {})
+
+
+def _doubts(subject: Subject) -> Iterator[str]:
+    """What a user should be warned of: ids that cannot be embedded, heads that look removed."""
+    config, tokens = subject.inner.config, len(subject.tokenizer or ())
+    table = subject.inner.get_input_embeddings() if subject.tokenizer is not None else None
+    rows = getattr(table, "num_embeddings", None)
+    if rows is not None and tokens > rows:
+        yield (
+            f"the tokenizer of {subject.name} has {tokens} tokens and the "
+            f"model embeds {rows}: pass the tokenizer that the model was trained with."
+        )
+    if pruned := getattr(config, "pruned_heads", None):
+        yield (
+            f"the config of {subject.name} lists pruned_heads {pruned}, which transformers 5 "
+            "ignores: these heads are there and count as any other."
+        )

@@ -1,0 +1,454 @@
+"""A whole pruning into a folder: planned, cut, saved, proved to load, and kept with its curve."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from headcount.errors import RunError, UsageError
+from headcount.importance import by_role
+from headcount.models import Saved, Subject
+from headcount.pruning.costs import ModelCosts, model_costs
+from headcount.pruning.curve import removal_table, trained_curve
+from headcount.pruning.cut import keeps
+from headcount.pruning.goal import JOURNAL, Goal, OutputFolder
+from headcount.pruning.order import Order
+from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
+from headcount.pruning.remove import longest_input, prune, read_heads
+from headcount.pruning.survival import role_survival
+from headcount.pruning.tolerance import can_go, in_points, lost_at, unit_of
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    Head,
+    HeadTable,
+    Progress,
+    Run,
+    json_decode,
+    json_encode,
+    provenance,
+    write_bytes,
+)
+from headcount.rooms.gates import TrainingOptions
+from headcount.rooms.gates import learning as learn
+from headcount.surveys import read_corpora
+from headcount.surveys import survey as run_survey
+from headcount.tasks import LanguageModelling, Task, continued
+from headcount.text import Corpus, read_sample
+
+# --- Prunings in which weights learn ------------------------------------------------------------
+
+
+def gates_plan(
+    subject: Subject,
+    task: Task,
+    training: TrainingOptions,
+    *,
+    price: float | None = None,
+    keep: int | None = None,
+    stacks: Sequence[str] | None = None,
+    train: str = "all",
+    judge: Task | None = None,
+    convention: str = "headcount",
+) -> tuple[Plan, Subject | None]:
+    """Learn gates on one half of a task, and judge the model without the closed heads on the other.
+
+    `price` is the paper's lambda; `keep` instead drives it to so many heads, and the most open ones
+    stay: exactly so many, unless heads can only go together. Gives the plan, whose curve has the
+    whole model and the trained one, and the model that is left, if any head goes. `judge` is a task
+    to judge by, in place of the second half.
+    """
+    choose, held_out = task.split(0.5, training.seed) if judge is None else (task, judge)
+    learned = learn.learn_gates(
+        subject,
+        training.task or choose,
+        stacks=stacks,
+        keep=keep,
+        penalty=price,
+        train=train,
+        convention=convention,
+        **training.options(),
+    )
+    # However many gates are open when training ends, so many as were asked for stay.
+    going, small = tuple(learned.gates.closed(keep)), learned.prune(keep)
+    order = Order("gates", "all", (going,) if going else ())
+    sweep, frame, notes = trained_curve(
+        subject, small, held_out, order, training.batch_size, training.seed
+    )
+    notes = [*learned.notes, *notes]
+    left = len(learned.gates.heads) - len(going)
+    if keep is not None and left < keep:
+        notes.append(f"{left} heads stay where {keep} were asked for: some can only go together.")
+    plan = Plan(
+        going, Goal(keep=keep), (order,), len(order), frame, sweep, None, tuple(notes), choose
+    )
+    return plan, small if going else None
+
+
+def healed_plan(
+    plan: Plan, subject: Subject, small: Subject, training: TrainingOptions
+) -> tuple[Plan, Subject]:
+    """Train what is left with the whole model as the teacher, and add the result to the curve."""
+    examples = training.task or plan.choose
+    assert examples is not None  # or it would learn from what it is judged on
+    healed = learn.heal(small, examples, teacher=subject, **training.options()).subject
+    first = plan.orders[0]
+    order = Order(first.name, first.scope, (plan.going,))
+    _, frame, notes = trained_curve(
+        subject, healed, plan.sweep.task, order, training.batch_size, training.seed
+    )
+    point = frame[frame["step"] == 1].assign(step=plan.step, removed="")
+    curve = pd.concat([plan.curve, point], ignore_index=True)
+    return replace(plan, curve=curve, notes=(*plan.notes, *notes)), healed
+
+
+# --- A whole pruning into a folder --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What came of a pruning."""
+
+    going: tuple[Head, ...]
+    #: None where heads were named and no task was given.
+    plan: Plan | None
+    #: The model that is left; None where nothing could go.
+    small: Subject | None
+    #: By what was saved: "model", "onnx", "zeros"; empty for a dry run.
+    saved: dict[str, Saved]
+    #: Before and after: parameters, operations of a forward, bytes of the cache a token.
+    costs: tuple[ModelCosts, ModelCosts]
+    notes: tuple[str, ...]
+    #: What heads with a role matter, where roles are known: `importance.by_role`.
+    function: pd.DataFrame | None = None
+    #: The survey of the model that is left, where one was asked for; its details have what became
+    #: of the roles that were there, `role_survival`.
+    survey: HeadTable | None = None
+    #: Prompt, what the whole model says, and what the one that is left says; of lm tasks.
+    said: tuple[tuple[str, str, str], ...] = ()
+    #: The same survey of the whole model.
+    before: HeadTable | None = None
+
+
+def prune_run(
+    subject: Subject,
+    task: Task | None,
+    *,
+    heads: str | Sequence[str | Head] | None = None,
+    gates: TrainingOptions | None = None,
+    heal: TrainingOptions | None = None,
+    place: OutputFolder | None = None,
+    export: str | None = None,
+    save_dtype: str | None = None,
+    force: bool = False,
+    batch_size: int = 16,
+    seed: int = 0,
+    engine: Engine | EngineOptions | str | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+    draw: Callable[[Plan, Path], list[str]] | None = None,
+    survey: Any = None,
+    **how: Any,
+) -> Pruned:
+    """Plan a pruning, cut the heads out, and save the model that is left in `place`.
+
+    `heads` are removed as they are named; with `gates` a training closes them, and `how` are the
+    options of `gates_plan`; else those of `prune_plan`. With `heal` the model that is left is
+    trained too. Without a `place` nothing is written; `draw` makes a picture of the curve there and
+    gives notes. `survey` is a text or a treebank on which the whole model and the one that is left
+    are surveyed, as figure 8 of Voita et al. 2019 needs; roles that a `table` of `how` has of the
+    same model, text and settings are not measured again. What was measured is kept until the last
+    record is written: the same call goes on after a kill, wherever that was.
+    """
+    read = {} if survey is None else _survey_text(subject, survey)  # a bad file shows at once
+
+    def surveyed(one: Subject, when: str) -> HeadTable:
+        """The roles of a model's heads, judged on that model; what is done outlives a kill."""
+        kept = None if place is None else place.training / "survey" / one.weights_hash
+        watched = None if progress is None else partial(progress, what=f"survey {when}")
+        # Of a stack all layers may have gone.
+        stacks = [stack for stack in read["stacks"] if stack in one.anatomy.stacks]
+        options: dict[str, Any] = read | {"stacks": stacks, "batch_size": batch_size}
+        return run_survey(one, **options, roles=True, journal=kept, progress=watched)
+
+    def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
+        checkpoint = None if place is None else place.training / kind
+        watched = None if progress is None else partial(progress, what=kind)
+        return replace(training, checkpoint=checkpoint, progress=watched)
+
+    notes: list[str] = []
+    with _warnings_into(notes), _run_at(place, task, subject, force) as run:
+        common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
+        common |= {"progress": progress, "announce": announce, "engine": engine}
+        plan, small = None, None
+        if gates is not None:
+            assert task is not None  # nothing can be learned without one
+            plan, small = gates_plan(subject, task, resumed(gates, "gates"), **how)
+        elif heads is None:
+            assert task is not None  # a score needs one
+            plan = prune_plan(subject, task, **how, **common)
+            small = prune(subject, plan.going) if plan.going else None
+        else:
+            going = tuple(read_heads(heads, subject.heads))
+            keeps(subject.anatomy, going)  # heads that only go together are named before the work
+            if task is not None:
+                plan = plan_of_heads(subject, task, going, halve=heal is not None, **common)
+            small = prune(subject, going)
+        if heal is not None and plan is not None and small is not None:
+            plan, small = healed_plan(plan, subject, small, resumed(heal, "heal"))
+        left = set(subject.heads if small is None else small.heads)
+        going = tuple(head for head in subject.heads if head not in left)
+        notes += [] if plan is None else plan.notes
+        notes += _warned(subject, task, place, export)
+        said = () if small is None or task is None else continuations(subject, small, task)
+        saved: dict[str, Saved] = {}
+        known: HeadTable | None = how.get("table")  # whose scores rank heads may know roles too
+        before, after = None, None
+        marked = nullcontext(True) if place is None else _marked(place, subject, going, force)
+        with marked as may_replace:
+            if place is not None:
+                if small is not None:
+                    about = card_of(subject, small, going, plan)
+                    how_saved: dict[str, Any] = {"force": may_replace, "about": about}
+                    saved["model"] = small.save(place.model, dtype=save_dtype, **how_saved)
+                if small is not None and export is not None:
+                    folder = place.folder / export
+                    saved[export] = small.save(folder, export=export, **how_saved)
+                notes += [] if draw is None or plan is None else draw(plan, place.picture)
+            if read and small is not None:
+                after = surveyed(small, "after")
+                if known is None or not _same_survey(known, subject, after):
+                    known = surveyed(subject, "before")
+                else:
+                    notes.append("The roles before are those that the run of --scores has.")
+                before, was, now = known, known.details["roles"], after.details["roles"]
+                after.details["role_survival"] = role_survival(was, now, subject.heads, small.heads)
+                if place is not None:
+                    before.save(place.before, replace=True)
+                    after.save(place.survey, replace=True)
+            function = _record(run, subject, plan, going, known, saved, how)
+            if place is not None:
+                shutil.rmtree(place.training, ignore_errors=True)
+    tokens = min(128, longest_input(subject) or 128)
+    costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
+    told = tuple(dict.fromkeys(notes))
+    return Pruned(going, plan, small, saved, costs, told, function, after, said, before)
+
+
+def _warned(
+    subject: Subject, task: Task | None, place: OutputFolder | None, export: str | None
+) -> list[str]:
+    """What people who prune an instruct model, or one that came quantised, should know."""
+    notes = []
+    template = getattr(subject.tokenizer, "chat_template", None)
+    if isinstance(task, LanguageModelling) and template and not task.chat:
+        notes.append(
+            f"{subject.name} has a chat template, and the loss on plain text says little of its "
+            "answers; judge it in chat (--chat, lm:FILE,chat=yes), and read what it says."
+        )
+    if place is not None and subject.stored == "quantised" and export != "gguf":
+        notes.append(
+            "Its weights came quantised (GGUF) and are saved unpacked, so the folder is larger "
+            "than the file; --save-dtype float16 halves it, --even --export gguf writes GGUF back."
+        )
+    return notes
+
+
+#: Prompts that are continued before and after, words of each, and new tokens.
+_PROMPTS, _WORDS, _TOKENS = 3, 8, 24
+
+
+def continuations(subject: Subject, small: Subject, task: Task) -> tuple[tuple[str, str, str], ...]:
+    """A few texts of an lm task begun and continued, greedily, by the whole model and the other."""
+    if not isinstance(task, LanguageModelling) or subject.tokenizer is None:
+        return ()
+    if not subject.inner.can_generate():
+        return ()
+    found = []
+    for example in task.examples[:_PROMPTS]:
+        prompt = " ".join(example.text.split()[:_WORDS])
+        both = (continued(one, prompt, tokens=_TOKENS, chat=task.chat) for one in (subject, small))
+        found.append((prompt, *both))
+    return tuple(found)  # type: ignore[arg-type]
+
+
+def card_of(
+    subject: Subject, small: Subject, going: Sequence[Head], plan: Plan | None
+) -> list[str]:
+    """What the card of a pruned model says: which heads went, what it cost, how that was judged."""
+    before, after = subject.inner.num_parameters(), small.inner.num_parameters()
+    told = [
+        "## What was removed",
+        f"{len(going)} of {len(subject.heads)} heads of {subject.name}: "
+        f"{', '.join(map(str, going))}.",
+        f"Parameters {before:,} -> {after:,} ({after / before - 1:+.1%}).",
+        "## How it was judged",
+    ]
+    if plan is None:
+        return [*told, "The heads were named, and nothing was measured."]
+    task, first = plan.sweep.task, plan.orders[0]
+    lost = [lost_at(row) for row in plan.chosen.to_dict("records")]
+    for row, most in zip(in_points(plan.chosen).to_dict("records"), lost, strict=True):
+        change, metric = f"{row['delta']:+.3g}", row["metric"]
+        if row["delta_low"] == row["delta_low"]:
+            change += f", 95% interval {row['delta_low']:+.3g} to {row['delta_high']:+.3g}"
+        told.append(
+            f"- {metric}{' after training' if row['healed'] else ''}, in {unit_of(metric)}: "
+            f"{row['value'] - row['delta']:.4g} -> {row['value']:.4g} ({change}) on {row['n']:,} "
+            f"examples of {Path(task.name).name} ({row['part']}), heads ordered by {first.name}; "
+            f"{most}."
+        )
+    if plan.found is not None:
+        told += [one.sentence for one in can_go(plan.curve, plan.goal.max_loss)[:1]]
+    if isinstance(task, LanguageModelling) and not task.chat:
+        told.append(
+            "The loss on plain text says little of chat: look at what it generates before you rely "
+            "on it."
+        )
+    return told
+
+
+def _survey_text(subject: Subject, corpus: Any) -> dict[str, Any]:
+    """What a survey of roles reads: "sample", or any corpus, and the stacks that it shows.
+
+    Pairs or, for a translator, sentences with trees alone: then the encoder is looked at.
+    """
+    translator = "cross" in subject.anatomy.stacks
+    if isinstance(corpus, str) and corpus == "sample":
+        corpus = read_sample(translation="text_de" if translator else None)
+    given = read_corpora(corpus)
+    paired = isinstance(given.text, Corpus) and given.text.paired
+    stacks = ("enc",) if translator and not paired else subject.anatomy.stacks
+    return {"corpus": given.text, "treebank": given.treebank, "stacks": stacks}
+
+
+def _same_survey(known: HeadTable, subject: Subject, after: HeadTable) -> bool:
+    """Whether a table has the roles of the whole model, judged as those that are left were."""
+    if "roles" not in known.details or "control" in known.details or known.heads != subject.heads:
+        return False
+
+    def how(about: dict[str, Any]) -> list[Any]:
+        data = [one["data"] for one in about.get("corpora", {}).values()]
+        return [data, about.get("convention"), about.get("seed") or 0, about.get("settings")]
+
+    about = {**known.provenance, **known.origins.get("role", {})}
+    return about.get("weights") == subject.weights_hash and how(about) == how(after.provenance)
+
+
+@contextmanager
+def _run_at(
+    place: OutputFolder | None, task: Task | None, subject: Subject, force: bool
+) -> Iterator[Run | None]:
+    """The run inside the output folder, cleared of drafts; none for a dry run, or without a task.
+
+    With `force` a run of another model gives way; what is known of this model is measured anew.
+    """
+    with Run.open(place.run) if place is not None and task is not None else nullcontext() as run:
+        for path in [] if place is None else place.leftovers:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if run is not None and force:
+            bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
+            try:
+                run.check_subject(bare)
+            except RunError:
+                run.write_table(bare, replace=True)
+                run.drop_journal(JOURNAL)
+        yield run
+
+
+@contextmanager
+def _marked(
+    place: OutputFolder, subject: Subject, going: Sequence[Head], force: bool
+) -> Iterator[bool]:
+    """Within the block the folder is marked as unfinished; gives whether its model may be replaced.
+
+    A process that is killed between the model and the last record leaves the mark. The same pruning
+    then takes that model for its own; one that was there before, or another pruning, needs `force`.
+    """
+    what = {"weights": subject.weights_hash, "removed": [str(head) for head in going]}
+    mark: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        mark = json_decode(place.mark.read_bytes())
+    before = _folder_id(place.model)
+    own = mark.get("of") == what and mark["before"] != before
+    if before is not None and not (force or own):
+        raise UsageError(place.why_not_replaced)
+    if not own:
+        place.folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(place.mark, json_encode({"of": what, "before": before}).encode())
+    try:
+        yield force or own
+    except BaseException:
+        if _folder_id(place.model) == before and not own:  # nothing has changed
+            place.mark.unlink(missing_ok=True)
+        raise
+    place.mark.unlink()
+
+
+def _folder_id(folder: Path) -> int | None:
+    """A number that a folder keeps, and one that takes its name later does not have."""
+    return folder.stat().st_ino if folder.exists() else None
+
+
+def _record(
+    run: Run | None,
+    subject: Subject,
+    plan: Plan | None,
+    going: Sequence[Head],
+    known: HeadTable | None,
+    saved: dict[str, Saved],
+    how: dict[str, Any],
+) -> pd.DataFrame | None:
+    """Write down what was done; gives what heads with a role matter, where roles are known."""
+    named = pd.DataFrame({"order": ["heads"], "scope": "all", "step": 1})
+    curve = named.assign(removed=",".join(map(str, going))) if plan is None else plan.curve
+    table = removal_table(curve, subject.heads)
+    if run is None or plan is None:
+        return _function(table, known)
+    about = provenance.collect(
+        model=subject.name,
+        revision=subject.revision,
+        weights=subject.weights_hash,
+        subject=subject.describe(),
+        task=plan.sweep.task.describe(),
+    )
+    settings = {
+        **{key: value for key, value in how.items() if key not in ("table", "judge")},
+        "goal": str(plan.goal),
+        "going": [str(head) for head in plan.going],
+        "routes": {what: one.route for what, one in saved.items()},
+    }
+    run.write_frame("curve", plan.curve)
+    # A table without the record beside it is what a killed pruning left.
+    kept = run.has_table and (run.path / "run.json").exists()
+    old = run.read_table() if kept else HeadTable.of(subject.heads, {}, provenance=about)
+    run.write_table(table := old.join(table, replace=True))
+    if (function := _function(table, known)) is not None:
+        run.write_frame("function", function)
+    run.stage("prune").finish(settings, about, plan.notes)
+    run.end_journal(JOURNAL)
+    return function
+
+
+def _function(table: HeadTable, known: HeadTable | None) -> pd.DataFrame | None:
+    """Whether heads with a role matter, and go later, by the roles that are known."""
+    if known is not None and "roles" in known.details and known.heads == table.heads:
+        table = known.join(table, replace=True)
+    return by_role(table) if "roles" in table.details else None
+
+
+@contextmanager
+def _warnings_into(notes: list[str]) -> Iterator[None]:
+    """What the removal warns of becomes a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    notes += [str(one.message) for one in caught if one.category is UserWarning]

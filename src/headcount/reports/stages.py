@@ -1,0 +1,701 @@
+"""The stages of a story: survey, exhibits, families, patterns, scores, agreement, curve.
+
+Each is a function that looks at the model, its texts and its task, and returns a `StoryStage`: what
+its figures depend on, how it is done, and roughly how long it takes. What they measure: the columns
+and roles of Clark et al. 2019, Kovaleva et al. 2019 and Voita et al. 2019; gradient and ablation of
+Michel et al. 2019, sections 3.2 and 4.1; relevance of Voita et al. 2019, section 4; the pruning
+curve of Michel et al. 2019, section 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headcount import importance, tasks
+from headcount.models import Subject
+from headcount.pruning import can_go, read_tolerance, removed_counts
+from headcount.records import (
+    Column,
+    Engine,
+    Head,
+    HeadTable,
+    Journal,
+    Progress,
+    Run,
+    write_exhibits,
+)
+from headcount.reports.chosen_sentences import exhibits_of
+from headcount.reports.parts.numbers import metric_title
+from headcount.rooms.families import families
+from headcount.rooms.patterns import PATTERN_COLUMNS
+from headcount.surveys import PassOptions, run_pass, survey
+from headcount.tasks import Task, Translation
+from headcount.text import Corpus, texts_of
+
+# --- What all stages share ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """A little of what a stage does, to be timed; `run` gives how many examples it ran."""
+
+    name: str
+    run: Callable[[], int]
+
+    def seconds(self) -> float:
+        """What one example takes on this machine, among others in a batch."""
+        self.run()  # to warm up
+        begun, done = monotonic(), self.run()
+        while (taken := monotonic() - begun) < _MEASURED:  # a busy machine needs a while
+            done += self.run()
+        return taken / done
+
+
+#: Seconds for which each step is measured, where it is a short one.
+_MEASURED = 1.0
+
+
+@dataclass(frozen=True)
+class StoryStage:
+    """One step of the story: what it is, what it depends on, and how it is done."""
+
+    #: The stage of the run that it is kept under.
+    name: str
+    #: What it does, for people.
+    title: str
+    #: All that its figures depend on besides the model: with the same it is not done again.
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Does it, and puts what it finds into the run; returns what to note.
+    work: Callable[[Progress], list[str]] = lambda progress: []
+    #: The examples that it uses, where it uses any.
+    task: Task | None = None
+    #: For a forecast: steps of the kinds that it takes, and how many of each.
+    runs: tuple[tuple[Step, float], ...] = ()
+    #: Why this model has no such stage; empty where it has.
+    why_not: str = ""
+    #: Whether it only reads what other stages left: it may be done again at any time.
+    derived: bool = False
+
+
+@dataclass(frozen=True)
+class StoryContext:
+    """A model, its texts and its task, with the run that keeps what is found."""
+
+    run: Run
+    subject: Subject
+    #: What is read: sentences, or pairs.
+    texts: Corpus
+    treebank: Corpus | None = None
+    coref: Corpus | None = None
+    #: Whether the texts are the user's, rather than the bundled sample.
+    own_text: bool = True
+    #: What good means; None where it was not given and the model does nothing by itself.
+    task: Task | None = None
+    why_no_task: str = ""
+    thorough: bool = False
+    #: The loss that may be when heads go; see `pruning.read_tolerance`.
+    tolerance: str | None = None
+    limit: int | None = None
+    seed: int | None = None
+    batch_size: int = 16
+    #: Who does surveys, scores and the curve; None: this process.
+    engine: Engine | None = None
+    #: Steps in which gates learn, and in which what is left is healed; 0 for none.
+    gates: int = 0
+    heal: int = 0
+
+    @property
+    def heads(self) -> list[Head]:
+        """The model's heads."""
+        return self.subject.heads
+
+    def keep(self, table: HeadTable) -> None:
+        """Put columns and details into the run, next to what is there."""
+        if self.run.has_table:
+            table = self.run.read_table().join(table, replace=True)
+        self.run.write_table(table)
+
+    def keep_survey(self, stage: str, texts: Corpus, **options: Any) -> HeadTable:
+        """Survey texts, shard by shard on the disk until the table is in the run."""
+        how: dict[str, Any] = {"batch_size": self.batch_size, "seed": self.seed}
+        how |= {"engine": self.engine, "journal": self.run.shards(stage)}
+        table = survey(self.subject, texts, **how, **options)
+        self.keep(table)
+        self.run.drop_shards(stage)
+        return table
+
+    def begin(self) -> None:
+        """Refuse a run of another model before the long work."""
+        weights = {"weights": self.subject.weights_hash}
+        self.run.check_subject(HeadTable.of(self.heads, {}, provenance=weights))
+
+    @contextmanager
+    def journal(self, name: str, what: str, settings: Mapping[str, Any]) -> Iterator[Journal]:
+        """A journal for one stage, dropped when the stage has kept what it found."""
+        fingerprint = {**settings, "what": what, "weights": self.subject.weights_hash}
+        with self.run.journal(fingerprint, name) as journal:
+            yield journal
+        self.run.drop_journal(name)
+
+    def some_texts(self, count: int) -> Corpus:
+        """So many texts for a quick story, drawn from all of them; all for a thorough one."""
+        if self.thorough or self.limit is not None:
+            return self.texts
+        return self.texts.limit(count, self.seed or 0)
+
+    def afforded(self, task: Task, forwards: float, budget: float, most: int | None = None) -> Task:
+        """As much of a task as stays quick; all of it for a thorough story or under a limit."""
+        if self.thorough or self.limit is not None:
+            return task
+        count = affordable(task, self.subject, forwards, budget)
+        return task.limit(count if most is None else min(most, count), self.seed or 0)
+
+    @property
+    def about_texts(self) -> dict[str, Any]:
+        """The texts, in settings."""
+        read = {"texts": self.texts, "treebank": self.treebank, "coref": self.coref}
+        found = {name: corpus.hash for name, corpus in read.items() if corpus is not None}
+        return {**found, "seed": self.seed}
+
+    def about_task(self, task: Task) -> dict[str, Any]:
+        """A task, in settings."""
+        return {"task": task.hash, "metric": task.metric.name, "seed": self.seed}
+
+
+#: Characters of a token, roughly.
+_CHARACTERS = 4.0
+#: Fewer examples say nothing.
+_LEAST = 16
+#: So many examples show how long they are.
+_LOOK = 200
+
+
+def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> int:
+    """So many examples that `forwards` runs of each stay within a budget of multiplications.
+
+    One forward of one example takes weights times tokens, roughly. At least 16, at most all.
+    """
+    texts = [text for item in importance.texts_of_task(task)[:_LOOK] for text in texts_of(item)]
+    characters = sum(map(len, texts)) / min(len(task), _LOOK)
+    if "cross" in subject.anatomy.stacks:
+        characters /= 2  # each half of the weights sees one of the two texts
+    table = subject.inner.get_input_embeddings()
+    looked_up = 0 if table is None else sum(weight.numel() for weight in table.parameters())
+    weights = sum(weight.numel() for weight in subject.model.parameters()) - looked_up
+    each = forwards * max(1.0, weights * characters / _CHARACTERS)
+    return min(len(task), max(_LEAST, int(budget / each)))
+
+
+def _forwards(context: StoryContext, times: float) -> tuple[tuple[Step, float], ...]:
+    """So many forwards of a text, a few of which make a step."""
+    texts = context.texts.limit(16, 0)
+    how = PassOptions(context.subject.anatomy.stacks, context.batch_size)
+
+    def run() -> int:
+        run_pass(context.subject, texts, [], how)
+        return len(texts)
+
+    return ((Step("forward", run), times),)
+
+
+def _evaluation(context: StoryContext, task: Task) -> Step:
+    """A batch of a task's examples of a usual length; the batches of all are sorted by it too."""
+    some = task.limit(3 * context.batch_size, 0)
+    lengths = [sum(map(len, texts_of(item))) for item in importance.texts_of_task(some)]
+    order = np.argsort(np.reshape(lengths, (len(some), -1)).sum(axis=1), kind="stable").tolist()
+    few = some.part(order[len(some) // 3 :][: context.batch_size])
+
+    def run() -> int:
+        return len(few.evaluate(context.subject, batch_size=context.batch_size))
+
+    return Step(f"{task.kind} {task.metric.name}", run)
+
+
+def _scoring(context: StoryContext, task: Task, name: str) -> Step:
+    """A score of heads on a few examples."""
+    few = task.limit(4, 0)
+
+    def run() -> int:
+        importance.score(context.subject, few, by=name, compare=False, batch_size=4)
+        return len(few)
+
+    return Step(name, run)
+
+
+# --- Where every head looks, and what it does there ---------------------------------------------
+
+#: What a text costs with all tallies, trees, trials and the twin, in forwards.
+_EACH = 16.0
+
+
+def survey_stage(context: StoryContext) -> StoryStage:
+    """All columns of a survey, and the verdicts that texts, trees and mentions allow.
+
+    A randomly initialised twin is measured too, and decides.
+    """
+    control = "random-init"  # what a model that has learned nothing reaches is no role
+
+    def work(progress: Progress) -> list[str]:
+        table = context.keep_survey(
+            "survey",
+            context.texts,
+            treebank=context.treebank,
+            coref=context.coref,
+            roles=True,
+            control=control,
+            telling=lambda name, unit: nullcontext(progress),  # one line for all passes
+        )
+        return list(table.provenance.get("remarks", []))
+
+    settings = {**context.about_texts, "control": control, "convention": "headcount"}
+    title = "Where every head looks, and its roles"
+    runs = _forwards(context, _EACH * len(context.texts))
+    return StoryStage("survey", title, settings, work, runs=runs)
+
+
+# --- A few sentences to look at -----------------------------------------------------------------
+
+#: As many sentences are kept.
+COUNT = 3
+
+
+def exhibit_stage(context: StoryContext) -> StoryStage:
+    """Sentences that show what the verdicts are about, with every head's map of them."""
+
+    def work(progress: Progress) -> list[str]:
+        roles = context.run.read_frame("roles") if "roles" in context.run.frames else None
+        found, notes = exhibits_of(
+            context.subject,
+            context.treebank or context.texts,
+            roles=roles,
+            count=COUNT,
+            own_text=context.own_text,
+            coref=context.coref,
+        )
+        write_exhibits(context.run, found)
+        progress(len(found), len(found))
+        return notes
+
+    settings = {**context.about_texts, "count": COUNT, "own_text": context.own_text}
+    return StoryStage("exhibits", "A few sentences to look at", settings, work)
+
+
+# --- Which heads are alike, and what their maps look like ---------------------------------------
+
+#: Texts that settle which heads are alike, and a head's shares of patterns.
+_TEXTS = 96
+
+
+def families_stage(context: StoryContext) -> StoryStage:
+    """Divergences between all heads of a stack, a map of them, clusters and nearest heads."""
+    texts = context.some_texts(_TEXTS)
+
+    def work(progress: Progress) -> list[str]:
+        found = families(
+            context.subject,
+            texts,
+            batch_size=min(8, context.batch_size),
+            seed=context.seed,
+            progress=progress,
+        )
+        context.run.write_arrays("pairs", found.arrays())
+        return []
+
+    settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
+    title = "Which heads are alike"
+    return StoryStage("families", title, settings, work, runs=_forwards(context, 4.0 * len(texts)))
+
+
+def patterns_stage(context: StoryContext) -> StoryStage:
+    """Each head's shares of the five patterns among its maps."""
+    texts = context.some_texts(_TEXTS)
+
+    def work(progress: Progress) -> list[str]:
+        names = [column.name for column in PATTERN_COLUMNS]
+        how: dict[str, Any] = {"columns": names, "patterns": True, "roles": False}
+        context.keep_survey("patterns", texts, **how, progress=progress)
+        return []
+
+    settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
+    title = "What its maps look like"
+    return StoryStage("patterns", title, settings, work, runs=_forwards(context, 10.0 * len(texts)))
+
+
+# --- How much every head matters ----------------------------------------------------------------
+
+#: Multiplications that each score of a quick story may take: half a minute to two minutes.
+_BUDGETS = {"gradient": 1e12, "relevance": 3.5e11, "ablation": 1.35e12}
+
+
+def gradient_stage(context: StoryContext) -> StoryStage:
+    """How much the loss notices a head: one forward and one backward an example."""
+    return _score_stage(context, "gradient", "How much the loss notices each head", forwards=3)
+
+
+def relevance_stage(context: StoryContext) -> StoryStage:
+    """Which share of its predictions a head carries: a backward for every prediction."""
+    title = "Which share of a prediction each head carries"
+    return _score_stage(context, "relevance", title, forwards=40)
+
+
+def ablation_stage(context: StoryContext) -> StoryStage:
+    """What happens without a head: the task once for every head, by its loss."""
+    title = "What happens without each head, by loss"
+    return _score_stage(context, "ablation", title, forwards=0.6 * len(context.heads))
+
+
+def _score_stage(context: StoryContext, name: str, title: str, *, forwards: float) -> StoryStage:
+    whole = context.task
+    if whole is None:
+        return StoryStage(f"score-{name}", title, why_not=context.why_no_task)
+    task = context.afforded(whole, forwards, _BUDGETS[name])
+    settings = {**context.about_task(task), "convention": "headcount"}
+
+    def work(progress: Progress) -> list[str]:
+        table = importance.score(
+            context.subject,
+            task,
+            by=name,
+            run=context.run,
+            compare=False,  # a stage of its own compares all scores once
+            batch_size=context.batch_size,
+            seed=context.seed,
+            engine=context.engine,
+            progress=lambda _, done, total: progress(done, total),
+        )
+        notes = list(table.origins.get(name, table.provenance).get("remarks", ()))
+        if len(task) < len(whole):
+            used = f"{len(task):,} of {len(whole):,} examples were used"
+            notes.append(f"{used}; --thorough takes all.")
+        return notes
+
+    if name == "ablation":  # all heads of a few examples would take too long
+        runs = ((_evaluation(context, importance.sweep_task(task)), forwards * len(task)),)
+    else:
+        runs = ((_scoring(context, task, name), float(len(task))),)
+    return StoryStage(f"score-{name}", title, settings, work, task, runs)
+
+
+def agreement_stage(context: StoryContext) -> StoryStage:
+    """Whether the measures rank heads alike."""
+
+    def work(progress: Progress) -> list[str]:
+        frame = importance.compared(context.run.read_table()) if context.run.has_table else None
+        if frame is None:
+            return ["There are not two measures of importance to compare."]
+        context.run.write_frame("agreement", frame)
+        return []
+
+    stages = context.run.stages
+    settings = {name: stages[name]["finished"] for name in stages if name.startswith("score-")}
+    why = context.why_no_task
+    title = "Whether the measures agree"
+    return StoryStage("agreement", title, settings, work, why_not=why, derived=True)
+
+
+# --- What the most important heads cost by the task's own metric --------------------------------
+
+#: Heads that are tried in a quick story, and the multiplications it may take.
+_FEW, _OWN_BUDGET = 6, 3e11
+
+
+def own_metric(context: StoryContext) -> Task | None:
+    """The story's task with what people judge it by; None where the loss is all there is."""
+    task = context.task
+    if task is None or task.kind in ("lm", "mlm"):
+        return None
+    if isinstance(task, Translation) and task.metric.name == "loss":
+        return replace(tasks.translation(task.examples, metric="bleu"), name=task.name)
+    return None if task.metric.name == "loss" else task
+
+
+def own_metric_stage(context: StoryContext) -> StoryStage:
+    """The heads whose ablation costs most loss, tried by what people judge the task by."""
+    whole = own_metric(context)
+    if whole is None:
+        title = "What the most important heads cost the task"
+        why = context.why_no_task or "the task has no metric besides its loss"
+        return StoryStage("own-metric", title, why_not=why)
+    count = len(context.heads) if context.thorough else _FEW
+    each = (7.0 if whole.generates else 1.0) * (count + 1)
+    task = context.afforded(whole, each, _OWN_BUDGET)
+    settings = {**context.about_task(task), "heads": count}
+
+    def work(progress: Progress) -> list[str]:
+        table = context.run.read_table()
+        worth = np.nan_to_num(table.numbers("ablation"), nan=-np.inf)
+        heads = sorted(table.heads[row] for row in np.argsort(-worth, kind="stable")[:count])
+        with context.journal("own-metric", "own metric", settings) as journal:
+            found = importance.sweep(
+                context.subject,
+                task,
+                [importance.Intervention([head]) for head in heads],
+                metric="task",
+                batch_size=context.batch_size,
+                journal=journal,
+                engine=context.engine,
+                name="own metric",
+                progress=progress,
+            )
+            context.keep(_own_metric_table(context, task, heads, found))
+        tried = f"{len(heads)} of {len(context.heads)} heads"
+        return [f"{tried}, those whose ablation costs most loss."]
+
+    title = f"What the most important heads cost in {metric_title(task.metric.name)}"
+    runs = ((_evaluation(context, task), (count + 1.0) * len(task)),)
+    return StoryStage("own-metric", title, settings, work, task, runs)
+
+
+def _own_metric_table(
+    context: StoryContext, task: Task, heads: list[Head], found: importance.Sweep
+) -> HeadTable:
+    """A column that is NA for the heads that were not tried."""
+    costs = importance.ablation_costs(found)
+    name, title = f"ablation_{task.metric.name}", metric_title(task.metric.name)
+    rows = [context.heads.index(head) for head in heads]
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        room = np.full(len(context.heads), np.nan)
+        room[rows] = values
+        return room
+
+    about: dict[str, Any] = {"paper": "Michel et al. 2019, section 3.2", "group": importance.GROUP}
+    columns = [
+        Column(
+            name,
+            meaning=f"How much {title} falls without the head.",
+            unit=title,
+            more="more important",
+            format="+.3g",
+            diverging=True,
+            **about,
+        ),
+        Column(
+            f"{name}_p_adjusted",
+            meaning=f"The p value of {name}, after Holm over the heads that were tried.",
+            range=(0, 1),
+            format=".2g",
+            **about,
+        ),
+    ]
+    settings = {"metric": task.metric.name, "baseline": found.baseline.value, "mode": "zero"}
+    return HeadTable.of(
+        context.heads,
+        {name: spread(costs.value), f"{name}_p_adjusted": spread(costs.p_adjusted)},
+        columns,
+        low={name: spread(costs.low)},
+        high={name: spread(costs.high)},
+        notes={name: "; ".join(["only the heads whose ablation costs most loss", *costs.notes])},
+        provenance=importance.origin(context.subject, task, settings=settings, remarks=found.notes),
+    )
+
+
+# --- How far heads can go -----------------------------------------------------------------------
+
+_NAME, _TITLE = "curve", "How far heads can go"
+#: In percent of all heads: a tenth a step after the first few heads; fewer in random orders.
+_STEP, _RANDOM_STEP, _RANDOMS = 10.0, 20.0, 5
+#: Multiplications for the loss, and for what people judge the task by.
+_BUDGET, _OWN = 3e12, 1e12
+#: More examples than this make a quick curve no clearer.
+_MOST = 1000
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """The examples of the curve: a half to choose on, and the other to judge by each metric."""
+
+    task: Task
+    choose: Task
+    #: By the loss, and by what people judge the task by, on fewer examples where that takes long.
+    judges: list[Task]
+
+    @property
+    def own(self) -> Task | None:
+        """The judge that is not the loss, where there is one."""
+        return self.judges[1] if self.judges[1:] else None
+
+
+def _too_few(task: Task) -> str:
+    return f"{task.name} has {len(task)} examples, too few." if len(task) < 4 else ""
+
+
+def _halves(context: StoryContext, whole: Task) -> _Halves:
+    task = context.afforded(importance.sweep_task(whole), 18, _BUDGET, most=_MOST)
+    choose, held_out = task.split(0.5, context.seed or 0)
+    own = own_metric(context)
+    if own is None:
+        return _Halves(task, choose, [held_out])
+    each = 7.0 if own.generates else 1.0
+    own = context.afforded(replace(own, examples=held_out.examples), 8 * each, _OWN, most=_MOST)
+    return _Halves(task, choose, [held_out, own])
+
+
+def curve_stage(context: StoryContext) -> StoryStage:
+    """Heads are ordered on one half of the examples; the other half judges what is left."""
+    if context.task is None:
+        return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
+    if why := _too_few(context.task):
+        return StoryStage(_NAME, _TITLE, why_not=why)
+    halves = _halves(context, context.task)
+    task, choose, held_out = halves.task, halves.choose, halves.judges[0]
+    names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
+    own, counts = halves.own, removed_counts(len(context.heads), _STEP, fine=True)
+    orders = len(names) - 1, _RANDOMS * round(100 / _RANDOM_STEP)
+    # Layers before the first head that went are not run again: about a quarter is saved.
+    points = 0.75 * (1.0 + orders[0] * len(counts) + orders[1])
+    runs = [(_evaluation(context, held_out), points * len(held_out))]
+    runs.append((_scoring(context, choose, "gradient"), float(len(choose))))
+    # the first order once more, by what people judge the task by
+    runs += [] if own is None else [(_evaluation(context, own), 9.0 * len(own))]
+    settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
+    settings |= {} if own is None else {"own": own.hash}
+
+    def work(progress: Progress) -> list[str]:
+        from headcount.pruning import Goal, OrderOptions, Orders, held_out_curves, removal_table
+
+        how = OrderOptions(
+            step=_STEP,
+            fine=True,
+            randoms=_RANDOMS,
+            random_step=_RANDOM_STEP,
+            batch_size=context.batch_size,
+        )
+        with context.journal(_NAME, "curve", settings) as journal:
+            where: dict[str, Any] = {"journal": journal, "engine": context.engine}
+            orders = Orders(context.subject, choose, how, **where).of(names, Goal())
+            judged = [(held_out, orders)]
+            judged += [] if own is None else [(own, [orders[0].thinned()])]
+            where |= {"batch_size": context.batch_size, "progress": progress}
+            frames, notes = held_out_curves(context.subject, judged, "curve", **where)
+            curve = pd.concat(frames, ignore_index=True)
+            context.run.write_frame(_NAME, curve)
+            context.keep(removal_table(curve, context.heads))
+        return list(dict.fromkeys(notes))
+
+    return StoryStage(_NAME, _TITLE, settings, work, task, tuple(runs))
+
+
+def can_go_stage(context: StoryContext) -> StoryStage:
+    """How many heads can go within the tolerance, by the rule of `pruning.can_go`."""
+    title, allowed = "How many can go", read_tolerance(context.tolerance)
+    if context.task is None:
+        return StoryStage("can-go", title, why_not=context.why_no_task)
+
+    def work(progress: Progress) -> list[str]:
+        if _NAME not in context.run.frames:
+            return []
+        return [one.sentence for one in can_go(context.run.read_frame(_NAME), allowed)]
+
+    measured = context.run.stages.get(_NAME, {}).get("finished")
+    settings = {"tolerance": str(allowed) or None, "curve": measured}
+    return StoryStage("can-go", title, settings, work, derived=True)
+
+
+# --- What learned gates free, and what healing gives back ----------------------------------------
+
+
+def gates_stage(context: StoryContext) -> StoryStage:
+    """Heads that gates choose, learned on one half with frozen weights, judged on the other."""
+    return _size_stage(context, "gates", "What learned gates free", context.gates)
+
+
+def heal_stage(context: StoryContext) -> StoryStage:
+    """The model without these heads, or those of the curve where no gates chose, trained on."""
+    return _size_stage(context, "healed", "What healing gives back", context.heal)
+
+
+def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> StoryStage:
+    from headcount.pruning import SizeStudy, sets_of_frame, sets_of_order, sizes
+    from headcount.rooms.gates import TrainingOptions
+
+    why = context.why_no_task if context.task is None else _too_few(context.task)
+    if context.task is None or why:
+        return StoryStage(name, title, why_not=why)
+    halves = _halves(context, context.task)
+    run, gated = context.run, context.gates
+    if not gated and "gates" in run.frames:  # they learned before
+        gated = run.stages["gates"]["settings"]["steps"]
+    by = "gates" if gated else "gradient"
+    settings = {**context.about_task(halves.task), "steps": steps, "by": by, "gates": gated}
+    settings |= {"batch_size": context.batch_size}
+    settings |= {} if halves.own is None else {"own": halves.own.hash}
+
+    def work(progress: Progress) -> list[str]:
+        training = TrainingOptions(steps, batch_size=context.batch_size, seed=context.seed or 0)
+        with context.journal(name, title, settings) as journal:
+            parts = (context.subject, halves.choose, halves.judges, training)
+            study = SizeStudy(*parts, journal, run.shards(name), progress)
+            if name == "gates":
+                sets, notes = study.gates()
+                frame, more = study.judged(sets, by)
+            else:
+                kept = run.read_frame("gates" if gated else _NAME)
+                sets = sets_of_frame(kept) if gated else sets_of_order(kept, len(context.heads))
+                notes = []
+                frame, more = study.healed(sets, by)
+            run.write_frame(name, frame)
+        run.drop_shards(name)
+        return list(dict.fromkeys([*notes, *more]))
+
+    # Forward and backward of each step, and for healing the teacher's forward.
+    each = context.batch_size * (3.0 if name == "gates" else 4.0) * steps
+    count = len(sizes(len(context.heads)))
+    runs = [(_evaluation(context, judge), float(count * len(judge))) for judge in halves.judges]
+    runs.append((_evaluation(context, halves.judges[0]), count * each))
+    return StoryStage(name, title, settings, work, halves.task, tuple(runs))
+
+
+# --- Do heads with a role matter more, and go later? --------------------------------------------
+
+
+def function_stage(context: StoryContext) -> StoryStage:
+    """Importance and removal of heads with a role against others of their layer."""
+
+    def work(progress: Progress) -> list[str]:
+        found = importance.by_role(context.run.read_table(), seed=context.seed or 0)
+        context.run.write_frame("function", found)
+        return importance.role_sentences(found)
+
+    stages, needed = context.run.stages, ("survey", "curve")
+    settings = {
+        name: stages[name]["finished"]
+        for name in stages
+        if name in needed or name.startswith("score-")
+    }
+    title = "Whether heads with a role matter more"
+    return StoryStage("function", title, settings, work, why_not=context.why_no_task, derived=True)
+
+
+# --- All stages ---------------------------------------------------------------------------------
+
+#: In this order; each may read what those before it found.
+STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
+    survey_stage,
+    exhibit_stage,
+    families_stage,
+    patterns_stage,
+    gradient_stage,
+    relevance_stage,
+    ablation_stage,
+    own_metric_stage,
+    agreement_stage,
+    curve_stage,
+    can_go_stage,
+    gates_stage,
+    heal_stage,
+    function_stage,
+)
+
+
+def stages_of(context: StoryContext) -> Iterator[StoryStage]:
+    """Every stage, made when its turn comes; gates and healing only where they were asked for."""
+    unasked = ([] if context.gates else [gates_stage]) + ([] if context.heal else [heal_stage])
+    return (make(context) for make in STAGES if make not in unasked)

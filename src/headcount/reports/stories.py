@@ -1,0 +1,360 @@
+"""The story of a model's heads: what each does, how much it matters, how many can go.
+
+`story` is `headcount report MODEL` as one call. Every stage is kept in the run: one that is there
+with the same settings is not done again, and one that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal
+
+from headcount.errors import RunError, UsageError
+from headcount.importance import in_words
+from headcount.models import Subject, load
+from headcount.pruning import GATE_STEPS, HEAL_STEPS, read_tolerance
+from headcount.records import (
+    Engine,
+    EngineOptions,
+    HeadTable,
+    Progress,
+    Run,
+    engine_of,
+    provenance,
+    version,
+)
+from headcount.reports.page import Report, check_page, report
+from headcount.reports.parts.numbers import Fineness, read_source
+from headcount.reports.stages import StoryContext, StoryStage, stages_of
+from headcount.surveys import read_corpora
+from headcount.tasks import Task, natural_task, own_output
+from headcount.text import Corpus, read_corpus, read_sample
+
+State = Literal["running", "done", "kept", "left out"]
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """Where a stage is: running, done now, kept from before, or left out and why."""
+
+    name: str
+    title: str
+    state: State
+    seconds: float = 0.0
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return vars(self).copy()
+
+
+# --- `hc.story` ---------------------------------------------------------------------------------
+
+
+#: A limit is of every stage, also of those that would take fewer by themselves.
+_EVERY_STAGE = " Every stage takes {limit:,} examples; without --limit, as many as stay quick."
+
+
+def story(
+    model: Subject | str | Path | None = None,
+    run: str | Path | None = None,
+    page: str | Path = "report.html",
+    *,
+    text: Any = None,
+    treebank: Any = None,
+    coref: Any = None,
+    task: Task | None = None,
+    limit: int | None = None,
+    seed: int | None = None,
+    batch_size: int = 16,
+    thorough: bool = False,
+    gates: bool | int = False,
+    heal: bool | int = False,
+    tolerance: str | float | None = None,
+    replace: bool = False,
+    exhibits: bool = True,
+    maps: Fineness = "fine",
+    compare: HeadTable | Run | str | Path | None = None,
+    engine: Engine | EngineOptions | str | None = None,
+    progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
+    **loading: Any,
+) -> Report:
+    """Measure everything about a model's heads that a run does not hold yet, and write the page.
+
+    The whole of `headcount report MODEL`: where every head looks and its roles, a few sentences,
+    which heads are alike, patterns, importance by gradient, relevance and ablation, how far they
+    agree, and the pruning curve. `hc.report` only draws a run that is there: a path does not say
+    whether it is a run or a model, and to measure takes minutes to hours, so this is a function of
+    its own.
+
+    `model` is a Subject or what `hc.load` takes, with the options of `hc.load` (`device`, ...) as
+    further keywords; by default the bundled translator. `text` is what `hc.survey` takes,
+    `treebank` sentences with trees, `coref` texts with mentions; without any, the bundled sample. A
+    translator whose texts have no translations gets its own. Without a `task` (`hc.tasks`) the
+    natural one is taken: translate, predict the next or the hidden words; a model that predicts no
+    words gets the stages that need no task.
+
+    `run` is by default ``run/``, or ``run-MODEL/``; the same call goes on with it. What was
+    measured there otherwise (other texts, settings or version) is refused, unless `replace` clears
+    it. A quick story takes as many examples as the size of the model allows; `thorough` takes all,
+    and `limit` so many: the first, or with a `seed` a random sample. `tolerance` is the loss that
+    may be when heads go: points ("0.5"), percent ("1%"), or by metric ("bleu=0.5,loss=1%"); by
+    default one point of accuracy, F1 and correlations, half a point of BLEU and chrF, and 1% of
+    losses. With `gates` it is also measured which heads gates choose that learn on frozen weights,
+    and with `heal` what the rest gains from training on, each at four sizes of the model; a number
+    is that of training steps (500 and 200). `exhibits`, `maps` and `compare` are those of
+    `hc.report`. Surveys, scores and the curve are measured in this process or by the workers of an
+    `engine` ("ray", `RayEngine(...)`), with the same numbers. `progress` is called with what is
+    done, the total (0 where nobody knows) and the `StageStatus` of a stage that runs or ends;
+    `announce` with the model and how long it will take.
+
+    The report's `stages` say what was done, kept from before, or left out and why.
+    """
+    check_page(page, maps)
+    where = engine_of(engine)
+    allowed = str(read_tolerance(tolerance)) or None
+    if compare is not None:
+        read_source(compare, exhibits=False)  # what cannot be read is refused before the work
+    show = progress or (lambda done, total, stage: None)
+    corpora = _read_texts(text, treebank, coref, limit, seed, show)
+    if task is not None and limit is not None:
+        task = task.limit(limit, seed)
+    with Run.open(_usual_run(model) if run is None else run) as kept:
+        subject = _loaded(model, loading, show)
+        if replace:
+            kept.clear()
+        own_text = bool(corpora)
+        corpora = corpora or _sample(subject, limit, seed)
+        corpora, why = _translated(subject, corpora, batch_size, show)
+        if task is not None:
+            task.check(subject)
+            why = ""
+        elif not why:
+            task, why = _natural_task(subject, corpora["texts"])
+        if task is None and (gates or heal):
+            what = "Gates have" if gates else "Healing has"
+            raise UsageError(f"{what} nothing to learn from: {why}.")
+        context = StoryContext(
+            kept,
+            subject,
+            **corpora,
+            own_text=own_text,
+            task=task,
+            why_no_task=why,
+            thorough=thorough,
+            tolerance=allowed,
+            limit=limit,
+            seed=seed,
+            batch_size=batch_size,
+            engine=where,
+            gates=GATE_STEPS if gates is True else int(gates),
+            heal=HEAL_STEPS if heal is True else int(heal),
+        )
+        context.begin()
+        check_stages(context, exhibits=exhibits)
+        if announce is not None:
+            announce(repr(subject))
+            seconds = 0.0 if where.remote else expected_seconds(context)
+            if seconds > 5:
+                every = "" if limit is None or thorough else _EVERY_STAGE.format(limit=limit)
+                announce(f"About {in_words(seconds)} on this machine.{every}")
+        stages = run_story(context, exhibits=exhibits, progress=show)
+    written = report(kept, page, exhibits=exhibits, maps=maps, compare=compare)
+    return Report(written.path, written.run, tuple(stages))
+
+
+def _usual_run(model: Subject | str | Path | None) -> Path:
+    """Where the story is kept by default.
+
+    >>> _usual_run(None), _usual_run("org/My-Model")
+    (PosixPath('run'), PosixPath('run-My-Model'))
+    """
+    if model is None:
+        return Path("run")
+    name = model.name if isinstance(model, Subject) else model
+    return Path(f"run-{Path(name).name or 'model'}")
+
+
+def _loaded(
+    model: Subject | str | Path | None, loading: Mapping[str, Any], show: Progress
+) -> Subject:
+    if isinstance(model, Subject):
+        if loading:
+            raise UsageError(
+                f"{next(iter(loading))} is an option of hc.load, and {model.name} is loaded; "
+                "leave it out."
+            )
+        return model
+    name = model or "translator"
+    show(0, 0, StageStatus("load", f"Loading {name}", "running"))
+    return load(name, **loading)
+
+
+def _read_texts(
+    text: Any, treebank: Any, coref: Any, limit: int | None, seed: int | None, show: Progress
+) -> dict[str, Corpus]:
+    """The user's texts, read before a model is loaded for them; empty where the sample is meant."""
+    given = [None if isinstance(one, str) and one == "sample" else one for one in (text, treebank)]
+    if all(one is None for one in (*given, coref)):
+        return {}
+    show(0, 0, StageStatus("read", "Reading the corpus", "running"))
+    found: Any = read_corpora(given[0], treebank=given[1], coref=coref, limit=limit, seed=seed)
+    return {"texts": found.text, "treebank": found.treebank, "coref": found.coref}
+
+
+def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, Corpus]:
+    """The bundled sample as this model reads it: a translator takes its translations."""
+    translation = "text_de" if "cross" in subject.anatomy.stacks else None
+    trees = read_sample(limit=limit, seed=seed, translation=translation)
+    coref = read_sample("coref.jsonl", limit=limit, seed=seed)
+    return {"texts": trees, "treebank": trees, "coref": coref}
+
+
+def _translated(
+    subject: Subject, corpora: dict[str, Corpus], batch_size: int, show: Progress
+) -> tuple[dict[str, Corpus], str]:
+    """For a translator whose texts have no translations, its own, and why there is no task then."""
+    texts = corpora["texts"]
+    if "cross" not in subject.anatomy.stacks or texts.paired:
+        return corpora, ""
+    status = StageStatus("translate", "Translating", "running")
+
+    def progress(done: int, total: int) -> None:
+        show(done, total, status)
+
+    pairs = read_corpus(own_output(subject, texts, batch_size=batch_size, progress=progress))
+    pairs.name = f"{texts.name} in its own words"
+    same = {name: pairs if corpus is texts else corpus for name, corpus in corpora.items()}
+    return same, "its texts have no translations; give pairs, or --task translation:FILE"
+
+
+def _natural_task(subject: Subject, texts: Corpus) -> tuple[Task | None, str]:
+    """What the model does with the texts by itself, or why there is nothing."""
+    if subject.inner.get_output_embeddings() is None:
+        return None, f"{subject.name} predicts no words; say what good means with --task KIND:FILE"
+    return natural_task(subject, texts), ""
+
+
+# --- The stages one after another ---------------------------------------------------------------
+
+
+def run_story(
+    context: StoryContext, *, exhibits: bool = True, progress: Progress | None = None
+) -> list[StageStatus]:
+    """Do every stage that is not in the run yet, and say how each ended.
+
+    Without `exhibits` no sentence is kept in the run. Ctrl-C leaves a run that is whole; the same
+    call goes on with it.
+    """
+    context.begin()
+    check_stages(context, exhibits=exhibits)
+    show = progress or (lambda done, total, stage: None)
+    ended = []
+    for stage in stages_of(context):
+        if exhibits or stage.name != "exhibits":
+            ended.append(_run_stage(context, stage, show))
+            show(0, 0, ended[-1])
+    return ended
+
+
+def expected_seconds(context: StoryContext) -> float:
+    """Seconds that what is not in the run yet will take, from a measured step of each kind."""
+    left = [one for one in stages_of(context) if not one.why_not and not _is_kept(context, one)]
+    seconds, each = 0.0, dict[str, float]()
+    for stage in left:
+        share = 1 - context.run.stage(stage.name).begun_share(stage.settings)
+        for step, times in stage.runs:
+            if step.name not in each:
+                each[step.name] = step.seconds()
+            seconds += share * times * each[step.name]
+    return seconds
+
+
+#: Seconds after which a run is told how far a stage has come.
+_NOTED = 5.0
+
+
+def _is_kept(context: StoryContext, stage: StoryStage) -> bool:
+    return context.run.stage(stage.name).done_with(stage.settings)
+
+
+def check_stages(context: StoryContext, *, exhibits: bool = True) -> None:
+    """Refuse, before the long work, to replace what was measured otherwise.
+
+    A stage with other settings, other texts or by another version stays as it is; so does a table
+    that no stage tells of.
+    """
+    run = context.run
+    ways = "pass replace=True (--replace) to start it anew, or keep it and name another run (--run)"
+    if run.has_table and not run.stages and not run.record.get("begun"):
+        names = run.read_table().names
+        if names:
+            raise RunError(
+                f"{run.path}/ holds a table ({', '.join(names[:3])}{', ...' * (len(names) > 3)}) "
+                f"that no report made; {ways}."
+            )
+    for stage in stages_of(context):
+        record = run.stage(stage.name)
+        if stage.why_not or stage.derived or (stage.name == "exhibits" and not exhibits):
+            continue
+        if record.record and not _is_kept(context, stage) and not record.begun_with(stage.settings):
+            raise RunError(
+                f"{run.path}/ holds {stage.name} made {_otherwise(record.record, stage.settings)}; "
+                f"{ways}."
+            )
+
+
+def _otherwise(old: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """How a stage was made, as far as it would be made otherwise now."""
+    if old.get("headcount") != version():
+        return f"by headcount {old.get('headcount')}"
+    was = old.get("settings") or {}
+    keys = [key for key in settings if was.get(key) != settings[key]]
+    if {"texts", "treebank", "coref", "task", "own"} & set(keys):
+        return "on other texts or examples"
+    said = [f"{key} was {was.get(key)}, is {settings[key]}" for key in keys]
+    return f"with other settings ({'; '.join(said[:3]) or 'other options'})"
+
+
+def _run_stage(context: StoryContext, stage: StoryStage, show: Progress) -> StageStatus:
+    status = StageStatus(stage.name, stage.title, "running")
+    if stage.why_not:
+        return replace(status, state="left out", why=stage.why_not)
+    record = context.run.stage(stage.name)
+    if _is_kept(context, stage):
+        return replace(status, state="kept", seconds=float(record.record.get("seconds", 0)))
+    begun = noted = monotonic()
+    show(0, 0, status)
+    record.begin(stage.settings)
+
+    def progress(done: int, total: int) -> None:
+        nonlocal noted
+        show(done, total, status)
+        # Stages with a task keep every batch, so that another run has that much less to do.
+        if stage.task is not None and total and monotonic() - noted > _NOTED:
+            record.begin(stage.settings, done / total)
+            noted = monotonic()
+
+    try:
+        notes = stage.work(progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Interrupted; what was measured is in {context.run.path}/, and the same command goes "
+            "on."
+        ) from None
+    task = {} if stage.task is None else {"task": stage.task.describe()}
+    about = provenance.collect(
+        model=context.subject.name,
+        revision=context.subject.revision,
+        weights=context.subject.weights_hash,
+        corpus=context.texts.name,
+        data=context.texts.hash,
+        seed=context.seed,
+        **task,
+    )
+    record.finish(stage.settings, about, notes)
+    return replace(status, state="done", seconds=monotonic() - begun)

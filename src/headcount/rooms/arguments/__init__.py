@@ -1,0 +1,10 @@
+"""Arguments: predicates and their arguments, read from files."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.arguments.predicates import PREDICATE_KEYS, read_predicates
+
+open_door(__name__)

@@ -1,0 +1,161 @@
+"""`headcount atlas`: many models on many corpora and tasks, measured alike, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import headcount as hc
+from headcount.cli import (
+    SAMPLE,
+    Json,
+    argument,
+    bar,
+    output,
+    parse_task,
+    print_json,
+    print_notes,
+    read_toml,
+    sample_corpus,
+    without,
+)
+from headcount.errors import UsageError
+from headcount.models import LoadOptions
+from headcount.records import EngineOptions, WorkOptions, option
+
+if TYPE_CHECKING:
+    from headcount.rooms.atlas.atlas import AtlasModel
+
+Config = Annotated[Path, argument("CONFIG", "A .toml with the tables models, corpora and tasks.")]
+
+
+@dataclass(frozen=True)
+class AtlasArguments:
+    """Where the atlas goes, and how thorough it is."""
+
+    out: Path = option(Path("atlas"), "DIR", "Folder to write, or to go on with.", "--out", "-o")
+    control: bool = option(False, None, "Judge roles against a random twin of every model.")
+    step: float = option(10.0, "PERCENT", "Steps of the pruning curve.")
+
+
+def atlas_command(
+    config: Config,
+    asked: AtlasArguments,
+    work: Annotated[WorkOptions, without("convention", "seed")],
+    engine: EngineOptions,
+    load: Annotated[LoadOptions, without("revision", "tokenizer")],
+    json: Json = False,
+) -> None:
+    """Measure all models of CONFIG on all its corpora and tasks, and compare them on one page.
+
+    A model is a name, or {twin_of = NAME, seed = 0} or {pruned_from = NAME, drop_share = 0.5}; a
+    corpus {text = FILE} and {treebank = FILE}, or `sample`; a task as --task has it.
+    A command that was broken off goes on when it is run again.
+
+    [dim]headcount atlas models.toml -o atlas/[/dim]
+    [dim]headcount atlas models.toml -o atlas/ --engine ray --workers 4[/dim]
+    """
+    given, where = _read(config), engine.made()
+    from headcount.rooms.atlas.atlas import AtlasPlan, run_atlas
+
+    corpora = {
+        name: partial(_corpus, _of(config, one, ("text", "pairs", "treebank", "coref")), work)
+        for name, one in given["corpora"].items()
+    }
+    tasks = {name: _task(config, text) for name, text in given["tasks"].items()}
+    plan = AtlasPlan(
+        models=[_model(config, name, one) for name, one in given["models"].items()],
+        corpora=corpora,
+        tasks=tasks,
+        control=asked.control,
+        step=asked.step,
+        limit=work.limit,
+        batch_size=work.batch_size,
+        loading={key: value for key, value in vars(load).items() if value is not None},
+    )
+    found = run_atlas(plan, asked.out, engine=where, telling=bar)
+    if json:
+        print_json({"rows": found.to_dict("records")})
+        return
+    console = output()
+    for (model, corpus), part in found.groupby(["model", "corpus"], sort=False):
+        first = part.iloc[0]
+        named = 1 - float((part["unnamed"] * part["heads_here"]).sum() / first["heads"])
+        console.print(f"{model} on {corpus}: {int(first['heads'])} heads, {named:.0%} with a role")
+    console.print(f"Wrote {asked.out}/atlas.html, atlas.json and atlas.csv.")
+    if found.empty:
+        print_notes(["No model could be measured; the page says why."])
+
+
+def _read(config: Path) -> dict[str, dict[str, Any]]:
+    """The tables of the file; each must be there and hold something, but for the tasks."""
+    given = read_toml(config, "file")
+    for name in given:
+        if name not in ("models", "corpora", "tasks"):
+            raise UsageError(f"{config} has a table '{name}'; it has models, corpora and tasks.")
+    for name in ("models", "corpora"):
+        if not isinstance(given.get(name), dict) or not given[name]:
+            raise UsageError(f"{config} names no {name}; add a table [{name}].")
+    return {"tasks": {}, **given}
+
+
+def _of(config: Path, given: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    """A table of the file with no other keys than these."""
+    if given == SAMPLE:
+        return {"treebank": SAMPLE}
+    if not isinstance(given, dict) or not given or set(given) - set(keys):
+        raise UsageError(f"{config} has {given!r}; give a table with {', '.join(keys)}.")
+    files = {key: str(value) for key, value in given.items()}
+    return {
+        key: value if value == SAMPLE else str(config.parent / value)
+        for key, value in files.items()
+    }
+
+
+def _model(config: Path, name: str, given: Any) -> AtlasModel:
+    from headcount.rooms.atlas.atlas import AtlasModel
+
+    if isinstance(given, str):
+        return AtlasModel(name, given)
+    if isinstance(given, dict) and "twin_of" in given:
+        return AtlasModel(name, str(given["twin_of"]), twin=int(given.get("seed", 0)))
+    if isinstance(given, dict) and "pruned_from" in given:
+        share = float(given.get("drop_share", 0.5))
+        if not 0 < share < 1:
+            raise UsageError(f"{config}: drop_share of {name} is {share:g}; give 0.5 for half.")
+        return AtlasModel(name, str(given["pruned_from"]), drop_share=share)
+    raise UsageError(
+        f"{config}: the model {name} is {given!r}; give a name, or a table with twin_of or "
+        "pruned_from."
+    )
+
+
+def _task(config: Path, text: Any) -> Callable[[], Any]:
+    """A task as --task has it; its file is looked for beside the config."""
+    spec = parse_task(str(text))
+    if spec.place != SAMPLE:
+        spec = replace(spec, place=str(config.parent / spec.place))
+    spec.check_file()
+    return spec.build
+
+
+def _corpus(files: dict[str, str], work: WorkOptions, subject: hc.Subject) -> dict[str, Any]:
+    """The arguments of a survey; a translator reads the sample with its translations."""
+    from headcount.text import read_corpus
+
+    pairs = "cross" in subject.anatomy.stacks
+    found: dict[str, Any] = {}
+    for key, file in files.items():
+        name = "corpus" if key in ("text", "pairs") else key
+        if file != SAMPLE:
+            found[name] = read_corpus(file, limit=work.limit)
+        elif key == "coref":
+            found[name] = sample_corpus("coref.jsonl", work)
+        elif key == "pairs":
+            found[name] = sample_corpus("sample.en-de.tsv", work)
+        else:
+            found[name] = sample_corpus("sample.conllu", work, "text_de" if pairs else None)
+    return found

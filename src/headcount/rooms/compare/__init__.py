@@ -1,0 +1,18 @@
+"""Two models, or two runs, compared head by head."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.compare.comparing import compare
+    from headcount.rooms.compare.runs import (
+        Changes,
+        compare_runs,
+        draw_columns,
+        draw_grid,
+        draw_layers,
+        draw_role_changes,
+    )
+
+open_door(__name__)

@@ -1,0 +1,181 @@
+"""`headcount compare`: what changed between two models, or two run directories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import headcount as hc
+from headcount.cli import (
+    SAMPLE,
+    CorpusArguments,
+    Json,
+    RunArguments,
+    argument,
+    bar,
+    check_same_model,
+    loaded,
+    output,
+    print_json,
+    print_notes,
+    sample_corpus,
+    status,
+    without,
+)
+from headcount.errors import UsageError
+from headcount.models import LoadOptions
+from headcount.records import WorkOptions, option
+
+if TYPE_CHECKING:
+    from headcount.rooms.compare.runs import Changes
+    from headcount.text import Corpus
+
+
+@dataclass(frozen=True)
+class CompareArguments:
+    """What is compared."""
+
+    treebank: str | None = option(
+        None,
+        "FILE",
+        "Sentences with trees, .conllu or .conll, in place of a text: also what becomes of words "
+        "and roles; `sample` for the bundled one.",
+    )
+    roles: bool = option(
+        True, None, "With a treebank, judge what the heads of both models do.", "--roles/--no-roles"
+    )
+    match: str = option(
+        "name",
+        "HOW",
+        "Which heads are compared: of the same name; or, for models of other shapes, one to one by "
+        "the cosine of their maps, within layers of the same relative depth (depth) or within a "
+        "stack (maps). Half of the texts tell the pairs.",
+        choices=("name", "depth", "maps"),
+    )
+    pad_to: int = option(
+        200,
+        "N",
+        "With --convention code: the width to which maps are padded before the cosine.",
+        least=1,
+    )
+
+
+def compare_command(
+    first: Annotated[str, argument("A", "The model before, or its run directory.")],
+    second: Annotated[str, argument("B", "The model after, or its run directory.")],
+    corpus: CorpusArguments,
+    asked: CompareArguments,
+    target: RunArguments,
+    work: WorkOptions,
+    load: Annotated[LoadOptions, without("revision", "tokenizer")],
+    json: Json = False,
+) -> None:
+    """Compare every head of model B with the same head of model A.
+
+    Without a corpus the bundled sample is read.
+
+    [dim]headcount compare minilm ./minilm-sst2 --text sentences.txt[/dim]
+    [dim]headcount compare minilm ./minilm-sst2 --treebank sample -o changes/[/dim]
+    [dim]headcount compare run-before/ run-after/[/dim]
+    """
+    given = corpus.given or asked.treebank is not None
+    # Refuse a run and a model: the run's texts may be others.
+    runs = [name for name in (first, second) if _is_run(name)]
+    if len(runs) == 1:
+        other = second if runs[0] == first else first
+        raise UsageError(
+            f"{runs[0]} is a run directory and {other} is not; compare two run directories, or two "
+            "models."
+        )
+    if _is_run(first):
+        if given:
+            raise UsageError(
+                f"{first} and {second} are run directories, whose texts were read already; leave "
+                "out --text, --pairs and --treebank."
+            )
+        if asked.match != "name":
+            raise UsageError(
+                f"{first} and {second} are run directories, which keep no maps to match heads by; "
+                f"leave out --match {asked.match}, or compare the models themselves."
+            )
+        from headcount.rooms.compare.runs import compare_runs
+
+        found = compare_runs(first, second)
+    else:
+        stacks, texts = corpus.stack_names(), None
+        if given:
+            with status("Reading the corpus"):
+                texts = _corpus(corpus, asked.treebank, work)
+        before, after = (loaded(name, load) for name in (first, second))
+        if target.out is not None and not target.replace:
+            with hc.Run.open(target.out) as run:
+                check_same_model(run, before)
+        if texts is None:
+            paired = all("cross" in one.anatomy.stacks for one in (before, after))
+            texts = sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", work)
+        parsed = asked.treebank is not None
+        with bar("Comparing", unit="texts") as progress:
+            found = hc.compare(
+                before,
+                after,
+                None if parsed else texts,
+                treebank=texts if parsed else None,
+                roles=asked.roles and parsed,
+                match=asked.match,
+                convention=work.convention,
+                pad_to=asked.pad_to,
+                stacks=stacks,
+                batch_size=work.batch_size,
+                max_length=corpus.max_length,
+                seed=work.seed,
+                progress=progress,
+            )
+        if not given:
+            found.notes.append(f"No corpus was named, so the bundled {texts.name} was read.")
+    if target.out is not None:
+        found.save(target.out, replace=target.replace)
+    if json:
+        print_json(found.to_dict())
+        return
+    _print(found)
+    if target.out is not None:
+        output().print(f"Wrote {target.out}/ (changes.parquet has a row a head).")
+
+
+def _is_run(name: str) -> bool:
+    return (Path(name) / "run.json").is_file()
+
+
+def _corpus(corpus: CorpusArguments, treebank: str | None, work: WorkOptions) -> Corpus:
+    """The one corpus that was named."""
+    if treebank is None:
+        return corpus.read(work)
+    if corpus.given:
+        raise UsageError("Both a text and --treebank were given; name one corpus to compare on.")
+    if treebank == SAMPLE:
+        return sample_corpus("sample.conllu", work)
+    from headcount.surveys import read_corpora
+
+    found = read_corpora(None, treebank=treebank, limit=work.limit, seed=work.seed).treebank
+    assert found is not None
+    return found
+
+
+def _print(found: Changes) -> None:
+    from headcount.rooms.compare.runs import draw_columns, draw_grid, draw_layers, draw_role_changes
+
+    console = output()
+    console.print(f"{found.before} and {found.after}: {len(found.heads)} heads", style="bold")
+    if "cosine" in found.heads and found.heads["cosine"].notna().any():
+        console.print("Cosine of each head's maps; 1 is no change.")
+        for stack in found.heads.index.get_level_values("stack").unique():
+            console.print(draw_grid(found, str(stack)))
+    if len(found.layers):
+        console.print(draw_layers(found.layers))
+    console.print(draw_columns(found))
+    if found.roles is not None:
+        kept = int((found.roles["change"] == "kept").sum())
+        console.print(f"Roles: {kept} kept, {len(found.roles) - kept} lost or won.")
+        console.print(draw_role_changes(found.roles))
+    print_notes(found.notes)

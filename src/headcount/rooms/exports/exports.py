@@ -1,0 +1,320 @@
+"""Two forms that any program can load: ONNX, and the old size with zeros where heads were."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headcount.errors import ModelError, UsageError, install_hint
+from headcount.models import (
+    KEY,
+    HeadWeight,
+    Site,
+    Subject,
+    core_of,
+    eval_mode,
+    head_weights,
+    heads_left,
+    no_logs,
+    probe_inputs,
+    quiet,
+    sites_of,
+    switched,
+)
+
+# --- Write a model as ONNX ----------------------------------------------------------------------
+# The one format in which layers with different numbers of heads load everywhere.
+
+ONNX = "model.onnx"
+
+#: How far apart the file and the model may be, of the largest number that comes out.
+ROOM = 1e-4
+
+
+class _First(nn.Module):
+    """A model that gives its first output only, and keeps no cache."""
+
+    def __init__(self, model: Any, names: list[str]) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+        has_cache = "use_cache" in inspect.signature(model.forward).parameters
+        self.more = {"use_cache": False} if has_cache else {}
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """The first output."""
+        named = dict(zip(self.names, inputs, strict=True))
+        output: Tensor = self.model(**named, **self.more)[0]
+        return output
+
+
+def write_onnx(subject: Subject, folder: Path) -> float:
+    """Write `model.onnx`, and say how far from the model it is on an input of another shape.
+
+    Inputs are those that the tokenizer gives, outputs and free axes are called as transformers and
+    optimum call them. Attention is written as plain products: of the ways that torch can write it
+    (eager, scaled_dot_product_attention, the operator Attention of opset 23) onnxruntime's CPU
+    kernels run this one fastest.
+    """
+    runtime = _imported("ONNX", "onnxruntime", "onnxscript")  # torch.onnx writes with the second
+    inputs = _inputs(subject, batch=2, longer=0)
+    wrapped = _First(subject.inner, list(inputs)).eval()
+    file = folder / ONNX
+    with quiet(), eval_mode(subject.model), torch.no_grad():
+        output = subject.inner(**inputs, **wrapped.more)
+    silent = no_logs("torch.onnx")  # it logs about packages that are not needed
+    with quiet(), silent, eval_mode(subject.model), switched(subject.model, lambda _: "eager"):
+        torch.onnx.export(
+            wrapped,
+            tuple(inputs.values()),
+            file,
+            input_names=list(inputs),
+            output_names=[next(iter(output.keys()), "output")],
+            dynamic_shapes=(tuple(_open_axes(value) for value in inputs.values()),),
+            dynamo=True,
+            verbose=False,
+        )
+    _name_axes(file)
+    return _compared(runtime, subject, wrapped, file)
+
+
+def _imported(what: str, *packages: str) -> Any:
+    """The first of some packages, all of which must be there."""
+    try:
+        first, *_ = (importlib.import_module(name) for name in packages)
+        return first
+    except ImportError as error:
+        raise ModelError(
+            f"Writing {what} needs the package {error.name}, which is not installed; "
+            f"run {install_hint(what.lower())}."
+        ) from None
+
+
+def _inputs(subject: Subject, batch: int, longer: int) -> dict[str, Tensor]:
+    """Small inputs of a batch; texts may be longer than the smallest, with one row padded."""
+    found: dict[str, Tensor] = {}
+    for name, value in probe_inputs(core_of(subject.model)).items():
+        if value.is_floating_point():
+            dice = torch.Generator().manual_seed(batch)
+            found[name] = torch.randn(batch, *value.shape[1:], generator=dice).to(value)
+        else:
+            found[name] = torch.cat([value, value[:, :1].repeat(1, longer)], 1).repeat(batch, 1)
+    if "input_ids" in found:
+        mask = torch.ones_like(found["input_ids"])
+        mask[-1, -1] = 0
+        ids = found.pop("input_ids")
+        kinds = {"token_type_ids": _pair_of(ids)} if _takes_pairs(subject) else {}
+        found = {"input_ids": ids, "attention_mask": mask, **kinds, **found}
+    return found
+
+
+def _takes_pairs(subject: Subject) -> bool:
+    """Whether the model tells a first text from a second, and its tokenizer, if any, says which."""
+    name = "token_type_ids"
+    if name not in inspect.signature(subject.inner.forward).parameters:
+        return False
+    if subject.tokenizer is not None:
+        return name in subject.tokenizer.model_input_names
+    return getattr(subject.inner.config, "type_vocab_size", 0) > 1
+
+
+def _pair_of(ids: Tensor) -> Tensor:
+    """Types of tokens, the second half of them of a second text."""
+    kinds = torch.zeros_like(ids)
+    kinds[:, ids.shape[1] // 2 :] = 1
+    return kinds
+
+
+def _open_axes(value: Tensor) -> dict[int, Any]:
+    """The axes whose size is not fixed: the batch, and the length of a text."""
+    free = {0: torch.export.Dim.DYNAMIC}
+    return free if value.is_floating_point() else free | {1: torch.export.Dim.DYNAMIC}
+
+
+def _name_axes(file: Path) -> None:
+    """Call the free axes of a file what optimum calls them, in all of its graph."""
+    import onnx
+
+    made = onnx.load(str(file), load_external_data=False)
+    names: dict[str, str] = {}
+    for one in made.graph.input:
+        length = "decoder_sequence_length" if "decoder" in one.name else "sequence_length"
+        for name, axis in zip(("batch_size", length), one.type.tensor_type.shape.dim, strict=False):
+            if axis.dim_param:
+                names[axis.dim_param] = name
+    for one in (*made.graph.input, *made.graph.output, *made.graph.value_info):
+        for axis in one.type.tensor_type.shape.dim:
+            if axis.dim_param in names:
+                axis.dim_param = names[axis.dim_param]
+    onnx.save(made, str(file))
+
+
+def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> float:
+    inputs = _inputs(subject, batch=3, longer=4)
+    session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    given = {name: value.cpu().numpy() for name, value in inputs.items()}
+    got = torch.from_numpy(session.run(None, given)[0]).double()
+    with quiet(), eval_mode(subject.model), torch.no_grad():
+        wanted = wrapped(*inputs.values()).cpu().double()
+    apart = float((got - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30))
+    if not apart <= ROOM:
+        raise ModelError(
+            f"onnxruntime gives other outputs than {subject.name} ({apart:.1e} apart, where "
+            f"{ROOM:.0e} is allowed), so no ONNX file was written."
+        )
+    return apart
+
+
+# --- Write a model that came as GGUF back as GGUF -----------------------------------------------
+# The file it came from is copied without the heads that went: packed weights stay packed, for rows
+# of query, key and value, and whole blocks of the output's columns, can be left out as they are.
+
+GGUF = "model.gguf"
+
+
+def write_gguf(subject: Subject, source: Path, folder: Path) -> None:
+    """Write `model.gguf`, for llama.cpp; every layer must have as many heads."""
+    gguf = _imported("GGUF", "gguf")
+    sites = sites_of(subject.inner)
+    if len({(site.heads, site.kv_heads, site.head_dim) for site in sites}) > 1:
+        raise UsageError(
+            f"The layers of {subject.name} have different numbers of heads, and a GGUF file has "
+            "one for all; take as many from every layer (even=True, --even)."
+        )
+    left = heads_left(subject.inner.config)
+    with quiet():
+        reader = gguf.GGUFReader(str(source))
+        kind = str(reader.fields["general.architecture"].contents())
+        writer = gguf.GGUFWriter(str(folder / GGUF), kind)
+        size = {
+            "attention.head_count": sites[0].heads,
+            "attention.head_count_kv": sites[0].kv_heads,
+            "attention.key_length": sites[0].head_dim,
+            "attention.value_length": sites[0].head_dim,
+        }
+        for name, value in size.items():
+            writer.add_uint32(f"{kind}.{name}", value)
+        for name, field in reader.fields.items():
+            own = name.removeprefix(f"{kind}.") in size or name == "general.architecture"
+            if not own and not name.startswith("GGUF."):
+                inner = field.types[1] if len(field.types) > 1 else None
+                writer.add_key_value(name, field.contents(), field.types[0], inner)
+        for tensor in reader.tensors:
+            data, stored = tensor.data, tensor.tensor_type
+            if left is not None:
+                data, stored = _without_heads(gguf, tensor, subject.inner, left)
+            writer.add_tensor(tensor.name, data, raw_dtype=stored)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+
+
+_BLOCK = re.compile(r"blk\.(\d+)\.attn_(q|k|v|output)\.(weight|bias)")
+
+
+def _without_heads(gguf: Any, tensor: Any, model: Any, left: dict[str, list[int]]) -> Any:
+    """A tensor's data without the heads that went, and how it is packed."""
+    found = _BLOCK.fullmatch(tensor.name)
+    if found is None:
+        return tensor.data, tensor.tensor_type
+    layer, part, what = found.groups()
+    site = next(site for site in sites_of(model) if site.layer == int(layer))
+    kept, width = left[f"dec.{layer}"], site.head_dim
+    if part in "kv":  # heads of keys and values stay while one of their query heads does
+        group = site.heads // site.kv_heads
+        kept = sorted({head // group for head in kept})
+    if part != "output":
+        rows = np.concatenate([np.arange(head * width, (head + 1) * width) for head in kept])
+        return np.ascontiguousarray(tensor.data[rows]), tensor.tensor_type
+    if what == "bias":
+        return tensor.data, tensor.tensor_type
+    block, packed = gguf.GGML_QUANT_SIZES[tensor.tensor_type]
+    data, stored = tensor.data, tensor.tensor_type
+    if width % block:  # a block would be torn: these few weights are unpacked
+        data = gguf.dequantize(data, stored).astype(np.float16)
+        stored, block, packed = gguf.GGMLQuantizationType.F16, 1, 1
+    elif data.dtype != np.uint8:
+        packed = block = 1
+    step = width // block * packed
+    columns = np.concatenate([np.arange(head * step, (head + 1) * step) for head in kept])
+    return np.ascontiguousarray(data[..., columns]), stored
+
+
+# --- Save a cut model at its old size, with zeros where heads were ------------------------------
+
+_TABLE = "relative_attention_bias.weight"
+
+
+def filled_with_zeros(model: Any) -> Any:
+    """The whole model that gives what the cut one gives: removed heads are there, and give 0."""
+    left = heads_left(model.config)
+    if left is None:
+        raise UsageError("No head was removed from this model, so there is nothing to fill.")
+    whole = _built_whole(model)
+    cut, full = dict(model.named_parameters()), dict(whole.named_parameters())
+    with torch.no_grad():
+        for name, value in full.items():
+            if name in cut and cut[name].shape == value.shape:
+                value.copy_(cut[name])
+        for name, buffer in whole.named_buffers():
+            buffer.copy_(model.get_buffer(name))
+        for site in sites_of(whole):
+            for place in head_weights(whole, site):
+                _fill(cut, full, place, _kept(site, place, left))
+        _fill_tables(model, full, sites_of(whole), left)
+    return whole.eval()
+
+
+def _built_whole(model: Any) -> Any:
+    config = deepcopy(model.config)
+    delattr(config, KEY)
+    with torch.random.fork_rng(devices=[]):
+        return type(model)(config).to(device=model.device, dtype=model.dtype)
+
+
+def _kept(site: Site, place: HeadWeight, left: dict[str, list[int]]) -> Tensor:
+    """Which entries of a whole weight the cut one still has."""
+    numbers = left[f"{site.stack}.{site.layer}"]
+    queries = torch.zeros(site.heads, dtype=torch.bool)
+    queries[numbers] = True
+    return place.kept(queries, queries.view(site.kv_heads, -1).any(1))
+
+
+def _fill(cut: dict[str, Tensor], full: dict[str, Tensor], place: HeadWeight, kept: Tensor) -> None:
+    """Zeros, and what was kept in its old place; a dead head has nothing to give."""
+    if place.name.endswith(_TABLE):
+        return  # see below
+    value = full[place.name].zero_()
+    if len(kept):
+        value.index_copy_(place.axis, kept.to(value.device), cut[place.name])
+
+
+def _fill_tables(
+    model: nn.Module, full: dict[str, Tensor], sites: list[Site], left: dict[str, list[int]]
+) -> None:
+    """T5: the one table of a stack gets each head's column from a layer that still has it."""
+    cut = dict(model.named_parameters())
+    for name in [name for name in full if name.endswith(_TABLE)]:
+        stack = next(site.stack for site in sites if name.startswith(f"{site.module}."))
+        full[name].zero_()
+        seen: dict[int, Tensor] = {}
+        for site in (site for site in sites if site.stack == stack):
+            table = cut.get(f"{site.module}.{_TABLE}")
+            numbers = left[f"{site.stack}.{site.layer}"]
+            for place, number in enumerate(numbers if table is not None else ()):
+                column = table[:, place]  # type: ignore[index]
+                if number in seen and not torch.equal(seen[number], column):
+                    raise UsageError(
+                        f"The layers of '{stack}' were trained apart since heads were removed, and "
+                        "a whole model has one position bias for all; save it without export."
+                    )
+                seen[number] = column
+                full[name][:, number] = column

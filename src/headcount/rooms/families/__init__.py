@@ -1,0 +1,17 @@
+"""Families: heads whose attention is alike."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.families.divergence import SMOOTHING, Divergence
+    from headcount.rooms.families.grouping import (
+        draw_nearest,
+        families,
+        families_of_tally,
+        family_sentences,
+    )
+    from headcount.rooms.families.similarity import Families
+
+open_door(__name__)

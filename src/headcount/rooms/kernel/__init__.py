@@ -1,0 +1,1 @@
+"""Kernel: sums of attention maps on a GPU, without the maps."""

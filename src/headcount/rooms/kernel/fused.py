@@ -1,0 +1,58 @@
+"""Row statistics in one kernel on the GPU, beside the model's own attention.
+
+A second pass over the keys, tile by tile: scores never leave the chip. For each row it keeps the
+running maximum m, the mass on each class of keys (a product with columns of 0 and 1 on the tensor
+cores; a column of ones gives the denominator), the sum of weight times score (for the entropy,
+log-sum-exp minus its mean), and the place of the largest score. Scores are scaled in float32, and
+the weights at the largest key and at offsets are computed anew from one dot product a row.
+
+The places of the largest weights travel in the low bits of the score, so that one maximum gives
+both: scores closer than 2^-17 of their size may be taken for equal.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from headcount.wiring import Asked, Scores
+
+#: Sets of keys left out, and columns of classes, that the kernel has room for.
+_MOST_TOPS, _MOST_CLASSES, _MOST_OFFSETS, _MOST_DIM = 3, 15, 8, 256
+
+#: Heads times texts of one launch: the second side of a grid has no more.
+MOST_TEXTS = 2**16 - 1
+
+
+@cache
+def available(device: torch.device) -> bool:
+    """Whether the kernel can run on a device: a GPU, and Triton."""
+    return device.type == "cuda" and importlib.util.find_spec("triton") is not None
+
+
+def serves(scores: Scores, asked: Asked) -> bool:
+    """Whether the kernel gives all that is asked; the tiles serve the rest."""
+    needs = asked.needs
+    return (
+        needs.smoothed is None
+        and not needs.maps
+        and len(asked.allowed) <= _MOST_TOPS
+        and len(asked.classes) <= _MOST_CLASSES
+        and len(needs.offsets) <= _MOST_OFFSETS
+        and scores.query.shape[-1] <= _MOST_DIM
+        and scores.query.shape[0] * scores.query.shape[1] <= MOST_TEXTS
+        and scores.query.dtype in (torch.float16, torch.bfloat16, torch.float32)
+        and (scores.mask is None or scores.mask.dim() == 4)
+        and available(scores.query.device)
+    )
+
+
+def row_quantities(scores: Scores, asked: Asked) -> dict[str, Any]:
+    """What is asked of the rows, as `rows.tiled` gives it."""
+    from headcount.rooms.kernel.kernel import launched
+
+    return launched(scores, asked)

@@ -1,0 +1,1 @@
+"""Papers: what single papers measured, in their own way."""

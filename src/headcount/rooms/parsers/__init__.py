@@ -1,0 +1,16 @@
+"""Parsers: plain text becomes trees."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.parsers.parsers import (
+        Parser,
+        load_parser,
+        parsed,
+        parser_name,
+        plain_sentence,
+    )
+
+open_door(__name__)

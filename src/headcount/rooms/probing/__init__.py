@@ -1,0 +1,11 @@
+"""Probing: what syntax can be read off the attention maps of a model."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.probing.parse import Parse, Probe, probe_file, probe_summary
+    from headcount.rooms.probing.probing import probe
+
+open_door(__name__)

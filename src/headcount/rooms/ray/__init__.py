@@ -1,0 +1,10 @@
+"""Ray: work on a cluster, or on all cores of a machine."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.ray.engine import RayEngine
+
+open_door(__name__)

@@ -1,0 +1,404 @@
+"""Relevance: the share of a prediction that each head carries, by layer-wise propagation.
+
+Voita et al., ACL 2019, section 4 and appendix A: from the top-1 logit of every prediction back to
+what each head gave, as a share of its layer, then the mean over predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from headcount import tasks
+from headcount.errors import ModelError, UsageError
+from headcount.importance import Arrays, BatchWork, Measure, ScoreWork
+from headcount.models import Anatomy, Subject, check_finite, enough_memory
+from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal, Progress
+from headcount.rooms.relevance.propagate import (
+    Flow,
+    LogitInputs,
+    Relevance,
+    Tracing,
+    traced,
+    words_read,
+)
+from headcount.rooms.relevance.rule import RelevanceCounter
+from headcount.rooms.relevance.rules import rule_named
+from headcount.text import Batch
+from headcount.wiring import check_ids
+
+# --- What is explained --------------------------------------------------------------------------
+# The top-1 logit of every predicted word, the logit of the class that a classifier chooses, a
+# regression's number, the cosine of two embeddings. Every prediction is explained by itself.
+
+Per = Literal["step", "sentence"]
+
+#: What is explained, by the kind of task.
+EXPLAINED = {
+    "translation": "the top-1 logit of every target token, given the reference before it",
+    "lm": "the top-1 logit of every next token",
+    "mlm": "the top-1 logit of every hidden token",
+    "classification": "the logit of the class that the model chooses",
+    "regression": "the number that the model gives",
+    "similarity": "the cosine of the two embeddings, half to each text",
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where relevance starts in one forward.
+
+    `starts` is `[start, row, ...]` over an output `[row, ...]`; `counted` says which of them are
+    predictions, `[start, row]`. `rows` of one example lie side by side.
+    """
+
+    output: Tensor
+    starts: Tensor
+    counted: Tensor
+    ledger: RelevanceCounter
+    rows: int = 1
+
+    def together(self) -> Start:
+        """All predictions of a row in one start."""
+        whole = self.starts.sum(dim=0, keepdim=True)
+        return replace(self, starts=whole, counted=self.counted.any(dim=0, keepdim=True))
+
+
+#: Runs a batch under a tracing, and says where its relevance starts.
+Explain = Callable[[Tracing, Batch], Start]
+
+
+def check_per(per: str) -> Per:
+    """A word that says what one backward explains."""
+    for known in get_args(Per):
+        if per == known:
+            return known
+    raise UsageError(
+        f"per is '{per}'; choose step, one backward a prediction, or sentence, one backward from "
+        "the sum of a text's predictions."
+    )
+
+
+def explanation_target(task: tasks.Task) -> str:
+    """What is explained in a task, in words."""
+    if task.kind not in EXPLAINED:
+        raise UsageError(
+            f"A {task.kind} task has no prediction that relevance could start from; give a task of "
+            f"the kinds {', '.join(EXPLAINED)}."
+        )
+    return EXPLAINED[task.kind]
+
+
+@contextmanager
+def explaining(subject: Subject, task: tasks.Task) -> Iterator[Explain]:
+    """How the predictions of a task are explained, within the block."""
+    if isinstance(
+        task, tasks.Translation | tasks.LanguageModelling | tasks.MaskedLanguageModelling
+    ):
+        with words_read(subject) as words:
+            yield lambda tracing, batch: _words(tracing, batch, words)
+    elif isinstance(task, tasks.Similarity):
+        yield _cosines
+    elif isinstance(task, tasks.HeadTask):
+        yield lambda tracing, batch: _logits(tracing, batch, task)
+    else:
+        raise UsageError(explanation_target(task))
+
+
+def _words(tracing: Tracing, batch: Batch, words: LogitInputs) -> Start:
+    """One start for each labelled place of a row."""
+
+    def run() -> Tensor:
+        logits = tasks.forward(tracing.subject, batch).logits
+        top = logits.argmax(dim=-1).gather(1, places)
+        return words.logits_at(places, top, tracing.rule, tracing.ledger)
+
+    labels = tasks.labels_of(batch, torch.empty(0, device=tracing.subject.device))
+    places, there = _places(labels != tasks.IGNORED)
+    output, ledger = tracing.forward(run, len(batch))
+    each = torch.eye(places.shape[1], dtype=output.dtype, device=output.device)[:, None]
+    return Start(output, each * there.to(output.dtype), there.T, ledger)
+
+
+def _places(predicted: Tensor) -> tuple[Tensor, Tensor]:
+    """The predicted places of each row one after another, `[row, place]`, and which are there.
+
+    >>> places, there = _places(torch.tensor([[False, True, True], [True, False, False]]))
+    >>> places.tolist(), there.tolist()
+    ([[1, 2], [0, 1]], [[True, True], [True, False]])
+    """
+    counts = predicted.sum(dim=1, keepdim=True)
+    order = predicted.long().argsort(dim=1, descending=True, stable=True)
+    there = torch.arange(int(counts.max()), device=counts.device) < counts
+    return order[:, : there.shape[1]], there
+
+
+def _logits(tracing: Tracing, batch: Batch, task: tasks.HeadTask) -> Start:
+    """One start a row: the class that is chosen, or the number."""
+    subject = tracing.subject
+    output, ledger = tracing.forward(
+        lambda: tasks.logits_of(subject, batch, axes=2, needs=task.needs), len(batch)
+    )
+    chosen = torch.nn.functional.one_hot(output.argmax(dim=1), output.shape[1])
+    return Start(output, chosen[None].to(output.dtype), _all(len(batch), output), ledger)
+
+
+def _cosines(tracing: Tracing, batch: Batch) -> Start:
+    """One start a pair: the terms of the cosine, half to each side."""
+    output, ledger = tracing.forward(lambda: tasks.embed(tracing.subject, batch), 2 * len(batch))
+    pairs = output.detach().unflatten(0, (-1, 2))
+    unit = pairs / pairs.norm(dim=-1, keepdim=True)
+    terms = (unit.prod(dim=1, keepdim=True) / 2).expand_as(pairs).flatten(0, 1)
+    return Start(output, terms[None], _all(2 * len(batch), output), ledger, rows=2)
+
+
+def _all(rows: int, beside: Tensor) -> Tensor:
+    return torch.ones(1, rows, dtype=torch.bool, device=beside.device)
+
+
+# --- How much relevance was kept on the way -----------------------------------------------------
+
+
+def flow_arrays(flow: Flow, start: Start) -> Arrays:
+    """Of all predictions of a batch, cut by cut: what came through, what biases kept, what is lost.
+
+    `flow` is `[cut, 3]`: two sums, and the largest loss of one prediction as a share of the |R|
+    that was sent; `places` is `[cut, 2]`, stack and layer; `sent` is the total of all starts.
+    """
+    counted = start.counted.double()
+    mass = start.starts.flatten(2).abs().sum(dim=2).double()
+    through, biases, sent = flow.through.double(), flow.biases.double(), flow.sent.double()
+    lost = (through + biases - sent[..., None]).abs() / mass.where(mass > 0, 1.0)[..., None]
+    summed = [(part * counted[..., None]).sum(dim=(0, 1)) for part in (through, biases)]
+    rows = torch.stack([*summed, (lost * counted[..., None]).amax(dim=(0, 1))], dim=-1)
+    places = [(STACKS.index(stack), layer) for stack, layer in flow.places]
+    return {
+        "flow": rows.cpu().numpy(),
+        "places": np.array(places),
+        "sent": (sent * counted).sum().cpu().numpy(),
+    }
+
+
+@dataclass
+class FlowSums:
+    """The flow of all batches so far."""
+
+    sums: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    sent: float = 0.0
+
+    def add(self, found: Arrays) -> None:
+        """Take in one batch."""
+        self.sent += float(found["sent"])
+        for (stack, layer), row in zip(found["places"].tolist(), found["flow"], strict=True):
+            place = (STACKS[stack], layer)
+            old = self.sums.get(place, np.zeros(3))
+            self.sums[place] = np.array([*(old + row)[:2], max(old[2], row[2])])
+
+    def frame(self) -> pd.DataFrame:
+        """A row a layer: what of the relevance sent reaches it, stays in biases, or is lost."""
+        rows = [
+            (*place, row[0] / self.sent, row[1] / self.sent, row[2])
+            for place, row in self.sums.items()
+        ]
+        return pd.DataFrame(rows, columns=["stack", "layer", "through", "biases", "worst_loss"])
+
+    def in_words(self, promise: str) -> str:
+        """One sentence on what was kept."""
+        frame = self.frame()
+        lowest = frame.iloc[0]
+        kept = f"a prediction loses at most {frame['worst_loss'].max():.1e} of it at any layer"
+        there = f"{lowest.through:.0%} reaches {lowest.stack}.{int(lowest.layer)}"
+        biases = f" and {lowest.biases:.0%} stays in biases" if abs(lowest.biases) >= 0.005 else ""
+        return f"Relevance ({promise}): {kept}; {there}{biases}."
+
+
+# --- Relevance of heads as shares of their layer, one prediction at a time ----------------------
+
+
+def head_shares(subject: Subject, relevance: Relevance, start: Start) -> Arrays:
+    """What every example of a batch adds: summed shares and their number, `[example, head]`.
+
+    A layer that no relevance reached in some prediction (a decoder that only starts) is not
+    counted there.
+    """
+    heads = relevance.heads.double().unflatten(1, (-1, start.rows)).sum(dim=2)
+    if not bool(heads.isfinite().all()):
+        check_finite(subject)
+        raise ModelError(
+            f"The relevance of the heads of {subject.name} is not a number, although all weights "
+            f"are; {str(subject.dtype).removeprefix('torch.')} may be too narrow: use --dtype "
+            "float32 (dtype='float32')."
+        )
+    counted = start.counted.unflatten(1, (-1, start.rows))[:, :, 0, None]
+    shares, reached = shares_of_layers(heads, subject.anatomy)
+    both = counted & reached
+    return {"shares": _array((shares * both).sum(dim=0)), "counts": _array(both.sum(dim=0))}
+
+
+def shares_of_layers(heads: Tensor, anatomy: Anatomy) -> tuple[Tensor, Tensor]:
+    """|R| of each head over the sum of |R| in its layer, `[..., head]`, and where that is not 0."""
+    shares, reached = torch.zeros_like(heads), torch.zeros_like(heads, dtype=torch.bool)
+    for span in anatomy.spans.values():
+        sizes = heads[..., span].abs()
+        total = sizes.sum(dim=-1, keepdim=True)
+        shares[..., span] = sizes / total.where(total > 0, 1.0)
+        reached[..., span] = total > 0
+    return shares, reached
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.double().cpu().numpy()
+
+
+# --- Relevance ----------------------------------------------------------------------------------
+
+RELEVANCE = Column(
+    "relevance",
+    meaning="The head's share of what its layer adds to a prediction, by relevance propagation.",
+    paper="Voita et al. 2019, section 4",
+    range=(0, 1),
+    direction="higher",
+    more="more relevant",
+    group="How much it matters",
+    format=".3f",
+)
+
+#: The rule of each convention; the program of 2021 is the rule "alpha-beta".
+RULE_OF = {"headcount": "default", "paper": "ding", "code": "z+"}
+
+
+def relevance(
+    subject: Subject,
+    task: Any,
+    *,
+    rule: str | None = None,
+    per: str = "step",
+    convention: str = "headcount",
+    batch_size: int = 16,
+    journal: Journal | None = None,
+    engine: Engine | EngineOptions | str | None = None,
+    progress: Progress | None = None,
+) -> HeadTable:
+    """Score every head by its share of the relevance of its layer, with an interval over examples.
+
+    Shares of one layer of a stack sum to 1. `task` may also be a corpus, which is then translated,
+    gone on with, filled in or compared in pairs, whatever the model does. `rule` is "default"
+    (ours, for any block), "ding" (the paper's text), "z+" (the authors' program of 2019) or
+    "alpha-beta" (of 2021); without one the convention chooses. `per="step"` explains every
+    prediction by itself, as the paper does; "sentence" sends one backward from the sum of a text's
+    predictions, which is an approximation. `details["relevance_flow"]` and a remark tell how much
+    relevance was kept on the way.
+
+    >>> from headcount import tasks
+    >>> from headcount.models.loading import load
+    >>> task = tasks.translation([("Rain fell.", "Regen fiel."), ("It rained.", "Es regnete.")])
+    >>> relevance(load("translator", device="cpu"), task)
+    HeadTable(144 heads: enc 48, dec 48, cross 48; 1 column: relevance)
+    """
+    task = tasks.natural_task(subject, task)
+    if convention not in RULE_OF:
+        raise UsageError(f"There is no convention '{convention}'; choose {', '.join(RULE_OF)}.")
+    name = rule_named(rule).name if rule is not None else RULE_OF[convention]
+    work = _Work(subject, task, convention, name, check_per(per))
+    explanation_target(task)
+    task.check(subject)
+    done = BatchWork(
+        "relevance",
+        subject,
+        partial(_measuring, task=task, rule=work.rule, per=work.per),
+        len(task),
+        {"convention": convention, "batch_size": batch_size, **work.settings},
+        journal,
+        engine,
+        progress,
+    )
+    return work.run(done, task.batches(subject, batch_size))
+
+
+@contextmanager
+def _measuring(subject: Subject, task: tasks.Task, rule: str, per: Per) -> Iterator[Measure]:
+    """Within the block, a function that gives shares and flow of a batch."""
+    with (
+        enough_memory(subject),
+        in_double(subject) if rule_named(rule).settles else nullcontext(),
+        traced(subject, rule_named(rule)) as tracing,
+        explaining(subject, task) as explain,
+    ):
+
+        def measure(batch: Batch) -> Arrays:
+            check_ids(subject, batch.inputs)
+            start = explain(tracing, batch)
+            start = start if per == "step" else start.together()
+            found = tracing.back(start.output, start.starts, start.ledger)
+            return head_shares(subject, found, start) | flow_arrays(found.flow, start)
+
+        yield measure
+
+
+@contextmanager
+def in_double(subject: Subject) -> Iterator[None]:
+    """Within the block the model computes in float64; afterwards its own tensors are back.
+
+    Rules that divide by sums which may be near zero make large numbers of small rounding errors:
+    in float32 two batch sizes differ in the third digit, and some sums overflow.
+    """
+    if subject.device.type == "mps":  # has no float64
+        yield
+        return
+    own = [*subject.model.parameters(), *subject.model.buffers()]
+    kept = [(one, one.data) for one in own if one.is_floating_point()]
+    try:
+        for one, data in kept:
+            one.data = data.double()
+        yield
+    finally:
+        for one, data in kept:
+            one.data = data
+
+
+@dataclass
+class _Work(ScoreWork):
+    """A relevance score under way."""
+
+    rule: str
+    per: Per
+    flow: FlowSums = field(default_factory=FlowSums, init=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the figures depend on."""
+        return {"rule": self.rule, "per": self.per}
+
+    def add(self, number: int, batch: Batch, found: Arrays) -> None:
+        """Take in one batch."""
+        self.seen.update(batch.index)
+        self.sums.add(batch.index, found["shares"], found["counts"])
+        self.flow.add(found)
+
+    def table(self) -> HeadTable:
+        """What has been found so far."""
+        value, low, high = self.sums.interval(absolute=False)
+        said = [f"Explained is {explanation_target(self.task)}."]
+        if self.per == "sentence":
+            said.append(
+                "One backward a text, from the sum of its predictions: an approximation of one "
+                "backward a prediction."
+            )
+        said.append(self.flow.in_words(rule_named(self.rule).promise))
+        shares = zip(self.subject.heads, value, strict=True)
+        missing = sorted({head.stack for head, share in shares if np.isnan(share)})
+        return self.column_table(
+            RELEVANCE,
+            (value, low, np.minimum(high, 1)),
+            said,
+            [f"{stack}: no relevance reaches it in this task" for stack in missing],
+            details={"relevance_flow": self.flow.frame()},
+        )

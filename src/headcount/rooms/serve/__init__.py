@@ -1,0 +1,11 @@
+"""Serve: a local page to type sentences in."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.serve.inspector import inspector_of
+    from headcount.rooms.serve.server import address, app_of, new_token, run_server, taken_socket
+
+open_door(__name__)

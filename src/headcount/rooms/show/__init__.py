@@ -1,0 +1,10 @@
+"""Show: a head's attention in the terminal or a notebook."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.show.showing import show
+
+open_door(__name__)

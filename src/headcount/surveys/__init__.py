@@ -1,0 +1,39 @@
+"""Survey: what every head looks at, measured over a corpus and read as roles."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.surveys.passes import PassOptions, StageProgress, run_pass
+    from headcount.surveys.shards import ShardWork, run_shards
+    from headcount.surveys.surveying import COLUMNS, chosen_tallies, read_corpora, stacks_of, survey
+    from headcount.surveys.tallies.counts import (
+        ALL,
+        BatchCells,
+        ChoiceTest,
+        HitsTally,
+        SiteHits,
+        Unit,
+        choice_frame,
+        counts_of,
+        hits_by_cell,
+        number_cells,
+        resample_units,
+    )
+    from headcount.surveys.tallies.links import Links
+    from headcount.surveys.tallies.pairs import Compared, LayerSums, MeansTally, chosen_texts
+    from headcount.surveys.tallies.rarity import Frequencies, frequencies_of
+    from headcount.surveys.tally import (
+        FEATURES,
+        BatchCache,
+        Feature,
+        Reading,
+        SumsTally,
+        Tally,
+        compact_words,
+        tabulate,
+    )
+    from headcount.surveys.trials.alignment import Aligner, linked
+
+open_door(__name__)

@@ -1,0 +1,514 @@
+"""What a survey does with a model: passes over corpora, trials, and the same on random twins.
+
+A twin's best head of a stack stands for chance: it was chosen with the benefit of hindsight, so a
+head that only does as well has learnt nothing that can be told apart.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial, reduce
+from operator import or_
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from headcount.bundle import sample
+from headcount.errors import InputError, UsageError
+from headcount.models import (
+    Subject,
+    enough_memory,
+    out_of_memory,
+    random_twin,
+    refuse_nan,
+    subject_facts,
+)
+from headcount.records import Column, HeadTable, Progress, provenance
+from headcount.surveys.shards import ShardWork, run_shards
+from headcount.surveys.tally import Tally, receivers, tabulate
+from headcount.surveys.trials.alignment import Pairs, SinkTrial
+from headcount.surveys.trials.needle import Needle
+from headcount.surveys.trials.repeats import Copying, Repeats
+from headcount.surveys.trials.trial import Trial, trial_table
+from headcount.text import (
+    Batch,
+    Corpus,
+    Encoded,
+    EncodeReport,
+    Long,
+    Pair,
+    Ready,
+    encode,
+    intake_of,
+    read_corpus,
+    texts_of,
+)
+from headcount.wiring import TILE, Needs, halve_tiles, tap
+
+# --- One pass -----------------------------------------------------------------------------------
+
+_SMALLER = "--batch-size (batch_size=) or --max-length (max_length=)"
+
+
+@dataclass(frozen=True)
+class PassOptions:
+    """How texts are given to the model, and which of its stacks are looked at."""
+
+    stacks: tuple[str, ...]
+    batch_size: int = 16
+    max_length: int | None = None
+    long: Long = "window"
+    chat: bool = False
+    #: False puts both texts of a pair in segment 0, as Clark's extraction did.
+    segments: bool = True
+    #: So many queries stand for all of a longer text; None: all of them are read.
+    rows: int | None = None
+    #: For the draw of the rows.
+    seed: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings that a run keeps; numbers do not depend on the size of batches."""
+        kept = {**asdict(self), "stacks": list(self.stacks)}
+        unused = {"batch_size"} | ({"rows", "seed"} if self.rows is None else set())
+        return {name: value for name, value in kept.items() if name not in unused}
+
+
+def run_pass(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    inputs: PassOptions,
+    progress: Progress | None = None,
+) -> EncodeReport:
+    """Run a corpus and update the tallies; the report says what was read, truncated and skipped."""
+    report = run_part(subject, source, tallies, progress, inputs=inputs)
+    check_pass(subject, source, tallies, report)
+    return report
+
+
+def run_part(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    progress: Progress | None = None,
+    *,
+    inputs: PassOptions,
+) -> EncodeReport:
+    """The same for a corpus, or a part of one, of which what it came to is checked later.
+
+    Where memory runs out, the part is begun anew in batches of half the size, then in smaller
+    tiles; what fitted is remembered for the model.
+    """
+    fresh, smaller = deepcopy(tuple(tallies)), 0
+    while True:
+        try:
+            report = _run_part(subject, source, tallies, progress, _fitting(subject, inputs))
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            if not _make_smaller(subject, source, inputs):
+                with enough_memory(subject, _SMALLER):
+                    raise
+            smaller += 1
+            for tally, clean in zip(tallies, deepcopy(fresh), strict=True):
+                vars(tally).clear()
+                vars(tally).update(vars(clean))
+        else:
+            report.smaller += smaller
+            return report
+
+
+#: The largest batch that fitted, by model, once memory has run out.
+_FITS: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+
+
+def _fitting(subject: Subject, inputs: PassOptions) -> PassOptions:
+    """The options with batches that fitted before."""
+    return replace(inputs, batch_size=min(inputs.batch_size, _FITS.get(subject.model, 2**30)))
+
+
+def _make_smaller(subject: Subject, source: Corpus | Ready, inputs: PassOptions) -> bool:
+    """Halve what is done at once, and remember it; False where it is as small as can be."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    size = _fitting(subject, inputs).batch_size
+    if size > 1 and not isinstance(source, Ready):
+        _FITS[subject.model] = size // 2
+        return True
+    return halve_tiles(subject.device)
+
+
+def _run_part(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    progress: Progress | None,
+    inputs: PassOptions,
+) -> EncodeReport:
+    needs = reduce(or_, (tally.needs for tally in tallies), Needs())
+    maps = needs.maps or needs.tiles
+    batches, done = batches_of(subject, source, inputs, maps=maps), 0
+    shown = receivers(tallies)
+    # A map between words is of all rows.
+    rows = None if maps else inputs.rows
+    with tap(subject, needs, stacks=inputs.stacks, rows=rows, seed=inputs.seed) as watch:
+        for batch in batches:
+            watch(batch if inputs.segments else _one_segment(batch), **shown)
+            if not done and not getattr(source, "first", 0):
+                # Broken weights show at once, not after an hour.
+                watch.flush()
+                check_numbers(subject, tallies)
+            done += batch.window.count(0)
+            if progress is not None:
+                progress(done, len(source))
+    report = batches.report
+    report.paths += watch.paths
+    report.sampled += watch.sampled
+    report.unsampled += done if rows is None and inputs.rows is not None else 0
+    return report
+
+
+def check_pass(
+    subject: Subject, source: Corpus | Ready, tallies: Sequence[Tally], report: EncodeReport
+) -> None:
+    """Refuse what a whole corpus came to: no number, or nothing at all."""
+    check_numbers(subject, tallies)
+    if not report.rows:
+        raise InputError(
+            f"No sentence of {source.name} has a token for this tokenizer; give other text."
+        )
+
+
+def batches_of(
+    subject: Subject, source: Corpus | Ready, inputs: PassOptions, maps: bool = False
+) -> Encoded | Ready:
+    """The batches of a corpus for this model; with `maps`, of texts whose maps fit in memory."""
+    if isinstance(source, Ready):
+        return source
+    heads = max(site.heads for site in subject.anatomy.sites)
+    return encode(
+        source,
+        subject.tokenizer,
+        stacks=inputs.stacks,
+        intake=intake_of(subject.model, subject.tokenizer),
+        batch_size=inputs.batch_size,
+        max_length=inputs.max_length,
+        long=inputs.long,
+        chat=inputs.chat,
+        most_cells=TILE["kept"] // heads if maps else None,
+    )
+
+
+def check_numbers(subject: Subject, tallies: Sequence[Tally]) -> None:
+    """Stop at attention that is not a number, rather than print NA for it."""
+    for tally in tallies:
+        for reading in tally.compute():
+            if not reading.note and np.isnan(reading.value).any():
+                refuse_nan(subject, f"{reading.site.stack}.{reading.site.layer}")
+
+
+def _one_segment(batch: Batch) -> Batch:
+    """The batch with all tokens in segment 0."""
+    if "token_type_ids" not in batch.inputs:
+        return batch
+    zeros = torch.zeros_like(batch.inputs["token_type_ids"])
+    return replace(batch, inputs=batch.inputs | {"token_type_ids": zeros})
+
+
+# --- Which trials make sense for a model, and all of them run in one call -----------------------
+
+#: No trial reads more of a corpus than this.
+_MOST = 2_500
+
+
+def trials_for(subject: Subject, corpus: Any = None, *, seed: int = 0) -> list[Trial]:
+    """The trials that mean something for a subject, on a corpus or on the bundled sample.
+
+    Decoders read repeated random tokens, natural text and needles in haystacks; encoder-decoders
+    random tokens and the corpus' pairs; encoders random tokens.
+    """
+    texts, pairs = _texts(corpus)
+    repeats = Repeats(seed=seed)
+    every: list[Trial] = [
+        repeats,
+        Copying(repeats),
+        SinkTrial(texts),
+        Needle(texts, seed=seed),
+        Pairs(pairs),
+    ]
+    return [trial for trial in every if trial.unfit(subject) is None]
+
+
+def run_trials(
+    subject: Subject,
+    corpus: Any = None,
+    *,
+    trials: Sequence[Trial] | None = None,
+    seed: int = 0,
+    lenient: bool | None = None,
+    progress: Progress | None = None,
+) -> HeadTable:
+    """Run trials on a model; their columns are ready to be joined to a survey's table.
+
+    `corpus` is what a survey takes (sentences, pairs, a path); without one the bundled English
+    sample is read, and no pairs. `trials` are those of `trials_for`, or your own choice:
+    ``[Repeats(length=64)]``. `table.details["trials"]` has each head's chance and p values,
+    `table.details["trial_models"]` what the model itself does. A trial of `trials_for` that the
+    corpus is too short for is left out, and the provenance says so; one of your own raises,
+    unless `lenient`. `progress` is called before each trial, with its name.
+    """
+    chosen = trials_for(subject, corpus, seed=seed) if trials is None else list(trials)
+    found, left_out = [], {}
+    for place, trial in enumerate(chosen):
+        if progress is not None:
+            progress(place, len(chosen), trial.name)
+        try:
+            why = trial.unfit(subject)
+            if why is not None:
+                raise UsageError(
+                    f"The trial '{trial.name}' means nothing for {subject.name}: {why}; leave it "
+                    "out."
+                )
+            found.append(trial(subject))
+        except (InputError, UsageError) as error:
+            if not (trials is None if lenient is None else lenient):
+                raise
+            left_out[trial.name] = str(error)
+    table = trial_table(subject, found)
+    table.provenance = provenance.collect(
+        **subject_facts(subject),
+        seed=seed,
+        trials={trial.name: _settings(trial) for trial in chosen},
+        remarks=[f"the trial '{name}' was left out: {why}" for name, why in left_out.items()],
+    )
+    return table
+
+
+def _texts(corpus: Any) -> tuple[list[str], list[tuple[str, str]]]:
+    """The corpus' texts (the sources, where it has pairs) and its pairs, the first so many."""
+    if corpus is None:
+        return sample.sentences(), []
+    read = corpus if isinstance(corpus, Corpus) else read_corpus(corpus)
+    items = list(read.limit(_MOST) if len(read) > _MOST else read)
+    pairs = [(item.source, item.target) for item in items if isinstance(item, Pair)]
+    return [texts_of(item)[0] for item in items], pairs
+
+
+def _settings(trial: Trial) -> dict[str, Any]:
+    """A trial's sizes, and the hash of its texts, which are not kept themselves."""
+    kept = {
+        name: value for name, value in vars(trial).items() if name not in ("columns", "repeats")
+    }
+    for texts in [kept.pop(name) for name in ("texts", "pairs") if name in kept]:
+        parts = [(text,) if isinstance(text, str) else text for text in texts]
+        kept["data"] = provenance.hash_strings([line for part in parts for line in part])
+    if "aligner" in kept:
+        kept["aligner"] = vars(kept["aligner"])
+    return kept
+
+
+# --- What a survey does with a model ------------------------------------------------------------
+
+#: Opened for each stage with its name and unit; gives what to call with the progress.
+StageProgress = Callable[[str, str], AbstractContextManager[Progress]]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A corpus and the tallies that look at it."""
+
+    #: What is shown while it runs: "Surveying".
+    name: str
+    source: Corpus | Ready
+    tallies: tuple[Tally, ...]
+    inputs: PassOptions
+    #: The columns that it fills, in the order of the table.
+    columns: tuple[Column, ...] = ()
+    #: Column to the reason why no tally fills it.
+    missing: Mapping[str, str] = field(default_factory=dict)
+    #: What the provenance says besides: convention, seed, limit.
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """What the corpus is counted in."""
+        return "pairs" if getattr(self.source, "paired", False) else "sentences"
+
+    def run(
+        self,
+        subject: Subject,
+        progress: Progress | None = None,
+        work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
+    ) -> HeadTable:
+        """Go through the corpus, in shards, and tabulate."""
+        report, set_aside = run_shards(
+            subject,
+            self.source,
+            self.tallies,
+            partial(run_part, inputs=self.inputs),
+            work=work,
+            settings=self.inputs.to_dict(),
+            progress=progress,
+        )
+        check_pass(subject, self.source, self.tallies, report)
+        table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
+        for tally in self.tallies:
+            table.details.update(tally.details())
+        # Say of the stacks that nobody looked at that they are NA for this reason.
+        left_out = [
+            f"{stack}: not surveyed" for stack in table.stacks if stack not in self.inputs.stacks
+        ]
+        for name in table.names if left_out else ():
+            table.notes[name] = "; ".join([*filter(None, [table.notes.get(name)]), *left_out])
+        table.provenance = self._provenance(subject, report, set_aside)
+        return table
+
+    def _provenance(
+        self, subject: Subject, report: EncodeReport, set_aside: Sequence[str]
+    ) -> dict[str, Any]:
+        """Where the numbers come from."""
+        source = self.source
+        remarks = [remark for tally in self.tallies for remark in getattr(tally, "remarks", ())]
+        return provenance.collect(
+            **subject_facts(subject),
+            corpus=source.name,
+            data=source.hash,
+            unit=self.unit,
+            counts=_counts(report) | {"skipped": dict(source.skipped)},
+            attention=sorted(report.paths),
+            remarks=[*report.sentences_in_words(), *set_aside, *remarks],
+            **({"set_aside": len(set_aside)} if set_aside else {}),
+            **self.facts,
+        )
+
+
+def _counts(report: EncodeReport) -> dict[str, Any]:
+    """What was read, as a run keeps it; how it was read says nothing of the corpus."""
+    found = {name: count for name, count in vars(report).items() if name != "paths"}
+    return found | {"tokens": dict(report.tokens)}
+
+
+@dataclass(frozen=True)
+class SurveyPlan:
+    """Passes and trials, in their order; the first pass gives the table its provenance."""
+
+    passes: tuple[Pass, ...]
+    trials: tuple[Trial, ...] = ()
+
+    def run(
+        self,
+        subject: Subject,
+        telling: StageProgress | None = None,
+        of: str = "",
+        work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
+    ) -> HeadTable:
+        """Do all of it; `of` is put behind the name of each stage that is shown."""
+        table = HeadTable.of(subject.heads, {})
+        telling = telling or (lambda name, unit: nullcontext(lambda *done: None))
+        for one in self.passes:
+            with telling(one.name + of, one.unit) as progress:
+                table = _joined(table, one.run(subject, progress, work.of(one.name + of)))
+        if self.trials:
+            with telling("Trials" + of, "trials") as progress:
+                found = run_trials(
+                    subject,
+                    trials=self.trials,
+                    lenient=True,
+                    progress=lambda done, total, _: progress(done, total),
+                )
+            table = _joined(table, found)
+        return table
+
+    def again(self) -> SurveyPlan:
+        """The same with fresh tallies, to be run on another model; copy before the first run."""
+        passes = [replace(one, tallies=deepcopy(one.tallies)) for one in self.passes]
+        return replace(self, passes=tuple(passes))
+
+
+def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
+    """Both; what an earlier stage measured stays, and the provenance names each corpus."""
+    new = more.without(name for name in more.names if name in table.names)
+    about, corpora = more.provenance, dict(table.provenance.get("corpora", {}))
+    if "data" in about:
+        kept = ("data", "unit", "counts", "attention", "remarks")
+        corpora[about["corpus"]] = {name: about[name] for name in kept}
+    joined = table.join(new)
+    joined.provenance = {**joined.provenance, "corpora": corpora}
+    if "trials" in about:
+        joined.provenance["trials"] = {name: about[name] for name in ("trials", "remarks")}
+    return joined
+
+
+# --- The control --------------------------------------------------------------------------------
+
+#: Kind of control to whether embeddings stay as trained (Clark et al. 2019, section 5).
+CONTROLS = {"random-init": False, "random-but-embeddings": True}
+
+
+def check_control(control: str | None, seeds: Sequence[int]) -> None:
+    """Refuse a control that is none, or none of its seeds."""
+    if control is not None and control not in CONTROLS:
+        raise UsageError(f"There is no control '{control}'; choose {' or '.join(CONTROLS)}.")
+    if not seeds:
+        raise UsageError("The control has no seed; give at least one, e.g. 0.")
+
+
+def twin_tables(
+    subject: Subject,
+    programme: SurveyPlan,
+    control: str,
+    seeds: Sequence[int],
+    telling: StageProgress | None = None,
+    work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
+) -> list[HeadTable]:
+    """The programme's table for a twin of each seed; one twin lives at a time."""
+    tables = []
+    for seed in seeds:
+        twin = random_twin(subject, seed=seed, keep_embeddings=CONTROLS[control])
+        of = " the random twin" if len(seeds) == 1 else f" random twin {seed}"
+        tables.append(programme.again().run(twin, telling, of, work))
+    return tables
+
+
+def add_control(table: HeadTable, twins: Sequence[HeadTable]) -> None:
+    """Put the twins' figures into the table's details, and a `control` into its relations."""
+    if not twins:
+        return
+    table.details["control"] = pd.concat(
+        [_summary(twin, number) for number, twin in enumerate(twins)], ignore_index=True
+    )
+    if "relations" in table.details:
+        table.details["relations"] = _with_control(
+            table.details["relations"], [twin.details["relations"] for twin in twins]
+        )
+
+
+def _summary(twin: HeadTable, number: int) -> pd.DataFrame:
+    """For each column and stack of a twin: its mean, lowest and highest head."""
+    long = twin.frame.melt(ignore_index=False, var_name="column").reset_index()
+    found = long.groupby(["column", "stack"], observed=True, sort=False)["value"]
+    return found.agg(["mean", "min", "max"]).reset_index().assign(twin=number)
+
+
+def _with_control(relations: pd.DataFrame, twins: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """`control`: the accuracy of the twin's best head of the stack, averaged over twins.
+
+    Chosen on one half and shown on both, as ours; over all sentences, the best with hindsight.
+    """
+    key = ["stack", "relation", "direction", "split"]
+    best = [
+        twin[twin["selected"].astype(bool) | (twin["split"] == "all")]
+        .groupby(key)["accuracy"]
+        .max()
+        for twin in twins
+    ]
+    return relations.join(pd.concat(best, axis=1).mean(axis=1).rename("control"), on=key)

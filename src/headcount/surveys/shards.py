@@ -1,0 +1,435 @@
+"""A pass over a corpus in shards: done by an engine, merged in their order, kept as they end.
+
+Where a corpus is cut depends on the corpus alone, and shards are merged in its order, so that
+numbers depend neither on the number of workers nor on who answers first, nor on where a survey was
+broken off. A folder keeps what every finished shard came to: the same survey goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headcount.errors import RunError
+from headcount.models import Subject, carried
+from headcount.records import (
+    Answer,
+    Engine,
+    Journal,
+    Lost,
+    Piece,
+    Progress,
+    Worker,
+    engine_of,
+    hash_strings,
+    reason,
+    write_bytes,
+)
+from headcount.surveys.tally import Tally
+from headcount.text import Corpus, CorpusPart, EncodeReport, Item, Ready, texts_of
+
+#: A shard ends after so many items, or so many characters: some seconds of work.
+SHARD_ITEMS, SHARD_CHARACTERS = 1024, 1 << 20
+#: Of so many finished shards one file is made.
+TOGETHER = 32
+
+Numbered = tuple[int, Item]
+#: Goes through a part of a corpus with tallies of its own: `passes.run_part`.
+RunPart = Callable[[Subject, Corpus | Ready, Sequence[Tally], Progress | None], EncodeReport]
+
+
+@dataclass(frozen=True)
+class ShardWork:
+    """Where the shards of a survey are done, and where finished ones are kept."""
+
+    engine: Engine | None = None
+    folder: Path | None = None
+
+    def of(self, name: str) -> ShardWork:
+        """The same for one pass, in a folder of its own."""
+        inner = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        return ShardWork(self.engine, None if self.folder is None else self.folder / inner)
+
+
+def cut_into_shards(corpus: Corpus, first: int = 0, most: int | None = None) -> Iterator[Piece]:
+    """The shards of a corpus from a number on, each with its items and their numbers."""
+    most = most or SHARD_ITEMS
+    number, room, items = 0, SHARD_CHARACTERS, list[Numbered]()
+    for index, item in enumerate(corpus):
+        items.append((index, item))
+        room -= sum(map(len, texts_of(item)))
+        if room <= 0 or len(items) == most:
+            if number >= first:
+                yield Piece(number, items)
+            number, room, items = number + 1, SHARD_CHARACTERS, []
+    if items and number >= first:
+        yield Piece(number, items)
+
+
+def run_shards(
+    subject: Subject,
+    source: Corpus | Ready,
+    tallies: Sequence[Tally],
+    run: RunPart,
+    *,
+    work: ShardWork,
+    settings: Mapping[str, Any],
+    progress: Progress | None = None,
+    most: int | None = None,
+) -> tuple[EncodeReport, list[str]]:
+    """Update the tallies with a whole corpus; what was read, and which items were set aside.
+
+    `most` items make a shard: fewer than usual where they come to much, which is then never put
+    together into one file.
+    """
+    report = EncodeReport()
+    if isinstance(source, Ready):  # in memory, and cut into batches by the caller
+        report.add(run(subject, source, tallies, progress))
+        return report, []
+    engine, fresh = engine_of(work.engine), deepcopy(tuple(tallies))
+    fingerprint: dict[str, Any] = {}
+    if work.folder is not None:
+        fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
+    modules = {type(tally).__module__ for tally in fresh}
+    with _opened(work.folder, fingerprint, modules) as kept:
+        merged = _Merged(source, tallies, fresh, report, kept, progress, engine.remote, most)
+        shown = None if engine.remote or progress is None else merged.show
+        make = partial(
+            _worker,
+            carried(subject, engine),
+            fresh,
+            run,
+            (source.name, source.paired, source.annotated),
+            shown,
+            engine.remote,
+        )
+        for answer in engine.run(make, merged.left()):
+            merged.take(answer)
+        merged.close()
+    return report, merged.set_aside
+
+
+@contextmanager
+def _worker(
+    subject_of: Callable[[], Subject],
+    fresh: Sequence[Tally],
+    run: RunPart,
+    about: tuple[str, bool, bool],
+    shown: Progress | None,
+    remote: bool,
+) -> Iterator[Worker]:
+    """Holds the model, and gives what fresh tallies come to on some items."""
+    subject, (name, paired, annotated) = subject_of(), about
+
+    def work(items: Sequence[Numbered]) -> dict[str, Any] | bytes:
+        part = CorpusPart(name, items, paired=paired, annotated=annotated)
+        own = deepcopy(fresh)
+        report = run(subject, part, own, shown)
+        clean = deepcopy(fresh)  # what a tally remembers of its last batch does not travel
+        for mine, theirs in zip(clean, own, strict=True):
+            mine.merge(theirs)
+        state = {"report": dict(vars(report)), "tallies": [state_of(one) for one in clean]}
+        return packed(state) if remote else state
+
+    yield work
+
+
+# --- Shards come back, in any order ---------------------------------------------------------------
+
+
+@dataclass
+class _Merged:
+    """What has come back: merged as far as every earlier shard is there."""
+
+    source: Corpus
+    tallies: Sequence[Tally]
+    fresh: Sequence[Tally]
+    report: EncodeReport
+    kept: _Kept | None
+    progress: Progress | None
+    #: Else the worker shows how far it is, batch by batch.
+    remote: bool
+    most: int | None
+
+    def __post_init__(self) -> None:
+        self.set_aside: list[str] = []
+        self._modules = {type(tally).__module__ for tally in self.fresh}
+        self._next = 0
+        self._under_way: dict[int, Sequence[Numbered]] = {}
+        self._waiting: dict[int, dict[str, Any]] = {}
+        if self.kept is not None:
+            self._next, states = self.kept.read()
+            for state in states:
+                self._merge(state)
+            self._waiting = {number: {} for number in self.kept.ahead(self._next)}
+            if self._next:
+                self.show(0)
+
+    def left(self) -> Iterator[Piece]:
+        """The shards that nobody has done."""
+        for piece in cut_into_shards(self.source, self._next, self.most):
+            if piece.number >= self._next and piece.number not in self._waiting:
+                self._under_way[piece.number] = piece.parts
+                yield piece
+
+    def take(self, answer: Answer) -> None:
+        """Keep what a shard came to, and merge it when its turn has come."""
+        parts = self._under_way.pop(answer.number)
+        lost = [self._named(parts[one.place], one) for one in answer.lost]
+        found = [
+            safe_load(one, Path("an answer"), self._modules) if isinstance(one, bytes) else one
+            for _, _, one in answer.results
+        ]
+        state = {"parts": found, "lost": lost}
+        if self.kept is not None:
+            self.kept.write(answer.number, state)
+        self._waiting[answer.number] = state
+        self._merge_waiting()
+
+    def close(self) -> None:
+        """Nothing may be left that was not merged: shards done ahead of a resumed survey are."""
+        self._merge_waiting()
+        if self._waiting:
+            raise RunError(
+                f"{self.source.name} gave other shards than before: {sorted(self._waiting)} are "
+                "too many; it changed while it was being read: run again."
+            )
+
+    def show(self, done: int, total: int = 0) -> None:
+        """Tell how far it is: what is merged, and `done` sentences of the shard under way."""
+        if self.progress is not None:
+            self.progress(self.report.sentences + done, len(self.source))
+
+    def _merge_waiting(self) -> None:
+        while self._next in self._waiting:
+            state = self._waiting.pop(self._next)
+            if not state and self.kept is not None:
+                state = self.kept.load(self._next)
+            self._merge(state)
+            self._next += 1
+            if self.remote:
+                self.show(0)
+            if self.kept is not None and self.most is None and self._next % TOGETHER == 0:
+                self.kept.join(self._next, self._whole())
+
+    def _merge(self, state: Mapping[str, Any]) -> None:
+        for part in state["parts"]:
+            self.report.add(EncodeReport(**part["report"]))
+            for tally, fresh, own in zip(self.tallies, self.fresh, part["tallies"], strict=True):
+                tally.merge(with_state(fresh, own))
+        self.set_aside += state["lost"]
+
+    def _whole(self) -> dict[str, Any]:
+        """All that is merged, as one shard."""
+        clean = deepcopy(tuple(self.fresh))
+        for mine, theirs in zip(clean, self.tallies, strict=True):
+            mine.merge(theirs)
+        own = [state_of(one) for one in clean]
+        part = {"report": dict(vars(self.report)), "tallies": own}
+        return {"parts": [part], "lost": list(self.set_aside)}
+
+    def _named(self, part: Numbered, lost: Lost) -> str:
+        index, item = part
+        line = "" if item.line is None else f" (line {item.line})"
+        return f"Item {index + 1} of {self.source.name}{line} was set aside: {lost.why}"
+
+
+# --- What a tally has counted, without its settings -----------------------------------------------
+
+
+def state_of(tally: Tally) -> dict[str, Any]:
+    """What a tally has counted: the fields of a dataclass that are not given, else all it has."""
+    own = dict(vars(tally))
+    if is_dataclass(tally):
+        own = {one.name: getattr(tally, one.name) for one in fields(tally) if not one.init}
+    # torch reads plain dictionaries alone; a tally that is merged from needs no other.
+    return {name: dict(one) if isinstance(one, defaultdict) else one for name, one in own.items()}
+
+
+def with_state(fresh: Tally, state: Mapping[str, Any]) -> Tally:
+    """A tally of the same settings that has counted this."""
+    made = deepcopy(fresh)
+    for name, value in state.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _fingerprint(
+    subject: Subject, source: Corpus, fresh: Sequence[Tally], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What must be the same for shards to be of one survey; the size of batches need not."""
+    tokenizer = subject.tokenizer
+    words = {} if tokenizer is None else tokenizer.get_vocab()
+    return {
+        "what": "headcount survey",
+        "weights": subject.weights_hash,
+        "tokenizer": hash_strings(f"{words[token]} {token}" for token in sorted(words)),
+        "dtype": str(subject.dtype).removeprefix("torch."),
+        "device": subject.device.type,
+        "data": source.hash,
+        "shards": f"{SHARD_ITEMS} items or {SHARD_CHARACTERS} characters",
+        "settings": dict(settings),
+        "tallies": [_described(tally) for tally in fresh],
+    }
+
+
+def _described(value: Any) -> Any:
+    """A tally's settings as JSON has them; of functions only that there is one."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if is_dataclass(value):
+        own = {one.name: _described(getattr(value, one.name)) for one in fields(value) if one.init}
+        return {"kind": type(value).__name__, **own}
+    if isinstance(value, Mapping):
+        return {str(key): _described(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        described = [_described(one) for one in value]
+        return described if isinstance(value, list | tuple) else sorted(map(str, described))
+    return type(value).__name__
+
+
+# --- A folder of finished shards ------------------------------------------------------------------
+
+
+def _opened(
+    folder: Path | None, fingerprint: Mapping[str, Any], modules: Collection[str]
+) -> AbstractContextManager[_Kept | None]:
+    return nullcontext() if folder is None else _Kept(folder, fingerprint, modules)
+
+
+class _Kept:
+    """Finished shards: a journal that says which, and a file for each, or for many together.
+
+    The file is whole before the journal names it. Files hold tensors, numbers and the plain
+    classes of tallies; they are read without running anything that is in them.
+    """
+
+    def __init__(
+        self, folder: Path, fingerprint: Mapping[str, Any], modules: Collection[str]
+    ) -> None:
+        self._folder = folder
+        self._fingerprint = fingerprint
+        self._modules = modules
+        #: Nothing is written before there is something to keep.
+        self._journal = self._begun() if self._file("journal").exists() else None
+
+    def __enter__(self) -> _Kept:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def _begun(self) -> Journal:
+        """Begin, or go on with shards of the same survey; those of another one are refused."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{self._folder} cannot be made: {reason(error)}.") from error
+        return Journal.open(self._file("journal"), self._fingerprint)
+
+    def read(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        """How many shards are there from the first on, and what they came to, in order."""
+        joined = max((int(u.split()[1]) for u in self._done("until")), default=0)
+        single = {int(unit.split()[1]) for unit in self._done("shard")}
+        until = joined
+        while until in single:
+            until += 1
+        names = ([f"until {joined}"] if joined else []) + [
+            f"shard {n}" for n in range(joined, until)
+        ]
+        return until, (self._load(name) for name in names)
+
+    def ahead(self, until: int) -> list[int]:
+        """Shards that were done though an earlier one was not."""
+        numbers = (int(unit.split()[1]) for unit in self._done("shard"))
+        return sorted(number for number in numbers if number > until)
+
+    def load(self, number: int) -> dict[str, Any]:
+        """What a shard came to."""
+        return self._load(f"shard {number}")
+
+    def write(self, number: int, state: Mapping[str, Any]) -> None:
+        """Keep a shard; it is on the disk when this returns."""
+        self._write(f"shard {number}", state)
+
+    def join(self, until: int, state: Mapping[str, Any]) -> None:
+        """Put one file in the place of all shards so far."""
+        self._write(f"until {until}", state)
+        for unit in [*self._done("shard"), *self._done("until")]:
+            kind, number = unit.split()
+            if int(number) < until:
+                self._file(f"{kind} {number}").unlink(missing_ok=True)
+
+    def _done(self, kind: str) -> list[str]:
+        done = {} if self._journal is None else self._journal.done
+        return [unit for unit in done if unit.startswith(kind)]
+
+    def _file(self, unit: str) -> Path:
+        ending = "jsonl" if unit == "journal" else "pt"
+        return self._folder / f"{unit.replace(' ', '-')}.{ending}"
+
+    def _write(self, unit: str, state: Mapping[str, Any]) -> None:
+        data = packed(state)
+        self._journal = self._journal or self._begun()
+        write_bytes(self._file(unit), data, tidy=False)  # the folder goes when all is done
+        self._journal.append(unit, {"sha256": hashlib.sha256(data).hexdigest()})
+
+    def _load(self, unit: str) -> dict[str, Any]:
+        file = self._file(unit)
+        assert self._journal is not None  # who named the unit
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise RunError(
+                f"{file} cannot be read: {reason(error)}; restore it, or delete "
+                f"{self._folder}/ to begin afresh."
+            ) from error
+        if hashlib.sha256(data).hexdigest() != self._journal.done[unit]["sha256"]:
+            raise RunError(
+                f"{file} is not what was written there; restore it, or delete {self._folder}/ to "
+                "begin afresh."
+            )
+        return safe_load(data, file, self._modules)
+
+
+#: Whose classes may stand in a file of shards besides headcount's own; nothing of them is run.
+_PLAIN = re.compile(r"(numpy(\..*)?|collections)\.\w+|builtins\.(list|dict|set|bytes)")
+
+
+def packed(state: Mapping[str, Any]) -> bytes:
+    """What shards came to, to be sent or kept."""
+    room = io.BytesIO()
+    torch.save(dict(state), room)
+    return room.getvalue()
+
+
+def safe_load(data: bytes, file: Path, modules: Collection[str] = ()) -> dict[str, Any]:
+    """What `torch.save` wrote: of headcount, arrays and these modules, and of nobody else."""
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
+    known: list[Any] = [type(np.dtype(kind)) for kind in "?bhilqBHILQefdU"]
+    for name in names:
+        module, _, inner = name.rpartition(".")
+        ours = module.startswith("headcount.") or module in modules
+        found_class = getattr(import_module(module), inner, None) if ours else None
+        if not isinstance(found_class, type) and not _PLAIN.fullmatch(name):
+            raise RunError(
+                f"{file} holds a {name}, which is no part of a survey; delete that file."
+            )
+        known.append(found_class or getattr(import_module(module), inner))
+    with torch.serialization.safe_globals(known):
+        found: dict[str, Any] = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    return found

@@ -1,0 +1,487 @@
+"""Hits by sentence and relation, and their figures on each split: accuracy, interval, baseline, p.
+
+Choosing the best of many heads and the best of many offsets, and reporting both on the sentences
+they were chosen on, flatters them. Sentences are therefore split in two: offsets and heads are
+chosen on `select`, and judged on `report`. The naive numbers stand beside them under `all`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headcount import stats
+from headcount.errors import StatsError
+from headcount.models import Site
+from headcount.records import STACKS, Head
+from headcount.surveys.tally import word_tiles
+from headcount.text import Rows, Words
+from headcount.wiring import Needs, Sighting
+
+# --- Hits by sentence and relation, for every head and every fixed offset -----------------------
+# Arcs of one sentence are right or wrong together, so counts are kept sentence by sentence; only
+# relations that a sentence has take room (a cell), two bytes a head.
+
+#: The name under which every word counts, whatever its relation.
+ALL = "all"
+
+Small = NDArray[np.int16]
+
+
+class Unit(NamedTuple):
+    """A sentence: its number in the corpus, and what it says in short.
+
+    Both, so that shards that count from 0 each keep their sentences apart.
+    """
+
+    number: int
+    digest: int
+
+    @classmethod
+    def of(cls, number: int, text: str) -> Unit:
+        """The unit of a text.
+
+        >>> Unit.of(3, "Rain fell.").number
+        3
+        """
+        return cls(number, int.from_bytes(blake2b(text.encode(), digest_size=7).digest()))
+
+
+def resample_units(words: Words, index: Sequence[int]) -> list[Unit]:
+    """What is drawn together in a resample: the document of a passage, else the text."""
+    units = []
+    for sentence, number in zip(words.sentences, index, strict=True):
+        document = None if sentence is None else sentence.comments.get("doc")
+        text = "" if sentence is None else sentence.text
+        units.append(Unit.of(number, text) if document is None else Unit.of(0, f"doc {document}"))
+    return units
+
+
+@dataclass(frozen=True)
+class BatchCells:
+    """The cells of one batch, and what every head is measured against there.
+
+    Arrays have one row a cell; counts are by direction.
+    """
+
+    units: tuple[Unit, ...]
+    #: Which of the units a cell belongs to.
+    unit: Small
+    labels: tuple[str, ...]
+    arcs: Mapping[str, Small]
+    #: Hits of each fixed offset, ``[cell, offset]``.
+    offsets: Mapping[str, Small]
+
+
+class SiteHits(NamedTuple):
+    """One site's hits on one batch: ``[cell, head]`` by direction."""
+
+    cells: BatchCells
+    hits: Mapping[str, Small]
+
+
+class Counts(NamedTuple):
+    """One relation and direction, one row a sentence that has it."""
+
+    unit: NDArray[np.int64]
+    #: Number of arcs, ``[sentence]``.
+    arcs: NDArray[np.int64]
+    #: ``[sentence, head]``.
+    hits: NDArray[np.int64]
+    #: ``[sentence, offset]``.
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RelationCounts:
+    """The counts of one stack over the whole corpus, cells in the order of their sentences."""
+
+    heads: tuple[Head, ...]
+    #: The offsets that were tried.
+    tried: tuple[int, ...]
+    units: tuple[Unit, ...]
+    unit: NDArray[np.int64]
+    labels: NDArray[np.str_]
+    arcs: Mapping[str, Small]
+    hits: Mapping[str, Small]
+    offsets: Mapping[str, Small]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions that were counted."""
+        return tuple(self.arcs)
+
+    def relations(self, subtypes: bool = False) -> list[str]:
+        """The relations that occur, the most frequent first, as a whole or without subtypes."""
+        names = self.labels if subtypes else self._universal
+        names, where = np.unique(names, return_inverse=True)
+        most = max(self.arcs.values(), key=lambda arcs: int(arcs.sum()))
+        sums = np.bincount(where, weights=most, minlength=len(names))
+        return [str(name) for name in names[np.argsort(-sums, kind="stable")]]
+
+    def of(self, relation: str, direction: str, subtypes: bool = False) -> Counts:
+        """The counts of a relation by sentence; `all` is every word."""
+        if relation == ALL:
+            cells = np.arange(len(self.unit))
+        else:
+            names = self.labels if subtypes or ":" in relation else self._universal
+            cells = np.flatnonzero(names == relation)
+        unit, starts = np.unique(self.unit[cells], return_index=True)
+        parts = (self.arcs[direction], self.hits[direction], self.offsets[direction])
+        sums = [_summed(part[cells], starts) for part in parts]
+        asked = sums[0] > 0
+        return Counts(unit[asked], *(part[asked] for part in sums))
+
+    @cached_property
+    def _universal(self) -> NDArray[np.str_]:
+        return np.array([universal(str(label)) for label in self.labels], dtype=np.str_)
+
+
+def universal(label: str) -> str:
+    """A relation without its subtype.
+
+    >>> universal("nsubj:pass")
+    'nsubj'
+    """
+    return label.partition(":")[0]
+
+
+def counts_of(
+    seen: Mapping[tuple[Head, ...], Sequence[SiteHits]], tried: Sequence[int]
+) -> RelationCounts:
+    """Put a stack's batches together: what each of its sites (its heads) saw."""
+    first = next(iter(seen.values()))
+    units = sorted({unit for cells, _ in first for unit in cells.units})
+    number = {unit: place for place, unit in enumerate(units)}
+    unit, labels, order = _keys(first, number)
+    directions = tuple(first[0].hits)
+    orders = [order if _same(first, site) else _keys(site, number)[2] for site in seen.values()]
+    hits = {
+        d: np.concatenate(
+            [
+                _joined(h[d] for _, h in site)[o]
+                for site, o in zip(seen.values(), orders, strict=True)
+            ],
+            axis=1,
+        )
+        for d in directions
+    }
+    return RelationCounts(
+        heads=tuple(head for heads in seen for head in heads),
+        tried=tuple(tried),
+        units=tuple(units),
+        unit=unit[order],
+        labels=labels[order],
+        arcs={d: _joined(cells.arcs[d] for cells, _ in first)[order] for d in directions},
+        hits=hits,
+        offsets={d: _joined(cells.offsets[d] for cells, _ in first)[order] for d in directions},
+    )
+
+
+def _same(one: Sequence[SiteHits], other: Sequence[SiteHits]) -> bool:
+    """Whether two sites met the same batches in the same order."""
+    return [id(cells) for cells, _ in one] == [id(cells) for cells, _ in other]
+
+
+def _keys(
+    seen: Sequence[SiteHits], number: Mapping[Unit, int]
+) -> tuple[NDArray[np.int64], NDArray[np.str_], NDArray[np.intp]]:
+    """Each cell's sentence and relation, and the order that sorts by them."""
+    unit = np.concatenate(
+        [
+            np.array([number[u] for u in cells.units], dtype=np.int64)[cells.unit]
+            for cells, _ in seen
+        ]
+    )
+    labels = np.concatenate([np.array(cells.labels, dtype=np.str_) for cells, _ in seen])
+    return unit, labels, np.lexsort((labels, unit))
+
+
+def _joined(parts: Iterable[Small]) -> Small:
+    return np.concatenate(list(parts))
+
+
+def _summed(cells: Small, starts: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Cells of one sentence added up."""
+    if not len(starts):
+        return np.zeros((0, *cells.shape[1:]), dtype=np.int64)
+    return np.add.reduceat(cells, starts, axis=0, dtype=np.int64)
+
+
+@dataclass
+class HitsTally:
+    """Hits of every head by cell; parts of a corpus merge by putting their cells together."""
+
+    _seen: dict[Site, list[SiteHits]] = field(
+        default_factory=lambda: defaultdict(list), init=False, repr=False, compare=False
+    )
+    #: Sites whose attention was not a number.
+    _broken: set[Site] = field(default_factory=set, init=False, repr=False, compare=False)
+    #: Sites that were not measured, and why.
+    _skipped: dict[Site, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    needs = Needs(tiles=True)
+
+    @property
+    def tried(self) -> tuple[int, ...]:
+        """The offsets, or the numbers of other baselines."""
+        raise NotImplementedError
+
+    def merge(self, other: Self) -> None:
+        """Take in the counts of another part of the corpus."""
+        for site, seen in other._seen.items():
+            self._seen[site].extend(seen)
+        self._broken |= other._broken
+        self._skipped = other._skipped | self._skipped
+
+    def _tiles(
+        self, sighting: Sighting, words: Words, rows: Rows
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Maps between words as `word_tiles` gives them; a site where one is no number is noted."""
+        for some, maps in word_tiles(sighting, words, rows):
+            if bool(torch.isnan(maps.sum())):
+                self._broken.add(sighting.site)
+            yield some, maps
+
+    def counts(self) -> list[RelationCounts]:
+        """The counts by sentence, one for each stack."""
+        by_stack: dict[str, dict[tuple[Head, ...], list[SiteHits]]] = defaultdict(dict)
+        for site in sorted(self._seen, key=lambda s: (STACKS.index(s.stack), s.layer, s.call)):
+            by_stack[site.stack][tuple(site.names)] = self._seen[site]
+        return [counts_of(seen, self.tried) for seen in by_stack.values()]
+
+
+def hits_by_cell(cell: Tensor, hits: Tensor, cells: int) -> Small:
+    """Hits ``[arc, ...]`` added up in their cells, ``[cell, ...]``."""
+    sums = torch.zeros(cells, *hits.shape[1:], dtype=torch.int16, device=hits.device)
+    return sums.index_add_(0, cell, hits.to(torch.int16)).cpu().numpy()
+
+
+def number_cells(
+    keys: Sequence[tuple[int, str]], device: torch.device | str = "cpu"
+) -> tuple[list[tuple[int, str]], Tensor]:
+    """The cells (row and label) in order, and the number of each key's cell."""
+    cells = sorted(set(keys))
+    number = {key: place for place, key in enumerate(cells)}
+    return cells, torch.tensor([number[key] for key in keys], dtype=torch.long, device=device)
+
+
+# --- The figures of one relation and direction --------------------------------------------------
+
+#: Where heads and offsets are chosen, where they are judged, and both together (naive).
+SPLITS = ("select", "report", "all")
+
+Floats = NDArray[np.float64]
+Chosen = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class RelationTest:
+    """How accuracies are judged.
+
+    The null hypothesis: on `report`, the head is right no more often than the offset that was best
+    on `select`, paired by sentence (exact sign flips). Holm corrects over all heads, relations and
+    directions of the frame; Benjamini-Hochberg stands beside it.
+    """
+
+    #: Relations with fewer arcs are shown and not tested.
+    support: int = 100
+    level: float = 0.05
+    #: Over sentences by resampling, in closed form, or as if arcs were independent.
+    interval: Literal["bootstrap", "student", "wilson"] = "bootstrap"
+    draws: int = 2000
+    confidence: float = 0.95
+    #: Of the split and of the draws.
+    seed: int = 0
+    #: Whether nsubj:pass stands alone or counts as nsubj.
+    subtypes: bool = False
+    #: Only these, and all of them must occur; with a subtype in the name, only that.
+    relations: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class ChoiceTest:
+    """How the accuracies of choices are judged.
+
+    The null hypothesis: on `report`, the head is right no more often than the baseline, paired by
+    text (exact sign flips). Holm corrects over all heads and kinds of a baseline, with
+    Benjamini-Hochberg next to it.
+    """
+
+    #: Kinds with fewer choices are shown and not tested.
+    support: int = 30
+    level: float = 0.05
+    draws: int = 2000
+    confidence: float = 0.95
+    #: Of the split and of the draws.
+    seed: int = 0
+
+
+def in_selection(units: Sequence[Unit], seed: int = 0) -> Chosen:
+    """Which sentences heads are chosen on: about half, by what they say and the seed alone.
+
+    >>> in_selection([Unit.of(0, "Rain fell."), Unit.of(7, "Rain fell."), Unit.of(1, "It snowed.")])
+    array([ True,  True, False])
+    """
+    drawn = [blake2b(f"{seed} {unit.digest}".encode(), digest_size=1).digest() for unit in units]
+    return np.array([digest[0] < 128 for digest in drawn], dtype=bool)
+
+
+def figures_by_split(
+    counts: Counts, chosen: Chosen, tried: Sequence[int], test: RelationTest
+) -> Iterator[dict[str, Any]]:
+    """The figures of one relation and direction on each split."""
+    place = _best_offset(counts.offsets[chosen], tried)
+    naive = _best_offset(counts.offsets, tried)
+    best = _accuracy(counts, chosen).argmax() if chosen.any() else -1
+    enough = int(counts.arcs.sum()) >= test.support
+    for split, rows, offset in (
+        ("select", chosen, place),
+        ("report", ~chosen, place),
+        ("all", np.ones_like(chosen), naive),
+    ):
+        if not rows.any():
+            continue
+        arcs, hits = counts.arcs[rows], counts.hits[rows]
+        low, high = interval_over_texts(arcs, hits, test, test.interval)
+        baseline: Any = np.nan
+        p: Any = np.nan
+        if offset is not None:
+            baseline = counts.offsets[rows, offset].sum() / arcs.sum()
+            if split == "report" and enough:
+                p = p_of_counts(hits, counts.offsets[rows, offset])
+        yield {
+            "split": split,
+            "n": int(arcs.sum()),
+            "accuracy": _accuracy(counts, rows),
+            "low": low,
+            "high": high,
+            "baseline": baseline,
+            "offset": np.nan if offset is None else float(tried[offset]),
+            "sentences": int(rows.sum()),
+            "p": p,
+            "selected": (np.arange(hits.shape[1]) == best) & (split != "all"),
+            "note": "" if enough else f"fewer than {test.support} arcs",
+        }
+
+
+def _accuracy(counts: Counts, rows: Chosen) -> Floats:
+    return np.asarray(counts.hits[rows].sum(axis=0) / counts.arcs[rows].sum())
+
+
+def _best_offset(hits: NDArray[np.int64], tried: Sequence[int]) -> int | None:
+    """The place of the offset that is right most often; among equals the nearest, then the left."""
+    if not len(hits):
+        return None
+    sums = hits.sum(axis=0)
+    equal = np.flatnonzero(sums == sums.max()).tolist()
+    return int(min(equal, key=lambda place: (abs(tried[place]), tried[place])))
+
+
+def interval_over_texts(
+    arcs: NDArray[np.int64],
+    hits: NDArray[np.int64],
+    test: RelationTest | ChoiceTest,
+    way: Literal["bootstrap", "student", "wilson"] = "bootstrap",
+) -> tuple[Floats, Floats]:
+    """The ends of each head's interval; NaN where there is one text."""
+    if way == "wilson":
+        found = stats.wilson_interval(hits.sum(axis=0), arcs.sum(), test.confidence)
+    elif len(arcs) < 2:
+        nothing = np.full(hits.shape[1], np.nan)
+        return nothing, nothing
+    elif way == "student":
+        sums = ((hits**2).sum(axis=0), arcs @ hits, arcs @ arcs, len(arcs), test.confidence)
+        found = stats.ratio_interval(hits.sum(axis=0), arcs.sum(), *sums, bounds=(0, 1))
+    else:
+        pairs = np.stack([hits, np.broadcast_to(arcs[:, None], hits.shape)], axis=-1)
+        found = stats.bootstrap_interval(
+            pairs, draws=test.draws, confidence=test.confidence, seed=test.seed
+        )
+    return found.low, found.high
+
+
+def p_of_counts(hits: NDArray[np.int64], baseline: NDArray[np.int64]) -> Floats | float:
+    """p of each head against a baseline on the same arcs, text by text; NaN with one text."""
+    if len(hits) < 2:
+        return np.nan
+    return stats.sign_flip_counts(hits - baseline[:, None], alternative="greater")
+
+
+def correct_tests(frame: pd.DataFrame, tested: pd.Index, texts: str, level: float) -> None:
+    """Correct these rows' tests together, in place; those of too few texts go, with the reason.
+
+    `texts` names the column that counts the texts of a test.
+    """
+    for count, rows in frame.loc[tested].groupby(texts):
+        try:
+            stats.check_resolution(
+                tests=len(tested), sentences=int(str(count)), level=level, alternative="greater"
+            )
+        except StatsError as error:
+            frame.loc[rows.index, ["p", "note"]] = np.nan, str(error)
+    p = frame.loc[tested, "p"].to_numpy(dtype=float)
+    frame.loc[tested, "p_adjusted"] = stats.holm(p)
+    frame.loc[tested, "p_bh"] = stats.benjamini_hochberg(p)
+
+
+# --- Counts of choices become a frame -----------------------------------------------------------
+
+
+def choice_frame(
+    counts: Sequence[RelationCounts],
+    test: ChoiceTest,
+    direction: str,
+    kinds: Sequence[str],
+    baselines: Sequence[str],
+) -> pd.DataFrame:
+    """A row for each head, kind, baseline and split that has choices."""
+    blocks = []
+    for one in counts:
+        heads = dict(zip(("stack", "layer", "head"), zip(*one.heads, strict=True), strict=True))
+        for kind in kinds:
+            found = one.of(kind, direction)
+            for figures in _choice_figures(found, one.units, baselines, test):
+                blocks.append(pd.DataFrame({**heads, "kind": kind, **figures}))
+    frame = pd.concat(blocks, ignore_index=True).assign(p_adjusted=np.nan, p_bh=np.nan, note="")
+    for _, group in frame[frame["p"].notna()].groupby("against", sort=False):
+        correct_tests(frame, group.index, "texts", test.level)
+    return frame
+
+
+def _choice_figures(
+    found: Counts, units: Sequence[Unit], baselines: Sequence[str], test: ChoiceTest
+) -> Iterator[dict[str, Any]]:
+    """The figures of one kind on each split, once for each baseline."""
+    chosen = in_selection(units, test.seed)[found.unit]
+    best = found.hits[chosen].sum(axis=0).argmax() if chosen.any() else None
+    for split, rows in zip(SPLITS, (chosen, ~chosen, np.ones_like(chosen)), strict=True):
+        if not rows.any():
+            continue
+        n, hits = found.arcs[rows], found.hits[rows]
+        low, high = interval_over_texts(n, hits, test)
+        selected = np.arange(hits.shape[1]) == best if split != "all" else False
+        tested = split == "report" and int(found.arcs.sum()) >= test.support
+        for place, name in enumerate(baselines):
+            theirs = found.offsets[rows, place]
+            yield {
+                "split": split,
+                "n": int(n.sum()),
+                "texts": int(rows.sum()),
+                "accuracy": hits.sum(axis=0) / n.sum(),
+                "low": low,
+                "high": high,
+                "selected": selected,
+                "against": name,
+                "baseline": theirs.sum() / n.sum(),
+                "p": p_of_counts(hits, theirs) if tested else np.nan,
+            }

@@ -1,0 +1,221 @@
+"""Tasks of the caller's own: a function that scores examples, or batches as a model takes them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from headcount.errors import InputError, UsageError
+from headcount.models import Subject
+from headcount.stats import ratio
+from headcount.tasks.classifications import ACCURACY
+from headcount.tasks.comparison import Metric, choose_metric
+from headcount.tasks.task import MEAN_LOSS, Marks, Task, forward, labels_of, logits_of
+from headcount.text import Batch, ready_batch
+
+#: Takes the model and some examples; gives one number an example.
+Score = Callable[[Subject, list[Any]], Sequence[float]]
+Losses = Callable[[Subject, list[Any]], Tensor]
+
+
+@dataclass(frozen=True, repr=False)
+class Custom(Task):
+    """Examples of any kind, scored by a function; the metric is the mean score."""
+
+    kind: ClassVar[str] = "custom"
+
+    score: Score
+    losses: Losses | None = None
+
+    def encode(self, subject: Subject, batch_size: int) -> Iterator[Batch]:
+        """Numbers of examples only: the function knows what to do with them."""
+        if batch_size < 1:
+            raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
+        for start in range(0, len(self), batch_size):
+            yield Batch({}, {}, list(range(len(self)))[start : start + batch_size])
+
+    def answer(self, subject: Subject, batch: Batch) -> list[float]:
+        """The score of each example."""
+        found = [float(number) for number in self.score(subject, self._some(batch))]
+        if len(found) != len(batch):
+            raise UsageError(
+                f"The score function gave {len(found)} numbers for {len(batch)} examples; it must "
+                "give one an example."
+            )
+        return found
+
+    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+        """What the caller's loss function gives: ``[example]``, differentiable."""
+        if self.losses is None:
+            raise UsageError(
+                "This custom task has no loss, which gradients need; give custom(..., "
+                "loss=function), one number an example."
+            )
+        found = self.losses(subject, self._some(batch))
+        if found.shape != (len(batch),):
+            raise UsageError(
+                f"The loss function gave the shape {tuple(found.shape)} for {len(batch)} examples; "
+                "it must give one number an example, not averaged."
+            )
+        return found
+
+    def mark(self, answer: list[float], batch: Batch) -> Marks:
+        """Scores, each counted once."""
+        for number, score in zip(batch.index, answer, strict=True):
+            if not math.isfinite(score):
+                raise InputError(f"{self._place(number)} gets the score {score}; give a number.")
+        return Marks(np.array([[score, 1.0] for score in answer]), answer)
+
+    def _some(self, batch: Batch) -> list[Any]:
+        return [self.examples[number] for number in batch.index]
+
+
+def custom(
+    examples: Sequence[Any],
+    score: Score,
+    *,
+    loss: Losses | None = None,
+    metric: str = "score",
+    higher_is_better: bool = True,
+) -> Custom:
+    """A task of your own: `score(subject, examples)` gives one number for each example.
+
+    It is called once a batch, in eval mode and without gradients; the metric, called `metric`, is
+    the mean. `loss(subject, examples)`, a differentiable tensor ``[example]``, is needed only for
+    gradient scores.
+
+    >>> lengths = custom(["a", "abc"], lambda subject, texts: [len(text) for text in texts])
+    >>> lengths
+    Custom('examples in hand', 2 examples, score)
+    """
+    for name, function in (("score", score), ("loss", loss)):
+        if function is not None and not callable(function):
+            raise UsageError(
+                f"{name} is a {type(function).__name__}; give a function of a subject and a list "
+                "of examples."
+            )
+    found = tuple(examples)
+    if not found:
+        raise InputError("There are no examples; a custom task takes a list of one or more.")
+    made = Metric(
+        metric, ("score", "examples"), ratio, higher_is_better=higher_is_better, test="sign-flip"
+    )
+    return Custom(found, made, "examples in hand", score, loss)
+
+
+# --- Batches that somebody else prepared --------------------------------------------------------
+
+#: What a row of a batch is called that says what is right.
+_LABELS = ("labels", "label")
+
+
+@dataclass(frozen=True, repr=False)
+class Batches(Task):
+    """Rows of prepared batches (images, sound, a collator of one's own), with their labels."""
+
+    kind: ClassVar[str] = "batches"
+
+    def encode(self, subject: Subject, batch_size: int) -> Iterator[Batch]:
+        """Neighbours of equal shapes together, at most so many."""
+        if batch_size < 1:
+            raise UsageError(f"The batch size is {batch_size}; it must be 1 or more.")
+        start = 0
+        while start < len(self):
+            most, end = min(len(self), start + batch_size), start + 1
+            while end < most and self._shape(end) == self._shape(start):
+                end += 1
+            rows = [self.examples[number] for number in range(start, end)]
+            inputs = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+            labels = inputs.pop(next(name for name in _LABELS if name in inputs))
+            made = ready_batch(inputs, subject.anatomy.stacks, first=start)
+            yield replace(made, labels=labels)
+            start = end
+
+    def _shape(self, number: int) -> dict[str, Any]:
+        return {name: value.shape for name, value in self.examples[number].items()}
+
+    def answer(self, subject: Subject, batch: Batch) -> Any:
+        """Losses ``[example]``, or logits ``[example, class]`` for the accuracy."""
+        if self.metric.name == "accuracy":
+            return logits_of(subject, batch, axes=2, needs="accuracy needs one label an example")
+        return self.loss(subject, batch)
+
+    def loss(self, subject: Subject, batch: Batch) -> Tensor:
+        """The model's own loss of each example alone: ``[example]``, differentiable."""
+        assert batch.labels is not None  # encode put them in
+        whole = batch.to(subject.device)
+        labels = labels_of(whole, next(iter(whole.inputs.values())))
+        if labels.dim() == 1 and not labels.is_floating_point():
+            logits = getattr(forward(subject, whole), "logits", None)
+            if isinstance(logits, Tensor) and logits.dim() == 2:
+                return cross_entropy(logits.float(), labels, reduction="none")
+        losses = []
+        for row in range(len(batch)):
+            one = {name: value[row : row + 1] for name, value in whole.inputs.items()}
+            said = getattr(subject.model(**one, labels=labels[row : row + 1]), "loss", None)
+            if said is None:
+                raise UsageError(
+                    f"{subject.name} gives no loss for labels of the shape "
+                    f"{tuple(labels.shape[1:])}; score it with a custom task (hc.tasks.custom)."
+                )
+            losses.append(said.reshape(()))
+        return torch.stack(losses)
+
+    def mark(self, answer: Any, batch: Batch) -> Marks:
+        """Losses, or hits."""
+        said = answer.argmax(dim=1) if self.metric.name == "accuracy" else None
+        hits = answer if said is None else (said == labels_of(batch, answer))
+        counted = hits.detach().double().cpu().numpy()
+        rows = np.stack([counted, np.ones(len(counted))], axis=1)
+        return Marks(rows, [] if said is None else said.tolist())
+
+    @cached_property
+    def hash(self) -> str:
+        """The sha256 of all tensors, in order."""
+        digest = hashlib.sha256()
+        for row in self.examples:
+            for name in sorted(row):
+                value = row[name].detach().cpu().contiguous()
+                digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+                digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+
+def batches(prepared: Iterable[Mapping[str, Any]], metric: str = "loss") -> Batches:
+    """A task from batches as the model takes them, e.g. a DataLoader; each has `labels`.
+
+    `metric` is "loss", the model's own of each example, or "accuracy" where a row of logits is said
+    of each. All batches are held in memory. `hc.score` takes such batches as they are.
+
+    >>> batches([{"input_ids": torch.tensor([[1, 2], [1, 3]]), "labels": torch.tensor([0, 1])}])
+    Batches('prepared batches', 2 examples, loss)
+    """
+    known = {"loss": MEAN_LOSS, "accuracy": ACCURACY}
+    chosen = choose_metric("batches", metric, known)
+    rows: list[dict[str, Tensor]] = []
+    for number, batch in enumerate(prepared):
+        if not isinstance(batch, Mapping):
+            raise InputError(
+                f"Batch {number + 1} is a {type(batch).__name__}; give a mapping of names to "
+                "tensors, as the model takes them, with labels."
+            )
+        tensors = {name: value for name, value in batch.items() if isinstance(value, Tensor)}
+        if not set(_LABELS) & set(tensors):
+            raise InputError(
+                f"Batch {number + 1} has no labels (it has {', '.join(map(str, batch))}); add "
+                "'labels', what is right for each row."
+            )
+        count = min(len(value) for value in tensors.values())
+        rows += [{name: value[row] for name, value in tensors.items()} for row in range(count)]
+    if not rows:
+        raise InputError("There are no batches; give one or more.")
+    return Batches(tuple(rows), chosen, "prepared batches")

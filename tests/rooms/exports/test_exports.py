@@ -1,0 +1,181 @@
+"""ONNX: the file gives what the model gives, on other shapes than it was written with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from surgery import answer
+from tiny import GROUPED, TINY, row, tiny_inputs
+from tiny_subjects import classifier, encoder
+
+from headcount.errors import ModelError, UsageError
+from headcount.models.finding import find
+from headcount.models.loading import load
+from headcount.models.saving import save as saving
+from headcount.models.subject import Subject
+from headcount.pruning.remove import prune
+from headcount.rooms.bench.speed import even_heads
+from headcount.rooms.exports.exports import filled_with_zeros, write_onnx
+
+
+def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    small = prune(encoder(), "enc.0.1,enc.1.0-2")
+    said = small.save(tmp_path / "out", export="onnx")
+    assert said.route == "onnx"
+    assert said.apart <= 1e-4
+    assert (tmp_path / "out" / "headcount.json").is_file()
+    session = runtime.InferenceSession(str(tmp_path / "out" / "model.onnx"))
+    inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
+    inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+    assert [one.name for one in session.get_outputs()] == ["last_hidden_state"]
+    got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    with torch.no_grad():
+        wanted = answer(small.model(**inputs)).numpy()
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_inputs_outputs_and_axes_have_the_names_of_transformers(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    small = prune(classifier(), "enc.0.1")
+    small.save(tmp_path / "out", export="onnx")
+    session = runtime.InferenceSession(str(tmp_path / "out" / "model.onnx"))
+    texts = ["batch_size", "sequence_length"]
+    assert {one.name: one.shape for one in session.get_inputs()} == {
+        "input_ids": texts,
+        "attention_mask": texts,
+        "token_type_ids": texts,
+    }
+    assert [(one.name, one.shape) for one in session.get_outputs()] == [
+        ("logits", ["batch_size", 2])
+    ]
+    assert small.tokenizer is not None
+    pairs = small.tokenizer(
+        ["a dog ran", "it"], ["the cat slept on it", "no"], padding=True, return_tensors="pt"
+    )
+    assert pairs["token_type_ids"].any()
+    got = session.run(None, {name: value.numpy() for name, value in pairs.items()})[0]
+    with torch.no_grad():
+        wanted = small.model(**pairs).logits.numpy()
+        alone = small.model(**pairs | {"token_type_ids": pairs["token_type_ids"] * 0})
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+    assert np.abs(alone.logits.numpy() - wanted).max() > 1e-3  # types of tokens count
+
+
+def test_an_encoder_decoder_is_one_graph_of_both_texts(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    whole = Subject(TINY["marian"](encoder_layers=1, decoder_layers=1))
+    small = prune(whole, "enc.0.1,dec.0.0-2,cross.0.3")
+    assert write_onnx(small, tmp_path) <= 1e-4
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
+    axes = {one.name: one.shape[1] for one in session.get_inputs()}
+    assert axes["decoder_input_ids"] == "decoder_sequence_length"
+    assert axes["input_ids"] == axes["attention_mask"] == "sequence_length"
+    inputs = tiny_inputs(small.model, batch=4, length=11, pad=3)
+    inputs["decoder_input_ids"] = inputs["decoder_input_ids"][:, :3]  # shorter than it was made
+    got = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    with torch.no_grad():
+        wanted = small.model(**inputs).logits.numpy()
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str) -> Any:
+        raise ImportError(f"No module named '{name}'", name=name)
+
+    monkeypatch.setattr("headcount.rooms.exports.exports.importlib.import_module", without)
+    hint = r"needs the package onnxruntime.*headcount\[onnx\].*in a clone: .pip install '\.\[onnx"
+    with pytest.raises(ModelError, match=hint):
+        write_onnx(Subject(TINY["bert"]()), tmp_path)
+
+
+# --- GGUF ---------------------------------------------------------------------------------------
+
+
+def test_a_gguf_is_written_back_without_the_heads_that_went(
+    tmp_path: Path, smollm2: Subject
+) -> None:
+    whole = smollm2
+    assert whole.stored == "quantised"
+    small = prune(whole, even_heads(whole, 0.34))
+    saved = small.save(tmp_path / "out", export="gguf")
+    assert saved.apart <= 1e-5  # packed weights stay as they were
+    again = load(saved.folder / "model.gguf", device="cpu")
+    assert (len(again.heads), again.inner.config.head_dim) == (len(small.heads), 64)
+    source = find("smollm2")
+    came = (source.folder / str(source.gguf)).stat().st_size
+    assert 0.9 * came < (saved.folder / "model.gguf").stat().st_size < came
+    uneven = prune(whole, "dec.0.0-2")
+    with pytest.raises(UsageError, match="a GGUF file has one for all; take as many from every"):
+        uneven.save(tmp_path / "none", export="gguf")
+    with torch.no_grad():
+        small.inner.model.norm.weight *= 2
+    with pytest.raises(ModelError, match="weights that learned since it was loaded cannot be"):
+        small.save(tmp_path / "none", export="gguf")
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(UsageError, match="did not come from a GGUF file, so there is none"):
+        prune(encoder(), "enc.0.1").save(tmp_path / "none", export="gguf")
+
+
+# --- At the old size, with zeros ----------------------------------------------------------------
+
+
+BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+CASES = [
+    ("bert", "enc.0.1,enc.1"),
+    ("gpt2", "dec.0.1-2"),
+    ("gpt_neox", "dec.0.1"),
+    ("llama", "dec.0.0-1,dec.1.1-2"),
+    ("phi3", "dec.0.1-2"),
+    ("gpt_oss", "dec.1.2-3"),
+    ("marian", "enc.0.1,cross.1.0-2"),
+    ("t5", "enc.0.1,enc.1.2,dec.0,cross.2.1"),
+]
+
+
+@pytest.mark.parametrize(("family", "heads"), CASES)
+def test_the_filled_model_says_the_same(family: str, heads: str) -> None:
+    small = prune(Subject(BUILDERS[family]()), heads).model
+    whole = filled_with_zeros(small)
+    assert not hasattr(whole.config, "headcount")
+    assert whole.num_parameters() > small.num_parameters()
+    inputs = tiny_inputs(small, pad=2)
+    with torch.no_grad():
+        torch.testing.assert_close(answer(whole(**inputs)), answer(small(**inputs)))
+
+
+def test_a_whole_model_has_nothing_to_fill() -> None:
+    with pytest.raises(UsageError, match="No head was removed"):
+        filled_with_zeros(TINY["bert"]())
+
+
+def test_tables_of_t5_that_were_trained_apart_are_refused() -> None:
+    small = prune(Subject(TINY["t5"]()), "enc.0.1,enc.1.2").model
+    with torch.no_grad():
+        small.encoder.block[1].layer[0].SelfAttention.relative_attention_bias.weight += 1
+    with pytest.raises(UsageError, match="'enc' were trained apart"):
+        filled_with_zeros(small)
+
+
+def test_it_is_saved_as_a_plain_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "check_fresh", lambda jobs: [0.0])
+    small = prune(Subject(TINY["bert"]()), "enc.0.1,enc.1.0-2")
+    saved = small.save(tmp_path / "out", export="zeros")
+    assert (saved.route, saved.why[:19]) == ("plain", "it has its old size")
+    plain = transformers.AutoModel.from_pretrained(tmp_path / "out").eval()
+    inputs = tiny_inputs(small.model, pad=2)
+    with torch.no_grad():
+        torch.testing.assert_close(answer(plain(**inputs)), answer(small.model(**inputs)))
+
+
+def test_an_export_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There is no export 'exe'; it is one of zeros"):
+        prune(Subject(TINY["bert"]()), "enc.0.1").save(tmp_path / "out", export="exe")

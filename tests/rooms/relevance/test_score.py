@@ -1,0 +1,261 @@
+"""Relevance of heads: its options, its journal, what it explains, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from subjects import subject_of
+from tiny import TINY
+from tiny_subjects import classifier, encoder, filler, translator, writer
+from tiny_tokenizers import ENGLISH, PAIRS
+
+import headcount as hc
+from headcount import tasks
+from headcount.bundle import sample
+from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
+from headcount.importance.examples import Interrupted
+from headcount.models.subject import Subject
+from headcount.records.journal import Journal
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.rooms.relevance.rules import EPS, ZPlus
+from headcount.rooms.relevance.score import relevance
+from headcount.tasks.task import Task
+
+LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
+
+
+def classes() -> Task:
+    return tasks.classification(LABELLED)
+
+
+def test_a_table_with_intervals_and_where_it_comes_from() -> None:
+    table = relevance(classifier(), classes(), batch_size=4)
+    assert table.names == ["relevance"]
+    value, low, high = (part["relevance"] for part in table.parts())
+    assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
+    assert table.provenance["settings"] == {"rule": "default", "per": "step"}
+    assert table.provenance["task"]["kind"] == "classification"
+    first, second = table.provenance["remarks"]
+    assert first == "Explained is the logit of the class that the model chooses."
+    assert second.startswith("Relevance (inputs and biases together keep all of it): a prediction")
+    assert table.column("relevance").direction == "higher"
+
+
+def test_the_flow_is_told_layer_by_layer(tmp_path: Path) -> None:
+    table = relevance(translator(), tasks.translation(PAIRS[:3], metric="loss"))
+    flow = table.details["relevance_flow"]
+    assert list(zip(flow["stack"], flow["layer"], strict=True)) == [
+        *(("enc", 0), ("enc", 1)),
+        *(("dec", 0), ("dec", 1), ("dec", 2)),
+    ]
+    np.testing.assert_allclose(flow["through"] + flow["biases"], 1, atol=1e-3)
+    assert (flow["worst_loss"] < 1e-3).all()
+    table.save(tmp_path)
+    again = HeadTable.load(tmp_path).details["relevance_flow"]
+    np.testing.assert_allclose(again["biases"], flow["biases"])
+    assert Run.open(tmp_path, create=False).read_table().provenance["remarks"]
+
+
+@pytest.mark.parametrize(
+    ("convention", "rule"), [("headcount", "default"), ("paper", "ding"), ("code", "z+")]
+)
+def test_a_convention_has_its_rule(convention: str, rule: str) -> None:
+    table = relevance(classifier(), classes(), convention=convention)
+    assert table.provenance["settings"]["rule"] == rule
+    named = relevance(classifier(), classes(), rule=rule)
+    np.testing.assert_array_equal(table.frame, named.frame)
+
+
+def test_a_sentence_in_one_backward_is_named_an_approximation() -> None:
+    subject, task = translator(), tasks.translation(PAIRS[:4], metric="loss")
+    steps, sentences = (relevance(subject, task, per=per) for per in ("step", "sentence"))
+    assert "an approximation" in sentences.provenance["remarks"][1]
+    assert not any("approximation" in words for words in steps.provenance["remarks"])
+    assert float(np.abs(steps.frame - sentences.frame).to_numpy().max()) > 1e-3
+
+
+def test_where_every_text_has_one_prediction_both_are_the_same() -> None:
+    whole, steps = (relevance(classifier(), classes(), per=per) for per in ("sentence", "step"))
+    np.testing.assert_array_equal(whole.frame, steps.frame)
+
+
+def test_half_precision_is_near() -> None:
+    subject = classifier()
+    exact = relevance(subject, classes()).frame["relevance"]
+    subject.model.bfloat16()
+    near = relevance(subject, classes()).frame["relevance"]
+    assert np.corrcoef(exact, near)[0, 1] > 0.9
+
+
+# --- corpora ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("subject", "corpus", "explained"),
+    [
+        (translator(), PAIRS[:2], "of every target token"),
+        (writer("llama"), ENGLISH[:2], "of every next token"),
+        (filler(), ENGLISH[:2], "of every hidden token"),
+        (encoder(), PAIRS[:2], "the cosine of the two embeddings"),
+    ],
+    ids=["pairs", "decoder", "filler", "encoder"],
+)
+def test_a_corpus_stands_for_a_task(subject: Subject, corpus: Any, explained: str) -> None:
+    table = relevance(subject, corpus)
+    assert explained in table.provenance["remarks"][0]
+    assert table.provenance["corpus"] == "texts in hand"
+    assert table.frame["relevance"].notna().all()
+
+
+def test_single_texts_leave_an_encoder_nothing_to_explain() -> None:
+    with pytest.raises(UsageError, match="predicts no words, so single texts leave nothing to exp"):
+        relevance(encoder(), ENGLISH[:2])
+
+
+def test_stacks_that_no_relevance_reaches_are_missing() -> None:
+    task = tasks.similarity([(a, b, 0.5) for a, b in PAIRS[:2]])
+    table = relevance(translator(), task)
+    assert table.stack("enc").frame["relevance"].notna().all()
+    assert table.stack("dec").frame["relevance"].isna().all()
+    assert "dec: no relevance reaches it in this task" in table.notes["relevance"]
+
+
+# --- the journal --------------------------------------------------------------------------------
+
+
+def fail_after(batches: int) -> Any:
+    """Progress that breaks the work off."""
+    calls = []
+
+    def progress(done: int, total: int) -> None:
+        calls.append(done)
+        if len(calls) == batches:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_broken_off_and_gone_on_with_is_the_same_table(tmp_path: Path) -> None:
+    subject, path = classifier(), tmp_path / "journal.jsonl"
+    whole = relevance(subject, classes(), batch_size=3)
+    with Journal.open(path, {}) as journal, pytest.raises(Interrupted) as stopped:
+        relevance(subject, classes(), batch_size=3, journal=journal, progress=fail_after(2))
+    assert stopped.value.table.notes["relevance"] == "interrupted after 3 of 10 examples"
+    with Journal.open(path, {}) as journal:
+        before = len(journal.done)
+        resumed = relevance(subject, classes(), batch_size=3, journal=journal)
+        assert len(journal.done) > before
+    for ours, theirs in zip(whole.parts(), resumed.parts(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert resumed.details["relevance_flow"].equals(whole.details["relevance_flow"])
+
+
+def test_a_journal_of_another_rule_is_refused(tmp_path: Path) -> None:
+    with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
+        relevance(classifier(), classes(), journal=journal)
+        with pytest.raises(HeadcountError, match="rule"):
+            relevance(classifier(), classes(), rule="z+", journal=journal)
+
+
+# --- what cannot be had ---------------------------------------------------------------------------
+
+
+def test_words_that_mean_nothing() -> None:
+    with pytest.raises(UsageError, match=r"no relevance rule 'lrp'; choose default, ding, z\+, al"):
+        relevance(classifier(), classes(), rule="lrp")
+    with pytest.raises(UsageError, match="per is 'token'; choose step, one backward a prediction"):
+        relevance(classifier(), classes(), per="token")
+    with pytest.raises(UsageError, match="no convention 'mine'; choose headcount, paper, code"):
+        relevance(classifier(), classes(), convention="mine")
+
+
+def test_a_task_without_predictions() -> None:
+    task = tasks.custom(["a"], lambda subject, texts: [1.0 for _ in texts])
+    with pytest.raises(UsageError, match="A custom task has no prediction that relevance could"):
+        relevance(encoder(), task)
+
+
+def test_a_model_without_the_head_that_a_task_needs() -> None:
+    with pytest.raises(ModelError, match="classification needs a model with a classifier head"):
+        relevance(encoder(), classes())
+    with pytest.raises(ModelError, match="no linear layer that scores words, so there is no top-1"):
+        relevance(encoder(), tasks.mlm(ENGLISH[:2]))
+
+
+def test_a_broken_weight_is_named() -> None:
+    subject = classifier()
+    with torch.no_grad():
+        subject.model.bert.encoder.layer[1].output.dense.bias[0] = float("nan")
+    with pytest.raises(ModelError, match=r"bert.encoder.layer.1.output.dense.bias of tiny bert"):
+        relevance(subject, classes())
+
+
+def test_families_outside_the_interface_are_refused_by_name() -> None:
+    subject = Subject(TINY["gptj"](), writer().tokenizer, name="mine")
+    with pytest.raises(UnsupportedModel, match=r"mine \(GPTJForCausalLM\) does not speak"):
+        relevance(subject, tasks.lm(ENGLISH[:1]))
+
+
+def test_a_function_without_a_rule_is_refused_by_name() -> None:
+    subject = subject_of("gpt_oss", "gpt2")
+    with pytest.raises(UnsupportedModel, match=r"gpt_oss calls torch\.\w+, which no relev"):
+        relevance(subject, tasks.lm(ENGLISH[:1]))
+
+
+#: Of several lengths, for padding; shorter still where `alpha-beta`, which is slow, reads them.
+SHORT = sorted(sample.pairs(), key=lambda pair: len(pair[0]))[:6]
+SHORTEST = [
+    *(("No.", "Nein."), ("Come in.", "Komm rein."), ("Who?", "Wer?")),
+    *(("I see.", "Ich verstehe."), ("Go!", "Geh!"), ("Yes.", "Ja.")),
+]
+
+
+def assert_batches_never_show(subject: Subject, pairs: Any, rule: str, sizes: Any) -> None:
+    task = tasks.translation(pairs, metric="loss")
+    before = subject.weights_hash
+    one, *others = (
+        hc.score(subject, task, by="relevance", rule=rule, batch_size=size).numbers("relevance")
+        for size in sizes
+    )
+    # The default rule is computed as the model is, in float32; the others in float64.
+    bound = 5e-6 if rule == "default" else 1e-9
+    for other in others:
+        np.testing.assert_allclose(other, one, rtol=0, atol=bound)
+    assert hc.Subject(subject.model).weights_hash == before
+
+
+@pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
+def test_the_batch_size_changes_no_number(rule: str) -> None:
+    assert_batches_never_show(translator(), PAIRS, rule, (1, 2))
+
+
+@pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
+def test_nor_on_the_real_translator(rule: str) -> None:
+    """On which float32 was too narrow for `z+`."""
+    pairs = SHORTEST if rule == "alpha-beta" else SHORT
+    assert_batches_never_show(hc.load("translator", device="cpu"), pairs, rule, (1, 3, 6))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_programs_rule_gives_numbers_on_many_pairs(seed: int) -> None:
+    """Draws of 64 pairs once ended in "not a number": with sixes of words most of them did."""
+    rows = np.random.default_rng(seed).permutation(len(sample.pairs()))[:64]
+    pairs = [tuple(" ".join(side.split()[:6]) for side in sample.pairs()[row]) for row in rows]
+    subject, task = hc.load("translator", device="cpu"), tasks.translation(pairs, metric="loss")
+    table = hc.score(subject, task, by="relevance", convention="code")
+    value, low, high = (part["relevance"] for part in table.parts())
+    assert np.isfinite([value, low, high]).all()
+    assert ((low <= value) & (value <= high)).all()
+    assert float(table.details["relevance_flow"]["worst_loss"].max()) < 1e-9
+
+
+def test_a_sum_of_zero_gives_no_relevance_where_none_came_in() -> None:
+    x = torch.zeros(1, 2, 3, dtype=torch.float64)
+    first, second = ZPlus().add(x - EPS, x - EPS, x[..., :1].expand_as(x) * 0)
+    assert not first.isnan().any()
+    assert not second.isnan().any()

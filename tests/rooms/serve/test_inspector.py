@@ -1,0 +1,122 @@
+"""A model is tried with heads on and off, and is left as it was."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_subjects
+from model_state import assert_same, state_of
+from report_runs import made_sizes
+
+import headcount as hc
+from headcount.errors import RunError, UsageError
+from headcount.records.heads import Head
+from headcount.records.run import Run
+from headcount.records.table import HeadTable
+from headcount.reports.parts.look import asset
+from headcount.reports.parts.numbers import Source
+from headcount.rooms.serve.inspector import Inspector, inspector_of
+from headcount.text import Pair
+
+
+def test_switching_heads_off_changes_what_comes_after_them() -> None:
+    subject = tiny_subjects.encoder()
+    before = state_of(subject)
+    off, inspector = [f"enc.0.{head}" for head in range(4)], inspector_of(subject)
+    answer = inspector.ask("Rain fell.", "It rained.", off)
+    source = inspector.look("Rain fell.", "It rained.", off)
+    assert answer["off"] == off
+    ((name, was, now),) = answer["bars"]
+    assert (name, was != now) == ("cosine of the two", True)
+    changed = source.table.frame["changed"]
+    assert np.allclose(changed.loc["enc", 0], 0, atol=1e-6)
+    assert (changed.loc["enc", 1] > 1e-6).all()
+    assert [one.id for one in source.exhibits] == ["whole", "cut"]
+    assert_same(before, state_of(subject))
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "does"),
+    [
+        ("translator", "Translation", "translates"),
+        ("writer", "Goes on", "goes on writing"),
+        ("filler", "Hidden word", "fills in the hidden word"),
+        ("classifier", "Class", "classifies"),
+    ],
+)
+def test_every_kind_of_model_predicts_something(kind: str, title: str, does: str) -> None:
+    subject = getattr(tiny_subjects, kind)()
+    hidden = getattr(subject.tokenizer, "mask_token", None)
+    text = f"Rain {hidden} fell." if kind == "filler" else "Rain fell."
+    inspector, off = inspector_of(subject), [str(subject.heads[0])]
+    whole, cut = inspector.ask(text), inspector.ask(text, off=off)
+    assert (whole["title"], whole["off"], whole["cut"]) == (title, [], None)
+    assert inspector.about()["predicts"] == does
+    assert (cut["whole"], cut["off"]) == (whole["whole"], off)
+    for name, before, now in cut["bars"]:
+        assert isinstance(name, str)
+        assert all(0 <= share <= 1 for share in (before, now) if share is not None)
+    assert all(now is None for _, _, now in whole["bars"])
+    assert inspector.look(text).table.names == ["sharpness"]
+
+
+def test_a_translation_is_compared_token_by_token() -> None:
+    """Its shares are those that the model gives its own words, teacher-forced."""
+    subject = tiny_subjects.translator()
+    answer = inspector_of(subject).ask("Rain fell.", off=["cross.0.0", "cross.0.1"])
+    pairs = [Pair("Rain fell.", answer["whole"])]
+    loss = hc.tasks.translation(pairs, metric="loss").evaluate(subject).value
+    shares = [before for _, before, _ in answer["bars"]]
+    assert -np.log(shares).mean() == pytest.approx(loss, abs=0.01)
+    assert any(before != now for _, before, now in answer["bars"])
+
+
+def test_sets_are_of_heads_that_are_there() -> None:
+    inspector = inspector_of(hc.load("translator", device="cpu"))
+    about = inspector.about()
+    assert sum("gates" in one["name"] for one in about["sets"]) == 3
+    assert {head for one in about["sets"] for head in one["off"]} <= set(about["heads"])
+    sinks = next(one for one in about["sets"] if one.get("role") == "sink")
+    assert sinks["off"] == [head for head, role in about["roles"].items() if role == "sink"]
+
+
+def test_a_head_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"There is no head enc\.9\.0"):
+        inspector_of(tiny_subjects.encoder()).ask("Rain.", off=["enc.9.0"])
+
+
+def test_a_run_lends_its_columns_and_another_models_is_refused(tmp_path: Path) -> None:
+    subject = tiny_subjects.encoder()
+    with Run.open(tmp_path / "run") as run:
+        about = {"weights": subject.weights_hash}
+        run.write_table(HeadTable.of(subject.heads, {"confidence": range(8)}, provenance=about))
+    with Run.open(tmp_path / "other") as run:
+        run.write_table(HeadTable.of([Head("enc", 0, 0)], {"confidence": [1.0]}))
+    source = inspector_of(subject, tmp_path / "run").look("Rain.")
+    assert source.table.names == ["confidence", "sharpness"]
+    with pytest.raises(RunError, match="choose another folder"):
+        inspector_of(subject, tmp_path / "other")
+
+
+def test_the_sentence_that_is_there_at_first_translates_well() -> None:
+    (text, *_) = re.findall(r"<textarea[^>]*>([^<]*)<", asset("serve.html"))
+    said = Inspector(hc.load("translator", device="cpu")).ask(text)["whole"]
+    assert said == "Der alte Hund hat gestern Abend in der Nähe des warmen Herdes geschlafen."
+
+
+def test_the_gates_of_a_run_are_sets() -> None:
+    subject = tiny_subjects.encoder()
+    heads = [str(head) for head in subject.heads]
+    gates = made_sizes({"enc": (2, 4)}).query("step < 2")
+    source = Source(HeadTable.of(subject.heads, {}), frames={"gates": gates})
+    (found,) = Inspector(subject, source).about()["sets"]
+    assert found["off"] == heads[1:5]
+    assert found["name"] == f"all but the gates’ {len(heads) - 4}"
+
+
+def test_a_layer_is_switched_off_by_its_name() -> None:
+    found = Inspector(tiny_subjects.classifier()).ask("Rain fell.", "", ["enc.1", "enc.0.2"])
+    assert found["off"] == ["enc.0.2", "enc.1.0", "enc.1.1", "enc.1.2", "enc.1.3"]

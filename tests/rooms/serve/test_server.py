@@ -1,0 +1,122 @@
+"""The local page answers this machine, with the token, and nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+from starlette.testclient import TestClient
+
+from headcount.errors import UsageError
+from headcount.records.heads import Head, check_heads, parse_heads
+from headcount.records.table import HeadTable
+from headcount.reports.parts.numbers import Source
+from headcount.rooms.serve.server import HOST, LONGEST, address, app_of, new_token, taken_socket
+
+HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
+TOKEN = new_token()
+
+
+class Parrot:
+    """Says what it hears, in capitals; without heads, nothing."""
+
+    subject = SimpleNamespace(name="<i>parrot</i>", heads=HEADS)
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.subject.name, "heads": [str(head) for head in HEADS]}
+
+    def ask(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
+        check_heads(parse_heads(list(off)), HEADS)
+        return {"whole": text.upper(), "cut": "" if off else None}
+
+    def look(self, text: str, second: str = "", off: Sequence[str] = ()) -> Source:
+        return Source(
+            HeadTable.of(HEADS, {"sharpness": [0.1, 0.9]}, provenance={"model": self.subject.name})
+        )
+
+
+@pytest.fixture
+def page() -> TestClient:
+    return TestClient(app_of(Parrot(), TOKEN), base_url="http://127.0.0.1:8000")
+
+
+def test_the_page_and_its_parts(page: TestClient) -> None:
+    index = page.get(f"/{TOKEN}/")
+    assert index.status_code == 200
+    assert "<title>headcount" in index.text
+    for name in ("report.css", "serve.css", "serve.js"):
+        assert page.get(f"/{TOKEN}/{name}").status_code == 200
+    policy = index.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "innerHTML" not in page.get(f"/{TOKEN}/serve.js").text
+
+
+def test_a_sentence_is_answered_and_shown(page: TestClient) -> None:
+    asked = {"text": " rain ", "off": ["enc.0.1"]}
+    assert page.get(f"/{TOKEN}/about").json()["heads"] == ["enc.0.0", "enc.0.1"]
+    assert page.post(f"/{TOKEN}/ask", json=asked).json() == {"whole": "RAIN", "cut": ""}
+    reply = page.post(f"/{TOKEN}/look", json=asked).json()
+    shown = page.get(f"/{TOKEN}/page/{reply['page']}")
+    assert shown.status_code == 200
+    assert shown.headers["content-security-policy"] == "frame-ancestors 'self'"
+    assert "<i>parrot" not in shown.text
+
+
+def test_old_pages_go(page: TestClient) -> None:
+    first = page.post(f"/{TOKEN}/look", json={"text": "a"}).json()["page"]
+    for _ in range(8):
+        page.post(f"/{TOKEN}/look", json={"text": "a"})
+    assert page.get(f"/{TOKEN}/page/{first}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/wrong/", f"/{TOKEN[:-1]}/", f"/x{TOKEN}/", f"/{TOKEN}/app.py", "//", "/wrong/look"],
+    ids=["none", "wrong", "cut", "longer", "source", "empty", "wrong look"],  # the token is random
+)
+def test_without_the_token_there_is_nothing(page: TestClient, path: str) -> None:
+    assert page.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""]
+)
+def test_another_name_for_this_machine_is_refused(page: TestClient, host: str) -> None:
+    assert page.get(f"/{TOKEN}/", headers={"host": host}).status_code == 404
+    assert page.get(f"/{TOKEN}/", headers={"host": "localhost:8000"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "must be JSON"),
+        (b"[]", "must be JSON"),
+        (b'{"text": 3}', "must be texts"),
+        (b'{"text": "a", "off": "enc.0.0"}', "off a list of heads"),
+        (b'{"text": "a", "heads": []}', "has the key 'heads'; there are text, second and off"),
+        (b'{"text": "  "}', "The sentence is empty"),
+        (b'{"text": "%s"}' % (b"a" * (LONGEST + 1)), "over 2,000 characters"),
+        (b'{"text": "a", "off": ["enc.7.0"]}', "There is no head enc.7.0"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(page: TestClient, body: bytes, told: str) -> None:
+    reply = page.post(f"/{TOKEN}/ask", content=body)
+    assert reply.status_code == 400
+    assert told in reply.json()["error"]
+
+
+def test_it_listens_on_this_machine_alone() -> None:
+    with taken_socket(0) as taken:
+        assert taken.getsockname()[0] == HOST == "127.0.0.1"
+        port = taken.getsockname()[1]
+        assert address(taken, "word") == f"http://127.0.0.1:{port}/word/"
+        taken.listen()
+        with pytest.raises(UsageError, match=f"Port {port} cannot be had"):
+            taken_socket(port)
+    with pytest.raises(UsageError, match="Port 99999 cannot be had"):
+        taken_socket(99999)
