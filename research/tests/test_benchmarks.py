@@ -116,4 +116,5 @@ def test_the_figures_of_the_gpu_are_those_of_its_json(
     )
     for key in place:
         found = found[key]
-    assert figure.format(found) in " ".join((ROOT / "README.md").read_text(encoding="utf8").split())
+    page = (ROOT / "docs" / "peers.md").read_text(encoding="utf8")
+    assert figure.format(found) in " ".join(page.split())

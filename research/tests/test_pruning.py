@@ -184,11 +184,11 @@ def span(row: dict[str, float], sign: int = 1) -> str:
     return f"[{low:.2f}, {high:.2f}]"
 
 
-def test_the_readme_says_what_the_json_says() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf8")
+def test_the_results_at_a_glance_say_what_the_json_says() -> None:
+    readme = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf8")
     ten = told_by("gates")["headline"]["mean"]["test"]["difference"]
-    assert f"for {-ten['delta']:.2f} BLEU {span(ten, -1)} on test (3 seeds" in readme
-    for name, words in (("russian", "for"), ("frozen", "it is one:")):
+    assert f"cost is {-ten['delta']:.2f} BLEU {span(ten, -1)} on test (3 seeds" in readme
+    for name, words in (("russian", "had used,"), ("frozen", "is significant:")):
         row = told_by(name)["headline"]["test"]
         found = f"{-row['delta']:.2f} [{-row['high']:.2f}, {-row['low']:.2f}]"
         assert f"{words} {found}" in readme
@@ -203,7 +203,7 @@ def test_the_readme_says_what_the_json_says() -> None:
     assert "12 in four of six cases by gradient and in three by gates" in readme
     ends = [f"{end(gone[order][1]) / 0.72:.0f}%" for order in gone for end in (min, max)]
     assert (
-        f"before a significant loss shows, {ends[0]} to {ends[1]} of them go by gradient" in readme
+        f"Before a significant loss shows, {ends[0]} to {ends[1]} of them go by gradient" in readme
     )
     assert f"{ends[2]} to {ends[3]} by gates" in readme
 
