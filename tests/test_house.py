@@ -35,6 +35,7 @@ MOST_EDGES = 60
 #: A package sees those on lower steps, never one on its own step or above.
 LADDER: tuple[tuple[str, ...], ...] = (
     ("errors", "doors"),
+    ("plugins",),
     ("records", "stats", "bundle"),
     ("text",),
     ("models",),

@@ -5,15 +5,15 @@
 'enc.5.3'
 
 Names are loaded when they are first used, so that ``import headcount`` and the command line
-start at once.
+start at once. Those of rooms (``hc.probe``, ``hc.compare``) come through `headcount.plugins`.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount import tasks
+    from headcount import plugins, tasks
     from headcount.errors import HeadcountError
     from headcount.importance.scoring import score
     from headcount.models.loading import load
@@ -27,20 +27,14 @@ if TYPE_CHECKING:
     from headcount.records.table import HeadTable
     from headcount.reports.page import report
     from headcount.reports.stories import story
-    from headcount.rooms import figures as plot
-    from headcount.rooms.compare.comparing import compare
-    from headcount.rooms.families.grouping import families
-    from headcount.rooms.gates.learning import heal, learn_gates
-    from headcount.rooms.gates.trainer import add_gates
-    from headcount.rooms.knockout.knockout import knockout
-    from headcount.rooms.probing.parse import Probe
-    from headcount.rooms.probing.probing import probe
-    from headcount.rooms.ray.engine import RayEngine
-    from headcount.rooms.show.showing import show
     from headcount.surveys import roles
     from headcount.surveys.surveying import survey
     from headcount.text.sentence import Pair, Sentence
     from headcount.wiring.taps import tap
     from headcount.wiring.valves import head_mask, valve
 
-open_door(__name__)
+    def __getattr__(name: str) -> Any:
+        """What rooms add, as `headcount.plugins` finds it."""
+
+
+open_door(__name__, to_rooms=True)

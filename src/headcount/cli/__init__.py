@@ -36,4 +36,16 @@ if TYPE_CHECKING:
         status,
     )
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "commands": {
+        "report": "report:report_command",
+        "survey": "survey:survey_command",
+        "score": "score:score_command",
+        "prune": "prune:prune_command",
+        "ls": "ls:ls_command",
+        "plugins": "ls:plugins_command",
+    },
+}
+
 open_door(__name__)

@@ -1,12 +1,17 @@
-"""`headcount ls`: what can be surveyed here, what a model consists of, what a run holds."""
+"""`headcount ls`: what can be surveyed here, what a model consists of, what a run holds.
+
+`headcount plugins`: what rooms and other packages add.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import headcount as hc
+from headcount import plugins
 from headcount.cli.options import Json, argument, loaded, without
 from headcount.cli.printing import echo, output, print_json, print_notes, print_rows
 from headcount.errors import UsageError
@@ -48,6 +53,38 @@ def ls_command(
         _run(Path(what), json)
     else:
         _anatomy(loaded(what, replace(load, device="cpu")), json)
+
+
+def plugins_command(
+    group: Annotated[
+        str | None, argument("GROUP", "commands, roles, scores, ...; without it, all of them.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List what rooms and other packages add, and where each comes from.
+
+    [dim]headcount plugins[/dim]
+    [dim]headcount plugins roles[/dim]
+    """
+    if group is not None and group not in plugins.GROUPS:
+        raise UsageError(f"There is no group '{group}'; choose {', '.join(plugins.GROUPS)}.")
+    known = plugins.listed(group)
+    with warnings.catch_warnings(action="ignore"):
+        for plugin in known:  # ours are tested, and heavy to load
+            if not plugin.ours:
+                plugins.tried(plugin)
+    if json:
+        rows = [{name: getattr(one, name) for name in _SHOWN} for one in known]
+        print_json({"plugins": rows, "faults": plugins.faults()})
+        return
+    print_rows(
+        ("group", "name", "where from", "place"),
+        [(one.group, one.name, one.origin, one.target) for one in known],
+    )
+    print_notes(plugins.faults())
+
+
+_SHOWN = ("group", "name", "origin", "target")
 
 
 def _paper_table(what: str | None, name: str, format: str) -> None:

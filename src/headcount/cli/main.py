@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import format_exception
@@ -13,20 +14,36 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
-from headcount.cli import ls, prune, report, score, survey
+from headcount import plugins
 from headcount.cli.options import with_options
 from headcount.cli.printing import Terminal, echo
 from headcount.errors import HeadcountError, printable
-from headcount.rooms.atlas import command as atlas
-from headcount.rooms.bench import command as bench
-from headcount.rooms.compare import command as compare
-from headcount.rooms.probing import command as probe
-from headcount.rooms.serve import command as serve
-from headcount.rooms.show import command as show
 
 
 class _Verbs(TyperGroup):
-    """The verbs; a user's mistake in one ends in one sentence and exit code 1 or 2."""
+    """The verbs of the registry; a user's mistake in one ends in one sentence and exit code 1 or 2.
+
+    Of a verb that cannot be loaded the list says so, and the others work.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The verbs that can be loaded, headcount's first."""
+        with warnings.catch_warnings(action="ignore"):
+            known = list(plugins.every("commands"))
+        for fault in plugins.faults():
+            _say("Note", "yellow", fault)
+        return known
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of this name; no other is loaded."""
+        plugin = plugins.plugin_of("commands", cmd_name)
+        if plugin is None:
+            # The nearest of these is offered.
+            vars(self).update(commands=dict.fromkeys(plugins.names_of("commands")))
+            return None
+        alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
+        alone.command(cmd_name)(with_options(plugin.load()))
+        return typer.main.get_command(alone)
 
     def make_context(self, *args: Any, **how: Any) -> Any:
         """Read the words before the verb."""
@@ -74,20 +91,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-for _verb in (
-    report.report_command,
-    survey.survey_command,
-    score.score_command,
-    prune.prune_command,
-    probe.probe_command,
-    compare.compare_command,
-    atlas.atlas_command,
-    show.show_command,
-    serve.serve_command,
-    ls.ls_command,
-    bench.bench_command,
-):
-    app.command(_verb.__name__.removesuffix("_command"))(with_options(_verb))
 
 
 def _version(asked: bool) -> None:
@@ -115,7 +118,10 @@ def run() -> None:
 
 
 def _fail(sentence: str, code: int) -> NoReturn:
-    Terminal(stderr=True).print(
-        Text.assemble(("Error: ", "bold red"), printable(sentence)), soft_wrap=True
-    )
+    _say("Error", "bold red", sentence)
     sys.exit(code)
+
+
+def _say(what: str, style: str, sentence: str) -> None:
+    shown = Text.assemble((f"{what}: ", style), printable(sentence))
+    Terminal(stderr=True).print(shown, soft_wrap=True)

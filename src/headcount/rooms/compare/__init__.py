@@ -15,4 +15,10 @@ if TYPE_CHECKING:
         draw_role_changes,
     )
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "commands": {"compare": "command:compare_command"},
+    "names": {"compare": "comparing:compare"},
+}
+
 open_door(__name__)

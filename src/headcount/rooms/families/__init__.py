@@ -14,4 +14,9 @@ if TYPE_CHECKING:
     )
     from headcount.rooms.families.similarity import Families
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "names": {"families": "grouping:families"},
+}
+
 open_door(__name__)

@@ -44,4 +44,9 @@ if TYPE_CHECKING:
         token_types,
     )
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "names": {"plot": "."},
+}
+
 open_door(__name__)

@@ -7,4 +7,13 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.rooms.gates.learning import TrainingOptions, heal, learn_gates
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "names": {
+        "heal": "learning:heal",
+        "learn_gates": "learning:learn_gates",
+        "add_gates": "trainer:add_gates",
+    },
+}
+
 open_door(__name__)

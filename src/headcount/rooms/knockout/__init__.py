@@ -7,4 +7,9 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.rooms.knockout.knockout import knockout, knockout_sentences, role_sets
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "names": {"knockout": "knockout:knockout"},
+}
+
 open_door(__name__)

@@ -8,4 +8,10 @@ if TYPE_CHECKING:
     from headcount.rooms.probing.parse import Parse, Probe, probe_file, probe_summary
     from headcount.rooms.probing.probing import probe
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "commands": {"probe": "command:probe_command"},
+    "names": {"probe": "probing:probe", "Probe": "parse:Probe"},
+}
+
 open_door(__name__)

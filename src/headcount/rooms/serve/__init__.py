@@ -8,4 +8,9 @@ if TYPE_CHECKING:
     from headcount.rooms.serve.inspector import inspector_of
     from headcount.rooms.serve.server import address, app_of, new_token, run_server, taken_socket
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "commands": {"serve": "command:serve_command"},
+}
+
 open_door(__name__)
