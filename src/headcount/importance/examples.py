@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,11 @@ import torch
 from torch import Tensor
 
 from headcount import stats
-from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.importance.sweeps.interventions import one_by_one, picked
+from headcount.errors import UsageError
+from headcount.importance.sweeps.interventions import ExampleRows, check_any_left, picked
 from headcount.models import Site, Subject, carried, subject_facts
 from headcount.records import (
+    Answer,
     Column,
     Engine,
     EngineOptions,
@@ -27,7 +27,6 @@ from headcount.records import (
     HeadTable,
     Journal,
     JournaledCounts,
-    MakeWorker,
     Piece,
     Progress,
     Worker,
@@ -73,70 +72,38 @@ class BatchWork:
         walk where it is broken off: nothing may stay on the model.
         """
         JournaledCounts(self.journal, self.name).begin(self.settings)
-        where = engine_of(self.engine)
-        numbered: Iterator[tuple[int, Batch]] = enumerate(batches)
+        where, turn = engine_of(self.engine), 0
         kept: dict[int, Batch] = {}
-        turn = 0
+        found: dict[str, Any] = {} if self.journal is None else self.journal.done
 
-        def left() -> Iterator[Piece]:
-            for number, batch in numbered:
+        def pieces() -> Iterator[Piece]:
+            for number, batch in enumerate(batches):
                 kept[number] = batch
-                if self._unit(number) not in self._done:
-                    yield Piece(number, [batch])
-
-        for number, batch in numbered:
-            if self._unit(number) not in self._done:
-                numbered = chain([(number, batch)], numbered)
-                break
-            yield from self._told(batch, _unpacked(self._done[self._unit(number)], len(batch)))
-            turn = number + 1
-        make = partial(_measuring, carried(self.subject, where), self.opened)
-        found: dict[int, tuple[Measured, dict[int, str]]] = {}
-        lost: dict[int, str] = {}
+                if self._unit(number) not in found:
+                    yield Piece(number, ExampleRows(batch, range(len(batch))))
 
         def ready() -> Iterator[tuple[Batch, Arrays]]:
             nonlocal turn
-            while turn in kept and (turn in found or self._unit(turn) in self._done):
-                batch = kept.pop(turn)
-                if turn not in found:
-                    found[turn] = _unpacked(self._done[self._unit(turn)], len(batch))
-                yield from self._told(batch, found.pop(turn))
+            while turn in kept and self._unit(turn) in found:
+                unit = found[self._unit(turn)]
+                yield from self._told(kept.pop(turn), *_unpacked(unit))
                 turn += 1
 
-        with closing(where.run(make, left())) as answers:  # type: ignore[type-var]
+        make = partial(_measuring, carried(self.subject, where), self.opened)
+        with closing(where.run(make, pieces())) as answers:  # type: ignore[type-var]
             for answer in answers:
-                if answer.lost:
-                    lost[answer.number] = answer.lost[0].why
-                    continue
-                batch = kept[answer.number]
-                found[answer.number] = self._kept(answer.number, answer.results[0][2], batch)
+                unit, packed = self._unit(answer.number), _packed(answer)
+                if self.journal is None:
+                    found[unit] = packed
+                else:
+                    self.journal.append(unit, packed)
                 yield from ready()
-        for number, why in sorted(lost.items()):
-            measured = self._survivors(where, make, kept[number], why)
-            found[number] = self._kept(number, measured, kept[number])
         yield from ready()
 
-    def _survivors(
-        self, engine: Engine, make: MakeWorker, batch: Batch, why: str
-    ) -> tuple[Measured, dict[int, str]]:
-        """The rows of a batch that workers survive by themselves, and those that they do not."""
-        rows = [Piece(row, [picked(batch, [row])]) for row in range(len(batch))]
-        answers = sorted(engine.run(make, rows), key=lambda one: one.number)
-        aside = {one.number: one.lost[0].why for one in answers if one.lost}
-        if not aside or len(aside) == len(batch):
-            numbers = ", ".join(str(number + 1) for number in batch.index)
-            raise ModelError(
-                f"No worker survives the batch of the examples {numbers} ({why}); leave the one to "
-                "blame out. The rest is safe."
-            )
-        sound = [one for one in answers if not one.lost]
-        return [([one.number], one.results[0][2][0][0][1]) for one in sound], aside
-
     def _told(
-        self, batch: Batch, found: tuple[Measured, dict[int, str]]
+        self, batch: Batch, measured: Measured, aside: Mapping[int, str]
     ) -> Iterator[tuple[Batch, Arrays]]:
         """What a batch came to, in its turn."""
-        measured, aside = found
         for row, why in aside.items():
             example = batch.index[row]
             self.set_aside[example] = f"Example {example + 1} was set aside: {why}"
@@ -144,23 +111,10 @@ class BatchWork:
         if self.progress is not None:
             self.progress(len(self._seen), self.total)
         for rows, arrays in measured:
-            yield (batch if len(rows) == len(batch) else picked(batch, rows)), arrays
-
-    @property
-    def _done(self) -> Mapping[str, Any]:
-        return {} if self.journal is None else self.journal.done
+            yield picked(batch, rows), arrays
 
     def _unit(self, number: int) -> str:
         return f"{self.name} {number}"
-
-    def _kept(
-        self, number: int, found: tuple[Measured, dict[int, str]], batch: Batch
-    ) -> tuple[Measured, dict[int, str]]:
-        """What a batch came to, after it is on the disk."""
-        if self.journal is None:
-            return found
-        self.journal.append(self._unit(number), _packed(*found))
-        return _unpacked(self._done[self._unit(number)], len(batch))
 
 
 @contextmanager
@@ -168,42 +122,29 @@ def _measuring(
     subject_of: Callable[[], Subject],
     opened: Callable[[Subject], AbstractContextManager[Measure]],
 ) -> Iterator[Worker]:
-    """Holds the model, and measures batches; row by row where one of them breaks it."""
+    """Holds the model, and measures batches."""
     with opened(subject_of()) as measure:
 
-        def work(parts: Sequence[Batch]) -> tuple[Measured, dict[int, str]]:
-            (batch,) = parts
-            try:
-                return [(list(range(len(batch))), measure(batch))], {}
-            except HeadcountError:
-                raise
-            except Exception:
-                found, aside = one_by_one(measure, batch)
-                if not found or not aside:
-                    raise  # no single example is to blame
-                return [([row], arrays) for row, arrays in found], aside
+        def work(part: Any) -> Arrays:
+            return measure(picked(part.of, part.rows))
 
         yield work
 
 
-def _packed(measured: Measured, aside: Mapping[int, str]) -> dict[str, Any]:
-    """A unit of the journal: the arrays, or where rows were set aside, those of each other row."""
-    if not aside:
-        ((_, arrays),) = measured
-        return {key: array_to_text(array) for key, array in arrays.items()}
-    texts = [
-        (rows, {key: array_to_text(array) for key, array in arrays.items()})
-        for rows, arrays in measured
-    ]
-    return {"rows": texts, "set_aside": {str(row): why for row, why in aside.items()}}
+def _packed(answer: Answer) -> dict[str, Any]:
+    """A unit of the journal: arrays of the rows that were measured together, and rows set aside."""
+    return {
+        "rows": [
+            [list(range(start, start + count)), {k: array_to_text(a) for k, a in arrays.items()}]
+            for start, count, arrays in answer.results
+        ],
+        "set_aside": {str(lost.place): lost.why for lost in answer.lost},
+    }
 
 
-def _unpacked(unit: Any, size: int) -> tuple[Measured, dict[int, str]]:
-    if "set_aside" not in unit:
-        arrays = {key: array_from_text(text) for key, text in unit.items()}
-        return [(list(range(size)), arrays)], {}
+def _unpacked(unit: Mapping[str, Any]) -> tuple[Measured, dict[int, str]]:
     measured = [
-        (list(rows), {key: array_from_text(text) for key, text in arrays.items()})
+        (rows, {key: array_from_text(text) for key, text in arrays.items()})
         for rows, arrays in unit["rows"]
     ]
     return measured, {int(row): why for row, why in unit["set_aside"].items()}
@@ -355,6 +296,7 @@ class ScoreWork(ABC):
                     self.add(number, batch, found)
         except KeyboardInterrupt as stop:
             raise (Interrupted(self.table()) if self.seen else stop) from None
+        check_any_left(self.seen, self.set_aside, self.task)
         return self.table()
 
     def column_table(

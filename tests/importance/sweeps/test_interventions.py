@@ -51,7 +51,7 @@ def test_batches_do_not_show(which: str) -> None:
         found = {}
         for number, batch in enumerate(batches):
             each = len(batch.inputs["input_ids"]) // len(batch)
-            for donors, rows in exchange.lent(number):
+            for donors, rows in exchange.lent(number, range(len(batch))):
                 side = next(iter(donors.sides.values()))
                 for place, row in enumerate(rows):
                     key = (batch.index[row // each], batch.window[row], row % each)
@@ -68,7 +68,7 @@ def test_donors_of_one_batch_come_from_many() -> None:
     subject, task = KINDS["classification"]()
     batches = encoded(task, subject, 1).batches
     for number in range(len(batches)):
-        ((donors, rows),) = Exchange(batches, seed=0).lent(number)
+        ((donors, rows),) = Exchange(batches, seed=0).lent(number, [0])
         assert rows == [0]
         assert not torch.equal(donors.inputs["input_ids"], batches[number].inputs["input_ids"])
 

@@ -21,13 +21,16 @@ from headcount.importance.sweeps.interventions import (
     MODES,
     Intervention,
     others,
+    ring,
     sets,
     single_heads,
     whole_layers,
 )
 from headcount.importance.sweeps.sweeping import Sweep, done_examples, encoded, outcome_of, sweep
 from headcount.models.subject import Subject
+from headcount.records.engine import LocalEngine
 from headcount.records.heads import Head
+from headcount.records.journal import Journal
 from headcount.wiring import valve
 from headcount.wiring.shortcut import RecordedRun
 
@@ -360,3 +363,61 @@ def test_an_example_that_breaks_the_model_is_set_aside(
         assert about["counts"]["examples"] == len(rows) - 1
     again = hc.score(subject, hc.tasks.classification(rows), **how, run=tmp_path / "run")
     np.testing.assert_allclose(again.frame, found.frame, atol=1e-12)
+
+
+class Elsewhere(LocalEngine):
+    """Workers that hold a copy of the model, as those of another process do."""
+
+    remote = True
+
+
+@pytest.mark.parametrize("engine", ["local", Elsewhere()])
+@pytest.mark.parametrize("mode", ["zero", "resample"])
+@pytest.mark.parametrize("first", [0, 5])
+def test_two_examples_of_a_batch_that_break_different_units_are_both_set_aside(
+    monkeypatch: pytest.MonkeyPatch, engine: Any, mode: Any, first: int
+) -> None:
+    """One breaks every run, the other only runs with heads ablated: both are named, once."""
+    subject = classifier()
+    rows = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
+    task = hc.tasks.classification(rows)
+    (batch,) = encoded(task, subject, 64).batches
+    always, ablated = batch.index[first], batch.index[first + 1]
+    ids = [subject.tokenizer(rows[number][0])["input_ids"] for number in (always, ablated)]
+    forward = type(subject.model).forward
+
+    def breaking(self: Any, *args: Any, **inputs: Any) -> Any:
+        seen = inputs["input_ids"].tolist()
+        counts = [sum(row[: len(poison)] == poison for row in seen) for poison in ids]
+        if counts[0] or counts[1] > 1:
+            raise ZeroDivisionError("no such embedding")
+        return forward(self, *args, **inputs)
+
+    monkeypatch.setattr(type(subject.model), "forward", breaking)
+    heads = single_heads(subject.anatomy, mode)
+    found = sweep(subject, task, heads, batch_size=64, engine=engine, fast=False)
+    told = sorted(note for note in found.notes if "set aside" in note)
+    bad = {always, ablated}
+    if mode == "resample":  # nobody lends to the one whose donor cannot be run
+        donors = ring(range(len(rows)), seed=0)
+        bad |= {number for number in donors if donors[number] == always}
+    assert [note.split(" of ")[0] for note in told] == sorted(f"Example {one + 1}" for one in bad)
+    assert len(found.baseline) == found.examples == len(rows) - len(bad)
+    good = [row for number, row in enumerate(rows) if number not in bad]
+    monkeypatch.undo()
+    if mode == "zero":
+        without = sweep(subject, hc.tasks.classification(good), heads, fast=False)
+        for one, other in zip(found.outcomes, without.outcomes, strict=True):
+            np.testing.assert_allclose(one.statistics, other.statistics, atol=1e-6)
+
+
+def test_inputs_in_bfloat16_are_swept_as_others(tmp_path: Path) -> None:
+    subject = classifier()
+    subject.model.bfloat16()
+    draw = torch.Generator().manual_seed(0)
+    rows = torch.randn(4, 5, subject.inner.config.hidden_size, generator=draw)
+    given = {"inputs_embeds": rows.bfloat16(), "labels": torch.tensor([0, 1, 0, 1])}
+    heads = single_heads(subject.anatomy)[:2]
+    with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
+        found = sweep(subject, tasks.batches([given]), heads, journal=journal)
+    assert len(found.baseline) == 4

@@ -85,6 +85,20 @@ def test_the_price_counts_once_a_step_whatever_the_accumulation(tmp_path: Path) 
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=0)
 
 
+def test_the_multiplier_of_a_target_moves_once_a_step_whatever_the_accumulation(
+    tmp_path: Path,
+) -> None:
+    """With 8 batches a step it was 8 times too high."""
+    found = []
+    for times in (1, 8):
+        sizes = {"per_device_train_batch_size": 8 // times, "gradient_accumulation_steps": times}
+        trainer = trainer_of(tmp_path, save_strategy="no", max_steps=3, max_grad_norm=0.0, **sizes)
+        gating = add_gates(trainer, keep=3, gate_lr=0.0)
+        trainer.train()
+        found.append(float(gating.penalty.multiplier))  # type: ignore[attr-defined]
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
 def test_in_evaluation_closed_heads_are_switched_off(tmp_path: Path) -> None:
     trainer = trainer_of(tmp_path, save_strategy="no", eval_strategy="steps", eval_steps=8)
     gating = add_gates(trainer, heads="enc.0", penalty=5.0, gate_lr=1.0)

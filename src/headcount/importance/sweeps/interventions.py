@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from headcount.errors import HeadcountError, UsageError
+from headcount.errors import ModelError, UsageError
 from headcount.models import Anatomy
 from headcount.records import Head, check_heads, parse_heads
+from headcount.tasks import Task
 from headcount.text import Batch, Side
 
 # --- An intervention ----------------------------------------------------------------------------
 
-T = TypeVar("T")
 Mode = Literal["zero", "mean", "uniform", "resample"]
 MODES: tuple[str, ...] = get_args(Mode)
 
@@ -133,6 +133,8 @@ def repeat_batch(batch: Batch, copies: int) -> Batch:
 
 def picked(batch: Batch, places: Sequence[int]) -> Batch:
     """Some examples of a batch, in the order of their places; padding stays as it is."""
+    if list(places) == list(range(len(batch))):
+        return batch
     each = rows_an_example(batch)
     rows = [place * each + part for place in places for part in range(each)]
 
@@ -152,19 +154,31 @@ def picked(batch: Batch, places: Sequence[int]) -> Batch:
     )
 
 
-def one_by_one(
-    measure: Callable[[Batch], T], batch: Batch
-) -> tuple[list[tuple[int, T]], dict[int, str]]:
-    """Each example of a batch by itself: what it came to, and why others cannot be run."""
-    found, broken = [], {}
-    for row in range(len(batch)):
-        try:
-            found.append((row, measure(picked(batch, [row]))))
-        except HeadcountError:
-            raise
-        except Exception as error:
-            broken[row] = f"{type(error).__name__}: {str(error).strip()[:200]}"
-    return found, broken
+@dataclass(frozen=True)
+class ExampleRows(Sequence["ExampleRows"]):
+    """Rows of a batch as the parts of a piece: an engine that cuts it cuts between examples.
+
+    So the engine finds the example that the model breaks on, and all others count.
+
+    >>> ExampleRows("batch 3", range(4))[2:].rows
+    (2, 3)
+    """
+
+    #: What they are rows of.
+    of: Any
+    rows: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: Any) -> Any:
+        return ExampleRows(self.of, tuple(self.rows[which]))
+
+
+def check_any_left(left: Sized, aside: Mapping[int, str], task: Task) -> None:
+    """Refuse to go on with no example at all."""
+    if aside and not left:
+        raise ModelError(f"No example of {task.name} can be measured. {next(iter(aside.values()))}")
 
 
 def _picked_side(side: Side, pick: Callable[[Any], Any]) -> Side:
@@ -193,11 +207,12 @@ class Exchange:
             places.sort(key=self._window)
         self._donor = ring(sorted(self._places), seed)
 
-    def lent(self, number: int) -> list[tuple[Batch, list[int]]]:
-        """The donors of a batch as batches, and for each of their rows the row it is for."""
+    def lent(self, number: int, rows: Sequence[int]) -> list[tuple[Batch, list[int]]]:
+        """The donors of some rows of a batch, and for each of their rows the row it is for."""
         chosen: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for place, example in enumerate(self._batches[number].index):
-            window = self._places[example].index((number, place))
+        for place, row in enumerate(rows):
+            example = self._batches[number].index[row]
+            window = self._places[example].index((number, row))
             places = self._places[self._donor[example]]
             lender, at = places[window % len(places)]
             chosen[lender].append((at, place))

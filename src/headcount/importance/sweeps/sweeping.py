@@ -16,17 +16,27 @@ import numpy as np
 import torch
 
 from headcount import tasks
-from headcount.errors import HeadcountError, InputError, ModelError, UsageError
+from headcount.errors import InputError, ModelError, UsageError
 from headcount.importance.sweeps.interventions import (
+    ExampleRows,
     Intervention,
     Mode,
+    check_any_left,
     check_interventions,
-    one_by_one,
     picked,
 )
-from headcount.importance.sweeps.ways import Group, LongWay, ShortWay, StandIn, choose_way, prepared
+from headcount.importance.sweeps.ways import (
+    Group,
+    LongWay,
+    ShortWay,
+    StandIn,
+    Trial,
+    choose_way,
+    prepared,
+)
 from headcount.models import Subject, carried, enough_memory, eval_mode
 from headcount.records import (
+    Answer,
     Engine,
     EngineOptions,
     Journal,
@@ -231,14 +241,18 @@ class SweepInterrupted(KeyboardInterrupt):
 
 # --- A sweep at work: what is not in the ledger yet is run, batch by batch ----------------------
 
-WHOLE, _ASIDE = "whole", "set aside"
-#: Units of one batch that a worker is given at once.
+WHOLE = "whole"
+#: Units of one batch that a worker elsewhere is given at once: it runs the whole model first.
 _TOGETHER = 8
+
+
+#: How a unit of a batch is run, and the names of what it counts.
+Unit = tuple[Callable[["_Open"], Floats], list[str]]
 
 
 @dataclass
 class SweepJob:
-    """Everything a sweep needs, and what it has counted: by name and batch, `[row, column]`."""
+    """Everything a sweep needs; what it has counted is in its ledger."""
 
     subject: Subject
     task: tasks.Task
@@ -248,54 +262,56 @@ class SweepJob:
     ledger: JournaledCounts
     instead: Mapping[Mode, StandIn]
     notes: list[str]
-    _counted: dict[str, dict[int, Floats]] = field(default_factory=dict)
-    _finished: list[int] = field(default_factory=list)
     _done: int = 0
     _progress: Progress | None = None
     _announce: Callable[[str], None] | None = None
+    _begun: float = 0.0
+    _opened: tuple[Any, _Open] | None = None
+    _by_batch: dict[int, dict[str, Unit]] = field(default_factory=dict)
 
     def run(
         self,
+        engine: Engine,
+        make: MakeWorker | None = None,
         progress: Progress | None = None,
         announce: Callable[[str], None] | None = None,
-        engine: Engine | None = None,
-        make: MakeWorker | None = None,
     ) -> Sweep:
         """All batches; after Ctrl-C what there is goes along with `SweepInterrupted`.
 
-        Workers of a remote `engine` do all units first, each holding such a job (`make`).
+        Workers of a remote `engine` each hold such a job (`make`).
         """
-        self._progress, self._announce = progress, announce
+        self._progress = progress
+        if make is None and not isinstance(self.way, ShortWay):
+            self._announce = announce  # where everything must be run as often as the whole
+        given: dict[int, ExampleRows] = {}
+        pieces = self._pieces(1 if make is None else _TOGETHER, given)
         try:
-            if engine is not None and make is not None:
-                self._elsewhere(engine, make)
-            for number in self.examples.order:
-                self._batch(number)
-                self._finished.append(number)
+            with closing(engine.run(make or self._here, pieces)) as answers:  # type: ignore[type-var]
+                for answer in answers:
+                    self._take(given.pop(answer.number), answer)
         except KeyboardInterrupt:
-            if not done_examples(self.examples.batches, self._finished):
+            if not done_examples(self.examples.batches, self._finished()):
                 raise
             raise SweepInterrupted(self.result()) from None
         return self.result()
 
     def result(self) -> Sweep:
         """What was found on all examples that are done."""
-        batches = self.examples.batches
-        # The examples that were set aside, with a sentence each.
+        batches, finished = self.examples.batches, self._finished()
         aside = {
-            batch.index[int(row)]: (
-                f"Example {batch.index[int(row)] + 1} of {self.task.name} was set aside: {why}"
-            )
-            for number, batch in enumerate(self.examples.batches)
-            for row, why in self.ledger.noted(_unit(number, _ASIDE)).items()
+            batch.index[row]: f"Example {batch.index[row] + 1} of {self.task.name} was set "
+            f"aside: {why}"
+            for number, batch in enumerate(batches)
+            for row, why in self._aside(number).items()
         }
-        done = done_examples(batches, self._finished)
+        done = done_examples(batches, finished)
         numbers = [number for number in done if number not in aside]
+        check_any_left(numbers, aside, self.task)
         task = self.task if len(numbers) == len(self.task) else self.task.part(numbers)
+        counted = self._counted(finished)
 
         def outcome(name: str, notes: Sequence[str] = ()) -> tasks.Outcome:
-            counted = {number: self._counted[name][number] for number in self._finished}
-            return outcome_of(task, self.subject, batches, counted, numbers, notes)
+            return outcome_of(task, self.subject, batches, counted[name], numbers, notes)
 
         return Sweep(
             task=task,
@@ -307,152 +323,120 @@ class SweepJob:
             notes=(*self.examples.notes, *self.notes, *aside.values()),
         )
 
-    def _batch(self, number: int) -> None:
-        """Everything on one batch that is not there yet."""
-        batch, ledger = self.examples.batches[number], self.ledger
-        open_one = _Open(self, number, batch)
+    def _pieces(self, together: int, given: dict[int, ExampleRows]) -> Iterator[Piece]:
+        """The units that are not there yet, of the rows that are not set aside."""
+        for number in self.examples.order:
+            units = list(self._units(number))
+            left = [unit for unit in units if unit not in self.ledger]
+            self._tell(number, [unit for unit in units if unit in self.ledger])
+            for at in range(0, len(left), together):
+                aside = self._aside(number)
+                rows = [
+                    row for row in range(len(self.examples.batches[number])) if row not in aside
+                ]
+                some = left[at : at + together]
+                if not rows:
+                    self._tell(number, some)
+                    continue
+                given[len(given)] = one = ExampleRows((number, some), rows)
+                self._begun = time.perf_counter()
+                yield Piece(len(given) - 1, one)
 
-        def timed() -> Floats:
-            # The first whole run, on the clock where everything must be run as often.
-            if self._announce is None or isinstance(self.way, ShortWay):
-                return self._sound(open_one, number, _Open.whole)
+    def _take(self, asked: ExampleRows, answer: Answer) -> None:
+        """Write down what some units counted; examples that the model breaks on are NaN."""
+        number, units = asked.of
+        if self._announce is not None:
             announce, self._announce = self._announce, None
-            begun = time.perf_counter()
-            counted = self._sound(open_one, number, _Open.whole)
-            seconds = time.perf_counter() - begun
-            announce(forecast(seconds, len(batch), len(self.task), len(self.interventions)))
-            return counted
+            seconds = time.perf_counter() - self._begun
+            size = len(self.examples.batches[number])
+            announce(forecast(seconds, size, len(self.task), len(self.interventions)))
+        for lost in answer.lost:
+            self.ledger.note(_aside(number, asked.rows[lost.place]), {"why": lost.why})
+        for unit in units if answer.results else ():
+            shape = answer.results[0][2][unit].shape
+            full = np.full((shape[0], len(self.examples.batches[number]), shape[2]), np.nan)
+            for start, count, counts in answer.results:
+                full[:, asked.rows[start : start + count]] = counts[unit]
+            self.ledger.get(unit, partial(np.asarray, full))
+        self._tell(number, units)
 
-        whole = ledger.get(_unit(number, WHOLE), timed)
-        self._count(WHOLE, number, whole[0])
-        for unit, mode, group in self._units(number):
-            run = partial(self._sound, open_one, number, partial(_without, mode=mode, group=group))
-            found = ledger.get(unit, run)
-            for one, counted in zip(group.members, found, strict=True):
-                self._count(one.name, number, counted)
-        for one in self.interventions:
-            if not one.heads:
-                self._count(one.name, number, whole[0])
+    def work(self, asked: Any) -> dict[str, Floats]:
+        """What a worker does: the counts of some units on some rows of a batch."""
+        number, units = asked.of
+        runs = self._units(number)
+        key = (number, asked.rows)
+        if self._opened is None or self._opened[0] != key:
+            self._opened = key, _Open(self, number, asked.rows)
+        opened, self._opened = self._opened[1], None  # what a run breaks off is not used again
+        counts = {unit: runs[unit][0](opened) for unit in units}
+        self._opened = key, opened
+        return counts
 
-    def _units(self, number: int) -> list[tuple[str, Mode, Group]]:
-        """The units of a batch besides the whole model, by the names that the ledger has."""
+    @contextmanager
+    def _here(self) -> Iterator[Worker]:
+        yield self.work
+
+    def _units(self, number: int) -> dict[str, Unit]:
+        """The units of a batch, by the names that the ledger has."""
+        if number not in self._by_batch:
+            bare = [one.name for one in self.interventions if not one.heads]
+            units: dict[str, Unit] = {_unit(number, WHOLE): (_Open.whole, [WHOLE, *bare])}
+            for mode in dict.fromkeys(one.mode for one in self.interventions if one.heads):
+                members = [one for one in self.interventions if one.heads and one.mode == mode]
+                for group in self.way.groups(members, self.examples.batches[number]):
+                    run = partial(_without, mode=mode, group=group)
+                    names = [one.name for one in group.members]
+                    units[_unit(number, f"{mode} {group.name}")] = run, names
+            self._by_batch[number] = units
+        return self._by_batch[number]
+
+    def _aside(self, number: int) -> dict[int, str]:
+        """The rows of a batch that are set aside, and why."""
+        noted = {
+            row: self.ledger.noted(_aside(number, row))
+            for row in range(len(self.examples.batches[number]))
+        }
+        return {row: note["why"] for row, note in noted.items() if note}
+
+    def _finished(self) -> list[int]:
+        """The batches of which every unit is done, or every row is set aside."""
         return [
-            (_unit(number, f"{mode} {group.name}"), mode, group)
-            for mode, members in self._by_mode().items()
-            for group in self.way.groups(members, self.examples.batches[number])
+            number
+            for number in self.examples.order
+            if all(unit in self.ledger for unit in self._units(number))
+            or len(self._aside(number)) == len(self.examples.batches[number])
         ]
 
-    # -- poisoned examples --
+    def _counted(self, finished: Sequence[int]) -> dict[str, dict[int, Floats]]:
+        """What was counted, by name and batch, `[row, column]`."""
+        counted: dict[str, dict[int, Floats]] = {WHOLE: {}}
+        counted |= {one.name: {} for one in self.interventions}
+        for number in finished:
+            for unit, (_, names) in self._units(number).items():
+                if unit not in self.ledger:
+                    continue  # all rows are set aside
+                counts = self.ledger.get(unit, _not_there)
+                for place, name in enumerate(names):
+                    counted[name][number] = counts[place % len(counts)]  # those of no heads: whole
+        return counted
 
-    def _sound(self, opened: _Open, number: int, what: Callable[[_Open], Floats]) -> Floats:
-        """What a unit counts; examples that the model breaks on are set aside, as NaN."""
-        batch, aside = self.examples.batches[number], self.ledger.noted(_unit(number, _ASIDE))
-        if not aside:
-            try:
-                return what(opened)
-            except HeadcountError:
-                raise
-            except Exception:
-                _, broken = one_by_one(lambda one: what(_Open(self, number, one)), batch)
-                if not broken or len(broken) == len(batch) or "resample" in self._by_mode():
-                    # No single example is to blame, or one whose donor would be missing.
-                    raise
-                aside = {str(row): why for row, why in broken.items()}
-                self.ledger.note(_unit(number, _ASIDE), aside)
-        good = [row for row in range(len(batch)) if str(row) not in aside]
-        found = what(_Open(self, number, picked(batch, good)))
-        full = np.full((len(found), len(batch), found.shape[2]), np.nan)
-        full[:, good] = found
-        return full
-
-    # -- workers elsewhere --
-
-    def _elsewhere(self, engine: Engine, make: MakeWorker) -> None:
-        """Have all units that are not there yet done by workers, and write them down.
-
-        An example that no worker survives is set aside, and the rest is done without it.
-        """
-        while (lost := self._by_workers(engine, make)) is not None:
-            number, units, why = lost
-            # The rows of a batch that no worker survives by themselves either, and why.
-            batch, found = self.examples.batches[number], dict[str, str]()
-            if not self.ledger.noted(_unit(number, _ASIDE)) and "resample" not in self._by_mode():
-                rows = range(len(batch))
-                others = [{str(other): "" for other in rows if other != row} for row in rows]
-                jobs = [Piece(row, [(number, units, others[row])]) for row in rows]
-                answers = engine.run(make, jobs)
-                found = {str(one.number): one.lost[0].why for one in answers if one.lost}
-            if not found or len(found) == len(batch):
-                examples = ", ".join(str(one + 1) for one in batch.index)
-                raise ModelError(
-                    f"No worker survives '{units[0]}' of {self.task.name} ({why}); one of the "
-                    f"examples {examples} may be to blame: leave it out. The rest is safe."
-                )
-            self.ledger.note(_unit(number, _ASIDE), found)
-
-    def _by_workers(
-        self, engine: Engine, make: MakeWorker
-    ) -> tuple[int, Sequence[str], str] | None:
-        """The units that workers can do; else the batch and units that none survives, and why."""
-        jobs: list[Piece] = []
-        for number in self.examples.order:
-            units = [_unit(number, WHOLE), *(unit for unit, _, _ in self._units(number))]
-            left = [unit for unit in units if unit not in self.ledger]
-            aside = self.ledger.noted(_unit(number, _ASIDE))
-            for at in range(0, len(left), _TOGETHER):
-                jobs.append(Piece(len(jobs), [(number, left[at : at + _TOGETHER], aside)]))
-        with closing(engine.run(make, jobs)) as answers:  # type: ignore[type-var]
-            for done, answer in enumerate(answers, start=1):
-                if answer.lost:
-                    number, units, _ = jobs[answer.number].parts[0]
-                    return number, units, answer.lost[0].why
-                number, counted, aside = answer.results[0][2]
-                if aside:
-                    self.ledger.note(_unit(number, _ASIDE), aside)
-                for unit, counts in counted.items():
-                    self.ledger.get(unit, partial(np.asarray, counts))
-                if self._progress is not None:
-                    self._progress(done, len(jobs))
-        return None
-
-    def work(
-        self, parts: Sequence[tuple[int, Sequence[str], Mapping[str, str]]]
-    ) -> tuple[int, dict[str, Floats], dict[str, str]]:
-        """What a worker does: some units of a batch, without the rows that are known to kill.
-
-        The batch, the counts of each unit, and the rows set aside.
-        """
-        ((number, units, aside),) = parts
-        if aside:
-            self.ledger.note(_unit(number, _ASIDE), aside)
-        opened = _Open(self, number, self.examples.batches[number])
-        runs = {name: partial(_without, mode=m, group=g) for name, m, g in self._units(number)}
-        counts = {unit: self._sound(opened, number, runs.get(unit, _Open.whole)) for unit in units}
-        return number, counts, self.ledger.noted(_unit(number, _ASIDE))
-
-    def _by_mode(self) -> dict[Mode, list[Intervention]]:
-        """Interventions that ablate anything, by their mode."""
-        by_mode: dict[Mode, list[Intervention]] = {}
-        for one in self.interventions:
-            if one.heads:
-                by_mode.setdefault(one.mode, []).append(one)
-        return by_mode
-
-    def _count(self, name: str, number: int, counted: Floats) -> None:
-        self._counted.setdefault(name, {})[number] = counted
-        if self._progress is not None:
-            self._done += len(self.examples.batches[number])
-            each = sum(map(len, self.examples.batches))
-            self._progress(self._done, each * (len(self.interventions) + 1))
+    def _tell(self, number: int, units: Sequence[str]) -> None:
+        """How far it is: examples, times the interventions that are done on them."""
+        runs, size = self._units(number), len(self.examples.batches[number])
+        each = sum(map(len, self.examples.batches))
+        for unit in units:
+            self._done += size * len(runs[unit][1])
+            if self._progress is not None:
+                self._progress(self._done, each * (len(self.interventions) + 1))
 
 
 class _Open:
     """A batch that is being worked on: what stands in for heads, and whose whole run is kept."""
 
-    def __init__(self, job: SweepJob, number: int, batch: Batch) -> None:
+    def __init__(self, job: SweepJob, number: int, rows: Sequence[int]) -> None:
         self._job = job
-        self.number = number
-        self._batch = batch
+        self._where = number, rows
+        self._batch = picked(job.examples.batches[number], rows)
         self._instead: dict[Mode, Instead] = {}
         self._kept: Mode | None = None
 
@@ -471,7 +455,7 @@ class _Open:
 
     def _of(self, mode: Mode) -> Instead:
         if mode not in self._instead:
-            self._instead[mode] = self._job.instead[mode](self.number, self._batch)
+            self._instead[mode] = self._job.instead[mode](*self._where, self._batch)
         return self._instead[mode]
 
 
@@ -481,6 +465,14 @@ def _without(opened: _Open, mode: Mode, group: Group) -> Floats:
 
 def _unit(number: int, what: str) -> str:
     return f"batch {number} {what}"
+
+
+def _aside(number: int, row: int) -> str:
+    return _unit(number, f"set aside {row}")
+
+
+def _not_there() -> Floats:
+    raise LookupError("this unit was not done")
 
 
 # --- What must be equal for the units of an old sweep to count in a new one ---------------------
@@ -515,7 +507,8 @@ def _fingerprint_tokens(batches: Sequence[Batch]) -> str:
     for batch in batches:
         for name, tensor in sorted(batch.inputs.items()):
             digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
-            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+            plain = tensor.cpu().contiguous().reshape(-1)  # numpy has no bfloat16
+            digest.update(plain.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -606,10 +599,8 @@ def sweep(
             settings = {"batch_size": batch_size, "seed": seed, "way": way}
             about = fingerprint(subject, task, interventions, job.examples.batches, reference)
             job.ledger.begin(settings | about)
-        if not where.remote:
-            return job.run(progress, announce)
-        make = partial(_worker, model, task, interventions, way, **how)
-        return job.run(progress, announce, where, make)
+        make = partial(_worker, model, task, interventions, way, **how) if where.remote else None
+        return job.run(where, make, progress, announce)
 
 
 @contextmanager
@@ -625,23 +616,27 @@ def _job(
 ) -> Iterator[SweepJob]:
     """Within the block a sweep can be run: examples are encoded, and the way is chosen."""
     examples = encoded(task, subject, batch_size)
-    lengths = [
-        max((tensor.shape[-1] for tensor in batch.inputs.values()), default=0)
-        for batch in examples.batches
-    ]
-    shortest = lengths.index(min(lengths))
-    trial = picked(examples.batches[shortest], range(min(2, len(examples.batches[shortest]))))
     with enough_memory(subject), eval_mode(subject.model), torch.no_grad():
         instead = {
             mode: prepared(mode, subject, task, examples.batches, reference, seed)
             for mode in dict.fromkeys(one.mode for one in interventions)
         }
-        stand_in = next(iter(instead.values()))(shortest, trial)
-        way, why = choose_way(subject, task, trial, stand_in, rows=batch_size, fast=fast)
+        trials = _trials(examples.batches, next(iter(instead.values())))
+        way, why = choose_way(subject, task, trials, rows=batch_size, fast=fast)
         ledger = JournaledCounts(None, "")
         job = SweepJob(subject, task, interventions, examples, way, ledger, instead, why)
         with way.opened():
             yield job
+
+
+def _trials(batches: Sequence[Batch], stand_in: StandIn) -> Iterator[Trial]:
+    """Two rows at a time, of the shortest batch first."""
+    lengths = [max((one.shape[-1] for one in each.inputs.values()), default=0) for each in batches]
+    for number in sorted(range(len(batches)), key=lengths.__getitem__):
+        for start in range(0, len(batches[number]), 2):
+            rows = range(len(batches[number]))[start : start + 2]
+            trial = picked(batches[number], rows)
+            yield trial, partial(stand_in, number, rows, trial)
 
 
 @contextmanager

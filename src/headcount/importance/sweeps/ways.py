@@ -5,10 +5,11 @@ Both work on one batch at a time and give what the metric counts, `[intervention
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from traceback import walk_tb
 from typing import Any
 
@@ -253,9 +254,9 @@ def _touches_encoder(one: Intervention) -> bool:
 
 
 def choose_way(
-    subject: Subject, task: Task, trial: Batch, instead: wiring.Instead, *, rows: int, fast: bool
+    subject: Subject, task: Task, trials: Iterable[Trial], *, rows: int, fast: bool
 ) -> tuple[LongWay, list[str]]:
-    """The way, and a note why it is not the short one; it is tried on a batch and its stand-in.
+    """The way, and a note why it is not the short one; it is tried on the first trial that runs.
 
     Where a model generates token by token, or a task runs the model itself, everything is run.
     """
@@ -263,6 +264,7 @@ def choose_way(
         return LongWay(subject, task, rows), []
     if task.generates:
         return GeneratingWay(subject, task, rows), []
+    trial, instead = _one_that_runs(subject, task, trials)
     try:
         course = wiring.course_of(subject, trial)
         shortcut = wiring.Shortcut(subject, course)
@@ -277,6 +279,30 @@ def choose_way(
         told = str(error).splitlines()[0] if str(error) else "no message"
         why = f"cut short it breaks ({type(error).__name__}: {told})"
     return LongWay(subject, task, rows), [f"Every ablation ran the whole of {subject.name}: {why}."]
+
+
+#: A few rows, and what makes their stand-in.
+Trial = tuple[Batch, Callable[[], wiring.Instead]]
+#: So many trials may break the model before it is not theirs.
+_TRIALS = 8
+
+
+def _one_that_runs(
+    subject: Subject, task: Task, trials: Iterable[Trial]
+) -> tuple[Batch, wiring.Instead]:
+    """A trial without an example that the model breaks on: such are set aside later."""
+    broken: Exception | None = None
+    for trial, make in islice(trials, _TRIALS):
+        try:
+            instead = make()
+            task.answer(subject, trial)
+        except HeadcountError:
+            raise
+        except Exception as error:
+            broken = error
+        else:
+            return trial, instead
+    raise broken or ModelError(f"{task.name} has no batch to try {subject.name} on.")
 
 
 #: What a family's code may raise when it gets other rows than in a run of its own: torch says
@@ -306,8 +332,8 @@ def _is_of_the_model(error: Exception) -> bool:
 
 # --- Modes of ablation --------------------------------------------------------------------------
 
-#: What stands in the place of heads in a batch, given its number and its rows, or the first ones.
-StandIn = Callable[[int, Batch], wiring.Instead]
+#: What stands in the place of heads: given a batch's number, some of its rows, and these alone.
+StandIn = Callable[[int, Sequence[int], Batch], wiring.Instead]
 
 
 def prepared(
@@ -323,10 +349,10 @@ def prepared(
     Means are taken over the reference, or over the batches; donors come from the batches.
     """
     if mode == "zero":
-        return lambda number, batch: wiring.zero
+        return lambda *_: wiring.zero
     if mode == "uniform":
         wiring.check_uniform(subject)
-        return lambda number, batch: wiring.uniform
+        return lambda *_: wiring.uniform
     if mode == "mean":
         if isinstance(reference or task, Custom):
             raise UsageError(
@@ -336,11 +362,11 @@ def prepared(
         means = wiring.means_of(
             subject, batches if reference is None else reference.batches(subject)
         )
-        return lambda number, batch: means
+        return lambda *_: means
     if isinstance(task, Custom) or task.generates:  # donors lend position by position
         raise UsageError(
             "The mode resample needs runs whose positions are known: take metric='loss' of a task "
             f"with texts, not the {task.metric.name} of {task.name}."
         )
     exchange = Exchange(batches, seed)
-    return lambda number, batch: wiring.donors_of(subject, batch, exchange.lent(number))
+    return lambda number, rows, batch: wiring.donors_of(subject, batch, exchange.lent(number, rows))

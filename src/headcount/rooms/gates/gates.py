@@ -320,16 +320,21 @@ class Target(nn.Module):
         self.count, self.steps, self.rate, self.stiffness = count, steps, rate, stiffness
         self.hard = hard
         self.register_buffer("multiplier", torch.zeros(()))
+        self._moved_at = -1
 
     def forward(self, gates: Gates, step: Tensor | int) -> Tensor:
-        """Multiplier times the excess share, and its square; moves the multiplier in training."""
+        """Multiplier times the excess share, and its square.
+
+        In training the multiplier moves, once a step however many batches the step has.
+        """
         total = len(gates.heads)
         wanted = total + (self.count - total) * _ramp(step, self.steps, gates.log_a.device)
         there = gates.expected()
         if self.hard:  # the gradient is that of the expected number either way
             there = there + (gates.open().sum() - there).detach()
         excess = (there - wanted) / total
-        if gates.training:
+        if gates.training and int(step) != self._moved_at:
+            self._moved_at = int(step)
             with torch.no_grad():
                 self.multiplier.add_(self.rate * excess)
         return self.multiplier * excess + self.stiffness * excess.square()

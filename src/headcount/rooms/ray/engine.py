@@ -376,7 +376,8 @@ class _Crew:
                 self._hire(slot)
         except errors.RayError as error:  # the worker died, or its node
             died = WorkerDied(f"its worker died ({_line(error)})")
-            again = work.failed(cut, died, self._losses, tries=DEATHS)
+            whole = cut.stop - cut.start == len(work.piece.parts)
+            again = work.failed(cut, died, self._losses, tries=DEATHS if whole else TRIES)
             self._hire(slot)
         self._again.extend([work] * again)
         if work.ended:
