@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,12 +73,12 @@ class BatchWork:
         walk where it is broken off: nothing may stay on the model.
         """
         JournaledCounts(self.journal, self.name).begin(self.settings)
-        where, turn = engine_of(self.engine), 0
+        where, turn, numbered = engine_of(self.engine), 0, enumerate(batches)
         kept: dict[int, Batch] = {}
         found: dict[str, Any] = {} if self.journal is None else self.journal.done
 
-        def pieces() -> Iterator[Piece]:
-            for number, batch in enumerate(batches):
+        def pieces(first: dict[int, Batch]) -> Iterator[Piece]:
+            for number, batch in chain(first.items(), numbered):
                 kept[number] = batch
                 if self._unit(number) not in found:
                     yield Piece(number, ExampleRows(batch, range(len(batch))))
@@ -89,8 +90,13 @@ class BatchWork:
                 yield from self._told(kept.pop(turn), *_unpacked(unit))
                 turn += 1
 
+        for number, batch in numbered:
+            kept[number] = batch
+            if self._unit(number) not in found:
+                break
+            yield from ready()
         make = partial(_measuring, carried(self.subject, where), self.opened)
-        with closing(where.run(make, pieces())) as answers:  # type: ignore[type-var]
+        with closing(where.run(make, pieces(dict(kept)))) as answers:  # type: ignore[type-var]
             for answer in answers:
                 unit, packed = self._unit(answer.number), _packed(answer)
                 if self.journal is None:

@@ -19,7 +19,7 @@ from headcount.tasks import own_output
 from headcount.text import (
     Batch,
     Corpus,
-    Encoded,
+    EncodeReport,
     Item,
     Pair,
     Sentence,
@@ -142,11 +142,19 @@ def _off_length(item: Item) -> int:
 # --- One text through the model -----------------------------------------------------------------
 
 
-def encode_one(subject: Subject, item: Item | str | tuple[str, str], **options: Any) -> Encoded:
-    """One text or pair as the model takes it; what is too long is truncated."""
+def encode_one(
+    subject: Subject, item: Item | str | tuple[str, str], **options: Any
+) -> tuple[Batch, EncodeReport]:
+    """One text or pair as the model takes it, and whether it was truncated for being too long."""
     usual = {"stacks": subject.anatomy.stacks, "long": "truncate"}
     intake = intake_of(subject.model, subject.tokenizer)
-    return encode([item], subject.tokenizer, intake=intake, **usual | options)
+    encoded = encode([item], subject.tokenizer, intake=intake, **usual | options)
+    for batch in encoded:
+        return batch, encoded.report
+    text = (
+        item if isinstance(item, str) else item[0] if isinstance(item, tuple) else texts_of(item)[0]
+    )
+    raise InputError(f"The sentence {text!r} has no token for this tokenizer.")
 
 
 # --- Make exhibits ------------------------------------------------------------------------------
@@ -217,10 +225,7 @@ def look_at(subject: Subject, item: Item | str | tuple[str, str]) -> Exhibit:
     item = _with_words(_with_target(subject, Pair(*item) if isinstance(item, tuple) else item))
     intake = intake_of(subject.model, subject.tokenizer)
     limits = [limit for limit in (intake.source_limit, intake.target_limit) if limit]
-    batches = list(encode_one(subject, item, max_length=min([_LONGEST, *limits])))
-    if not batches:
-        raise InputError(f"The sentence '{texts_of(item)[0]}' has no token for this tokenizer.")
-    (batch,) = batches
+    batch, _ = encode_one(subject, item, max_length=min([_LONGEST, *limits]))
     maps: dict[tuple[str, int], np.ndarray] = {}
 
     def receive(sighting: Sighting) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from model_state import assert_same, state_of
 from report_runs import made_sizes
 
 import headcount as hc
-from headcount.errors import RunError, UsageError
+from headcount.errors import InputError, RunError, UsageError
 from headcount.records.heads import Head
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
@@ -120,3 +121,16 @@ def test_the_gates_of_a_run_are_sets() -> None:
 def test_a_layer_is_switched_off_by_its_name() -> None:
     found = Inspector(tiny_subjects.classifier()).ask("Rain fell.", "", ["enc.1", "enc.0.2"])
     assert found["off"] == ["enc.0.2", "enc.1.0", "enc.1.1", "enc.1.2", "enc.1.3"]
+
+
+@pytest.mark.parametrize("kind", ["encoder", "classifier"])
+@pytest.mark.parametrize("text", ["\u200b", "\ud800", "\x00", "\ufeff\u2060"])
+def test_a_text_without_a_token_is_told(kind: str, text: str) -> None:
+    """Signs that the tokenizer drops; where it keeps one, it is a text like others."""
+    inspector = inspector_of(getattr(tiny_subjects, kind)())
+    for asked in (inspector.ask, inspector.look):
+        for second in ("", text):
+            with contextlib.suppress(InputError):
+                asked(text, second)
+    with pytest.raises(InputError, match=r"The sentence '\\u200b' has no token for this token"):
+        inspector.ask("\u200b")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -115,8 +120,41 @@ def test_it_listens_on_this_machine_alone() -> None:
         assert taken.getsockname()[0] == HOST == "127.0.0.1"
         port = taken.getsockname()[1]
         assert address(taken, "word") == f"http://127.0.0.1:{port}/word/"
-        taken.listen()
         with pytest.raises(UsageError, match=f"Port {port} cannot be had"):
             taken_socket(port)
     with pytest.raises(UsageError, match="Port 99999 cannot be had"):
         taken_socket(99999)
+
+
+REQUESTS = {
+    "OPTIONS * HTTP/1.1": 404,
+    "CONNECT 127.0.0.1:443 HTTP/1.1": 404,
+    "GET nothing HTTP/1.1": 404,
+    "GET http://127.0.0.1/ HTTP/1.1": 404,
+    "GET {path}%00 HTTP/1.1": 404,
+    "GET {path}%ff/../.. HTTP/1.1": 404,
+    "PUT {path}ask HTTP/1.1": 405,
+    "GET {path} HTTP/1.1": 200,
+}
+
+
+def test_what_is_no_request_of_the_page_gets_no_error_of_the_server() -> None:
+    """The command itself, by hand on its socket, from the moment that it prints its address."""
+    command = [sys.executable, "-m", "headcount", "serve", "translator"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            lines = iter(server.stdout.readline, "")
+            where = next(
+                found for line in lines if (found := re.search(r"http://(\S+)(/\S+/)", line))
+            )
+            host, path = where[1], where[2]
+            ends = host.partition(":")[0], int(host.rpartition(":")[2])
+            for line, status in REQUESTS.items():
+                with socket.create_connection(ends, timeout=60) as sent:
+                    head = f"{line.format(path=path)}\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+                    sent.sendall(head.encode())
+                    assert int(sent.makefile().readline().split()[1]) == status, line
+        finally:
+            server.send_signal(signal.SIGINT)
+    assert server.returncode == 0

@@ -140,7 +140,7 @@ def _all(subject: Subject, logits: Tensor) -> tuple[tuple[str, float], ...]:
 
 
 def _batch(subject: Subject, item: Any, markup: bool = False) -> Batch:
-    return next(iter(encode_one(subject, item, markup=markup)))
+    return encode_one(subject, item, markup=markup)[0]
 
 
 def _bars(whole: Prediction, cut: Prediction | None) -> list[list[Any]]:

@@ -68,8 +68,10 @@ class Guard:
     def _may(self, scope: Any) -> bool:
         host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        given = scope["path"].split("/")[1].encode()
-        return name in _NAMES and secrets.compare_digest(given, self.token.encode())
+        # A request may also name "*", or a host to connect to, in place of a path.
+        root, _, rest = scope["path"].partition("/")
+        given = rest.partition("/")[0].encode(errors="replace")
+        return not root and name in _NAMES and secrets.compare_digest(given, self.token.encode())
 
 
 # --- The pages and the one request of `headcount serve` -------------------------------------------
@@ -195,6 +197,7 @@ def taken_socket(port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((HOST, port))
+        found.listen()  # whoever comes before the first answer waits for it
     except (OSError, OverflowError) as error:
         found.close()
         why = getattr(error, "strerror", None) or str(error)

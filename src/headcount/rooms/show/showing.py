@@ -133,18 +133,15 @@ def _batch(subject: Subject, sentence: str, target: str | None, head: Head, chat
         if head.stack != "enc":
             raise UsageError(f"{head} reads a translation too; give it with --target (target=...).")
         stacks = ("enc",)
-    encoded = encode_one(subject, text, stacks=stacks, chat=chat)
-    batches = list(encoded)
-    if encoded.report.truncated:
+    batch, report = encode_one(subject, text, stacks=stacks, chat=chat)
+    if report.truncated:
         intake = intake_of(subject.model, subject.tokenizer)
         limits = sorted({limit for limit in (intake.source_limit, intake.target_limit) if limit})
         raise InputError(
             f"The sentence is longer than the {' or '.join(map(str, limits))} tokens that "
             f"{subject.name} takes; shorten it."
         )
-    if not batches:
-        raise InputError(f"The sentence {sentence!r} has no token for this tokenizer.")
-    return batches[0]
+    return batch
 
 
 def _shade(weight: float) -> str:
