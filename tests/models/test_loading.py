@@ -15,7 +15,7 @@ import gguf
 import pytest
 import torch
 from gguf_files import write_llama
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tiny import TINY, tiny_inputs
 from tiny_tokenizers import BUILDERS, wordpiece
 from tiny_tokenizers import llama as llama_tokenizer
@@ -26,7 +26,9 @@ from headcount.models.finding import FoundModel
 from headcount.models.guards import quiet
 from headcount.models.hub import options_for
 from headcount.models.loading import load, open_tokenizer, pick_device, pick_dtype, reading_gguf
+from headcount.models.options import LoadOptions
 from headcount.models.subject import Subject
+from headcount.pruning import prune
 
 
 @pytest.fixture
@@ -180,6 +182,45 @@ def test_a_pruned_checkpoint_of_old_is_refused_with_the_reason(tmp_path: Path) -
         in message
     )
     assert "pruned_heads, which only transformers 4 can build" in message
+
+
+def test_sizes_that_headcount_wrote_and_that_lie_are_no_reason_to_run_code(tmp_path: Path) -> None:
+    """The folder brings code, and its map of heads is a stranger's: the code is not recommended."""
+    prune(Subject(TINY["bert"]()), "enc.0.1").save(tmp_path / "small")
+    config = json.loads((tmp_path / "small" / "config.json").read_text())
+    shapes = config["headcount"]["shapes"]
+    shapes[next(iter(shapes))][0] -= 8
+    edit(tmp_path / "small", headcount=config["headcount"])
+    assert "auto_map" in config
+    message = refused(tmp_path / "small")
+    assert "trust" not in message
+    assert message.endswith("so the folder was changed or damaged: prune the model again.")
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.int64, torch.bool, torch.complex64])
+def test_weights_that_are_no_floating_numbers_are_refused(bert: Path, kind: torch.dtype) -> None:
+    state = load_file(bert / "model.safetensors")
+    name = "encoder.layer.0.attention.self.query.weight"
+    save_file(state | {name: (state[name] * 100).to(kind)}, bert / "model.safetensors")
+    message = refused(bert)
+    assert f"The weight {name} of 'bert' is stored as" in message
+    assert message.endswith("save the model in float32, bfloat16 or float16.")
+
+
+@pytest.mark.parametrize("asked", ["evil/kernel", "evil/kernel@main:attend", "flash_attention_3"])
+def test_a_kernel_that_a_config_names_is_not_fetched(
+    bert: Path, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the package kernels there, transformers would fetch it from the hub and run it."""
+    monkeypatch.setattr(
+        "transformers.modeling_utils.lazy_import_flash_attention",
+        lambda *_, **__: pytest.fail("the kernel was asked for"),
+    )
+    edit(bert, attn_implementation=asked, _attn_implementation=asked)
+    subject = load(bert, device="cpu")
+    (note,) = [note for note in subject.notes if "kernel" in note]
+    assert f"asks for the attention kernel '{asked}', which is code from elsewhere" in note
+    assert len(subject.heads) == len(Subject(TINY["bert"]()).heads)
 
 
 def test_pruned_heads_that_are_ignored_are_warned_of(bert: Path) -> None:
@@ -730,7 +771,7 @@ def test_other_dtypes_are_refused(word: str | torch.dtype) -> None:
 def opened(folder: Path) -> tuple[object, list[str]]:
     found = FoundModel("folder", str(folder), "x", "x")
     with quiet():
-        return open_tokenizer(found, *options_for(found, trusted=False))
+        return open_tokenizer(found, *options_for(found, trusted=False), LoadOptions())
 
 
 @pytest.mark.parametrize("family", TINY)

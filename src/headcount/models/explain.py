@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from headcount.errors import HeadcountError, ModelError
+from headcount.models.anatomy import KEY
 from headcount.models.finding import FoundModel
 from headcount.models.guards import out_of_memory
 
@@ -70,6 +71,26 @@ def check_weight_names(model: Any, info: dict[str, Any], label: str) -> list[str
     if extra:
         notes.append(f"in the checkpoint, but not used by this class: {_some(extra)}")
     return notes
+
+
+#: What safetensors call numbers that a plain weight can be.
+_FLOATING = ("F", "BF")
+
+
+def check_weight_numbers(model: Any, folder: Path, label: str) -> None:
+    """Refuse weights that are whole or complex numbers: without their scale they mean nothing."""
+    prefix, floating = f"{model.base_model_prefix}.", {name for name, _ in model.named_parameters()}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
+            for name in tensors.keys():  # noqa: SIM118 - it is no mapping
+                kind = tensors.get_slice(name).get_dtype()
+                known = {name, prefix + name, name.removeprefix(prefix)} & floating
+                if known and not kind.startswith(_FLOATING):
+                    raise ModelError(
+                        f"The weight {name} of '{label}' is stored as {kind}, which is no floating "
+                        "number, and its config names no quantisation that gives the scale; save "
+                        "the model in float32, bfloat16 or float16."
+                    )
 
 
 def _is_head(model: Any, name: str) -> bool:
@@ -182,6 +203,11 @@ def _misfit(found: FoundModel, model_class: Any, config: Any) -> str:
     why = f"The weights of '{found.name}' do not fit its config.json: {sizes}"
     if getattr(config, "pruned_heads", None):
         return f"{why}; the config lists pruned_heads, which only transformers 4 can build."
+    if getattr(config, KEY, None):
+        return (
+            f"{why}; the sizes that headcount wrote into that config are not those of the weights, "
+            "so the folder was changed or damaged: prune the model again."
+        )
     if getattr(config, "auto_map", None):
         return f"{why}; the folder brings its own code: pass --trust-remote-code after reading it."
     return f"{why}; they do not belong together."

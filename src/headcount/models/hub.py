@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ class Listing:
 
 
 def options_for(
-    found: FoundModel, trusted: bool, revision: str | None = None
+    found: FoundModel, trusted: bool, revision: str | None = None, *, offline: bool = False
 ) -> tuple[dict[str, Any], Listing]:
     """The arguments of every ``from_pretrained``, and which files there are."""
     options: dict[str, Any] = {"trust_remote_code": trusted}
@@ -37,7 +38,10 @@ def options_for(
         options["gguf_file"] = found.gguf
     if found.kind != "hub":
         return options, Listing(frozenset(child.name for child in found.folder.iterdir()))
-    listing = look_up(found.location, revision)
+    if offline:
+        listing = _downloaded_before(found.location, revision, "the hub was not to be asked")
+    else:
+        listing = look_up(found.location, revision)
     # The name of the revision, not its commit: only so is it found again without a network.
     return options | {"revision": revision, "local_files_only": listing.offline}, listing
 
@@ -55,22 +59,35 @@ def look_up(name: str, revision: str | None) -> Listing:
             _nowhere(name, "the hub has none of that name that you may read")
         ) from None
     except Exception:  # no route, no name service, a proxy's page, the library set to be offline
-        return _downloaded_before(name, revision)
+        return _downloaded_before(name, revision, "the hub could not be reached")
     names = (file.rfilename for file in info.siblings or ())
     return Listing(frozenset(file for file in names if "/" not in file), info.sha)
 
 
-def _downloaded_before(name: str, revision: str | None) -> Listing:
+def _downloaded_before(name: str, revision: str | None, why: str) -> Listing:
     """The files of a model that lie in the hub's own cache on this machine."""
+    folder = _in_cache(name, revision)
+    if folder is None:
+        raise ModelError(_nowhere(name, why))
+    names = frozenset(child.name for child in folder.iterdir())
+    return Listing(names, revision=folder.name, offline=True)
+
+
+def _in_cache(name: str, revision: str | None) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     for file in ("config.json", "adapter_config.json"):
         path = try_to_load_from_cache(name, file, revision=revision)
         if isinstance(path, str):
-            folder = Path(path).parent
-            names = frozenset(child.name for child in folder.iterdir())
-            return Listing(names, revision=folder.name, offline=True)
-    raise ModelError(_nowhere(name, "the hub could not be reached"))
+            return Path(path).parent
+    return None
+
+
+def files_of(found: FoundModel, listing: Listing) -> Path:
+    """The folder of a model that was read, also where it came from the hub."""
+    if found.kind != "hub":
+        return found.folder
+    return _in_cache(found.location, listing.revision) or Path(os.devnull)
 
 
 def _nowhere(name: str, hub_says: str) -> str:

@@ -39,10 +39,16 @@ from transformers import (
 from headcount.bundle import is_packed, read_packed
 from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import HINT, KEY, restore_numbers
-from headcount.models.explain import as_model_error, check_files, check_weight_names, first_line
+from headcount.models.explain import (
+    as_model_error,
+    check_files,
+    check_weight_names,
+    check_weight_numbers,
+    first_line,
+)
 from headcount.models.finding import FoundModel, find
 from headcount.models.guards import on_exit, quiet
-from headcount.models.hub import Listing, options_for
+from headcount.models.hub import Listing, files_of, options_for
 from headcount.models.options import LoadOptions
 from headcount.models.resize import fit
 from headcount.models.subject import Subject
@@ -69,6 +75,28 @@ def read_config(location: str, label: str, options: dict[str, Any]) -> PreTraine
     config = AutoConfig.from_pretrained(location, **options)
     _check_counts(config.to_dict(), label)
     return config
+
+
+#: Attention that transformers computes by itself; any other name may fetch a kernel and run it.
+_BUILT_IN = (None, "eager", "sdpa", "flex_attention")
+
+
+def drop_kernels(config: PreTrainedConfig, label: str) -> list[str]:
+    """Take the names of attention kernels out of a config, nested ones too; a note on each."""
+    parts = [
+        config,
+        *(part for part in vars(config).values() if isinstance(part, PreTrainedConfig)),
+    ]
+    named = [part._attn_implementation for part in parts]
+    others = [name for name in dict.fromkeys(map(str, named)) if name not in map(str, _BUILT_IN)]
+    for part, name in zip(parts, named, strict=True):
+        if name not in _BUILT_IN:
+            part._attn_implementation = None
+    return [
+        f"the config of {label} asks for the attention kernel '{name}', which is code from "
+        "elsewhere and was not loaded: attention is computed by transformers itself."
+        for name in others
+    ]
 
 
 #: The most that a config may ask for: every layer, label and expert is built before weights are
@@ -202,11 +230,11 @@ _NO_FILES = "no tokenizer: there are no tokenizer files beside the model."
 
 
 def open_tokenizer(
-    found: FoundModel, options: dict[str, Any], listing: Listing, other: str | None = None
+    found: FoundModel, options: dict[str, Any], listing: Listing, wanted: LoadOptions
 ) -> tuple[PreTrainedTokenizerBase | None, list[str]]:
     """The tokenizer beside a model, or that of another folder; or none and a note that says why."""
-    if other is not None:
-        return _tokenizer_at(other, options["trust_remote_code"]), []
+    if wanted.tokenizer is not None:
+        return _tokenizer_at(wanted.tokenizer, wanted), []
     try:
         tokenizer = AutoTokenizer.from_pretrained(found.location, **options)
     except Exception as error:
@@ -218,12 +246,13 @@ def open_tokenizer(
     return (None, [_NO_FILES]) if is_empty else (tokenizer, [])
 
 
-def _tokenizer_at(path: str, trusted: bool) -> PreTrainedTokenizerBase:
+def _tokenizer_at(path: str, wanted: LoadOptions) -> PreTrainedTokenizerBase:
     """The tokenizer of another folder, GGUF file, model of ours or hub id."""
     folder = Path(path).expanduser()
     plain = folder.is_dir() and not any(folder.glob("*.gguf"))
     where = FoundModel("folder", str(folder), path, path) if plain else find(path)
-    tokenizer, notes = open_tokenizer(where, *options_for(where, trusted))
+    options, listing = options_for(where, wanted.trust_remote_code, offline=wanted.offline)
+    tokenizer, notes = open_tokenizer(where, options, listing, replace(wanted, tokenizer=None))
     if tokenizer is None:
         raise ModelError(f"'{path}' gives no tokenizer: {notes[0].removeprefix('no tokenizer: ')}")
     return tokenizer
@@ -366,6 +395,7 @@ def _open_base(found: FoundModel, settings: dict[str, Any], wanted: LoadOptions)
         allow_bin=wanted.allow_bin,
         revision=settings.get("revision"),
         auto_class=wanted.auto_class or _CLASSES.get(settings.get("task_type") or ""),
+        offline=wanted.offline,
         tokenizer=wanted.tokenizer or (found.location if own_tokenizer else None),
     )
 
@@ -401,13 +431,15 @@ def load(
     revision: str | None = None,
     auto_class: str | None = None,
     tokenizer: str | os.PathLike[str] | None = None,
+    offline: bool = False,
 ) -> Subject:
     """A model and its tokenizer, ready to be measured, in eval mode.
 
     `name` is a folder with config.json and safetensors, a ``.gguf`` file, a folder of a LoRA
     adapter, an installed model package, ``minilm``, ``smollm2``, ``e5-small``, ``translator``
     or a hub id. `auto_class` (e.g. ``AutoModelForMaskedLM``) goes over the checkpoint's own
-    class; `tokenizer` names another folder for the tokenizer.
+    class; `tokenizer` names another folder for the tokenizer. With `offline` the hub is not asked:
+    only what lies on this machine is read.
 
     >>> load("no/such/folder")
     Traceback (most recent call last):
@@ -422,6 +454,7 @@ def load(
         trust_remote_code,
         None if tokenizer is None else _spelled(tokenizer),
         auto_class,
+        offline,
     )
     found = find(_spelled(name))
     with quiet():
@@ -445,14 +478,16 @@ def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
     """Open whatever was found."""
     if found.kind == "adapter":
         return open_adapter(found, wanted)
-    options, listing = options_for(found, wanted.trust_remote_code, wanted.revision)
+    options, listing = options_for(
+        found, wanted.trust_remote_code, wanted.revision, offline=wanted.offline
+    )
     if found.kind == "hub" and listing.is_adapter:
         subject = open_adapter(downloaded(found, options), wanted)
         return replace(subject, revision=listing.revision)
     reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
     with reading:
         model, notes, stored = _open_model(found, wanted, options, listing)
-        tokenizer, more = open_tokenizer(found, options, listing, wanted.tokenizer)
+        tokenizer, more = open_tokenizer(found, options, listing, wanted)
     return Subject(
         model, tokenizer, found.name, found.source, listing.revision, notes + more, stored
     )
@@ -464,6 +499,7 @@ def _open_model(
     """The model, what to note about its weights, and the dtype in which they came."""
     with as_model_error(found):
         config = read_config(found.location, found.name, options)
+    without = drop_kernels(config, found.name)
     own = getattr(config, "dtype", None)
     stored = None if own is None else str(own).removeprefix("torch.")
     restore_numbers(found, config)
@@ -486,7 +522,10 @@ def _open_model(
     if cut:
         model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
     notes = check_weight_names(model, info, found.name)
-    return model, notes, "quantised" if found.gguf else stored
+    folder = files_of(found, listing)
+    if getattr(config, "quantization_config", None) is None and not is_packed(folder):
+        check_weight_numbers(model, folder, found.name)
+    return model, without + notes, "quantised" if found.gguf else stored
 
 
 def _reading(found: FoundModel, wanted: LoadOptions, config: Any, offline: bool) -> dict[str, Any]:

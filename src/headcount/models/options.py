@@ -25,3 +25,5 @@ class LoadOptions:
     )
     #: E.g. ``AutoModelForMaskedLM``, in place of the checkpoint's own class; no option of a verb.
     auto_class: str | None = None
+    #: Whether the hub is not asked, so that only what is on this machine is read.
+    offline: bool = False

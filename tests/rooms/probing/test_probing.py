@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,21 @@ def test_a_probe_comes_back_from_the_disk(words: str, subject: Subject, tmp_path
     (tmp_path / "kept" / "probe.safetensors").write_bytes(b"no")
     with pytest.raises(RunError, match="holds no probe that can be read"):
         hc.Probe.load(tmp_path / "kept", subject)
+
+
+def test_the_hub_is_not_asked_for_a_name_in_a_file(
+    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hc.probe(subject, TREES, test=TREES, epochs=1).save(tmp_path)
+    about = json.loads((tmp_path / "probe.json").read_text())
+    about["model"] |= {"source": "evil/model", "revision": None}
+    (tmp_path / "probe.json").write_text(json.dumps(about))
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.model_info", lambda *_, **__: pytest.fail("the hub was asked")
+    )
+    with pytest.raises(ModelError, match=r"trained on 'evil/model', which is not loaded from this"):
+        hc.Probe.load(tmp_path)
+    assert hc.Probe.load(tmp_path, subject).kind == "attention"
 
 
 @pytest.mark.parametrize("kind", ["right-branching", "distances", "random-init"])

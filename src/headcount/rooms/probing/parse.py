@@ -279,6 +279,18 @@ def _unreadable(place: Path, error: Exception) -> str:
     )
 
 
+def _model_of(folder: Path, model: Mapping[str, Any], how: Mapping[str, Any]) -> Subject:
+    """The model that a probe was trained on, if it is on this machine."""
+    try:
+        return load_model(model["source"], revision=model["revision"], **{**how, "offline": True})
+    except (HeadcountError, *_DAMAGE) as error:
+        raise ModelError(
+            f"{folder} was trained on {model['source']!r}, which is not loaded from this machine "
+            f"({error}) A file does not decide what is fetched: where you trust that name, fetch "
+            "it first, or give the model: hc.Probe.load(folder, hc.load(NAME))."
+        ) from error
+
+
 def _built(about: dict[str, Any], tensors: dict[str, torch.Tensor], subject: Subject) -> Probe:
     """The probe of a record and its weights."""
     kind, origin = about["kind"], about["provenance"]
@@ -391,14 +403,15 @@ class Probe:
     def load(folder: str | Path, subject: Subject | None = None, **how: Any) -> Probe:
         """Read a saved probe; without a subject the model that it was trained on is loaded.
 
-        `how` goes to `hc.load`.
+        `how` goes to `hc.load`. The name of that model comes from a file, so the hub is not asked
+        for it: it must be on this machine.
         """
         folder = Path(folder)
         place = (probe_file(folder) or folder / INSIDE / FILE).parent
         about, tensors = _read(place)
         model = about["model"]
         if subject is None:
-            subject = load_model(model["source"], revision=model["revision"], **how)
+            subject = _model_of(folder, model, how)
         if subject.weights_hash != model["weights_hash"]:
             raise ModelError(
                 f"{folder} was trained on other weights ({str(model['weights_hash'])[:12]}) than "
