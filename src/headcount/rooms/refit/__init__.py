@@ -1,0 +1,10 @@
+"""Refit: what is left of a layer makes up for the heads that go."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.refit.refitting import Refit, refitted_sweep
+
+open_door(__name__)
