@@ -120,7 +120,8 @@ def test_the_curve_is_measured_on_refitted_models_and_goes_on_after_a_kill() -> 
     )
 
     class Kept:
-        done: dict = {}
+        def __init__(self) -> None:
+            self.done: dict[str, object] = {}
 
         def append(self, unit: str, kept: object) -> None:
             self.done[unit] = kept
