@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c co
 # What `make demo` does: the whole story of the 144 heads of the bundled translator on the bundled sample, measured
 # into run/ and told in report.html; a few minutes on two cores. Broken off, it goes on where it was.
 DEMO   ?= report
-# Which models `make models` fetches; all when none is named.
+# Which models `make models` fetches; the three small ones when none is named (`headcount ls` lists all).
 MODELS ?=
 # Which models it trains besides, from HEADCOUNT_DATA: names of research/models/recipes.toml, or all.
 TRAIN  ?=

@@ -368,8 +368,8 @@ def test_the_command_line_loads_nothing_heavy() -> None:
     assert not loaded_by(commands) & HEAVY
 
 
-#: The one module that prints, and two programs of their own: one writes JSON to its parent.
-PRINTS = {"cli.printing", "models.finding", "models.saving.fresh_load"}
+#: The one module that prints, and one program of its own, which writes JSON to its parent.
+PRINTS = {"cli.printing", "models.saving.fresh_load"}
 PRINTERS = {"print", "Console", "typer.echo", "typer.secho", "typer.style", "sys.stdout.write"}
 PRINTERS |= {"click.echo", "sys.stderr.write", "rich.print"}
 

