@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.rooms.figures.figure import DIVERGING, INK, Style, finish, panels, paper
-from headcount.rooms.figures.grids import colour_bar, draw_cells
+from headcount.rooms.figures.figure import sheet
+from headcount.rooms.figures.gallery import DIVERGING, colour_bar, draw_cells
 from research.names import title
 
 __all__ = ["draw_agreement"]
@@ -20,21 +20,14 @@ def draw_agreement(rows: Rows, path: Path) -> None:
     """Scores of one measure stand together; blue agrees, red is the other way round."""
     names, grid = _matrix([r for r in rows if r["kind"] == "spearman" and r["stack"] == "all"])
     many = len(names) > 12
-    with paper():
-        figure, axes = panels(1, 1, width="page" if many else "column", height=5.6 if many else 2.9)
-        panel = axes[0, 0]
-        mesh = draw_cells(panel, grid, (-1.0, 1.0, DIVERGING), ticks=False)
-        for (line, column), value in np.ndenumerate(grid):
-            if np.isfinite(value):
-                style: Style = {"ha": "center", "va": "center", "fontsize": 5.5}
-                ink = "white" if abs(value) > 0.6 else INK
-                said = f"{value:.1f}".replace("-0.0", "0.0")
-                panel.text(column + 0.5, line + 0.5, said, color=ink, **style)
-        shown = [_label(name) for name in names]
-        panel.set_xticks(np.arange(len(names)) + 0.5, shown, rotation=90)
-        panel.set_yticks(np.arange(len(names)) + 0.5, shown)
+    shown = [_label(name) for name in names]
+    said = np.array([[f"{value:.1f}".replace("-0.0", "0.0") for value in row] for row in grid])
+    said[~np.isfinite(grid)] = ""
+    height = 5.6 if many else 2.9
+    with sheet(width="page" if many else "column", height=height, path=path) as (figure, (panel,)):
+        mesh = draw_cells(panel, grid, (-1.0, 1.0, DIVERGING), texts=said, x=shown, y=shown)
+        panel.tick_params(axis="x", rotation=90)
         colour_bar(figure, mesh, panel, "Spearman's correlation over all heads")
-        finish(figure, path)
 
 
 def _matrix(rows: Rows) -> tuple[list[str], np.ndarray]:

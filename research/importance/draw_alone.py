@@ -8,12 +8,10 @@ from typing import Any
 from headcount.rooms.figures.figure import (
     SERIES,
     STACK_COLOURS,
-    finish,
     key_below,
     label_outer,
     layer_axis,
-    paper,
-    wrapped,
+    sheet,
 )
 from research.names import title
 
@@ -56,14 +54,12 @@ def draw_alone(cases: dict[str, Any], by_stack: dict[str, Any], path: Path) -> N
         drawn["classifiers, points"] = {
             name: ((colour, mark), tasks[name]) for name, (colour, _), mark in looks if tasks[name]
         }
-    with paper():
-        figure, panels = wrapped(len(drawn), most=2, height=2.0)
+    with sheet(len(drawn), most=2, height=2.0, path=path) as (figure, panels):
         for panel, (name, series) in zip(panels, drawn.items(), strict=True):
             panel.set_title(name)
             _panel(panel, series)
         label_outer(panels, "layer", "cost of one head left")
-        key_below(figure, *panels, columns=7)
-        finish(figure, path)
+        key_below(figure, columns=7)
 
 
 def _panel(panel: Any, series: dict[str, tuple[tuple[str, str], list[Row]]]) -> None:

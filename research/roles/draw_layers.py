@@ -8,16 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from headcount.rooms.figures.figure import (
-    INK,
-    SEQUENTIAL,
-    Style,
-    finish,
-    layer_axis,
-    paper,
-    role_colour,
-    wrapped,
-)
+from headcount.rooms.figures.figure import INK, Style, layer_axis, role_colour, sheet
+from headcount.rooms.figures.gallery import SEQUENTIAL
 
 from .reading import annotated, layer_of, role_heads
 
@@ -44,10 +36,9 @@ def _figure(grids: list[tuple[dict[str, Any], str, str]], most: int, path: Path)
     """One panel a stack; the number of heads is written into each cell."""
     if not grids:
         return
-    with paper():
-        sizes = [len(role_heads(survey, stack)) for survey, stack, _ in grids]
-        lines = [max(sizes[k : k + most]) for k in range(0, len(sizes), most)]
-        figure, drawn = wrapped(len(grids), most=most, height=1.7)
+    sizes = [len(role_heads(survey, stack)) for survey, stack, _ in grids]
+    lines = [max(sizes[k : k + most]) for k in range(0, len(sizes), most)]
+    with sheet(len(grids), most=most, height=1.7, path=path) as (figure, drawn):
         spec = drawn[0].get_gridspec()
         assert spec is not None
         spec.set_height_ratios([0.21 * rows + 0.5 for rows in lines])
@@ -57,7 +48,6 @@ def _figure(grids: list[tuple[dict[str, Any], str, str]], most: int, path: Path)
             panel.set_title(f"{title} ({width} heads a layer)")
         note = "In a cell: how many heads of the layer have the role; darker is a larger share."
         figure.supxlabel(note, fontsize=7, x=0.01, ha="left", color=INK)
-        finish(figure, path)
 
 
 def _grid(panel: Axes, survey: dict[str, Any], stack: str, rows: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headcount.rooms.figures.figure import SERIES, finish, key_below, panels, paper
+from headcount.rooms.figures.figure import SERIES, key_below, sheet
 
 __all__ = ["draw"]
 
@@ -21,9 +21,8 @@ def draw(results: Path, out: Path) -> None:
         for device in ("gpu", "cpu")
     }
     sizes = json.loads((BENCHMARKS / "sizes.json").read_text())
-    with paper():
-        figure, grid = panels(3, 2, width="page", height=2.3)
-        (ratios, memory), (*times,), (sentences, heads) = grid
+    with sheet(6, columns=2, height=2.3, path=out / "speed-lengths.svg") as (figure, panels):
+        ratios, memory, *times, sentences, heads = panels
         series = iter(SERIES)
         for device, found in told.items():
             rows, colour = found["lengths"], SERIES[2 * (device == "cpu")]
@@ -54,8 +53,7 @@ def draw(results: Path, out: Path) -> None:
         for panel in (ratios, memory, sentences, heads):
             panel.axhline(1, color="0.5", linewidth=0.8)
             panel.set_ylim(bottom=0.8)
-        key_below(figure, ratios, sentences)
-        finish(figure, out / "speed-lengths.svg")
+        key_below(figure)
 
 
 def _line(

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.rooms.figures.figure import SERIES, finish, key_below, panels, paper
+from headcount.rooms.figures.figure import SERIES, key_below, sheet
 
 __all__ = ["draw"]
 
@@ -26,20 +26,18 @@ def draw(results: Path, out: Path) -> None:
 
 def draw_training(path: Path) -> None:
     """Dev loss and BLEU over the epochs of both translators."""
-    with paper():
-        figure, axes = panels(1, 2, width="page", height=2.1)
+    with sheet(2, columns=2, height=2.1, path=path) as (figure, panels):
         for name, (colour, marker) in zip(("en-de", "en-ru"), SERIES, strict=False):
             curve = json.loads((KEPT / name / "curve.json").read_text())
             points = [point for point in curve if "dev_bleu" in point]
             epochs = [point["epoch"] for point in points]
-            for panel, key in zip(axes[0], SHOWN, strict=True):
+            for panel, key in zip(panels, SHOWN, strict=True):
                 values = [point[key] for point in points]
                 panel.plot(epochs, values, color=colour, marker=marker, label=name)
-        for panel, title in zip(axes[0], SHOWN.values(), strict=True):
+        for panel, title in zip(panels, SHOWN.values(), strict=True):
             panel.set_title(title)
             panel.set_xlabel("epoch")
-        key_below(figure, axes[0, 0])
-        finish(figure, path)
+        key_below(figure)
 
 
 def draw_dynamics(path: Path) -> None:

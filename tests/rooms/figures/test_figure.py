@@ -156,6 +156,13 @@ def test_other_files_are_refused(bare: Path, tmp_path: Path) -> None:
         hc.plot.head_grids(bare, ["confidence"], path=tmp_path / "no" / "a.svg")
 
 
+def test_a_notebook_shows_a_figure_as_it_is(bare: Path) -> None:
+    figure = hc.plot.head_grids(bare, ["confidence"])
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(TypeError, match="colour"):
+        hc.plot.head_grids(bare, ["confidence"], colour="red")  # type: ignore[call-arg]
+
+
 def test_matplotlib_is_asked_for_by_name(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HeadcountError, match=r"not installed; `pip install 'headcount\[plot\]'`"):

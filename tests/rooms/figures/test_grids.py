@@ -79,8 +79,8 @@ def test_attention_to_features_and_along_links(full: Path) -> None:
     assert cells(panel).compressed().tolist() == wanted[np.isfinite(wanted)].tolist()
     figure = hc.plot.attention_to({"a": full, "b": full})
     assert [a.get_title(loc="left") for a in figure.axes[:4]][1:3] == [
-        "b, to separator",
-        "a, to first",
+        "to separator, b",
+        "to first, a",
     ]
     linked = hc.plot.token_to_token(full, ["subject_to_verb"]).axes[0]
     assert (cells(linked) == table.frame.loc["enc", "self"].to_numpy().reshape(3, 4)).all()

@@ -9,40 +9,36 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.figures.grids import (
+    from headcount.rooms.figures.gallery import (
+        attention_lines,
         attention_to,
         changes,
-        head_grids,
-        head_map,
-        token_to_token,
-    )
-    from headcount.rooms.figures.pruning_figures import draw_plan as _draw_plan
-    from headcount.rooms.figures.pruning_figures import (
+        coreference,
+        dependencies,
+        disabling,
+        entropies,
+        first_row,
         functions_left,
         gated_quality,
+        head_grids,
+        head_map,
         layers_left,
+        noop_gradients,
+        order_over_training,
+        patterns,
+        positions,
         pruning_by_stack,
         pruning_curves,
-        stacks_left,
-    )
-    from headcount.rooms.figures.relation_figures import coreference, dependencies, noop_gradients
-    from headcount.rooms.figures.score_figures import (
-        disabling,
-        order_over_training,
         pruning_over_training,
         scores_without_one_head,
+        stacks_left,
+        to_separators,
+        token_to_token,
+        token_types,
         two_data_sets,
         two_scores,
     )
-    from headcount.rooms.figures.token_figures import (
-        attention_lines,
-        entropies,
-        first_row,
-        patterns,
-        positions,
-        to_separators,
-        token_types,
-    )
+    from headcount.rooms.figures.gallery import draw_plan as _draw_plan
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
