@@ -128,14 +128,14 @@ def signature(function: Callable[..., Any]) -> list[list[str | None]] | None:
     except ValueError:  # made in C
         return None
     names = [[KINDS[p.kind], p.name, default(p)] for p in given]
-    return names + [["w", name, UNSAID] for p in given for name in unpacked(function, p)]
+    return names + [["w", name, UNSAID] for p in given for name in typed_keywords(function, p)]
 
 
 #: The default of a keyword that stands in a `TypedDict`.
 UNSAID = "unsaid"
 
 
-def unpacked(function: Callable[..., Any], parameter: inspect.Parameter) -> list[str]:
+def typed_keywords(function: Callable[..., Any], parameter: inspect.Parameter) -> list[str]:
     """The keywords that ``**how: Unpack[How]`` stands for."""
     typed = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
     return list(function.__globals__[typed[1]].__annotations__) if typed else []
