@@ -138,7 +138,9 @@ UNSAID = "unsaid"
 def typed_keywords(function: Callable[..., Any], parameter: inspect.Parameter) -> list[str]:
     """The keywords that ``**how: Unpack[How]`` stands for."""
     typed = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
-    return list(function.__globals__[typed[1]].__annotations__) if typed else []
+    return (
+        list(getattr(sys.modules[function.__module__], typed[1]).__annotations__) if typed else []
+    )
 
 
 def default(parameter: inspect.Parameter) -> str | None:
