@@ -94,7 +94,8 @@ def facade() -> dict[str, Any]:
 def thing(one: Any) -> dict[str, Any]:
     """A public thing: a room with its names, a class with its members, a function, or a value."""
     if inspect.ismodule(one):
-        return {"is": "module", "names": {name: thing(getattr(one, name)) for name in one.__all__}}
+        names = getattr(one, "__all__", ())
+        return {"is": "module", "names": {name: thing(getattr(one, name)) for name in names}}
     if inspect.isclass(one):
         return {"is": "class", "signature": signature(one), "members": members(one)}
     if callable(one):

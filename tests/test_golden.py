@@ -103,8 +103,9 @@ def lost_promises(old: list[Parameter], new: list[Parameter]) -> list[str]:
     wanted = [one for one in old if one[0] in ("p", "pw")]
     lost = [f"{a} became {b}" for a, b in zip(wanted, places, strict=False) if a != b]
     lost += [f"{one} is gone" for one in wanted[len(places) :]]
-    kept = [*new, *(one for one in old if [*one[:2], make.UNSAID] in new)]
-    lost += [f"{one} is gone" for one in old if one[0] in ("w", "*", "**") and one not in kept]
+    for one in old:
+        if one[0] in ("w", "*", "**") and one not in new and [*one[:2], make.UNSAID] not in new:
+            lost.append(f"{one} is gone")
     names = {one[1] for one in old}
     needed = [one for one in new if one[1] not in names and one[0] in ("p", "pw", "w")]
     return lost + [f"{one} is needed now" for one in needed if one[2] is None]
