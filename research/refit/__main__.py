@@ -31,8 +31,8 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 def _lines(data: Path, name: str) -> list[str]:
     path = data / name
-    opened = lzma.open(path, "rt", encoding="utf8") if path.suffix == ".xz" else path.open()
-    with opened as file:
+    open_text = lzma.open if path.suffix == ".xz" else open
+    with open_text(path, "rt", encoding="utf8") as file:
         return file.read().splitlines()
 
 
