@@ -24,7 +24,7 @@ COUNTS ?= build
 SECONDS ?= 600
 N      ?= 300
 .PHONY: help install demo test check format bench docs models figures reproduce clean
-.PHONY: fuzz kills soak chaos lowest
+.PHONY: fuzz kills soak chaos lowest coverage wheel
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,13 +35,24 @@ demo: $(VENV)/.installed  ## the story of the bundled translator's heads, from n
 	$(BIN)/headcount $(DEMO)
 
 # One thread a worker: the small models of the tests are slower, not faster, with more.
-test: export OMP_NUM_THREADS = 1
-test: export TOKENIZERS_PARALLELISM = false
+test coverage: export OMP_NUM_THREADS = 1
+test coverage: export TOKENIZERS_PARALLELISM = false
 test: $(VENV)/.installed  ## run all tests; those on real models fetch them first
 	@$(BIN)/python scripts/models.py minilm smollm2 \
 		|| echo "The real models are not there: the tests that read them will be skipped."
 	@$(BIN)/python scripts/browser.py
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+coverage: $(VENV)/.installed  ## run all tests and tell which lines none of them runs; pages in build/coverage
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term-missing --cov-report=html:build/coverage \
+		--cov-report=xml:build/coverage.xml $(ARGS)
+
+wheel: $(VENV)/.installed  ## build the wheel of this version into dist/, install it by itself and ask it for its version
+	rm -rf dist
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf build/wheel
+	$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --target build/wheel dist/headcount-*.whl
+	cd build && PYTHONPATH=wheel $(abspath $(BIN))/python -m headcount --version
 
 check: $(VENV)/.installed  ## lint, format, types and the rules of the house
 	$(BIN)/ruff check .

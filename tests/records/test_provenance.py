@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -32,16 +31,6 @@ def test_versions_import_no_library() -> None:
 
 def test_a_package_that_is_not_there_has_no_version() -> None:
     assert provenance._version_of("no-such-package-anywhere") is None
-
-
-def test_a_checkout_knows_its_version_without_being_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pyproject = Path(provenance.__file__).parents[2] / "pyproject.toml"
-    if not pyproject.exists():
-        pytest.skip("headcount is installed, not a checkout")
-    monkeypatch.setattr(provenance, "_version_of", lambda package: None)
-    assert f'version = "{provenance.version()}"' in pyproject.read_text()
 
 
 def test_the_platform_names_neither_machine_nor_user() -> None:

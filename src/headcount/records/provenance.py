@@ -19,7 +19,6 @@ import importlib.metadata
 import platform
 import shlex
 import sys
-import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,8 +43,8 @@ def collect(**facts: Any) -> dict[str, Any]:
 
 
 def version() -> str:
-    """The version of headcount, also when it runs from a checkout that is not installed."""
-    return _version_of("headcount") or _checkout_version() or "unknown"
+    """The version of headcount; "unknown" where it runs from a folder and is not installed."""
+    return _version_of("headcount") or "unknown"
 
 
 def versions() -> dict[str, str | None]:
@@ -106,16 +105,6 @@ def _version_of(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _checkout_version() -> str | None:
-    """The version in pyproject.toml, when this file lies in a checkout of the project."""
-    file = Path(__file__).parents[3] / "pyproject.toml"
-    try:
-        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-    except (OSError, KeyError, tomllib.TOMLDecodeError):
-        return None
-    return str(project["version"]) if project.get("name") == "headcount" else None
 
 
 #: Loaded with `headcount.__version__`, so that importing headcount looks nothing up.
