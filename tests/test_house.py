@@ -382,6 +382,59 @@ def printers(path: Path) -> list[str]:
     return [f"{dotted(path)} calls {name}" for name in calls if name in PRINTERS]
 
 
+#: Modules that turn bytes into calls, and functions that do so unless told otherwise.
+PICKLES = {"pickle", "cloudpickle", "_pickle", "dill", "joblib", "shelve", "marshal", "jsonpickle"}
+LOADS = {"torch.load": "", "np.load": "allow_pickle=False", "numpy.load": "allow_pickle=False"}
+#: Ray's own way between processes, in memory; nothing of it is on a disk.
+MAY_PICKLE = {"rooms/ray/engine.py"}
+
+
+def pickles_in(tree: ast.AST) -> Iterator[str]:
+    """What could run a pickle: imports, attributes of that name, and loads that allow it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [one.name for one in node.names] + [getattr(node, "module", None) or ""]
+            yield from (name for name in names if PICKLES & {*name.split(".")})
+        elif isinstance(node, ast.Attribute) and node.attr in PICKLES:
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            if not (isinstance(node.value, ast.Constant) and node.value.value is False):
+                yield "allow_pickle"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in LOADS:
+            wanted = LOADS[ast.unparse(node.func)]
+            if not wanted or wanted not in ast.unparse(node):
+                yield ast.unparse(node.func)
+
+
+def test_no_pickle_is_read() -> None:
+    """Weights that are pickles (--allow-bin) are read by transformers, with weights_only=True."""
+    found = [
+        f"{path.relative_to(SOURCE)}: {name}"
+        for path in MODULES
+        if str(path.relative_to(SOURCE)) not in MAY_PICKLE
+        for name in pickles_in(ast.parse(path.read_text(encoding="utf8")))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "from joblib import load",
+        "import torch; torch.load(path)",
+        "np.load(path)",
+        "np.load(path, allow_pickle=True)",
+        "np.load(path, None, True)",
+        "np.savez(path, allow_pickle=True)",
+        "ray.cloudpickle.loads(data)",
+    ],
+)
+def test_the_reader_of_pickles_sees_what_it_should(line: str) -> None:
+    assert list(pickles_in(ast.parse(line)))
+    assert not list(pickles_in(ast.parse("np.load(path, allow_pickle=False)")))
+
+
 def test_only_one_module_prints() -> None:
     assert [one for path in MODULES if dotted(path) not in PRINTS for one in printers(path)] == []
     assert printers(SOURCE / "cli" / "printing.py")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from subjects import subject_of
 
-from headcount.errors import InputError, RunError
+from headcount.errors import InputError, RunError, UsageError
 from headcount.records import HeadTable
 from headcount.records.engine import LocalEngine
 from headcount.rooms.families.divergence import Divergence
@@ -90,8 +89,8 @@ def test_a_survey_that_was_killed_goes_on(
         assert_same(resumed, whole)
         assert again == list(range(killed, 5)), "what was done is not done again"
     assert_same(survey(subject, TEXTS, journal=tmp_path), resumed, atol=0)
-    files = {file.name for file in tmp_path.rglob("*.pt")}
-    assert files == {"until-3.pt", "shard-3.pt", "shard-4.pt"}
+    files = {file.name for file in tmp_path.rglob("*.safetensors")}
+    assert files == {"until-3.safetensors", "shard-3.safetensors", "shard-4.safetensors"}
 
 
 def test_every_tally_is_kept_and_read_again(
@@ -167,26 +166,33 @@ def test_another_survey_does_not_go_on_from_there(tmp_path: Path) -> None:
 def test_files_that_are_not_ours_are_not_read(tmp_path: Path) -> None:
     subject = subject_of("bert", "wordpiece")
     survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
-    (file,) = tmp_path.rglob("shard-0.pt")
+    (file,) = tmp_path.rglob("shard-0.safetensors")
     good = file.read_bytes()
     file.write_bytes(good[:-9])
-    with pytest.raises(RunError, match=r"shard-0.pt is not what was written there; restore it"):
+    with pytest.raises(RunError, match=r"shard-0.safetensors is not what was written there; restore it"):
         survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
     file.unlink()
-    with pytest.raises(RunError, match=r"shard-0.pt cannot be read: no such file"):
+    with pytest.raises(RunError, match=r"shard-0.safetensors cannot be read: no such file"):
         survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
 
 
-class Evil:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (pickle.loads, ([],))
+@dataclass
+class Own:
+    """A class that no tally names."""
+
+    count: int
 
 
-def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
-    file = tmp_path / "shard.pt"
-    torch.save({"parts": Evil()}, file)
-    with pytest.raises(RunError, match=r"holds a pickle.loads, which is no part of a survey"):
-        shards.safe_load(file.read_bytes(), file)
+def test_only_known_classes_are_kept() -> None:
+    with pytest.raises(UsageError, match=r"holds a .*\.Own, which is not kept .*; name the class"):
+        shards.packed({"parts": Own(1)}, {})
+    kinds = {f"{Own.__module__}.Own": Own}
+    data = shards.packed({"parts": [Own(1)], "x": np.array(2.5)}, kinds)
+    assert shards.unpacked(data, kinds) == {"parts": [Own(1)], "x": np.array(2.5)}
+    with pytest.raises(KeyError, match="Own"):
+        shards.unpacked(data, {})
+    with pytest.raises(TypeError, match="other fields"):
+        shards.unpacked(data.replace(b'"count"', b'"__eq_"'), kinds)
 
 
 # --- Poisoned examples ----------------------------------------------------------------------------

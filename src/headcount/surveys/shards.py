@@ -8,23 +8,24 @@ broken off. A folder keeps what every finished shard came to: the same survey go
 from __future__ import annotations
 
 import hashlib
-import io
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.torch
 import torch
+from safetensors import SafetensorError
+from torch import Tensor
 
-from headcount.errors import RunError
-from headcount.models import Subject, carried
+from headcount.errors import RunError, UsageError
+from headcount.models import Site, SiteGroup, Subject, carried
 from headcount.records import (
     Answer,
     Engine,
@@ -35,10 +36,12 @@ from headcount.records import (
     Worker,
     engine_of,
     hash_strings,
+    json_decode,
+    json_encode,
     reason,
     write_bytes,
 )
-from headcount.surveys.tally import Tally
+from headcount.surveys.tally import BatchCache, Sums, Tally
 from headcount.text import Corpus, CorpusPart, EncodeReport, Item, Ready, texts_of
 
 #: A shard ends after so many items, or so many characters: some seconds of work.
@@ -103,8 +106,7 @@ def run_shards(
     fingerprint: dict[str, Any] = {}
     if work.folder is not None:
         fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
-    modules = {type(tally).__module__ for tally in fresh}
-    with _opened(work.folder, fingerprint, modules) as kept:
+    with _opened(work.folder, fingerprint, kinds_of(fresh)) as kept:
         merged = _Merged(source, tallies, fresh, report, kept, progress, engine.remote, most)
         shown = None if engine.remote or progress is None else merged.show
         make = partial(
@@ -142,7 +144,7 @@ def _worker(
         for mine, theirs in zip(clean, own, strict=True):
             mine.merge(theirs)
         state = {"report": dict(vars(report)), "tallies": [state_of(one) for one in clean]}
-        return packed(state) if remote else state
+        return packed(state, kinds_of(fresh)) if remote else state
 
     yield work
 
@@ -166,14 +168,14 @@ class _Merged:
 
     def __post_init__(self) -> None:
         self.set_aside: list[str] = []
-        self._modules = {type(tally).__module__ for tally in self.fresh}
+        self._kinds = kinds_of(self.fresh)
         self._next = 0
         self._under_way: dict[int, Sequence[Numbered]] = {}
         self._waiting: dict[int, dict[str, Any]] = {}
         if self.kept is not None:
-            self._next, states = self.kept.read()
-            for state in states:
-                self._merge(state)
+            self._next, units = self.kept.read()
+            for unit in units:
+                self._merge_kept(self.kept, unit)
             self._waiting = {number: {} for number in self.kept.ahead(self._next)}
             if self._next:
                 self.show(0)
@@ -190,7 +192,7 @@ class _Merged:
         parts = self._under_way.pop(answer.number)
         lost = [self._named(parts[one.place], one) for one in answer.lost]
         found = [
-            safe_load(one, Path("an answer"), self._modules) if isinstance(one, bytes) else one
+            unpacked(one, self._kinds) if isinstance(one, bytes) else one
             for _, _, one in answer.results
         ]
         state = {"parts": found, "lost": lost}
@@ -217,13 +219,24 @@ class _Merged:
         while self._next in self._waiting:
             state = self._waiting.pop(self._next)
             if not state and self.kept is not None:
-                state = self.kept.load(self._next)
-            self._merge(state)
+                self._merge_kept(self.kept, f"shard {self._next}")
+            else:
+                self._merge(state)
             self._next += 1
             if self.remote:
                 self.show(0)
             if self.kept is not None and self.most is None and self._next % TOGETHER == 0:
                 self.kept.join(self._next, self._whole())
+
+    def _merge_kept(self, kept: _Kept, unit: str) -> None:
+        """Merge what a file says; one that says anything else than a survey would is refused."""
+        try:
+            self._merge(kept.load(unit))
+        except _DAMAGE as error:
+            raise RunError(
+                f"{kept.file(unit)} is not what a survey keeps; delete {kept.folder}/ to begin "
+                "afresh."
+            ) from error
 
     def _merge(self, state: Mapping[str, Any]) -> None:
         for part in state["parts"]:
@@ -255,13 +268,14 @@ def state_of(tally: Tally) -> dict[str, Any]:
     own = dict(vars(tally))
     if is_dataclass(tally):
         own = {one.name: getattr(tally, one.name) for one in fields(tally) if not one.init}
-    # torch reads plain dictionaries alone; a tally that is merged from needs no other.
-    return {name: dict(one) if isinstance(one, defaultdict) else one for name, one in own.items()}
+    return own
 
 
 def with_state(fresh: Tally, state: Mapping[str, Any]) -> Tally:
     """A tally of the same settings that has counted this."""
     made = deepcopy(fresh)
+    if state.keys() != state_of(fresh).keys():
+        raise ValueError(f"a {type(fresh).__name__} counts other things")
     for name, value in state.items():
         object.__setattr__(made, name, value)
     return made
@@ -305,26 +319,24 @@ def _described(value: Any) -> Any:
 
 
 def _opened(
-    folder: Path | None, fingerprint: Mapping[str, Any], modules: Collection[str]
+    folder: Path | None, fingerprint: Mapping[str, Any], kinds: Kinds
 ) -> AbstractContextManager[_Kept | None]:
-    return nullcontext() if folder is None else _Kept(folder, fingerprint, modules)
+    return nullcontext() if folder is None else _Kept(folder, fingerprint, kinds)
 
 
 class _Kept:
     """Finished shards: a journal that says which, and a file for each, or for many together.
 
-    The file is whole before the journal names it. Files hold tensors, numbers and the plain
-    classes of tallies; they are read without running anything that is in them.
+    The file is whole before the journal names it. Files hold tensors, and JSON with a closed list
+    of types (`packed`).
     """
 
-    def __init__(
-        self, folder: Path, fingerprint: Mapping[str, Any], modules: Collection[str]
-    ) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, fingerprint: Mapping[str, Any], kinds: Kinds) -> None:
+        self.folder = folder
         self._fingerprint = fingerprint
-        self._modules = modules
+        self._kinds = kinds
         #: Nothing is written before there is something to keep.
-        self._journal = self._begun() if self._file("journal").exists() else None
+        self._journal = self._begun() if self.file("journal").exists() else None
 
     def __enter__(self) -> _Kept:
         return self
@@ -336,31 +348,25 @@ class _Kept:
     def _begun(self) -> Journal:
         """Begin, or go on with shards of the same survey; those of another one are refused."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RunError(f"{self._folder} cannot be made: {reason(error)}.") from error
-        return Journal.open(self._file("journal"), self._fingerprint)
+            raise RunError(f"{self.folder} cannot be made: {reason(error)}.") from error
+        return Journal.open(self.file("journal"), self._fingerprint)
 
-    def read(self) -> tuple[int, Iterator[dict[str, Any]]]:
-        """How many shards are there from the first on, and what they came to, in order."""
+    def read(self) -> tuple[int, list[str]]:
+        """How many shards are there from the first on, and the units that hold them, in order."""
         joined = max((int(u.split()[1]) for u in self._done("until")), default=0)
         single = {int(unit.split()[1]) for unit in self._done("shard")}
         until = joined
         while until in single:
             until += 1
-        names = ([f"until {joined}"] if joined else []) + [
-            f"shard {n}" for n in range(joined, until)
-        ]
-        return until, (self._load(name) for name in names)
+        first = [f"until {joined}"] if joined else []
+        return until, first + [f"shard {number}" for number in range(joined, until)]
 
     def ahead(self, until: int) -> list[int]:
         """Shards that were done though an earlier one was not."""
         numbers = (int(unit.split()[1]) for unit in self._done("shard"))
         return sorted(number for number in numbers if number > until)
-
-    def load(self, number: int) -> dict[str, Any]:
-        """What a shard came to."""
-        return self._load(f"shard {number}")
 
     def write(self, number: int, state: Mapping[str, Any]) -> None:
         """Keep a shard; it is on the disk when this returns."""
@@ -372,64 +378,147 @@ class _Kept:
         for unit in [*self._done("shard"), *self._done("until")]:
             kind, number = unit.split()
             if int(number) < until:
-                self._file(f"{kind} {number}").unlink(missing_ok=True)
+                self.file(f"{kind} {number}").unlink(missing_ok=True)
 
     def _done(self, kind: str) -> list[str]:
         done = {} if self._journal is None else self._journal.done
         return [unit for unit in done if unit.startswith(kind)]
 
-    def _file(self, unit: str) -> Path:
-        ending = "jsonl" if unit == "journal" else "pt"
-        return self._folder / f"{unit.replace(' ', '-')}.{ending}"
+    def file(self, unit: str) -> Path:
+        """Where a unit lies, or the journal."""
+        ending = "jsonl" if unit == "journal" else "safetensors"
+        return self.folder / f"{unit.replace(' ', '-')}.{ending}"
 
     def _write(self, unit: str, state: Mapping[str, Any]) -> None:
-        data = packed(state)
+        data = packed(state, self._kinds)
         self._journal = self._journal or self._begun()
-        write_bytes(self._file(unit), data, tidy=False)  # the folder goes when all is done
+        write_bytes(self.file(unit), data, tidy=False)  # the folder goes when all is done
         self._journal.append(unit, {"sha256": hashlib.sha256(data).hexdigest()})
 
-    def _load(self, unit: str) -> dict[str, Any]:
-        file = self._file(unit)
+    def load(self, unit: str) -> dict[str, Any]:
+        """What a unit came to."""
+        file = self.file(unit)
         assert self._journal is not None  # who named the unit
         try:
             data = file.read_bytes()
         except OSError as error:
             raise RunError(
                 f"{file} cannot be read: {reason(error)}; restore it, or delete "
-                f"{self._folder}/ to begin afresh."
+                f"{self.folder}/ to begin afresh."
             ) from error
         if hashlib.sha256(data).hexdigest() != self._journal.done[unit]["sha256"]:
             raise RunError(
-                f"{file} is not what was written there; restore it, or delete {self._folder}/ to "
+                f"{file} is not what was written there; restore it, or delete {self.folder}/ to "
                 "begin afresh."
             )
-        return safe_load(data, file, self._modules)
+        return unpacked(data, self._kinds)
 
 
-#: Whose classes may stand in a file of shards besides headcount's own; nothing of them is run.
-_PLAIN = re.compile(r"(numpy(\..*)?|collections)\.\w+|builtins\.(list|dict|set|bytes)")
+# --- What a shard came to, as bytes: tensors, and JSON with a closed list of types -----------------
+# A list of nodes, each after all that it holds: `["tuple", [1, [0]]]` is a number and the node 0.
+# Classes are named, their fields set, and nothing of theirs is called.
+
+_STATE = "state"
+_CONTAINERS: dict[str, type] = {one.__name__: one for one in (list, tuple, set, frozenset)}
+#: What reading a file raises where it is not what was written.
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, SafetensorError)
+
+Kinds = Mapping[str, type]
 
 
-def packed(state: Mapping[str, Any]) -> bytes:
-    """What shards came to, to be sent or kept."""
-    room = io.BytesIO()
-    torch.save(dict(state), room)
-    return room.getvalue()
+def kinds_of(tallies: Sequence[Tally]) -> Kinds:
+    """The classes that a shard of these tallies may hold: theirs (`kept`) and those of all."""
+    kept = [one for tally in tallies for one in getattr(tally, "kept", ())]
+    shared = (Sums, BatchCache, Site, SiteGroup)
+    return {f"{one.__module__}.{one.__qualname__}": one for one in (*shared, *kept)}
 
 
-def safe_load(data: bytes, file: Path, modules: Collection[str] = ()) -> dict[str, Any]:
-    """What `torch.save` wrote: of headcount, arrays and these modules, and of nobody else."""
-    names = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
-    known: list[Any] = [type(np.dtype(kind)) for kind in "?bhilqBHILQefdU"]
-    for name in names:
-        module, _, inner = name.rpartition(".")
-        ours = module.startswith("headcount.") or module in modules
-        found_class = getattr(import_module(module), inner, None) if ours else None
-        if not isinstance(found_class, type) and not _PLAIN.fullmatch(name):
-            raise RunError(
-                f"{file} holds a {name}, which is no part of a survey; delete that file."
+def packed(state: Mapping[str, Any], kinds: Kinds) -> bytes:
+    """What shards came to, to be sent or kept; equal objects that are one stay one.
+
+    >>> found = unpacked(packed({"n": {3: (1.5, None)}, "x": torch.ones(2)}, {}), {})
+    >>> found["n"], found["x"]
+    ({3: (1.5, None)}, tensor([1., 1.]))
+    """
+    nodes: list[list[Any]] = []
+    tensors: dict[str, Tensor] = {}
+    places: dict[int, int] = {}
+
+    def node(value: Any) -> list[Any]:
+        name = f"{type(value).__module__}.{type(value).__qualname__}"
+        if isinstance(value, Tensor) or (
+            isinstance(value, np.ndarray) and value.dtype.kind in "biuf"
+        ):
+            made = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+            tensors[str(len(nodes))] = made.detach().cpu().contiguous().clone()
+            return ["tensor" if made is value else "array", None]
+        if type(value) in (dict, defaultdict, Counter):
+            of = "Counter" if type(value) is Counter else "dict"
+            return [of, [[put(key), put(one)] for key, one in value.items()]]
+        if type(value) in _CONTAINERS.values():
+            return [type(value).__name__, [put(one) for one in value]]
+        if kinds.get(name) is not type(value):
+            raise UsageError(
+                f"A tally holds a {name}, which is not kept with what a survey is done with; name "
+                "the class in the tally's `kept`, or hold numbers, text, arrays and lists."
             )
-        known.append(found_class or getattr(import_module(module), inner))
-    with torch.serialization.safe_globals(known):
-        found: dict[str, Any] = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    return found
+        own = value._asdict() if isinstance(value, tuple) else vars(value)
+        return [name, {key: put(one) for key, one in own.items()}]
+
+    def put(value: Any) -> Any:
+        value = value.item() if isinstance(value, np.generic) else value
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if id(value) not in places:
+            found = node(value)
+            places[id(value)] = len(nodes)
+            nodes.append(found)
+        return [places[id(value)]]
+
+    put(dict(state))
+    text = torch.frombuffer(bytearray(json_encode(nodes).encode()), dtype=torch.uint8)
+    return safetensors.torch.save({**tensors, _STATE: text})
+
+
+def unpacked(data: bytes, kinds: Kinds) -> dict[str, Any]:
+    """What `packed` wrote; raises one of `_DAMAGE` for anything else."""
+    tensors = safetensors.torch.load(data)
+    built: list[Any] = []
+
+    def get(value: Any) -> Any:
+        if isinstance(value, list):
+            (place,) = value
+            return built[place]
+        if isinstance(value, dict):
+            raise TypeError("a value is a dictionary")
+        return value
+
+    for number, (name, own) in enumerate(json_decode(tensors.pop(_STATE).numpy().tobytes())):
+        if name in ("tensor", "array"):
+            found = tensors[str(number)]
+            built.append(found if name == "tensor" else found.numpy())
+        elif name in ("dict", "Counter"):
+            entries = {get(key): get(one) for key, one in own}
+            built.append(Counter(entries) if name == "Counter" else entries)
+        elif name in _CONTAINERS:
+            built.append(_CONTAINERS[name](get(one) for one in own))
+        else:
+            built.append(_made(kinds[name], {key: get(one) for key, one in own.items()}))
+    whole = built[-1]
+    if not isinstance(whole, dict):
+        raise TypeError("it is no dictionary")
+    return whole
+
+
+def _made(kind: type, own: Mapping[str, Any]) -> Any:
+    """An object of these fields; its class has all of them, and its methods stay its own."""
+    if issubclass(kind, tuple):
+        return kind._make(own[name] for name in kind._fields)  # type: ignore[attr-defined]
+    if is_dataclass(kind) and own.keys() != {one.name for one in fields(kind)}:
+        raise TypeError(f"{kind.__name__} has other fields")
+    made = object.__new__(kind)
+    for key, one in own.items():
+        if callable(getattr(kind, key, None)):
+            raise TypeError(f"'{key}' is a method of {kind.__name__}")
+        object.__setattr__(made, key, one)
+    return made

@@ -256,7 +256,7 @@ def test_a_driver_that_was_killed_goes_on(cluster: Any, tmp_path: Path) -> None:
     driver = begun(*there, "--workers", "2")
     kept = tmp_path / "run" / "shards"
     deadline = time.monotonic() + 120
-    while len(list(kept.rglob("*.pt"))) < 4 and time.monotonic() < deadline:
+    while len(list(kept.rglob("shard-*.safetensors"))) < 4 and time.monotonic() < deadline:
         assert driver.poll() is None, driver.communicate()
         time.sleep(0.05)
     driver.send_signal(signal.SIGKILL)

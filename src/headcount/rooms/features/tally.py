@@ -429,6 +429,7 @@ class FeatureTally(MeansTally):
     )
 
     needs = Needs(tiles=True)
+    kept = (*MeansTally.kept, BinnedMeans, _Sums)
     none = "no text has words with such a tag or relation"
 
     def __post_init__(self) -> None:

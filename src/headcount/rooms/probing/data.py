@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -308,6 +308,7 @@ def gather(
 class Found:
     """The examples of a corpus, or of a part: parts merge, and maps move into the room."""
 
+    kept: ClassVar[tuple[type, ...]] = (ProbeExample,)
     room: Room | None = None
     vectors: WordVectors | None = None
     found: dict[int, ProbeExample] = field(default_factory=dict, init=False)

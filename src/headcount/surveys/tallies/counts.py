@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -222,6 +222,8 @@ def _summed(cells: Small, starts: NDArray[np.intp]) -> NDArray[np.int64]:
 class HitsTally:
     """Hits of every head by cell; parts of a corpus merge by putting their cells together."""
 
+    #: The classes that a survey which goes on reads again.
+    kept: ClassVar[tuple[type, ...]] = (SiteHits, BatchCells, Unit)
     _seen: dict[Site, list[SiteHits]] = field(
         default_factory=lambda: defaultdict(list), init=False, repr=False, compare=False
     )

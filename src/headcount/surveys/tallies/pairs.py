@@ -250,6 +250,7 @@ class MeansTally:
     Every item has a column, by `column_of`.
     """
 
+    kept: ClassVar[tuple[type, ...]] = (PairedMeans,)
     means: PairedMeans = field(default_factory=PairedMeans, init=False, repr=False, compare=False)
     #: Sites that were not measured, and why.
     _skipped: dict[Site, str] = field(default_factory=dict, init=False, repr=False, compare=False)

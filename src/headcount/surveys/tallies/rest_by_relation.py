@@ -62,6 +62,7 @@ class RestByRelation:
     )
 
     needs = Needs(masses=frozenset(RESTS))
+    kept: ClassVar[tuple[type, ...]] = (PairedMeans,)
     columns: tuple[Column, ...] = ()
     together: ClassVar[bool] = True
 
