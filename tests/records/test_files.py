@@ -27,7 +27,7 @@ def names(folder: Path) -> list[str]:
 
 
 def fails(error: BaseException) -> Callable[..., None]:
-    def call(*_: object) -> None:
+    def call(*_: object, **__: object) -> None:
         raise error
 
     return call
@@ -88,7 +88,7 @@ def test_data_reaches_the_disk_before_its_name_does(
     for name in ("write", "fsync", "replace"):
         real = getattr(os, name)
         monkeypatch.setattr(
-            os, name, lambda *a, name=name, real=real: (calls.append(name), real(*a))[1]
+            os, name, lambda *a, name=name, real=real, **k: (calls.append(name), real(*a, **k))[1]
         )
     write_bytes(tmp_path / "a", b"data")
     assert calls == ["write", "fsync", "replace", "fsync"]

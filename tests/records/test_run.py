@@ -18,6 +18,7 @@ from pandas.testing import assert_frame_equal
 
 from headcount.errors import RunError, UsageError
 from headcount.records.columns import Column
+from headcount.records.files import InnerPath
 from headcount.records.heads import Head
 from headcount.records.provenance import version
 from headcount.records.run import FRAMES, Run
@@ -268,8 +269,8 @@ def test_arrays_with_any_damaged_byte_come_back_or_are_one_sentence(written: Pat
 
 def test_exhibits_have_a_folder(path: Path) -> None:
     with Run.open(path) as run:
-        assert run.folder() == path / "exhibits"
-        assert run.folder().is_dir()
+        assert Path(run.folder()) == path / "exhibits"
+        assert run.folder().is_folder()
 
 
 def test_a_folder_that_cannot_be_made(written: Path) -> None:
@@ -336,15 +337,18 @@ def test_replacing_a_model_forgets_what_was_known_about_it(written: Path) -> Non
             run.write_frame(name, pd.DataFrame({"left": [1]}))
         run.write_arrays("pairs", {"a": np.zeros(1)})
         run.journal({}, "own-metric").close()
-        (run.folder("probe") / "probe.json").write_text("x")
-        (run.folder() / "map").write_text("x")
+        (run.folder("probe") / "probe.json").write(b"x")
+        (run.folder("exhibits", ["one.npz"]) / "one.npz").write(b"x")
+        (run.folder("exhibits") / "theirs.npz").write(b"x")
         again = table(details={"offsets": pd.DataFrame({"a": [1]})})
         run.write_table(again, replace=True)
         assert {"curve.parquet", "pairs.npz", "exhibits", "offsets.parquet"} < set(files(written))
         assert run.stage("survey").done, "the same model: replacing its table forgets nothing"
         run.write_table(HeadTable.of([Head("dec", 0, 0)], {"x": [1]}), replace=True)
         assert not run.stage("survey").done
-    assert files(written) == ["heads.parquet", "mine.parquet", "run.json"], "what others put there"
+    left = ["exhibits", "heads.parquet", "mine.parquet", "run.json"]
+    assert files(written) == left, "what others put there stays"
+    assert files(written / "exhibits") == ["theirs.npz"]
 
 
 def test_a_run_from_before_files_were_listed_forgets_them_too(written: Path) -> None:
@@ -471,17 +475,17 @@ def test_a_damaged_run_json_says_where(text: str, why: str, written: Path) -> No
 
 def test_run_json_that_is_a_folder(path: Path) -> None:
     (path / "run.json").mkdir(parents=True)
-    with pytest.raises(RunError, match=r"run\.json cannot be read: is a directory"):
+    with pytest.raises(RunError, match=r"run\.json is not a plain file"):
         Run.open(path)
 
 
 def test_a_folder_that_may_not_be_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
-    def refuse(name: Any, flags: int, *more: Any) -> int:
+    def refuse(name: Any, flags: int, *more: Any, **how: Any) -> int:
         if flags & os.O_CREAT:
             raise PermissionError(errno.EACCES, "Permission denied")
-        return real(name, flags, *more)
+        return real(name, flags, *more, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
@@ -516,11 +520,11 @@ def test_a_write_that_fails_leaves_a_whole_run(
     """The first write is that of heads.parquet, the second that of run.json."""
     real, calls = os.replace, [0]
 
-    def replace(source: Any, target: Any) -> None:
+    def replace(source: Any, target: Any, **how: Any) -> None:
         calls[0] += 1
         if calls[0] == nth:
             raise error
-        real(source, target)
+        real(source, target, **how)
 
     longer = HeadTable.of(HEADS, {"x": [0.5, 0.25], "y": [1, 2]})
     with Run.open(written) as run, monkeypatch.context() as patch:
@@ -554,11 +558,11 @@ import os, signal, sys
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
 real, left = os.replace, [int(sys.argv[2])]
-def replace(*names):
+def replace(*names, **how):
     left[0] -= 1
     if left[0] == 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    real(*names)
+    real(*names, **how)
 os.replace = replace
 HeadTable.of([Head("enc", 0, 0), Head("enc", 0, 1)], {"x": [9, 9]}).save(sys.argv[1])
 """
@@ -669,15 +673,15 @@ def test_a_clearing_that_was_broken_off_is_brought_to_its_end(
         for name in ("one", "two"):
             run.write_frame(name, frame)
         run.stage("survey").finish()
-        removed = Path.unlink
+        removed = InnerPath.remove
         left = iter([True])
 
-        def once(path: Path, missing_ok: bool = False) -> None:
-            if path.suffix == ".parquet" and next(left, None) is None:
+        def once(path: InnerPath) -> None:
+            if path.name.endswith(".parquet") and next(left, None) is None:
                 raise KeyboardInterrupt
-            removed(path, missing_ok=missing_ok)
+            removed(path)
 
-        monkeypatch.setattr(Path, "unlink", once)
+        monkeypatch.setattr(InnerPath, "remove", once)
         with pytest.raises(KeyboardInterrupt):
             run.clear()
         monkeypatch.undo()

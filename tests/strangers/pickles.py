@@ -61,7 +61,9 @@ def callables(package: str) -> Iterator[str]:
     top = importlib.import_module(package)
     names = [package]
     if hasattr(top, "__path__"):
-        names += [one.name for one in pkgutil.walk_packages(top.__path__, f"{package}.", lambda _: None)]
+        names += [
+            one.name for one in pkgutil.walk_packages(top.__path__, f"{package}.", lambda _: None)
+        ]
     for name in names:
         if any(part in name for part in (".tests", ".conftest", "__main__", ".f2py")):
             continue

@@ -169,7 +169,7 @@ def test_files_that_are_not_ours_are_not_read(tmp_path: Path) -> None:
     (file,) = tmp_path.rglob("shard-0.safetensors")
     good = file.read_bytes()
     file.write_bytes(good[:-9])
-    with pytest.raises(RunError, match=r"shard-0.safetensors is not what was written there; restore it"):
+    with pytest.raises(RunError, match=r"shard-0.safetensors is not what was written there"):
         survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
     file.unlink()
     with pytest.raises(RunError, match=r"shard-0.safetensors cannot be read: no such file"):

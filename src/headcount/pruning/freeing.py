@@ -8,11 +8,9 @@ of the next: `removed` names all of them.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,7 +19,7 @@ from headcount.models import Subject
 from headcount.pruning.curve import held_out_curves, trained_curve
 from headcount.pruning.order import Order
 from headcount.pruning.remove import prune
-from headcount.records import Head, Journal, Progress, parse_heads
+from headcount.records import Head, InnerPath, Journal, Progress, parse_heads
 from headcount.rooms.gates import TrainingOptions, heal, learn_gates
 from headcount.tasks import Custom, Task
 
@@ -52,7 +50,7 @@ class SizeStudy:
     training: TrainingOptions
     journal: Journal
     #: Where a training that was killed goes on.
-    folder: Path
+    folder: InnerPath
     progress: Progress
 
     def gates(self) -> tuple[HeadSets, list[str]]:
@@ -118,7 +116,7 @@ class SizeStudy:
 
     def _done(self, unit: str, result: object) -> None:
         self.journal.append(unit, result)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.remove_all()
 
 
 def _orders(sets: Mapping[int, Sequence[Head]], name: str) -> list[Order]:

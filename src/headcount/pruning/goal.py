@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headcount.errors import UsageError
-from headcount.records import is_leftover
+from headcount.records import InnerPath, is_leftover
 
 #: What the journal of a pruning is called within its run.
 JOURNAL = "prune"
@@ -135,7 +135,7 @@ class OutputFolder:
         #: The curve, drawn.
         self.picture = folder / "curve.svg"
         #: Checkpoints of gates, of healing and of surveys, until the model is saved.
-        self.training = folder / "training"
+        self.training = InnerPath(folder) / "training"
         #: What is being written, from the first file of the model to the last record of the run.
         self.mark = folder / ".unfinished.json"
 
@@ -143,7 +143,7 @@ class OutputFolder:
     def is_under_way(self) -> bool:
         """Whether a pruning was begun there and has not ended."""
         journal = self.run / f"{JOURNAL}.jsonl"
-        return journal.is_file() or self.mark.is_file() or self.training.is_dir()
+        return journal.is_file() or self.mark.is_file() or self.training.is_folder()
 
     @property
     def leftovers(self) -> list[Path]:
@@ -163,6 +163,8 @@ class OutputFolder:
 def output_folder(folder: Path, *, force: bool) -> OutputFolder:
     """The output folder, if it may be written; a pruning that was interrupted is gone on with."""
     place = OutputFolder(folder)
+    for name in InnerPath(folder).names():
+        (InnerPath(folder) / name).exists()  # a link is refused
     if folder.is_file():
         raise UsageError(f"'{folder}' is a file; choose another name for the output folder.")
     for parent in folder.parents:

@@ -236,7 +236,7 @@ def prune_run(
                     after.save(place.survey, replace=True)
             function = _record(run, subject, plan, going, known, saved, how)
             if place is not None:
-                shutil.rmtree(place.training, ignore_errors=True)
+                place.training.remove_all()
     tokens = min(128, longest_input(subject) or 128)
     costs = model_costs(subject, tokens), model_costs(small or subject, tokens)
     told = tuple(dict.fromkeys(notes))

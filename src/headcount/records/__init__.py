@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from headcount.records.exhibits import SIDES, Exhibit, Text, read_exhibits, write_exhibits
     from headcount.records.files import (
+        InnerPath,
         is_leftover,
         json_decode,
         json_encode,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import json_decode, json_encode, reason, write_bytes
+from headcount.records.files import InnerPath, json_decode, json_encode, reason
 from headcount.records.heads import STACKS
 from headcount.records.parquet import npz_bytes, read_npz
 from headcount.records.run import Run
@@ -103,12 +103,12 @@ def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
     for name in ids:
         if ids.count(name) > 1:
             raise UsageError(f"Two exhibits are named '{name}'; give each a name of its own.")
-    folder = run.folder("exhibits")
+    folder = run.folder("exhibits", [_INDEX, *(f"{one.id}.npz" for one in exhibits)])
     for one in exhibits:
         places = sorted(one.maps, key=lambda place: (STACKS.index(place[0]), place[1]))
         maps = {f"{stack}.{layer}": one.maps[stack, layer] for stack, layer in places}
         halves = {key: values.astype("float16") for key, values in maps.items()}
-        write_bytes(folder / f"{one.id}.npz", npz_bytes(halves))
+        (folder / f"{one.id}.npz").write(npz_bytes(halves))
     described = [
         {
             "id": one.id,
@@ -122,17 +122,15 @@ def write_exhibits(run: Run, exhibits: Sequence[Exhibit]) -> None:
         for one in exhibits
     ]
     index = {"schema": _SCHEMA, "exhibits": described}
-    write_bytes(folder / _INDEX, json_encode(index, indent=1).encode() + b"\n")
-    for file in folder.glob("*.npz"):
-        if file.stem not in ids:
-            file.unlink()
+    (folder / _INDEX).write(json_encode(index, indent=1).encode() + b"\n")
+    run.keep_only("exhibits", [_INDEX, *(f"{name}.npz" for name in ids)])
 
 
 def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
     """The exhibits of a run, in order; none where none were made."""
-    folder = (run.path if isinstance(run, Run) else Path(run)) / "exhibits"
+    folder = InnerPath.of(run.path if isinstance(run, Run) else run) / "exhibits"
     try:
-        index = json_decode((folder / _INDEX).read_bytes())
+        index = json_decode((folder / _INDEX).read())
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -153,7 +151,7 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
         raise RunError(_damaged(folder, error)) from error
 
 
-def _read(folder: Path, entry: dict[str, Any]) -> Exhibit:
+def _read(folder: InnerPath, entry: dict[str, Any]) -> Exhibit:
     if not _ID.fullmatch(str(entry["id"])):
         raise ValueError(f"'{entry['id']}' names no exhibit")
     maps: dict[tuple[str, int], Floats] = {}
@@ -172,5 +170,5 @@ def _read(folder: Path, entry: dict[str, Any]) -> Exhibit:
     )
 
 
-def _damaged(path: Path, error: Exception) -> str:
+def _damaged(path: InnerPath, error: Exception) -> str:
     return f"{path} is cut off or damaged ({error}); make the exhibits again."

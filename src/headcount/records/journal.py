@@ -20,7 +20,14 @@ import numpy.typing as npt
 from filelock import BaseFileLock, FileLock, Timeout, lock_descriptor
 
 from headcount.errors import RunError, UsageError
-from headcount.records.files import json_decode, json_encode, reason, sync_folder, write_all
+from headcount.records.files import (
+    InnerPath,
+    json_decode,
+    json_encode,
+    reason,
+    sync_folder,
+    write_all,
+)
 from headcount.records.provenance import version
 
 # --- The lock of a folder -----------------------------------------------------------------------
@@ -67,6 +74,7 @@ class Lock:
         )
         is_new = not lock.is_locked
         try:
+            (InnerPath(self.folder) / LOCK_FILE).exists()  # a link is refused
             lock.acquire()
         except Timeout:
             raise RunError(
@@ -128,7 +136,7 @@ class Journal:
     {'enc.0.3': {'loss': 0.25}}
     """
 
-    def __init__(self, path: Path, descriptor: int, lines: _Lines) -> None:
+    def __init__(self, path: InnerPath, descriptor: int, lines: _Lines) -> None:
         """Use `Journal.open`."""
         self.path = path
         self.fingerprint = lines.fingerprint
@@ -141,9 +149,9 @@ class Journal:
         self._ragged = lines.dropped > 0
 
     @classmethod
-    def open(cls, path: str | Path, fingerprint: Mapping[str, Any]) -> Journal:
+    def open(cls, path: str | os.PathLike[str], fingerprint: Mapping[str, Any]) -> Journal:
         """Begin a journal, or go on with one whose fingerprint is the same."""
-        path = Path(path)
+        path = InnerPath.file(path)
         begin = _header(fingerprint)
         descriptor = _open_locked(path)
         try:
@@ -158,10 +166,9 @@ class Journal:
         return cls(path, descriptor, lines)
 
     @staticmethod
-    def is_of(path: Path, fingerprint: Mapping[str, Any]) -> bool:
+    def is_of(path: str | os.PathLike[str], fingerprint: Mapping[str, Any]) -> bool:
         """Whether a journal was begun by this version with the same fingerprint."""
-        with path.open("rb") as file:
-            return file.readline() == _header(fingerprint)
+        return _first_line(InnerPath.file(path)) == _header(fingerprint)
 
     def append(self, unit: str, result: Any) -> None:
         """Write one finished unit down; it has reached the disk when this returns."""
@@ -229,10 +236,10 @@ def _header(fingerprint: Mapping[str, Any]) -> bytes:
 class _Lines:
     """What a journal's file says, up to the end of its last whole line."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: InnerPath) -> None:
         self.done: dict[str, Any] = {}
         self.dropped = 0
-        with path.open("rb") as file:
+        with os.fdopen(path.open(os.O_RDONLY), "rb") as file:
             line = file.readline()
             header = _object(line) if line.endswith(b"\n") else {}
             fingerprint = header.get("fingerprint", {})
@@ -276,23 +283,27 @@ def _object(line: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_unbegun(path: Path) -> bool:
+def _first_line(path: InnerPath) -> bytes:
+    with os.fdopen(path.open(os.O_RDONLY), "rb") as file:
+        return file.readline()
+
+
+def _is_unbegun(path: InnerPath) -> bool:
     """Whether the file is empty, or was killed within its header."""
-    with path.open("rb") as file:
-        line = file.readline()
+    line = _first_line(path)
     start = min(len(line), len(_OPENING))
     return not line.endswith(b"\n") and line[:start] == _OPENING[:start]
 
 
-def _begin(path: Path, descriptor: int, header: bytes) -> None:
+def _begin(path: InnerPath, descriptor: int, header: bytes) -> None:
     """Write the header; where that fails, leave no file."""
     try:
         os.ftruncate(descriptor, 0)
         write_all(descriptor, header)
         os.fsync(descriptor)
-        sync_folder(path.parent)
+        sync_folder(Path(path.parent))
     except BaseException as error:
-        path.unlink(missing_ok=True)
+        path.remove()
         if not isinstance(error, OSError):
             raise
         raise RunError(
@@ -301,11 +312,11 @@ def _begin(path: Path, descriptor: int, header: bytes) -> None:
         ) from error
 
 
-def _open_locked(path: Path) -> int:
+def _open_locked(path: InnerPath) -> int:
     """Open for writing, and keep every other writer out."""
     descriptor = None
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = path.open(os.O_RDWR | os.O_CREAT)
         free = lock_descriptor(descriptor, blocking=False)
     except OSError as error:
         if descriptor is not None and error.errno in _NO_LOCKS:

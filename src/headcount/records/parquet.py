@@ -6,8 +6,8 @@ A table's Parquet file carries its own descriptions, in the metadata of the sche
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from headcount.errors import RunError, UsageError
 from headcount.records.columns import Column
-from headcount.records.files import json_decode, json_encode
+from headcount.records.files import InnerPath, json_decode, json_encode
 from headcount.records.provenance import version
 from headcount.records.table import INDEX, SCHEMA, HeadTable
 
@@ -54,7 +54,7 @@ def frame_bytes(frame: pd.DataFrame, about: Mapping[str, Any] | None = None) -> 
     return sink.getvalue()
 
 
-def read_frame(path: Path) -> pd.DataFrame:
+def read_frame(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a frame, or say in a sentence why not."""
     data = _read(path)
     try:
@@ -66,7 +66,7 @@ def read_frame(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def read_table(path: Path, about: Mapping[str, Any] | None = None) -> HeadTable:
+def read_table(path: str | os.PathLike[str], about: Mapping[str, Any] | None = None) -> HeadTable:
     """Read a table; `about` stands in for descriptions that another tool dropped."""
     data = _read(path)
     own = (data.schema.metadata or {}).get(_KEY)
@@ -81,7 +81,7 @@ def read_table(path: Path, about: Mapping[str, Any] | None = None) -> HeadTable:
         ) from error
 
 
-def check_schema(record: Mapping[str, Any], path: Path | str) -> None:
+def check_schema(record: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Refuse what a later version wrote, by name."""
     schema = record.get("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
@@ -96,9 +96,9 @@ def check_schema(record: Mapping[str, Any], path: Path | str) -> None:
         )
 
 
-def _read(path: Path) -> pa.Table:
+def _read(path: str | os.PathLike[str]) -> pa.Table:
     try:
-        return pq.read_table(path, partitioning=None)
+        return pq.read_table(pa.BufferReader(InnerPath.of(path).read()), partitioning=None)
     except FileNotFoundError as error:
         raise RunError(f"There is no {path}; make it first, or check the folder's name.") from error
     except (pa.ArrowException, OSError) as error:
@@ -158,15 +158,15 @@ def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
     return sink.getvalue()
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
+def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The arrays of a file that is there."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(InnerPath.of(path).read()), allow_pickle=False) as arrays:
             found = {key: arrays[key] for key in arrays.files}
         if not all(isinstance(one, np.ndarray) for one in found.values()):
             raise ValueError("NumPy hands a member that is no array on as bytes")
         return found
-    except (FileNotFoundError, MemoryError):
+    except (FileNotFoundError, MemoryError, RunError):
         raise
     except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds for damaged bytes
         raise RunError(

@@ -16,9 +16,7 @@ Files are replaced in one step, one process writes at a time, anybody may read m
 
 from __future__ import annotations
 
-import contextlib
 import re
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -31,7 +29,7 @@ import pandas as pd
 
 from headcount.errors import RunError, UsageError
 from headcount.records import parquet
-from headcount.records.files import is_leftover, json_decode, json_encode, reason, write_bytes
+from headcount.records.files import InnerPath, is_leftover, json_decode, json_encode, reason
 from headcount.records.journal import LOCK_FILE, Journal, Lock
 from headcount.records.provenance import now, version
 from headcount.records.table import INDEX, SCHEMA, HeadTable
@@ -59,10 +57,10 @@ def fresh_record() -> dict[str, Any]:
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """run.json, checked; None where there is none."""
-    file = path / RECORD
+    file = InnerPath(path) / RECORD
     try:
-        record = json_decode(file.read_bytes())
-    except FileNotFoundError:
+        record = json_decode(file.read())
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise RunError(f"{file} cannot be read: {reason(error)}.") from error
@@ -84,10 +82,10 @@ def read_record(path: Path) -> dict[str, Any] | None:
     return record
 
 
-def _damaged(file: Path, why: str) -> str:
+def _damaged(file: InnerPath, why: str) -> str:
     return (
         f"{file} is cut off or damaged ({why}); restore it or choose another folder. "
-        f"The table beside it can still be read with HeadTable.load('{file.with_name(TABLE)}')."
+        f"The table beside it can still be read with HeadTable.load('{file.parent / TABLE}')."
     )
 
 
@@ -128,7 +126,10 @@ FRAMES: dict[str, tuple[str, ...]] = {
 }
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_FILE = re.compile(rf"{_NAME.pattern}(\.(parquet|npz|jsonl))?")
+#: What run.json may list: a file, a folder, or a file in a folder.
+_FILE = re.compile(rf"{_NAME.pattern}(\.(parquet|npz|jsonl)|/[a-z0-9][a-z0-9._-]*)?")
+#: What folders of earlier versions hold, which listed no files of theirs.
+_INSIDE = re.compile(r"(index|probe)\.json|probe\.safetensors")
 
 
 class Run:
@@ -145,6 +146,8 @@ class Run:
     def __init__(self, path: Path) -> None:
         """Use `Run.open`."""
         self.path = path
+        #: The folder, below which nothing is reached through a link.
+        self.inner = InnerPath(path)
         self._lock = Lock(path)
         self._made: list[Path] = []
 
@@ -232,7 +235,7 @@ class Run:
     @property
     def has_table(self) -> bool:
         """Whether there is a head table."""
-        return (self.path / TABLE).exists()
+        return (self.inner / TABLE).exists()
 
     def write_table(self, table: HeadTable, *, replace: bool = False) -> None:
         """Write the head table, with its descriptions here and in run.json, and its details.
@@ -279,7 +282,7 @@ class Run:
         """Read the head table, and the finer tables that were written with it."""
         record = self.record
         about = {**record, "notes": record.get("column_notes", {})}
-        table = parquet.read_table(self.path / TABLE, about)
+        table = parquet.read_table(self.inner / TABLE, about)
         finer = [name for name in record.get("details", []) if name in self.frames]
         table.details = {name: self.read_frame(name) for name in finer}
         return table
@@ -287,7 +290,8 @@ class Run:
     @property
     def frames(self) -> list[str]:
         """The names of the frames that are there, besides the table."""
-        return sorted(file.stem for file in self.path.glob("*.parquet") if file.name != TABLE)
+        names = (name for name in self.inner.names() if name != TABLE)
+        return [name[:-8] for name in names if name.endswith(".parquet")]
 
     def write_frame(self, name: str, frame: pd.DataFrame) -> None:
         """Write a frame such as ``relations``, ``curve`` or ``agreement``."""
@@ -310,7 +314,7 @@ class Run:
                 f"{self.path}/ has no {name}.parquet (it has {has}); "
                 "run the stage that makes it first."
             )
-        return parquet.read_frame(self.path / f"{name}.parquet")
+        return parquet.read_frame(self.inner / f"{name}.parquet")
 
     def write_arrays(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Write arrays such as ``pairs``; no Python objects, since they would need pickle."""
@@ -319,20 +323,29 @@ class Run:
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Read arrays."""
         try:
-            return parquet.read_npz(self.path / f"{name}.npz")
+            return parquet.read_npz(self.inner / f"{name}.npz")
         except FileNotFoundError as error:
             raise RunError(
                 f"{self.path}/ has no {name}.npz; run the stage that makes it first."
             ) from error
 
-    def folder(self, name: str = "exhibits") -> Path:
-        """A folder inside the run, made where there is none."""
-        path = self._claim(_checked(name, "folder"))
+    def folder(self, name: str = "exhibits", files: Sequence[str] = ()) -> InnerPath:
+        """A folder inside the run, made where there is none; `files` are what will be in it."""
+        path = self._claim(_checked(name, "folder"), *(f"{name}/{file}" for file in files))
         try:
-            path.mkdir(exist_ok=True)
+            path.make()
         except OSError as error:
             raise RunError(f"{path} cannot be made: {reason(error)}.") from error
         return path
+
+    def keep_only(self, folder: str, files: Sequence[str]) -> None:
+        """Remove what was listed in a folder and is not of these files; nothing else."""
+        kept = {f"{folder}/{file}" for file in files}
+        listed = [one for one in self._listed() if one.startswith(f"{folder}/")]
+        if stale := [one for one in listed if one not in kept]:
+            self._remove(stale)
+            names = [one for one in self.record["files"] if one not in stale]
+            self._change(lambda record: record.update(files=names))
 
     def journal(self, fingerprint: Mapping[str, Any], name: str = "journal") -> Journal:
         """The journal of a sweep: begun here, or gone on with when the fingerprint is the same.
@@ -340,32 +353,32 @@ class Run:
         One that had ended (`end_journal`) is taken up again by the same work of the same version.
         """
         path = self._claim(f"{_checked(name, 'journal')}.jsonl")
-        ended = self.path / f"{name}-ended.jsonl"
+        ended = self.inner / f"{name}-ended.jsonl"
         if not path.exists() and ended.exists() and Journal.is_of(ended, fingerprint):
-            ended.replace(path)
+            ended.rename(path.name)
         return Journal.open(path, fingerprint)
 
     def end_journal(self, name: str = "journal") -> None:
         """Put a journal aside whose work has ended: only the same work uses it again."""
-        path = self.path / f"{_checked(name, 'journal')}.jsonl"
+        path = self.inner / f"{_checked(name, 'journal')}.jsonl"
         if path.exists():
-            path.replace(self._claim(f"{name}-ended.jsonl"))
+            path.rename(self._claim(f"{name}-ended.jsonl").name)
 
     def drop_journal(self, name: str = "journal") -> None:
         """Remove a journal whose results are all in the table, so that another sweep can begin."""
         self.lock()
-        (self.path / f"{_checked(name, 'journal')}.jsonl").unlink(missing_ok=True)
+        (self.inner / f"{_checked(name, 'journal')}.jsonl").remove()
 
-    def shards(self, of: str) -> Path:
+    def shards(self, of: str) -> InnerPath:
         """Where a survey or a probe keeps what it is done with while it is under way."""
-        return self.path / SHARDS / of
+        return self.inner / SHARDS / of
 
     def drop_shards(self, of: str) -> None:
         """Remove what was kept: all of it is in the table, or another one begins."""
         self.lock()
-        shutil.rmtree(self.shards(of), ignore_errors=True)
-        with contextlib.suppress(OSError):  # somebody else's are still there
-            self.shards(of).parent.rmdir()
+        self.shards(of).remove_all()
+        if not self.shards(of).parent.names():  # somebody else's may still be there
+            self.shards(of).parent.remove()
 
     def clear(self) -> None:
         """Start anew: all that was written through this class goes; other files stay.
@@ -374,41 +387,44 @@ class Run:
         """
         self._change(lambda record: record.update(clearing=True))
         self._forget()
-        (self.path / TABLE).unlink(missing_ok=True)
+        (self.inner / TABLE).remove()
         self._change(lambda record: record.pop("clearing"))
 
     def _forget(self) -> None:
         """Clear what stages found out about another model: the files that they wrote."""
         self.lock()
-        # A run.json may come from elsewhere: only names that headcount gives, never a path.
-        names = [
-            name
-            for name in self.record["files"]
-            if name != TABLE and _FILE.fullmatch(str(name)) is not None
-        ]
+        names = [name for name in self._listed() if name != TABLE]
         self._change(lambda record: record.update(stages={}, notes=[], details=[], begun={}))
-        shutil.rmtree(self.path / SHARDS, ignore_errors=True)
-        for name in names:
-            path = self.path / name
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+        (self.inner / SHARDS).remove_all()
+        self._remove(names)
         self._change(lambda record: record.update(files=[TABLE]))
 
-    def _claim(self, name: str) -> Path:
+    def _listed(self) -> list[str]:
+        """The files that run.json lists; of one from elsewhere only names that headcount gives."""
+        return [str(name) for name in self.record["files"] if _FILE.fullmatch(str(name))]
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove files that run.json lists, then folders that are left empty; no others."""
+        for name in sorted(names, reverse=True):  # what is in a folder before the folder
+            path = InnerPath(self.path, tuple(name.split("/")))
+            if path.is_folder():
+                path.remove_all(_INSIDE)
+            else:
+                path.remove()
+
+    def _claim(self, name: str, *more: str) -> InnerPath:
         """The place of a file, listed in run.json before it is written.
 
         So the list misses nothing, and run.json is the first file: without it, the folder is no
         run.
         """
         self.lock()
-        if name not in self.record["files"]:
-            self._change(lambda record: record["files"].append(name))
-        return self.path / name
+        if new := [one for one in (name, *more) if one not in self.record["files"]]:
+            self._change(lambda record: record["files"].extend(new))
+        return self.inner / name
 
     def _put(self, name: str, data: bytes) -> None:
-        write_bytes(self._claim(name), data)
+        self._claim(name).write(data)
 
     def _change(self, change: Callable[[dict[str, Any]], Any]) -> None:
         """Read run.json, change it and put it back: two `Run`s of one process stay in step."""
@@ -416,7 +432,7 @@ class Run:
         record = self.record
         change(record)
         record.update(schema=SCHEMA, headcount=version(), updated=now())
-        write_bytes(self.path / RECORD, json_encode(record, indent=2).encode() + b"\n")
+        (self.inner / RECORD).write(json_encode(record, indent=2).encode() + b"\n")
 
 
 def writable_run(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:

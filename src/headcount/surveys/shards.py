@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from headcount.models import Site, SiteGroup, Subject, carried
 from headcount.records import (
     Answer,
     Engine,
+    InnerPath,
     Journal,
     Lost,
     Piece,
@@ -39,7 +39,6 @@ from headcount.records import (
     json_decode,
     json_encode,
     reason,
-    write_bytes,
 )
 from headcount.surveys.tally import BatchCache, Sums, Tally
 from headcount.text import Corpus, CorpusPart, EncodeReport, Item, Ready, texts_of
@@ -59,7 +58,7 @@ class ShardWork:
     """Where the shards of a survey are done, and where finished ones are kept."""
 
     engine: Engine | None = None
-    folder: Path | None = None
+    folder: InnerPath | None = None
 
     def of(self, name: str) -> ShardWork:
         """The same for one pass, in a folder of its own."""
@@ -319,7 +318,7 @@ def _described(value: Any) -> Any:
 
 
 def _opened(
-    folder: Path | None, fingerprint: Mapping[str, Any], kinds: Kinds
+    folder: InnerPath | None, fingerprint: Mapping[str, Any], kinds: Kinds
 ) -> AbstractContextManager[_Kept | None]:
     return nullcontext() if folder is None else _Kept(folder, fingerprint, kinds)
 
@@ -331,7 +330,7 @@ class _Kept:
     of types (`packed`).
     """
 
-    def __init__(self, folder: Path, fingerprint: Mapping[str, Any], kinds: Kinds) -> None:
+    def __init__(self, folder: InnerPath, fingerprint: Mapping[str, Any], kinds: Kinds) -> None:
         self.folder = folder
         self._fingerprint = fingerprint
         self._kinds = kinds
@@ -348,7 +347,7 @@ class _Kept:
     def _begun(self) -> Journal:
         """Begin, or go on with shards of the same survey; those of another one are refused."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.make()
         except OSError as error:
             raise RunError(f"{self.folder} cannot be made: {reason(error)}.") from error
         return Journal.open(self.file("journal"), self._fingerprint)
@@ -378,13 +377,13 @@ class _Kept:
         for unit in [*self._done("shard"), *self._done("until")]:
             kind, number = unit.split()
             if int(number) < until:
-                self.file(f"{kind} {number}").unlink(missing_ok=True)
+                self.file(f"{kind} {number}").remove()
 
     def _done(self, kind: str) -> list[str]:
         done = {} if self._journal is None else self._journal.done
         return [unit for unit in done if unit.startswith(kind)]
 
-    def file(self, unit: str) -> Path:
+    def file(self, unit: str) -> InnerPath:
         """Where a unit lies, or the journal."""
         ending = "jsonl" if unit == "journal" else "safetensors"
         return self.folder / f"{unit.replace(' ', '-')}.{ending}"
@@ -392,7 +391,7 @@ class _Kept:
     def _write(self, unit: str, state: Mapping[str, Any]) -> None:
         data = packed(state, self._kinds)
         self._journal = self._journal or self._begun()
-        write_bytes(self.file(unit), data, tidy=False)  # the folder goes when all is done
+        self.file(unit).write(data, tidy=False)  # the folder goes when all is done
         self._journal.append(unit, {"sha256": hashlib.sha256(data).hexdigest()})
 
     def load(self, unit: str) -> dict[str, Any]:
@@ -400,7 +399,7 @@ class _Kept:
         file = self.file(unit)
         assert self._journal is not None  # who named the unit
         try:
-            data = file.read_bytes()
+            data = file.read()
         except OSError as error:
             raise RunError(
                 f"{file} cannot be read: {reason(error)}; restore it, or delete "
@@ -414,7 +413,7 @@ class _Kept:
         return unpacked(data, self._kinds)
 
 
-# --- What a shard came to, as bytes: tensors, and JSON with a closed list of types -----------------
+# --- What a shard came to, as bytes: tensors, and JSON with a closed list of types --------------
 # A list of nodes, each after all that it holds: `["tuple", [1, [0]]]` is a number and the node 0.
 # Classes are named, their fields set, and nothing of theirs is called.
 
@@ -462,7 +461,7 @@ def packed(state: Mapping[str, Any], kinds: Kinds) -> bytes:
                 f"A tally holds a {name}, which is not kept with what a survey is done with; name "
                 "the class in the tally's `kept`, or hold numbers, text, arrays and lists."
             )
-        own = value._asdict() if isinstance(value, tuple) else vars(value)
+        own = getattr(value, "_asdict", lambda: vars(value))()
         return [name, {key: put(one) for key, one in own.items()}]
 
     def put(value: Any) -> Any:

@@ -7,6 +7,7 @@ run), the plan is run on the model and on its random twins, and roles judge the 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,7 +17,16 @@ from typing import Any
 
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject
-from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Progress, engine_of
+from headcount.records import (
+    STACKS,
+    Column,
+    Engine,
+    EngineOptions,
+    HeadTable,
+    InnerPath,
+    Progress,
+    engine_of,
+)
 from headcount.rooms.coreference import PASSAGE, CoreferenceTally, PronounChoice
 from headcount.rooms.features import FeatureTally
 from headcount.rooms.patterns import PATTERN, Judge, Patterns, with_pattern
@@ -431,7 +441,7 @@ def survey(
     patterns: bool | Judge = False,
     tallies: Sequence[Tally] = (),
     engine: Engine | EngineOptions | str | None = None,
-    journal: str | Path | None = None,
+    journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     telling: StageProgress | None = None,
 ) -> HeadTable:
@@ -504,7 +514,7 @@ def survey(
     )
     plan = plan_survey(subject, corpora, options)
     unused = plan.again()
-    work = ShardWork(engine_of(engine), None if journal is None else Path(journal))
+    work = ShardWork(engine_of(engine), None if journal is None else InnerPath.of(journal))
     table = plan.run(subject, telling or _bar_of(progress), work=work)
     if patterned:
         table = with_pattern(table)

@@ -7,9 +7,9 @@ temperature 1.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -43,7 +43,7 @@ class TrainingOptions:
     #: The examples to learn from; None for those that heads are chosen on.
     task: Task | None = None
     #: Where a training that was killed goes on.
-    checkpoint: Path | None = None
+    checkpoint: str | os.PathLike[str] | None = None
     batch_size: int = 16
     seed: int = 0
     progress: Progress | None = None
@@ -95,7 +95,7 @@ def learn_gates(
     smoothing: float = 0.0,
     convention: str = "headcount",
     in_place: bool = False,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     accelerator: Any = None,
     log: Callable[[Row], None] | None = None,
     progress: Progress | None = None,
@@ -234,7 +234,7 @@ def heal(
     smoothing: float = 0.0,
     train: Chosen = "all",
     in_place: bool = False,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     accelerator: Any = None,
     log: Callable[[Row], None] | None = None,
     progress: Progress | None = None,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, is_dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -24,7 +23,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError, RunError, UsageError
 from headcount.models import Subject
-from headcount.records import Progress, json_decode, json_encode, write_bytes
+from headcount.records import InnerPath, Progress, json_decode, json_encode
 from headcount.rooms.gates import recipe
 from headcount.rooms.gates.gates import Gates, Penalty, Target, gate_valve
 from headcount.tasks import Task
@@ -39,8 +38,8 @@ _KEY = "headcount"
 class Checkpoint:
     """The file of one training run; `fingerprint` is what must be the same to go on."""
 
-    def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
-        self.path = Path(folder) / FILE
+    def __init__(self, folder: str | os.PathLike[str], fingerprint: Mapping[str, Any]) -> None:
+        self.path = InnerPath.of(folder) / FILE
         self.fingerprint = json_decode(json_encode(fingerprint))
 
     def read(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -51,15 +50,13 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with safetensors.safe_open(self.path, framework="pt") as file:
-                state = json_decode(file.metadata()[_KEY])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a file is no dict
+            data = self.path.read()
+            tensors = safetensors.torch.load(data)
+            header = json_decode(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            state = json_decode(header["__metadata__"][_KEY])
+            before = dict(state["fingerprint"])
         except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
-            raise RunError(
-                f"{self.path} is not a checkpoint that headcount wrote; delete it to begin "
-                "afresh, or choose another folder."
-            ) from error
-        before = state["fingerprint"]
+            raise self.damaged() from error
         for key in [*before, *(key for key in self.fingerprint if key not in before)]:
             was, now = before.get(key), self.fingerprint.get(key)
             if json_encode(was, sort_keys=True) != json_encode(now, sort_keys=True):
@@ -70,12 +67,19 @@ class Checkpoint:
                 )
         return tensors, state
 
+    def damaged(self) -> RunError:
+        """The file holds something else than what was written there."""
+        return RunError(
+            f"{self.path} is not a checkpoint that headcount wrote; delete it to begin afresh, or "
+            "choose another folder."
+        )
+
     def write(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Put everything on the disk; the old file stays whole until then."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.make()
         here = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         meta = {_KEY: json_encode({**state, "fingerprint": self.fingerprint})}
-        write_bytes(self.path, safetensors.torch.save(here, meta))
+        self.path.write(safetensors.torch.save(here, meta))
 
 
 def _short(value: Any) -> str:
@@ -173,7 +177,7 @@ class Session:
     penalty: Penalty | None = None
     gate_lr: float = 0.0
     in_place: bool = False
-    checkpoint: str | Path | None = None
+    checkpoint: str | os.PathLike[str] | None = None
     accelerator: Any = None
     log: Callable[[Row], None] | None = None
     progress: Progress | None = None
@@ -423,10 +427,14 @@ class Training:
         self.checkpoint.write(self._state() | adam, state | {"sums": self.sums.tolist()})
 
     def _restore(self) -> None:
-        saved = None if self.checkpoint is None else self.checkpoint.read()
-        if saved is None:
+        if self.checkpoint is None or (saved := self.checkpoint.read()) is None:
             return
-        tensors, state = saved
+        try:
+            self._go_on(*saved)
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise self.checkpoint.damaged() from error
+
+    def _go_on(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         with torch.no_grad():
             for name, value in self._state().items():
                 value.copy_(tensors[name])

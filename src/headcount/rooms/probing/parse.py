@@ -5,6 +5,7 @@ Clark et al. 2019, section 5. The best tree is that of Chu & Liu 1965 and Edmond
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -374,7 +375,7 @@ class Probe:
         heads = probed_heads(self.subject)
         return explain_arc(self.scorer, heads, self._example(text), dependent, head)
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> None:
         """Write probe.safetensors and probe.json; no pickle."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,142 @@
+"""A link in a run directory: nothing outside is read as ours, written or removed; one sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from headcount.errors import RunError
+from headcount.records import Exhibit, InnerPath, Journal, Run, Text, read_exhibits, write_exhibits
+
+Command = Callable[..., Any]
+SHARDS = ("journal.jsonl", "shard-0.safetensors", "until-32.safetensors", "shard-0.pt")
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Path:
+    """A folder outside, with files of the names that headcount gives, and one that is read."""
+    place = tmp_path / "canary"
+    for folder in (".", "survey", "surveying", "survey/surveying"):
+        (place / folder).mkdir(parents=True, exist_ok=True)
+        for name in (*SHARDS, "index.json", "own.npz", "made-001.npz", "probe.json"):
+            (place / folder / name).write_bytes(b"mine")
+    return place
+
+
+def everything(folder: Path) -> dict[str, tuple[int, bytes | None]]:
+    """All that lies there, with its bytes and the moment it last changed."""
+    return {
+        str(path.relative_to(folder)): (
+            path.stat().st_mtime_ns,
+            path.read_bytes() if path.is_file() else None,
+        )
+        for path in [folder, *folder.rglob("*")]
+    }
+
+
+def exhibit(name: str) -> Exhibit:
+    text = Text(["a", "b"], [False, False])
+    maps = {("enc", 0): np.ones((1, 2, 2), "float32")}
+    return Exhibit(name, "One", {"src": text}, {"enc": ("src", "src")}, maps)
+
+
+@pytest.mark.parametrize("with_record", [False, True])
+@pytest.mark.parametrize("link", ["shards", "shards/survey", "shards/survey/surveying"])
+def test_a_survey_into_linked_shards(
+    link: str,
+    with_record: bool,
+    canary: Path,
+    headcount: Command,
+    saved: Callable[[str], Path],
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "s.txt").write_text("Rain fell.\nShe left.\n")
+    line = ["survey", saved("bert"), "--text", "s.txt", "-o", "run"]
+    if with_record:
+        assert headcount(*line).code == 0
+    (tmp_path / "run" / link).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "run" / link).symlink_to(canary)
+    before = everything(canary)
+    for more in ([], ["--replace"]):
+        ended = headcount(*line, *more)
+        assert everything(canary) == before
+        assert ended.code == 1
+        assert ended.err.count("\n") == 1
+        assert f"run/{link} is a link, and nothing in a folder of headcount" in ended.err
+
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "heads.parquet", "pairs.npz", "curve.parquet", "journal.jsonl", ".lock"]
+)
+def test_every_file_of_a_run_as_a_link(name: str, canary: Path, tmp_path: Path) -> None:
+    place, mine = tmp_path / "run", canary / "own.npz"
+    with Run.open(place) as run:
+        run.write_arrays("pairs", {"a": np.zeros(1)})
+        run.write_frame("curve", pd.DataFrame({"a": [1]}))
+        run.journal({"seed": 0}).close()
+    shutil.copy(place / name, mine) if (place / name).exists() else None
+    (place / name).unlink(missing_ok=True)
+    (place / name).symlink_to(mine)
+    before = everything(canary)
+
+    def use() -> None:
+        with Run.open(place) as run:
+            _ = run.has_table
+            run.read_arrays("pairs")
+            run.read_frame("curve")
+            run.journal({"seed": 0}).close()
+
+    with pytest.raises(RunError, match=rf"{name} is a link"):
+        use()
+    assert everything(canary) == before
+
+
+def test_linked_exhibits(canary: Path, tmp_path: Path) -> None:
+    with Run.open(tmp_path / "run") as run:
+        write_exhibits(run, [exhibit("one"), exhibit("two")])
+        (tmp_path / "run" / "exhibits" / "theirs.npz").write_bytes(b"theirs")
+        write_exhibits(run, [exhibit("two")])
+        left = sorted(path.name for path in (tmp_path / "run" / "exhibits").iterdir())
+        assert left == ["index.json", "theirs.npz", "two.npz"], "what was not listed stays"
+        shutil.rmtree(tmp_path / "run" / "exhibits")
+        (tmp_path / "run" / "exhibits").symlink_to(canary)
+        before = everything(canary)
+        with pytest.raises(RunError, match="exhibits is a link"):
+            write_exhibits(run, [exhibit("one")])
+        with pytest.raises(RunError, match="exhibits is a link"):
+            read_exhibits(run)
+        with pytest.raises(RunError, match="exhibits is a link"):
+            run.clear()
+        assert everything(canary) == before
+
+
+def test_a_journal_writes_through_no_link(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("")
+    (tmp_path / "journal.jsonl").symlink_to(tmp_path / "theirs")
+    with pytest.raises(RunError, match=r"journal\.jsonl is a link"):
+        Journal.open(tmp_path / "journal.jsonl", {})
+    assert (tmp_path / "theirs").read_text() == ""
+
+
+def test_only_what_headcount_names_is_removed(tmp_path: Path) -> None:
+    folder = InnerPath(tmp_path) / "shards"
+    for name in ("survey/surveying/journal.jsonl", "survey/surveying/shard-3.safetensors"):
+        (tmp_path / "shards" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shards" / name).touch()
+    (tmp_path / "shards" / "thesis.tex").touch()
+    folder.remove_all()
+    assert [path.name for path in (tmp_path / "shards").rglob("*")] == ["thesis.tex"]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    os.mkfifo(tmp_path / "run" / "run.json")
+    with pytest.raises(RunError, match=r"run\.json is not a plain file"):
+        Run.open(tmp_path / "run", create=False)
