@@ -213,6 +213,11 @@ int renameat(int one, const char *old, int two, const char *new) {
     return REAL(renameat)(one, old, two, new);
 }
 
+int renameat2(int one, const char *old, int two, const char *new, unsigned flags) {
+    if (below(two, new)) REFUSE("rename", new, -1, 0, -1);
+    return REAL(renameat2)(one, old, two, new, flags);
+}
+
 int link(const char *old, const char *new) {
     if (below(AT_FDCWD, new)) REFUSE("link", new, -1, 1, -1);
     return REAL(link)(old, new);

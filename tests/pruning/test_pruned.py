@@ -18,11 +18,11 @@ from tiny_tokenizers import ENGLISH, PAIRS
 import headcount as hc
 from headcount import tasks
 from headcount.errors import UsageError
-from headcount.models.saving.save import Saved, draft_of, put_in_place
+from headcount.models.saving.save import Saved, draft_of
 from headcount.pruning.goal import OutputFolder, output_folder
 from headcount.pruning.plan import Plan
 from headcount.pruning.pruned import Pruned, TrainingOptions, prune_run
-from headcount.records.files import write_bytes
+from headcount.records.files import replace_folder, write_bytes
 from headcount.records.heads import Head
 from headcount.records.run import Run
 from headcount.surveys.roles.role import Verdict, verdict_frame
@@ -113,7 +113,7 @@ def saved_heads(subject: hc.Subject, folder: Path, *, force: bool, **_: object) 
     with draft_of(folder) as draft:
         draft.mkdir()
         (draft / "heads").write_text(" ".join(map(str, subject.heads)))
-        put_in_place(draft, folder)
+        replace_folder(draft, folder)
     return Saved(folder, "none", "", "", 0.0)
 
 

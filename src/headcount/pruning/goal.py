@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headcount.errors import UsageError
-from headcount.records import InnerPath, is_leftover
+from headcount.records import InnerPath, is_leftover, recover
 
 #: What the journal of a pruning is called within its run.
 JOURNAL = "prune"
@@ -163,6 +163,7 @@ class OutputFolder:
 def output_folder(folder: Path, *, force: bool) -> OutputFolder:
     """The output folder, if it may be written; a pruning that was interrupted is gone on with."""
     place = OutputFolder(folder)
+    recover(place.model)
     for name in InnerPath(folder).names():
         (InnerPath(folder) / name).exists()  # a link is refused
     if folder.is_file():

@@ -353,7 +353,7 @@ def _run_at(
     """
     with Run.open(place.run) if place is not None and task is not None else nullcontext() as run:
         for path in [] if place is None else place.leftovers:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         if run is not None and force:
             bare = HeadTable.of(subject.heads, {}, provenance={"weights": subject.weights_hash})
             try:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         json_decode,
         json_encode,
         reason,
-        sync_folder,
+        recover,
+        replace_folder,
         to_strict,
         write_bytes,
     )

@@ -8,13 +8,17 @@ NaN and infinities, which JSON cannot write, become ``{"$float": "nan"}``.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
+import glob
 import json
 import math
 import os
 import re
 import secrets
+import shutil
 import stat
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -305,6 +309,48 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# --- Put a folder in the place of another ------------------------------------------------------
+
+#: Linux: renameat2(..., RENAME_EXCHANGE), names from the folder of the process.
+_HERE, _EXCHANGE = -100, 2
+
+
+def replace_folder(draft: Path, place: Path) -> None:
+    """Give a finished folder its name; one that was there is deleted.
+
+    The two change names in one step where the system can; else a process that is killed between two
+    steps leaves the old one aside, and `recover` brings it back.
+    """
+    old = draft
+    if not (place.exists() and _exchanged(draft, place)):
+        old = draft.with_suffix(".old")
+        try:
+            if place.exists():
+                place.rename(old)
+            draft.rename(place)
+        except BaseException:
+            recover(place)
+            raise
+    sync_folder(place.parent)
+    with contextlib.suppress(OSError):  # the name of a folder elsewhere: the link goes, it stays
+        old.unlink() if old.is_symlink() else shutil.rmtree(old)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two paths change names in one step; False where the system cannot."""
+    change = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    names = (os.fsencode(one.absolute()), os.fsencode(other.absolute()))
+    return change is not None and change(_HERE, names[0], _HERE, names[1], _EXCHANGE) == 0
+
+
+def recover(place: Path) -> None:
+    """Give back its name to a folder that a killed process had moved aside and not replaced."""
+    if not place.exists():
+        aside = list(place.parent.glob(f".{glob.escape(place.name)}.????????.old"))
+        if aside:
+            max(aside, key=lambda path: path.stat().st_mtime).rename(place)
 
 
 # --- JSON that gives back every float as it was -------------------------------------------------

@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import re
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -26,6 +27,7 @@ from headcount.models.saving.routes import routes_for
 from headcount.models.saving.save import draft_of, written
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
+from headcount.records import files, replace_folder
 
 BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
 WIDE = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 4}
@@ -200,14 +202,85 @@ def test_a_folder_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_force_replaces_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_force_replaces_what_was_saved_and_nothing_else(
+    in_one_step: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not in_one_step:
+        monkeypatch.setattr(files, "_exchanged", lambda *_: False)
     place = tmp_path / "out"
-    place.mkdir()
-    (place / "note.txt").write_text("old")
-    cut("bert", "enc.0.1").save(place, force=True)
-    assert (place / "config.json").is_file()
-    assert not (place / "note.txt").exists()
+    cut("bert", "enc.0.1").save(place)
+    cut("bert", "enc.0.2").save(place, force=True)
+    assert load(place, device="cpu").heads == cut("bert", "enc.0.2").heads
     assert [child.name for child in tmp_path.iterdir()] == ["out"]
+    (place / "notes.txt").write_text("mine")
+    (place / "data").mkdir()
+    (place / "data" / "corpus.tsv").write_text("mine")
+    (place / "linked").symlink_to(tmp_path)
+    with pytest.raises(UsageError, match=r"holds data/corpus\.tsv, linked, notes\.txt, which"):
+        cut("bert", "enc.0.1").save(place, force=True)
+    assert (place / "notes.txt").read_text() == "mine"
+    assert (place / "data" / "corpus.tsv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("told", ["{", "[]", "{}", '{"files": 7}', '{"files": null}'])
+def test_a_list_that_lists_nothing_lets_nothing_go(told: str, tmp_path: Path) -> None:
+    (tmp_path / MAP).write_text(told)
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds headcount\.json, thesis\.tex, which"):
+        cut("bert", "enc.0.1").save(tmp_path, force=True)
+
+
+class _Killed(BaseException):
+    """As SIGKILL: nothing is done afterwards."""
+
+
+def test_killed_between_two_names_the_old_model_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system cannot let two folders change names in one step."""
+    monkeypatch.setattr(files, "_exchanged", lambda *_: False)
+    place, draft = tmp_path / "model", tmp_path / ".model.0a1b2c3d.tmp"
+    for folder in (place, draft):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name)
+    rename = Path.rename
+
+    def dying(path: Path, to: Path) -> Path:
+        if path == draft:
+            raise _Killed
+        return rename(path, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", dying)
+        with pytest.raises(_Killed):  # Ctrl-C: the old one is back at once
+            replace_folder(draft, place)
+        assert (place / "name").read_text() == "model"
+        patch.setattr(files, "recover", lambda _: None)
+        with pytest.raises(_Killed):
+            replace_folder(draft, place)
+    assert not place.exists()
+    with pytest.raises(UsageError, match="is a folder that is not empty"):
+        cut("bert", "enc.0.1").save(place)
+    assert (place / "name").read_text() == "model"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="one step is Linux's")
+def test_on_linux_two_folders_change_names_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, draft = tmp_path / "model", tmp_path / ".model.0a1b2c3d.tmp"
+    for folder in (place, draft):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name)
+
+    def no(*_: object) -> None:
+        raise AssertionError("two steps")
+
+    monkeypatch.setattr(Path, "rename", no)
+    replace_folder(draft, place)
+    assert (place / "name").read_text() == draft.name
+    assert [child.name for child in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_full_disk_leaves_nothing_and_loses_nothing(
@@ -216,6 +289,7 @@ def test_a_full_disk_leaves_nothing_and_loses_nothing(
     place = tmp_path / "out"
     place.mkdir()
     (place / "note.txt").write_text("old")
+    (place / MAP).write_text(json.dumps({"files": [MAP, "note.txt"]}))
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

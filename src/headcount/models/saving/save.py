@@ -31,7 +31,7 @@ from headcount.models.loading import DTYPES, load
 from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fresh, room_of
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
-from headcount.records import reason, sync_folder, version
+from headcount.records import json_decode, reason, recover, replace_folder, version
 from headcount.rooms.exports import GGUF, ONNX, filled_with_zeros, write_gguf, write_onnx
 
 # --- Files next to a model that other programs read ---------------------------------------------
@@ -307,15 +307,38 @@ def _save_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
 
 
 def _checked(folder: str | os.PathLike[str], force: bool) -> Path:
-    """The folder to write, not there yet unless it may be replaced."""
+    """The folder to write: not there yet, or one that may be replaced, with nothing foreign."""
     place = Path(folder).expanduser()
+    recover(place)
     if place.is_file() or (place.is_dir() and any(place.iterdir()) and not force):
         kind = "a file" if place.is_file() else "a folder that is not empty"
         raise UsageError(
             f"'{folder}' is {kind}; choose another name, or pass --force (force=True) to replace "
-            "a folder."
+            "a model that headcount saved."
+        )
+    if foreign := sorted({*_files_of(place)} - {*_listed_in(place)}):
+        shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if foreign[3:] else "")
+        raise UsageError(
+            f"'{folder}' holds {shown}, which its {MAP} does not list as saved by headcount, so it "
+            "is not replaced; move that away, or choose another folder."
         )
     return place
+
+
+def _files_of(folder: Path) -> list[str]:
+    """Everything in a folder but folders, by its path from there; a link is itself."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _listed_in(folder: Path) -> list[str]:
+    """The files that a saved model says were written with it."""
+    try:
+        told = json_decode((folder / MAP).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    listed = told.get("files") if isinstance(told, dict) else None
+    return [str(name) for name in listed] if isinstance(listed, list) else []
 
 
 @contextmanager
@@ -337,18 +360,11 @@ def draft_of(place: Path) -> Iterator[Path]:
 
 
 def put_in_place(draft: Path, place: Path) -> None:
-    """Give a finished folder its name; one that was there is moved aside, then deleted."""
-    old = draft.with_suffix(".old")
-    if place.exists():
-        place.rename(old)
-    try:
-        draft.rename(place)
-    except OSError:
-        if old.exists():
-            old.rename(place)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-    sync_folder(place.parent)
+    """List the files of a finished folder in it, and give it its name; an old one is deleted."""
+    about = json.loads((draft / MAP).read_text(encoding="utf8"))
+    about["files"] = _files_of(draft)
+    (draft / MAP).write_text(json.dumps(about, indent=1), encoding="utf8")
+    replace_folder(draft, place)
 
 
 def _dtype_to_save(subject: Subject, asked: str | None) -> torch.dtype:
