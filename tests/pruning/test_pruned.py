@@ -22,6 +22,7 @@ from headcount.models.saving.save import Saved, draft_of
 from headcount.pruning.goal import OutputFolder, output_folder
 from headcount.pruning.plan import Plan
 from headcount.pruning.pruned import Pruned, TrainingOptions, prune_run
+from headcount.records import files
 from headcount.records.files import replace_folder, write_bytes
 from headcount.records.heads import Head
 from headcount.records.run import Run
@@ -53,7 +54,8 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 
     def dying(change: Callable[..., Any]) -> Callable[..., Any]:
         def dies(*args: Any, **kwargs: Any) -> Any:
-            if left and not str(args[0]).endswith(".lock"):
+            read = change is opened and not args[1] & os.O_CREAT
+            if left and not read and not str(args[0]).endswith(".lock"):
                 left[0] -= 1
                 if left[0] <= 0:
                     raise Killed
@@ -64,9 +66,10 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 
         return dies
 
-    rename = Path.rename
-    changes = [(os, "open"), (os, "replace"), (shutil, "rmtree"), (Path, "rename")]
-    for owner, name in [*changes, (Path, "unlink"), (Path, "mkdir")]:
+    rename, opened = Path.rename, os.open
+    monkeypatch.setattr(files, "_exchanged", lambda *_: False)
+    changes = [(os, name) for name in ("open", "replace", "unlink", "rmdir", "mkdir")]
+    for owner, name in [*changes, (shutil, "rmtree"), (Path, "rename")]:
         monkeypatch.setattr(owner, name, dying(getattr(owner, name)))
 
 
@@ -174,13 +177,13 @@ def test_an_unfinished_model_is_taken_over_by_the_same_pruning_alone(tmp_path: P
 
 
 def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
-    (tmp_path / ".model.0a1b2c3d.tmp").mkdir()
-    (tmp_path / ".model.0a1b2c3d.old").mkdir()
+    for name in ("model", ".model.0a1b2c3d.tmp", ".model.0a1b2c3d.old"):
+        (tmp_path / name).mkdir()
     (tmp_path / ".curve.svg.0a1b2c3d.tmp").write_text("half")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / ".run.json.0a1b2c3d.tmp").write_text("half")
     place = output_folder(tmp_path, force=True)
-    prune_run(classifier(), CLASSES, place=place, heads="enc.0.1")
+    prune_run(classifier(), CLASSES, place=place, heads="enc.0.1", force=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "run"]
     names = {path.name for path in place.run.iterdir()}
     assert names == {"run.json", "heads.parquet", "curve.parquet", "prune-ended.jsonl"}

@@ -31,6 +31,7 @@ from headcount.records.heads import Head
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_BY_HANDLE = os.open in os.supports_dir_fd
 
 
 _KEPT = re.compile(r"journal\.jsonl|(shard|until)-\d+\.(safetensors|pt)|training\.safetensors")
@@ -90,7 +91,7 @@ class InnerPath(os.PathLike[str]):
     @contextlib.contextmanager
     def _handle(self) -> Iterator[int | None]:
         """This folder, opened; None where the system has no handles of folders (Windows)."""
-        if os.open not in os.supports_dir_fd:
+        if not _BY_HANDLE:
             for depth in range(1, len(self.parts) + 1):
                 if Path(InnerPath(self.root, self.parts[:depth])).is_symlink():
                     raise self._link(depth)

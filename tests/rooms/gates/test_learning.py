@@ -311,7 +311,7 @@ def script(folder: Path, line: str) -> str:
 
 
 def test_two_processes_learn_as_one_with_twice_the_batch(saved: Path, tmp_path: Path) -> None:
-    line = f"test_learn.one_of_two(Path({str(saved)!r}), Path({str(tmp_path)!r}))"
+    line = f"test_learning.one_of_two(Path({str(saved)!r}), Path({str(tmp_path)!r}))"
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     alone = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     words = [*launch, script(tmp_path, line)]
