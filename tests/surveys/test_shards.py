@@ -185,14 +185,14 @@ class Own:
 
 def test_only_known_classes_are_kept() -> None:
     with pytest.raises(UsageError, match=r"holds a .*\.Own, which is not kept .*; name the class"):
-        shards.packed({"parts": Own(1)}, {})
+        shards.state_bytes({"parts": Own(1)}, {})
     kinds = {f"{Own.__module__}.Own": Own}
-    data = shards.packed({"parts": [Own(1)], "x": np.array(2.5)}, kinds)
-    assert shards.unpacked(data, kinds) == {"parts": [Own(1)], "x": np.array(2.5)}
+    data = shards.state_bytes({"parts": [Own(1)], "x": np.array(2.5)}, kinds)
+    assert shards.state_from(data, kinds) == {"parts": [Own(1)], "x": np.array(2.5)}
     with pytest.raises(KeyError, match="Own"):
-        shards.unpacked(data, {})
+        shards.state_from(data, {})
     with pytest.raises(TypeError, match="other fields"):
-        shards.unpacked(data.replace(b'"count"', b'"__eq_"'), kinds)
+        shards.state_from(data.replace(b'"count"', b'"__eq_"'), kinds)
 
 
 # --- Poisoned examples ----------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def run_shards(
     fingerprint: dict[str, Any] = {}
     if work.folder is not None:
         fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
-    with _opened(work.folder, fingerprint, kinds_of(fresh)) as kept:
+    with _opened(work.folder, fingerprint, classes_kept(fresh)) as kept:
         merged = _Merged(source, tallies, fresh, report, kept, progress, engine.remote, most)
         shown = None if engine.remote or progress is None else merged.show
         make = partial(
@@ -143,7 +143,7 @@ def _worker(
         for mine, theirs in zip(clean, own, strict=True):
             mine.merge(theirs)
         state = {"report": dict(vars(report)), "tallies": [state_of(one) for one in clean]}
-        return packed(state, kinds_of(fresh)) if remote else state
+        return state_bytes(state, classes_kept(fresh)) if remote else state
 
     yield work
 
@@ -167,7 +167,7 @@ class _Merged:
 
     def __post_init__(self) -> None:
         self.set_aside: list[str] = []
-        self._kinds = kinds_of(self.fresh)
+        self._kinds = classes_kept(self.fresh)
         self._next = 0
         self._under_way: dict[int, Sequence[Numbered]] = {}
         self._waiting: dict[int, dict[str, Any]] = {}
@@ -191,7 +191,7 @@ class _Merged:
         parts = self._under_way.pop(answer.number)
         lost = [self._named(parts[one.place], one) for one in answer.lost]
         found = [
-            unpacked(one, self._kinds) if isinstance(one, bytes) else one
+            state_from(one, self._kinds) if isinstance(one, bytes) else one
             for _, _, one in answer.results
         ]
         state = {"parts": found, "lost": lost}
@@ -327,7 +327,7 @@ class _Kept:
     """Finished shards: a journal that says which, and a file for each, or for many together.
 
     The file is whole before the journal names it. Files hold tensors, and JSON with a closed list
-    of types (`packed`).
+    of types (`state_bytes`).
     """
 
     def __init__(self, folder: InnerPath, fingerprint: Mapping[str, Any], kinds: Kinds) -> None:
@@ -389,7 +389,7 @@ class _Kept:
         return self.folder / f"{unit.replace(' ', '-')}.{ending}"
 
     def _write(self, unit: str, state: Mapping[str, Any]) -> None:
-        data = packed(state, self._kinds)
+        data = state_bytes(state, self._kinds)
         self._journal = self._journal or self._begun()
         self.file(unit).write(data, tidy=False)  # the folder goes when all is done
         self._journal.append(unit, {"sha256": hashlib.sha256(data).hexdigest()})
@@ -410,7 +410,7 @@ class _Kept:
                 f"{file} is not what was written there; restore it, or delete {self.folder}/ to "
                 "begin afresh."
             )
-        return unpacked(data, self._kinds)
+        return state_from(data, self._kinds)
 
 
 # --- What a shard came to, as bytes: tensors, and JSON with a closed list of types --------------
@@ -425,17 +425,17 @@ _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, Saf
 Kinds = Mapping[str, type]
 
 
-def kinds_of(tallies: Sequence[Tally]) -> Kinds:
+def classes_kept(tallies: Sequence[Tally]) -> Kinds:
     """The classes that a shard of these tallies may hold: theirs (`kept`) and those of all."""
     kept = [one for tally in tallies for one in getattr(tally, "kept", ())]
     shared = (Sums, BatchCache, Site, SiteGroup)
     return {f"{one.__module__}.{one.__qualname__}": one for one in (*shared, *kept)}
 
 
-def packed(state: Mapping[str, Any], kinds: Kinds) -> bytes:
+def state_bytes(state: Mapping[str, Any], kinds: Kinds) -> bytes:
     """What shards came to, to be sent or kept; equal objects that are one stay one.
 
-    >>> found = unpacked(packed({"n": {3: (1.5, None)}, "x": torch.ones(2)}, {}), {})
+    >>> found = state_from(state_bytes({"n": {3: (1.5, None)}, "x": torch.ones(2)}, {}), {})
     >>> found["n"], found["x"]
     ({3: (1.5, None)}, tensor([1., 1.]))
     """
@@ -479,8 +479,8 @@ def packed(state: Mapping[str, Any], kinds: Kinds) -> bytes:
     return safetensors.torch.save({**tensors, _STATE: text})
 
 
-def unpacked(data: bytes, kinds: Kinds) -> dict[str, Any]:
-    """What `packed` wrote; raises one of `_DAMAGE` for anything else."""
+def state_from(data: bytes, kinds: Kinds) -> dict[str, Any]:
+    """What `state_bytes` wrote; raises one of `_DAMAGE` for anything else."""
     tensors = safetensors.torch.load(data)
     built: list[Any] = []
 
