@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -24,7 +25,7 @@ from tiny import INTERFACE, OUTSIDE, tiny_inputs
 from transformers.utils import logging as voice
 
 import headcount
-from headcount.models import dummy_forward, switch
+from headcount.models import dummy_forward, guards, switch
 from headcount.models.guards import eval_mode, frozen, no_logs, quiet
 from headcount.models.loading import reading_gguf
 from headcount.models.outside import OUTSIDE as FAMILIES
@@ -113,6 +114,21 @@ CONTEXTS |= {
 }
 
 
+def free_for_others(lock: Any) -> bool:
+    """Whether another thread can take a lock."""
+    taken: list[bool] = []
+
+    def take() -> None:
+        taken.append(lock.acquire(blocking=False))
+        if taken[0]:
+            lock.release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    thread.join()
+    return taken[0]
+
+
 def process_state() -> dict[str, Any]:
     """What belongs to the process rather than to the model."""
     return {
@@ -125,6 +141,7 @@ def process_state() -> dict[str, Any]:
         "holders": dict(dummy_forward._HOLDERS),
         "parts": {module: list(parts) for module, parts in seam._PARTS.items()},
         "traced": dict(propagate._OPEN),
+        "lock": free_for_others(guards._GLOBAL_STATE),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from model_state import assert_same, state_of
 from surgery import answer
 from tiny import (
     GPT,
@@ -20,12 +21,12 @@ from tiny import (
     tiny_inputs,
 )
 
-from headcount.errors import UnsupportedModel
+from headcount.errors import UnsupportedModel, UsageError
 from headcount.models.projections import FOREIGN
 from headcount.models.subject import Subject
-from headcount.pruning.remove import prune
+from headcount.pruning.remove import prune, prune_heads
 from headcount.records.heads import Head
-from headcount.wiring import valve
+from headcount.wiring import tap, valve
 
 T5_LIKE = SPECIALS | {"vocab_size": VOCAB, "d_model": HIDDEN, "d_kv": 8, "d_ff": 64}
 MORE = {
@@ -87,6 +88,24 @@ def test_removed_equals_shut(family: str, choose: Choose) -> None:
     torch.testing.assert_close(run(small, **inputs), shut, **ROOM)
     assert torch.equal(run(subject, **inputs), plain)
     assert small.heads == [head for head in subject.heads if head not in set(going)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_inside_a_valve_nothing_is_removed(family: str) -> None:
+    """The copy would keep the valve's hooks, or the name of its attention, for good."""
+    subject = Subject(ALL[family]())
+    inputs, going = tiny_inputs(subject.model), some(subject)
+    first = going[0]
+    plain, before = run(subject, **inputs), state_of(subject)
+    for opened in (valve(subject, {subject.heads[-1]: 0.5}), tap(subject)):
+        with opened:
+            with pytest.raises(UsageError, match="A valve, tap or ablation is open on"):
+                prune(subject, going)
+            with pytest.raises(UsageError, match="which would be pruned with it; do that after"):
+                prune_heads(subject.model, {first.stack: {first.layer: [first.index]}})
+    assert_same(before, state_of(subject))
+    with valve(subject, torch.ones(len(subject.heads))):
+        assert torch.equal(run(subject, **inputs), plain)
 
 
 @pytest.mark.parametrize("family", REFUSED)

@@ -23,6 +23,7 @@ from headcount.wiring.ablation import (
     uniform_weights,
 )
 from headcount.wiring.seam import Attended
+from headcount.wiring.valves import valve
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 
@@ -67,6 +68,28 @@ def test_each_row_alone_gives_the_same() -> None:
         alone = {name: value[row : row + 1] for name, value in inputs.items()}
         with torch.no_grad(), ablated(subject, chosen[row], uniform):
             torch.testing.assert_close(answer(subject.model(**alone))[0], together[row])
+
+
+@pytest.mark.parametrize("family", ["bert", "gptj"])
+def test_one_inside_another_ends_with_its_own_block(family: str) -> None:
+    subject = Subject((INTERFACE | OUTSIDE)[family]())
+    inputs = tiny_inputs(subject.model)
+
+    def said() -> torch.Tensor:
+        with torch.no_grad():
+            return answer(subject.model(**inputs))
+
+    whole, (first, second) = said(), subject.heads[:2]
+    with ablated(subject, [first, second]):
+        both = said()
+    with ablated(subject, [first]):
+        one = said()
+        with ablated(subject, [second]):
+            assert torch.equal(said(), both)
+        assert torch.equal(said(), one)
+    assert torch.equal(said(), whole)
+    with valve(subject, torch.ones(len(subject.heads))):
+        assert torch.equal(said(), whole)
 
 
 def test_families_whose_maps_cannot_be_replaced_are_refused_by_name() -> None:

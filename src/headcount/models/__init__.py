@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of
     from headcount.models.dummy_forward import (
         capture_hooks_off,
+        check_not_open,
         core_of,
         locked,
         own_maps,
+        own_thread,
         probe_inputs,
         quiet_arguments,
     )

@@ -24,6 +24,7 @@ from headcount.models.dummy_forward import (
     core_of,
     finding_heads,
     locked,
+    own_thread,
     probe_inputs,
     quiet_arguments,
 )
@@ -177,6 +178,8 @@ def _heard_sites(model: nn.Module) -> list[Site]:
 
 @contextmanager
 def _listening(core: nn.Module, calls: list[tuple[nn.Module, Site]]) -> Iterator[None]:
+    ours = own_thread()
+
     def listen(
         module: nn.Module,
         query: Tensor,
@@ -187,6 +190,8 @@ def _listening(core: nn.Module, calls: list[tuple[nn.Module, Site]]) -> Iterator
     ) -> tuple[Tensor, Tensor]:
         function = base_function(module, "eager")
         output, weights = function(module, query, key, value, attention_mask, **kwargs)
+        if not ours():
+            return output, weights
         # The site as far as one call shows it; its name and its layer are for `_number` to give.
         if bool(weights.isnan().any()):  # NaN counts as true: a decoder would pass for an encoder
             raise UnsupportedModel(

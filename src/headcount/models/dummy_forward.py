@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -177,6 +177,31 @@ def _capture_hooks(module: nn.Module) -> dict[int, Any]:
 
 # --- One thread at a time -----------------------------------------------------------------------
 
+
+def own_thread() -> Callable[[], bool]:
+    """A test of whether a forward belongs to the thread that asks for it now, or to another.
+
+    autograd recomputes checkpointed layers in threads of its own: these are the asker's, too.
+
+    >>> ours = own_thread()
+    >>> ours()
+    True
+    """
+    owner = threading.get_ident()
+
+    def ours() -> bool:
+        me = threading.get_ident()
+        return me == owner or (torch._C._current_graph_task_id() != -1 and not _is_python(me))
+
+    return ours
+
+
+def _is_python(ident: int) -> bool:
+    """Whether a thread was started by Python, as those of autograd are not."""
+    known = [thread for thread in threading.enumerate() if thread.ident == ident]
+    return any(not isinstance(thread, threading._DummyThread) for thread in known)
+
+
 #: The model (by id) and the thread of each block that is open.
 _HOLDERS: dict[object, tuple[int, int]] = {}
 
@@ -198,3 +223,13 @@ def locked(model: nn.Module) -> Iterator[None]:
                 "has ended, or give each thread a copy of the model."
             )
         yield
+
+
+def check_not_open(model: nn.Module, verb: str) -> None:
+    """Refuse to do something with a model whose heads are being read or scaled, in any thread."""
+    core = core_of(model)
+    if any(held == id(core) for held, _ in list(_HOLDERS.values())):
+        raise UsageError(
+            f"A valve, tap or ablation is open on this {type(core).__name__}, which would be {verb} "
+            "with it; do that after its `with` block has ended."
+        )

@@ -7,6 +7,7 @@ undoes a change is in place before the change is made (`on_exit`).
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -86,11 +87,36 @@ def frozen(model: nn.Module) -> Iterator[None]:
         yield
 
 
+#: Held while a block changes what all threads share: log levels, filters of warnings, functions of
+#: other libraries. Two such blocks in turn leave it as it was; side by side they would not.
+_GLOBAL_STATE = threading.RLock()
+
+
+@contextmanager
+def global_state() -> Iterator[None]:
+    """Within the block no other thread of headcount changes what all threads share."""
+    held: list[Callable[[], None]] = []
+
+    def leave() -> None:
+        while held:
+            held.pop()()  # in one line: nothing comes between
+
+    with on_exit(leave):
+        held += [_GLOBAL_STATE.release] if _GLOBAL_STATE.acquire() else []
+        yield
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence transformers within the block; download bars stay, a download takes minutes."""
     stack = ExitStack()
-    with on_exit(stack.close), _no_bars(), no_logs("transformers"), no_logs("huggingface_hub"):
+    with (
+        global_state(),
+        on_exit(stack.close),
+        _no_bars(),
+        no_logs("transformers"),
+        no_logs("huggingface_hub"),
+    ):
         stack.enter_context(warnings.catch_warnings(action="ignore"))
         yield
 
@@ -99,10 +125,11 @@ def quiet() -> Iterator[None]:
 def no_logs(name: str) -> Iterator[None]:
     """Raise a library's log level above everything it says."""
     logger = logging.getLogger(name)
-    level = logger.level
-    with on_exit(lambda: logger.setLevel(level)):
-        logger.setLevel(logging.CRITICAL + 1)
-        yield
+    with global_state():
+        level = logger.level
+        with on_exit(lambda: logger.setLevel(level)):
+            logger.setLevel(logging.CRITICAL + 1)
+            yield
 
 
 @contextmanager

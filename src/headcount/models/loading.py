@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import difflib
 import functools
-import io
 import json
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    contextmanager,
-    nullcontext,
-    redirect_stderr,
-)
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +40,7 @@ from headcount.models.explain import (
     first_line,
 )
 from headcount.models.finding import FoundModel, find
-from headcount.models.guards import on_exit, quiet
+from headcount.models.guards import global_state, on_exit, quiet
 from headcount.models.hub import Listing, files_of, options_for
 from headcount.models.options import LoadOptions
 from headcount.models.resize import fit
@@ -318,12 +311,20 @@ def reading_gguf() -> Iterator[None]:
         raise ModelError(
             "A GGUF model needs the package gguf, which is not installed; run `pip install gguf`."
         ) from None
+    from transformers import modeling_gguf_pytorch_utils as theirs
+
     names = ("GGUFReader", "get_tensor_name_map")
-    originals, stack = {name: getattr(gguf, name) for name in names}, ExitStack()
-    with on_exit(stack.close), on_exit(lambda: vars(gguf).update(originals)):
-        vars(gguf).update({name: functools.cache(one) for name, one in originals.items()})
-        stack.enter_context(redirect_stderr(io.StringIO()))  # its bar has no switch
-        yield
+    with global_state():
+        originals, bar = {name: getattr(gguf, name) for name in names}, theirs.tqdm
+
+        def restore() -> None:
+            vars(gguf).update(originals)
+            theirs.tqdm = bar
+
+        with on_exit(restore):
+            vars(gguf).update({name: functools.cache(one) for name, one in originals.items()})
+            theirs.tqdm = functools.partial(bar, disable=True)
+            yield
 
 
 # --- LoRA and other peft adapters ---------------------------------------------------------------

@@ -23,6 +23,7 @@ from headcount.models.dummy_forward import (
     core_of,
     finding_heads,
     own_maps,
+    own_thread,
     probe_inputs,
     quiet_arguments,
 )
@@ -136,10 +137,15 @@ def entering(attentions: Iterable[nn.Module], family: Family, show: Show) -> Ite
     ...     layer["out"](heads).item()
     0.0
     """
+    ours = own_thread()
+
+    def own(module: nn.Module, heads: Tensor) -> Tensor:
+        return show(module, heads) if ours() else heads
+
     attach = _shadowed if family.method else _hooked
     with ExitStack() as stack:
         for attention in attentions:
-            stack.enter_context(attach(attention, family, show))
+            stack.enter_context(attach(attention, family, own))
         yield
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import (
     Subject,
+    check_not_open,
     core_of,
     eval_mode,
     probe_inputs,
@@ -222,6 +223,7 @@ def _check_subject(subject: object) -> None:
             f"{subject.name} is wrapped in an adapter ({type(subject.model).__name__}), and heads "
             "are removed from plain layers only; merge first: model = model.merge_and_unload()."
         )
+    check_not_open(subject.model, "pruned")
     listed = getattr(subject.inner.config, "pruned_heads", None)
     if listed:
         warnings.warn(

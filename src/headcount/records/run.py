@@ -17,6 +17,7 @@ Files are replaced in one step, one process writes at a time, anybody may read m
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -124,6 +125,9 @@ FRAMES: dict[str, tuple[str, ...]] = {
         *("baseline", "control", "p", "p_adjusted", "evidence"),
     ),
 }
+
+#: Of the threads of this process one at a time reads run.json, changes it and puts it back.
+_CHANGING = threading.RLock()
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 #: What run.json may list: a file, a folder, or a file in a folder.
@@ -428,11 +432,12 @@ class Run:
 
     def _change(self, change: Callable[[dict[str, Any]], Any]) -> None:
         """Read run.json, change it and put it back: two `Run`s of one process stay in step."""
-        self.lock()
-        record = self.record
-        change(record)
-        record.update(schema=SCHEMA, headcount=version(), updated=now())
-        (self.inner / RECORD).write(json_encode(record, indent=2).encode() + b"\n")
+        with _CHANGING:
+            self.lock()
+            record = self.record
+            change(record)
+            record.update(schema=SCHEMA, headcount=version(), updated=now())
+            (self.inner / RECORD).write(json_encode(record, indent=2).encode() + b"\n")
 
 
 def writable_run(run: Run | str | Path | None) -> AbstractContextManager[Run | None]:

@@ -59,7 +59,7 @@ def ablated(
         yield work
 
 
-@dataclass
+@dataclass(eq=False)
 class Ablation:
     """An ablation at work, the part on the seam; `chosen` may be replaced between forwards."""
 

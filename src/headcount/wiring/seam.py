@@ -28,6 +28,7 @@ from headcount.models import (
     family_of,
     locked,
     on_exit,
+    own_thread,
     register,
     switched,
 )
@@ -69,6 +70,9 @@ Part = Callable[[nn.Module, Attended], Tensor]
 #: Parts by the id of the attention module they listen to, in the order they were attached.
 _PARTS: dict[int, list[Part]] = defaultdict(list)
 
+#: By the id of a module that has parts or runners, whether a forward is of the thread they are of.
+_OURS: dict[int, Callable[[], bool]] = {}
+
 #: Something that runs the attention itself, to see more than what the heads give: called with the
 #: module, the function that would have run, and its arguments; it returns outputs and map.
 Runner = Callable[..., tuple[Tensor, Tensor | None]]
@@ -84,6 +88,9 @@ def attend(
     config: Any = module.config
     base = config._attn_implementation.removeprefix(PREFIX)
     function = base_function(module, base)
+    ours = _OURS.get(id(module))
+    if ours is not None and not ours():
+        return function(module, query, key, value, attention_mask, **kwargs)
     for runner in _RUNNERS.get(id(module), ()):
         function = partial(runner, function)
     output, weights = function(module, query, key, value, attention_mask, **kwargs)
@@ -126,6 +133,7 @@ def attached(
     left = maps or part is None
     outside = [] if left else [site for site in sites if site.route == "projection"]
     heads = {model.get_submodule(site.module): site.heads for site in outside}
+    ours = own_thread()
     hung: list[tuple[dict[int, list[Any]], Any]] = []
     hung += [(_PARTS, part)] if part is not None else []
     hung += [(_RUNNERS, runner)] if runner is not None else []
@@ -142,11 +150,14 @@ def attached(
     def detach() -> None:
         for module in modules:
             for place, one in hung:
-                there = place.get(id(module), [])
-                if one in there:
-                    there.remove(one)
-                if not there:
+                # By what it is, since a part may be equal to another, or refuse to be compared.
+                left = [other for other in place.get(id(module), ()) if other is not one]
+                if left:
+                    place[id(module)] = left
+                else:
                     place.pop(id(module), None)
+            if not (id(module) in _PARTS or id(module) in _RUNNERS):
+                _OURS.pop(id(module), None)
 
     def enter(module: nn.Module, packed: Tensor) -> Tensor:
         apart = packed.unflatten(-1, (heads[module], -1))
@@ -163,6 +174,7 @@ def attached(
         nullcontext() if family is None else entering(heads, family, enter),
     ):
         for module in modules:
+            _OURS[id(module)] = ours
             for place, one in hung:
                 place[id(module)].append(one)
         yield
@@ -172,23 +184,28 @@ def attached(
 def hooked(
     modules: Collection[nn.Module], hook: Callable[..., Any], *, after: bool = False, **how: bool
 ) -> Iterator[None]:
-    """Within the block a hook runs before, or after, every forward of the modules.
+    """Within the block a hook runs before, or after, every forward that this thread makes.
 
     It is taken off by what it is, not by a handle: Ctrl-C may come before there is one.
     """
+    ours = own_thread()
+
+    def own(*args: Any) -> Any:
+        return hook(*args) if ours() else None
+
     kind = "_forward_hooks" if after else "_forward_pre_hooks"
 
     def unhook() -> None:
         for module in modules:
             for number, hung in list(getattr(module, kind).items()):
-                if hung == hook:
+                if hung is own:
                     for more in ("", "_with_kwargs", "_always_called"):
                         getattr(module, kind + more, {}).pop(number, None)
 
     with on_exit(unhook):
         for module in modules:
             register = module.register_forward_hook if after else module.register_forward_pre_hook
-            register(hook, **how)
+            register(own, **how)
         yield
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 from transformers.pytorch_utils import Conv1D
 
-from headcount.models import Site, Subject, eval_mode, on_exit
+from headcount.models import Site, Subject, eval_mode, on_exit, own_thread
 from headcount.text import Batch
 from headcount.wiring.ablation import Ablation, Instead, replaced, zero
 from headcount.wiring.seam import Attended, attached, hooked, listening
@@ -180,6 +180,11 @@ def taken_over(forwards: Mapping[nn.Module, Take]) -> Iterator[None]:
     """
     # Some modules have a forward of their own (an offloading hook); the rest get the class's back.
     before = {module: vars(module).get("forward") for module in forwards}
+    ours = own_thread()
+
+    def taken(take: Take, own: Any) -> Any:
+        instead = take(own)
+        return lambda *args, **kwargs: (instead if ours() else own)(*args, **kwargs)
 
     def restore() -> None:
         for module, own in before.items():
@@ -190,7 +195,7 @@ def taken_over(forwards: Mapping[nn.Module, Take]) -> Iterator[None]:
     with on_exit(restore):
         for module, take in forwards.items():
             # Wrapped, since transformers reads from a forward's signature what it takes.
-            module.forward = update_wrapper(take(module.forward), module.forward)
+            module.forward = update_wrapper(taken(take, module.forward), module.forward)
         yield
 
 

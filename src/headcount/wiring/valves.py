@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from headcount.errors import UsageError
-from headcount.models import Site, Subject, core_of, heads_left, on_exit, sites_of
+from headcount.models import Site, Subject, core_of, heads_left, on_exit, own_thread, sites_of
 from headcount.records import Head, check_heads, parse_head
 from headcount.wiring.seam import Attended, Turns, attached
 
@@ -128,7 +128,11 @@ class Replay(Generic[T]):
             yield
 
     def _followed(self, checkpoint: Callable[..., Any]) -> Callable[..., Any]:
+        ours = own_thread()
+
         def follow(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if not ours():
+                return checkpoint(function, *args, **kwargs)
             segment: _Segment[T] = _Segment()
 
             def run(*inner: Any, **named: Any) -> Any:

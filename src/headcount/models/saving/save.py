@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models import resize as fit
 from headcount.models.anatomy import HINT, MAP, heads_left
+from headcount.models.dummy_forward import check_not_open
 from headcount.models.finding import find
 from headcount.models.guards import quiet
 from headcount.models.loading import DTYPES, load
@@ -205,6 +206,7 @@ def save(
             f"{subject.name} is wrapped in an adapter ({type(subject.model).__name__}); merge it "
             "first (model.merge_and_unload()), or save the adapter with model.save_pretrained."
         )
+    check_not_open(subject.model, "saved")
     if export not in (None, *EXPORTS):
         raise UsageError(f"There is no export '{export}'; it is one of {', '.join(EXPORTS)}.")
     if export == "onnx":

@@ -21,7 +21,7 @@ from headcount.errors import UsageError, check_convention
 from headcount.models import Subject, output_of
 from headcount.pruning import prune
 from headcount.records import Head
-from headcount.wiring import valve
+from headcount.wiring import hooked, valve
 
 # --- The hard-concrete distribution of a gate ---------------------------------------------------
 # Louizos et al. 2018 (eq. 10 to 12), with the constants of Voita et al. 2019 (section 5.1): a
@@ -232,11 +232,8 @@ def gated(
     """Run the model through its gates within the block; one `draw` for each forward of it."""
     values = gates if draw is None else draw
     with gate_valve(subject, gates) as set_gates:
-        handle = subject.model.register_forward_pre_hook(lambda *_: set_gates(values()))
-        try:
+        with hooked([subject.model], lambda *_: set_gates(values())):
             yield
-        finally:
-            handle.remove()
 
 
 def _initial(heads: Sequence[Head], start: float | None, spread: float, seed: int) -> Tensor:

@@ -23,7 +23,7 @@ from headcount.wiring import Attended, Turns, hooked, shown
 _NAME = "headcount-relevance"
 
 #: The open blocks, by the id of each attention module.
-_OPEN: dict[int, tuple[Tracing, Turns]] = {}
+_OPEN: dict[int, tuple[Tracing, Turns, Callable[[], bool]]] = {}
 
 
 @contextmanager
@@ -42,7 +42,8 @@ def attended_by(subject: models.Subject, tracing: Tracing) -> Iterator[None]:
         models.switched(subject.model, lambda _: _NAME),
         models.on_exit(close),
     ):
-        _OPEN.update({id(module): (tracing, turns) for module in modules})
+        ours = models.own_thread()
+        _OPEN.update({id(module): (tracing, turns, ours) for module in modules})
         yield
 
 
@@ -50,9 +51,11 @@ def traced_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
     """Attention as the family's eager function has it; a step where a forward is traced."""
+    function, (tracing, turns, ours) = models.base_function(module, "eager"), _OPEN[id(module)]
+    if not ours():
+        return function(module, query, key, value, attention_mask, **kwargs)
     bare = [tensor.detach() for tensor in (query, key, value)]
-    output, weights = models.base_function(module, "eager")(module, *bare, attention_mask, **kwargs)
-    tracing, turns = _OPEN[id(module)]
+    output, weights = function(module, *bare, attention_mask, **kwargs)
     site, tracer = turns.next(module), tracing.tracer
     if tracer is None or not carries([query, key, value]):
         return output, weights
