@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,10 +24,14 @@ from tiny import (
 )
 
 from headcount.errors import UnsupportedModel, UsageError
+from headcount.models.loading import load
 from headcount.models.projections import FOREIGN
+from headcount.models.saving.routes import routes_for
+from headcount.models.saving.save import written
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune, prune_heads
 from headcount.records.heads import Head
+from headcount.rooms.exports.exports import filled_with_zeros
 from headcount.wiring import tap, valve
 
 T5_LIKE = SPECIALS | {"vocab_size": VOCAB, "d_model": HIDDEN, "d_kv": 8, "d_ff": 64}
@@ -101,7 +107,7 @@ def test_inside_a_valve_nothing_is_removed(family: str) -> None:
         with opened:
             with pytest.raises(UsageError, match="A valve, tap or ablation is open on"):
                 prune(subject, going)
-            with pytest.raises(UsageError, match="which would be pruned with it; do that after"):
+            with pytest.raises(UsageError, match="and it would be pruned with it; do that after"):
                 prune_heads(subject.model, {first.stack: {first.layer: [first.index]}})
     assert_same(before, state_of(subject))
     with valve(subject, torch.ones(len(subject.heads))):
@@ -154,6 +160,44 @@ def test_removed_in_two_steps_equals_removed_in_one(family: str) -> None:
     assert twice.heads == once.heads
     assert twice.model.config.headcount == once.model.config.headcount
     torch.testing.assert_close(run(twice, **inputs), run(once, **inputs), **ROOM)
+
+
+def one_of_each(subject: Subject) -> list[Head]:
+    """As many heads from every layer, not the same: of every group one, where keys are shared."""
+    albert = subject.model.config.model_type == "albert"
+    return [
+        site.names[group * (site.heads // site.kv_heads) + (0 if albert else site.layer % 2)]
+        for site in subject.anatomy.sites
+        for group in range(site.kv_heads if site.kv_heads < site.heads else 1)
+    ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_saved_and_loaded_in_between_it_is_the_same(family: str, tmp_path: Path) -> None:
+    whole = Subject(ALL[family]())
+    inputs, first = tiny_inputs(whole.model, pad=2), one_of_each(whole)
+    small = prune(whole, first)
+    layers = {site.layer for site in whole.anatomy.sites} if family == "albert" else {0}
+    second = [site.names[-1] for site in small.anatomy.sites if site.layer in layers]
+    once = prune(whole, [*first, *second])
+    said = run(once, **inputs)
+    for route in routes_for(small.inner):
+        written(small, tmp_path / route.name, route)
+        loaded = load(tmp_path / route.name, device="cpu")
+        assert loaded.heads == small.heads, route.name
+        twice = prune(loaded, second)
+        assert twice.heads == once.heads, route.name
+        torch.testing.assert_close(run(twice, **inputs), said, **ROOM)
+        filled = Subject(filled_with_zeros(twice.model))
+        assert filled.model.num_parameters() == whole.model.num_parameters()
+        written(filled, tmp_path / "zeros", next(routes_for(filled.model)))
+        plain = load(tmp_path / "zeros", device="cpu")
+        shutil.rmtree(tmp_path / "zeros")
+        assert plain.heads == whole.heads
+        torch.testing.assert_close(run(plain, **inputs), said, **ROOM)
+    for route in routes_for(twice.inner):
+        written(twice, tmp_path / "again", route)
+        torch.testing.assert_close(run(load(tmp_path / "again"), **inputs), said, **ROOM)
 
 
 @pytest.mark.parametrize("family", ["bert", "marian", "t5", "llama", "phi3", "modernbert"])

@@ -31,7 +31,6 @@ from headcount.records.run import Run
 from headcount.rooms.gates.gates import Gates, gated
 from headcount.rooms.relevance.propagate import traced
 from headcount.rooms.relevance.rules import rule_named
-from headcount.text.batch import ready_batch
 from headcount.wiring import ablated
 from headcount.wiring.gradients import backflow, weights_gradient
 from headcount.wiring.taps import tap
@@ -130,9 +129,11 @@ def test_a_forward_elsewhere_does_not_disturb_the_block() -> None:
         alone = answer(subject.model(**inputs))
         layer = subject.model.encoder.albert_layer_groups[0].albert_layers[0]
         between = layer.ffn.register_forward_hook(
-            lambda *_: None
-            if threading.current_thread() is not threading.main_thread()
-            else in_a_thread(lambda: subject.model(**inputs)) and None
+            lambda *_: (
+                None
+                if threading.current_thread() is not threading.main_thread()
+                else in_a_thread(lambda: subject.model(**inputs)) and None
+            )
         )
         disturbed = answer(subject.model(**inputs))
         between.remove()
@@ -179,9 +180,7 @@ def test_training_with_checkpoints_goes_on_beside_a_valve() -> None:
     weight = subject.model.model.layers[0].self_attn.q_proj.weight
 
     def gradient() -> torch.Tensor:
-        (found,) = torch.autograd.grad(
-            answer(subject.model(**inputs)).square().mean(), weight
-        )
+        (found,) = torch.autograd.grad(answer(subject.model(**inputs)).square().mean(), weight)
         return found
 
     plain = gradient()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of
+    from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of, whole_counts
     from headcount.models.dummy_forward import (
         capture_hooks_off,
         check_not_open,

@@ -49,6 +49,9 @@ HINT = "PRUNED_MODEL_load_it_with_trust_remote_code_True"
 #: The file in a saved folder that names its heads and says how it was saved.
 MAP = "headcount.json"
 
+#: The file in a folder that was saved for llama.cpp.
+GGUF = "model.gguf"
+
 
 def heads_left(config: Any) -> dict[str, list[int]] | None:
     """The numbers of the heads of each layer, ``{"enc.0": [0, 3]}``; none for a whole model."""
@@ -56,14 +59,27 @@ def heads_left(config: Any) -> dict[str, list[int]] | None:
     return kept["heads"] if isinstance(kept, dict) and "heads" in kept else None
 
 
+def whole_counts(config: Any) -> dict[str, Any]:
+    """What a config said of heads before it was given the counts of those that are left."""
+    kept = getattr(config, KEY, None)
+    return kept.get("whole", {}) if isinstance(kept, dict) else {}
+
+
 def restore_numbers(found: FoundModel, config: Any) -> None:
-    """Take the numbers from the map in a folder whose config has lost them."""
+    """Take the numbers from the map in a folder whose config has lost them, or cannot have them."""
+    if heads_left(config) is None and (kept := map_beside(found)) is not None:
+        setattr(config, KEY, kept)
+
+
+def map_beside(found: FoundModel) -> dict[str, Any] | None:
+    """What the map in a model's folder says of its heads; none of a model that is whole."""
     file = found.folder / MAP
-    if found.kind != "folder" or not file.is_file() or heads_left(config) is not None:
-        return
-    heads = json.loads(file.read_text(encoding="utf8"))["heads"]
-    if heads is not None:
-        setattr(config, KEY, {"heads": heads})
+    if found.kind == "hub" or not file.is_file():
+        return None
+    kept = json.loads(file.read_text(encoding="utf8"))
+    if kept["heads"] is None or (kept["route"] == "gguf") != (found.gguf == GGUF):
+        return None  # of a whole model, or of another file that lies there
+    return {name: kept[name] for name in ("heads", "whole") if name in kept}
 
 
 def numbered(core: Any, sites: Sequence[Site]) -> list[Site]:

@@ -230,6 +230,6 @@ def check_not_open(model: nn.Module, verb: str) -> None:
     core = core_of(model)
     if any(held == id(core) for held, _ in list(_HOLDERS.values())):
         raise UsageError(
-            f"A valve, tap or ablation is open on this {type(core).__name__}, which would be {verb} "
-            "with it; do that after its `with` block has ended."
+            f"A valve, tap or ablation is open on this {type(core).__name__}, and it would be "
+            f"{verb} with it; do that after the `with` block has ended."
         )

@@ -522,6 +522,7 @@ def _open_model(
             model, info = chosen.from_pretrained(found.location, **how, **reading)
     if cut:
         model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
+    restore_numbers(found, model.config)  # that of a GGUF file is made anew
     notes = check_weight_names(model, info, found.name)
     folder = files_of(found, listing)
     if getattr(config, "quantization_config", None) is None and not is_packed(folder):

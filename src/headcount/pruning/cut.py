@@ -151,10 +151,11 @@ Sizes = dict[str, Any]
 def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
     """Remove heads in place, and note sizes and numbers in the model's config."""
     config = core_of(model).config
-    sizes: Sizes | None = getattr(config, KEY, None)
-    if sizes is None or sites[0].numbers is None:  # none yet, or those of another model
-        heads = {f"{site.stack}.{site.layer}": list(site.indices) for site in sites}
-        sizes = {"heads": heads, "shapes": {}, "attributes": {}, "settings": {}, "own_bias": []}
+    heads = {f"{site.stack}.{site.layer}": list(site.indices) for site in sites}
+    sizes: Sizes = {"heads": heads, "shapes": {}, "attributes": {}, "settings": {}, "own_bias": []}
+    if sites[0].numbers is not None:  # else there are none yet, or those of another model
+        # A model whose config says all sizes has its heads written down and no more.
+        sizes |= getattr(config, KEY)
     for site in part_biases(model, keeps, sites):
         path = _within(model, site.module)
         sizes["own_bias"].append(path)

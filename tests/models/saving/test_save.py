@@ -170,6 +170,23 @@ def test_weights_are_saved_in_the_dtype_in_which_they_came(tmp_path: Path) -> No
         small.save(tmp_path / "none", dtype="int8")
 
 
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("heads", ["dec.0.0-1", "dec.0-1.0-1"], ids=["code", "native"])
+def test_tied_weights_are_saved_once_in_any_dtype(heads: str, tmp_path: Path) -> None:
+    whole = TINY["llama"](tie_word_embeddings=True).to(torch.bfloat16)
+    whole.save_pretrained(tmp_path / "whole")
+    small = prune(load(tmp_path / "whole", device="cpu"), heads)
+    parameters = small.inner.num_parameters()  # tied ones count once
+    for name, dtype, size in (("own", None, 2), ("half", "float16", 2), ("wide", "float32", 4)):
+        small.save(tmp_path / name, dtype=dtype)
+        kept = load_file(tmp_path / name / "model.safetensors")
+        assert "lm_head.weight" not in kept
+        hint = 1 if heads == "dec.0.0-1" else 0
+        assert sum(one.nbytes for one in kept.values()) == size * (parameters + hint)
+        again = load(tmp_path / name, device="cpu").inner
+        assert again.lm_head.weight is again.model.embed_tokens.weight
+
+
 def test_what_save_pretrained_writes_loads_with_us_too(tmp_path: Path) -> None:
     small = cut("marian", "enc.0.1,cross.1.0-1")
     small.model.save_pretrained(tmp_path)

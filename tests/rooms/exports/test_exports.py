@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from gguf_files import write_llama
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
 from tiny_subjects import classifier, encoder
@@ -123,6 +124,39 @@ def test_a_gguf_is_written_back_without_the_heads_that_went(
     assert not (tmp_path / "none").exists()
     with pytest.raises(UsageError, match="did not come from a GGUF file, so there is none"):
         prune(encoder(), "enc.0.1").save(tmp_path / "none", export="gguf")
+
+
+WIDE = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 4}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first", "second"),
+    [
+        (WIDE, "dec.0-1.0,dec.0-1.2,dec.0-1.4,dec.0-1.6", "dec.0-1.3,dec.0-1.5"),
+        (WIDE, "dec.0-1.2-5", "dec.0-1.1,dec.0-1.7"),
+        ({}, "dec.0-1.0,dec.0-1.2", "dec.0-1.1"),
+    ],
+)
+def test_a_gguf_that_was_written_is_pruned_and_written_again(
+    sizes: dict[str, int], first: str, second: str, tmp_path: Path
+) -> None:
+    """One query head of every group, or a whole group: the file's places are not the numbers."""
+    pytest.importorskip("gguf")
+    write_llama(tmp_path / "tiny.gguf", TINY["llama"](**sizes))
+    whole = load(tmp_path / "tiny.gguf", device="cpu")
+    small = prune(whole, first)
+    small.save(tmp_path / "one", export="gguf")
+    loaded = load(tmp_path / "one" / "model.gguf", device="cpu")
+    assert loaded.heads == small.heads
+    twice, once = prune(loaded, second), prune(small, second)
+    twice.save(tmp_path / "two", export="gguf")
+    again = load(tmp_path / "two", device="cpu")
+    assert again.heads == twice.heads == once.heads
+    inputs = tiny_inputs(again.model)
+    with torch.no_grad():
+        wanted = answer(once.model(**inputs))
+        torch.testing.assert_close(answer(twice.model(**inputs)), wanted)
+        torch.testing.assert_close(answer(again.model(**inputs)), wanted)
 
 
 # --- At the old size, with zeros ----------------------------------------------------------------

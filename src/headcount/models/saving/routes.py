@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 
-from headcount.models.anatomy import KEY, Site, heads_left, sites_of
+from headcount.models.anatomy import KEY, Site, heads_left, sites_of, whole_counts
 from headcount.models.guards import quiet
 
 # --- Which of transformers' auto classes give a model's class -----------------------------------
@@ -116,10 +116,14 @@ def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
     return {name: tuple(value.shape) for name, value in model.state_dict().items()}
 
 
-def _bare(model: Any) -> Any:
-    """The config with the numbers of the heads, but no sizes of single layers."""
+def _bare(model: Any, *counts: str) -> Any:
+    """The config with the numbers of the heads, but no sizes of single layers.
+
+    The `counts` are about to be those of the heads that are left: what they were is kept.
+    """
     config = deepcopy(model.config)
-    setattr(config, KEY, {"heads": getattr(config, KEY)["heads"]})
+    whole = {name: getattr(config, name, None) for name in counts} | whole_counts(config)
+    setattr(config, KEY, {"heads": getattr(config, KEY)["heads"], "whole": whole})
     return config
 
 
@@ -137,12 +141,14 @@ def per_layer_counts(model: Any) -> dict[str, dict[str, int]] | None:
 
 def _uniform(model: Any) -> tuple[Any, str]:
     """One number of heads for all layers, and their size."""
-    config, sites = _bare(model), sites_of(model)
+    sites = sites_of(model)
     (counts,) = {(site.heads, site.kv_heads, site.head_dim) for site in sites}
     wanted = _counts(sites[0]) | {"head_dim": counts[2]}
+    if not hasattr(model.config, "num_key_value_heads"):
+        del wanted["num_key_value_heads"]
+    config = _bare(model, *wanted)
     for name, value in wanted.items():
-        if name != "num_key_value_heads" or hasattr(config, name):
-            setattr(config, name, value)
+        setattr(config, name, value)
     return config, type(model).__name__
 
 
@@ -159,7 +165,8 @@ def _mistral(model: Any) -> tuple[Any, str]:
 
 def _per_layer(model: Any) -> tuple[Any, str]:
     """A number of heads for each layer, where transformers' modelling code reads it."""
-    values = _bare(model).to_dict() | {"per_layer_config": per_layer_counts(model)}
+    values = _bare(model, "per_layer_config").to_dict()
+    values |= {"per_layer_config": per_layer_counts(model)}
     return type(model.config).from_dict(values), type(model).__name__
 
 

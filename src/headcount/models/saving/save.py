@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models import resize as fit
-from headcount.models.anatomy import HINT, MAP, heads_left
+from headcount.models.anatomy import GGUF, HINT, MAP, heads_left, map_beside, whole_counts
 from headcount.models.dummy_forward import check_not_open
 from headcount.models.finding import find
 from headcount.models.guards import quiet
@@ -33,7 +33,7 @@ from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fre
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
 from headcount.records import json_decode, reason, recover, replace_folder, version
-from headcount.rooms.exports import GGUF, ONNX, filled_with_zeros, write_gguf, write_onnx
+from headcount.rooms.exports import ONNX, filled_with_zeros, write_gguf, write_onnx
 
 # --- Files next to a model that other programs read ---------------------------------------------
 
@@ -290,7 +290,8 @@ def _save_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
     why = "llama.cpp and what is built on it read it"
     with draft_of(place) as draft:
         draft.mkdir()
-        write_gguf(subject, found.folder / found.gguf, draft)
+        born = (map_beside(found) or {}).get("heads")
+        write_gguf(subject, found.folder / found.gguf, draft / GGUF, born)
         again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
         apart = apart_of(subject, again)
         if not apart <= room_of(torch.float16):
@@ -391,10 +392,7 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
     how: dict[str, Any] = {}
     if route.code or (dtype is not None and dtype != model.dtype):
         kept = dtype or model.dtype
-        how["state_dict"] = {
-            name: one.to(kept) if one.is_floating_point() and kept != model.dtype else one
-            for name, one in model.state_dict().items()
-        }
+        how["state_dict"] = _cast(model.state_dict(), kept)
     if route.code:
         how["state_dict"][HINT] = torch.zeros(1, dtype=dtype or model.dtype)
     with quiet():
@@ -411,6 +409,20 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
         (draft / f"{CODE}.py").write_text(code_for(model), encoding="utf8")
     copy_companions(subject, draft)
     (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+
+
+def _cast(weights: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Weights in another dtype; those that are one (tied embeddings) are one afterwards, too."""
+    made: dict[tuple[Any, ...], torch.Tensor] = {}
+    for one in weights.values():
+        if one.is_floating_point() and _place(one) not in made:
+            made[_place(one)] = one.to(dtype)
+    return {name: made.get(_place(one), one) for name, one in weights.items()}
+
+
+def _place(weight: torch.Tensor) -> tuple[Any, ...]:
+    """What two names of one weight have in common, and of two weights nobody has."""
+    return weight.device, weight.data_ptr(), weight.dtype, weight.shape, weight.stride()
 
 
 def _save_tokenizer(tokenizer: Any, folder: Path) -> None:
@@ -435,6 +447,7 @@ def _map(subject: Subject, route: Route) -> dict[str, Any]:
         "route": route.name,
         "why": route.why,
         "heads": heads_left(subject.inner.config),
+        "whole": whole_counts(route.config),
         "per_layer_config": per_layer_counts(subject.inner),
         "transformers": transformers.__version__,
     }

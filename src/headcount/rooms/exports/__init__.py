@@ -6,7 +6,6 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.exports.exports import (
-        GGUF,
         ONNX,
         filled_with_zeros,
         write_gguf,

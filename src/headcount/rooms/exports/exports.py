@@ -28,6 +28,7 @@ from headcount.models import (
     quiet,
     sites_of,
     switched,
+    whole_counts,
 )
 
 # --- Write a model as ONNX ----------------------------------------------------------------------
@@ -176,11 +177,14 @@ def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> fl
 # The file it came from is copied without the heads that went: packed weights stay packed, for rows
 # of query, key and value, and whole blocks of the output's columns, can be left out as they are.
 
-GGUF = "model.gguf"
 
+def write_gguf(
+    subject: Subject, source: Path, file: Path, born: dict[str, list[int]] | None = None
+) -> None:
+    """Write a file for llama.cpp; every layer must have as many heads.
 
-def write_gguf(subject: Subject, source: Path, folder: Path) -> None:
-    """Write `model.gguf`, for llama.cpp; every layer must have as many heads."""
+    `born` are the numbers of the heads that the source has, where some were gone before.
+    """
     gguf = _imported("GGUF", "gguf")
     sites = sites_of(subject.inner)
     if len({(site.heads, site.kv_heads, site.head_dim) for site in sites}) > 1:
@@ -192,7 +196,8 @@ def write_gguf(subject: Subject, source: Path, folder: Path) -> None:
     with quiet():
         reader = gguf.GGUFReader(str(source))
         kind = str(reader.fields["general.architecture"].contents())
-        writer = gguf.GGUFWriter(str(folder / GGUF), kind)
+        writer = gguf.GGUFWriter(str(file), kind)
+        kept = _places_in(reader, kind, left, born)
         size = {
             "attention.head_count": sites[0].heads,
             "attention.head_count_kv": sites[0].kv_heads,
@@ -208,8 +213,8 @@ def write_gguf(subject: Subject, source: Path, folder: Path) -> None:
                 writer.add_key_value(name, field.contents(), field.types[0], inner)
         for tensor in reader.tensors:
             data, stored = tensor.data, tensor.tensor_type
-            if left is not None:
-                data, stored = _without_heads(gguf, tensor, subject.inner, left)
+            if kept:
+                data, stored = _without_heads(gguf, tensor, sites[0].head_dim, kept)
             writer.add_tensor(tensor.name, data, raw_dtype=stored)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -220,17 +225,32 @@ def write_gguf(subject: Subject, source: Path, folder: Path) -> None:
 _BLOCK = re.compile(r"blk\.(\d+)\.attn_(q|k|v|output)\.(weight|bias)")
 
 
-def _without_heads(gguf: Any, tensor: Any, model: Any, left: dict[str, list[int]]) -> Any:
+def _places_in(
+    reader: Any, kind: str, left: dict[str, list[int]] | None, born: dict[str, list[int]] | None
+) -> dict[str, tuple[list[int], list[int]]]:
+    """By layer, where a file has the query heads that are left, and those of keys and values."""
+    queries, keys = (
+        int(reader.fields[f"{kind}.attention.head_count{more}"].contents()) for more in ("", "_kv")
+    )
+    places = {}
+    for layer, numbers in (left or {}).items():
+        there = born[layer] if born else list(range(queries))
+        kept = [there.index(number) for number in numbers]
+        # Heads of keys and values stay while one of their query heads does.
+        shared = sorted({place * keys // queries for place in kept})
+        places[layer.removeprefix("dec.")] = kept, shared
+    return places
+
+
+def _without_heads(
+    gguf: Any, tensor: Any, width: int, places: dict[str, tuple[list[int], list[int]]]
+) -> Any:
     """A tensor's data without the heads that went, and how it is packed."""
     found = _BLOCK.fullmatch(tensor.name)
     if found is None:
         return tensor.data, tensor.tensor_type
     layer, part, what = found.groups()
-    site = next(site for site in sites_of(model) if site.layer == int(layer))
-    kept, width = left[f"dec.{layer}"], site.head_dim
-    if part in "kv":  # heads of keys and values stay while one of their query heads does
-        group = site.heads // site.kv_heads
-        kept = sorted({head // group for head in kept})
+    kept = places[layer][part in "kv"]
     if part != "output":
         rows = np.concatenate([np.arange(head * width, (head + 1) * width) for head in kept])
         return np.ascontiguousarray(tensor.data[rows]), tensor.tensor_type
@@ -259,6 +279,12 @@ def filled_with_zeros(model: Any) -> Any:
     if left is None:
         raise UsageError("No head was removed from this model, so there is nothing to fill.")
     whole = _built_whole(model)
+    sites = sites_of(whole)
+    if any(max(left[_key(site)], default=0) >= site.heads for site in sites):
+        raise UsageError(
+            "This model was saved by an older headcount, which did not write down how many heads "
+            "it once had; remove the heads from the whole model again, and export that."
+        )
     cut, full = dict(model.named_parameters()), dict(whole.named_parameters())
     with torch.no_grad():
         for name, value in full.items():
@@ -266,23 +292,36 @@ def filled_with_zeros(model: Any) -> Any:
                 value.copy_(cut[name])
         for name, buffer in whole.named_buffers():
             buffer.copy_(model.get_buffer(name))
-        for site in sites_of(whole):
+        for site in sites:
             for place in head_weights(whole, site):
-                _fill(cut, full, place, _kept(site, place, left))
-        _fill_tables(model, full, sites_of(whole), left)
+                if place.name != f"{site.module}.{_TABLE}" or not _lends(full, site, sites):
+                    _fill(cut, full, place, _kept(site, place, left))
+        for site in sites:
+            if _lends(full, site, sites):
+                _fill_table(cut, full, site, sites, left)
     return whole.eval()
 
 
 def _built_whole(model: Any) -> Any:
+    """A model of the size that it had, with weights at random."""
     config = deepcopy(model.config)
+    for name, value in whole_counts(config).items():
+        if value is None:  # it was not said, and a default holds
+            vars(config).pop(config.attribute_map.get(name, name), None)
+        else:
+            setattr(config, name, value)
     delattr(config, KEY)
     with torch.random.fork_rng(devices=[]):
         return type(model)(config).to(device=model.device, dtype=model.dtype)
 
 
+def _key(site: Site) -> str:
+    return f"{site.stack}.{site.layer}"
+
+
 def _kept(site: Site, place: HeadWeight, left: dict[str, list[int]]) -> Tensor:
     """Which entries of a whole weight the cut one still has."""
-    numbers = left[f"{site.stack}.{site.layer}"]
+    numbers = left[_key(site)]
     queries = torch.zeros(site.heads, dtype=torch.bool)
     queries[numbers] = True
     return place.kept(queries, queries.view(site.kv_heads, -1).any(1))
@@ -290,31 +329,36 @@ def _kept(site: Site, place: HeadWeight, left: dict[str, list[int]]) -> Tensor:
 
 def _fill(cut: dict[str, Tensor], full: dict[str, Tensor], place: HeadWeight, kept: Tensor) -> None:
     """Zeros, and what was kept in its old place; a dead head has nothing to give."""
-    if place.name.endswith(_TABLE):
-        return  # see below
     value = full[place.name].zero_()
     if len(kept):
         value.index_copy_(place.axis, kept.to(value.device), cut[place.name])
 
 
-def _fill_tables(
-    model: nn.Module, full: dict[str, Tensor], sites: list[Site], left: dict[str, list[int]]
+def _lends(full: dict[str, Tensor], site: Site, sites: list[Site]) -> bool:
+    """Whether a layer has a table of positions that other layers of its stack use (T5)."""
+    tables = [f"{one.module}.{_TABLE}" in full for one in sites if one.stack == site.stack]
+    return f"{site.module}.{_TABLE}" in full and not all(tables)
+
+
+def _fill_table(
+    cut: dict[str, Tensor],
+    full: dict[str, Tensor],
+    lender: Site,
+    sites: list[Site],
+    left: dict[str, list[int]],
 ) -> None:
-    """T5: the one table of a stack gets each head's column from a layer that still has it."""
-    cut = dict(model.named_parameters())
-    for name in [name for name in full if name.endswith(_TABLE)]:
-        stack = next(site.stack for site in sites if name.startswith(f"{site.module}."))
-        full[name].zero_()
-        seen: dict[int, Tensor] = {}
-        for site in (site for site in sites if site.stack == stack):
-            table = cut.get(f"{site.module}.{_TABLE}")
-            numbers = left[f"{site.stack}.{site.layer}"]
-            for place, number in enumerate(numbers if table is not None else ()):
-                column = table[:, place]  # type: ignore[index]
-                if number in seen and not torch.equal(seen[number], column):
-                    raise UsageError(
-                        f"The layers of '{stack}' were trained apart since heads were removed, and "
-                        "a whole model has one position bias for all; save it without export."
-                    )
-                seen[number] = column
-                full[name][:, number] = column
+    """The one table of a stack gets each head's column from a layer that still has it."""
+    whole = full[f"{lender.module}.{_TABLE}"].zero_()
+    seen: dict[int, Tensor] = {}
+    for site in (site for site in sites if site.stack == lender.stack):
+        table = cut.get(f"{site.module}.{_TABLE}")
+        numbers = left[_key(site)]
+        for place, number in enumerate(numbers if table is not None else ()):
+            column = table[:, place]  # type: ignore[index]
+            if number in seen and not torch.equal(seen[number], column):
+                raise UsageError(
+                    f"The layers of '{site.stack}' were trained apart since heads were removed, "
+                    "and a whole model has one position bias for all; save it without export."
+                )
+            seen[number] = column
+            whole[:, number] = column

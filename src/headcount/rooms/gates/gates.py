@@ -231,9 +231,11 @@ def gated(
 ) -> Iterator[None]:
     """Run the model through its gates within the block; one `draw` for each forward of it."""
     values = gates if draw is None else draw
-    with gate_valve(subject, gates) as set_gates:
-        with hooked([subject.model], lambda *_: set_gates(values())):
-            yield
+    with (
+        gate_valve(subject, gates) as set_gates,
+        hooked([subject.model], lambda *_: set_gates(values())),
+    ):
+        yield
 
 
 def _initial(heads: Sequence[Head], start: float | None, spread: float, seed: int) -> Tensor:
