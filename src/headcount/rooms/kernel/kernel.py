@@ -130,7 +130,13 @@ def _weight_at(
     return tl.where(there, tl.exp2(found - z), 0.0)
 
 
-@triton.jit
+#: Numbers that change from batch to batch, or from mask to mask: were the kernel made anew wherever
+#: one of them is 1 or a multiple of 16, a first survey would wait for up to seven kernels. Strides
+#: of queries and keys are those of the model, and tell that loads may be wide.
+_CHANGING = "rows count heads texts b0 b1 b2 m0 m1 m2 place0".split()
+
+
+@triton.jit(do_not_specialize=_CHANGING)
 def _row_statistics(
     query, key, bias, mask, place, classes, allowed, out_entropy, out_top, out_key, out_mass,
     out_offset, offsets, scaled, rows, count, heads, groups, texts,
@@ -309,6 +315,8 @@ def launched(scores: Scores, asked: Asked) -> dict[str, Any]:
         mask_kind = 1 if mask.dtype == torch.bool else 2
         mask = mask.view(torch.uint8) if mask_kind == 1 else mask
         mask_strides = _broadcast_strides(mask)
+        if count == 1:  # as in every other batch, or the kernel would be made anew
+            mask_strides = (*mask_strides[:3], 1)
     bias, bias_strides = query, _NONE
     if scores.bias is not None:
         bias = scores.bias if scores.bias.stride(-1) == 1 else scores.bias.contiguous()

@@ -43,12 +43,6 @@ def histogram(
     return counts.scatter_add_(2, bins, rows[:, None, :].expand_as(bins).double())
 
 
-def within_reach(counts: Tensor) -> Tensor:
-    """Counts by offset, without those beyond the histogram."""
-    more = max(0, counts.shape[-1] // 2 - REACH)
-    return counts[..., more : counts.shape[-1] - more]
-
-
 def widen_histogram(counts: Tensor) -> Tensor:
     """A batch's histogram in the middle of one from -REACH to +REACH."""
     more = REACH - counts.shape[-1] // 2
@@ -78,37 +72,50 @@ def expected_offsets(sighting: Sighting, rows: Tensor, keys: Tensor) -> tuple[Te
     """Of each sentence's tokens, how many have a key at each offset, `[batch, offset]`, and how
     many a pick among all visible keys would put there.
 
-    Offsets run from -(T-1) to T-1, T being the width of the batch. The first token has none to
-    its left, the last none to its right, and nothing lies to the right in a causal stack.
+    Offsets run from -(T-1) to T-1, T being the width of the batch, but no further than `REACH`.
+    The first token has none to its left, the last none to its right, and nothing lies to the right
+    in a causal stack.
     """
     seen = keys.sum(-1, keepdim=True)
     if sighting.site.causal:
         seen = sighting.at_places(keys.cumsum(-1))
     seen = torch.minimum(seen.expand_as(rows), sighting.visible)
     picks = torch.where(rows & (seen > 0), 1.0 / seen.clamp_min(1), 0.0).double()
-    both = torch.stack([sighting.over_places(rows).double(), sighting.over_places(picks)])
-    there, blind = _cut(sighting, pairs_at(both, keys.double()))
-    return (there.round() if sighting.weights is None else there), blind
+    both = torch.stack([sighting.over_places(rows).double(), sighting.over_places(picks)], dim=1)
+    inside, blind = _cut(sighting, pairs_at(both, keys.double())).unbind(1)
+    return inside, blind
+
+
+#: Numbers that are laid out at once for the products of `pairs_at`.
+_LAID_OUT = 2**22
 
 
 def pairs_at(rows: Tensor, keys: Tensor) -> Tensor:
-    """Sum over places i of rows[i] * keys[i + offset], for every offset, by Fourier transform.
+    """Sum over places i of rows[i] * keys[i + offset], for every offset within reach.
 
-    >>> ones = torch.ones(1, 3, dtype=torch.float64)
-    >>> pairs_at(ones, ones).round().tolist()
-    [[1.0, 2.0, 3.0, 2.0, 1.0]]
+    `rows` is `[batch, kind, place]`, `keys` `[batch, place]`. As a product with the keys laid out
+    by offset: a Fourier transform would have to be planned anew for every shape of a batch.
+
+    >>> ones = torch.ones(1, 1, 3, dtype=torch.float64)
+    >>> pairs_at(ones, ones[0]).tolist()
+    [[[1.0, 2.0, 3.0, 2.0, 1.0]]]
     """
-    width = rows.shape[-1]
-    turned = torch.fft.rfft(keys, 2 * width) * torch.fft.rfft(rows, 2 * width).conj()
-    around = torch.fft.irfft(turned, 2 * width)
-    return torch.cat([around[..., width + 1 :], around[..., :width]], dim=-1)
+    batch, width = keys.shape
+    reach = min(REACH, width - 1)
+    around = torch.nn.functional.pad(keys, (reach, reach)).unfold(1, 2 * reach + 1, 1)
+    step = max(1, _LAID_OUT // (batch * (2 * reach + 1)))
+    found = rows.new_zeros(*rows.shape[:2], 2 * reach + 1)
+    for start in range(0, width, step):
+        some = slice(start, start + step)
+        found.baddbmm_(rows[:, :, some], around[:, some])
+    return found
 
 
 def _cut(sighting: Sighting, counts: Tensor) -> Tensor:
-    """Nothing to the right in a causal stack; no traces of rounding."""
+    """Nothing to the right in a causal stack."""
     if sighting.site.causal:
         counts[..., counts.shape[-1] // 2 + 1 :] = 0
-    return counts.clamp_min(0)
+    return counts
 
 
 # --- Where a head points, relative to where it stands -------------------------------------------
@@ -154,7 +161,7 @@ class Offsets(SumsTally):
         counts = histogram(keys, counted, sighting.places, sighting.keys.real.shape[1])
         tokens = counted.sum(-1).double()
         answering = sighting.keys.real & ~sighting.keys.separator
-        inside, blind = map(within_reach, expected_offsets(sighting, rows, answering))
+        inside, blind = expected_offsets(sighting, rows, answering)
         of_heads = torch.stack(
             [
                 counts.sum(0),
