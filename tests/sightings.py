@@ -13,7 +13,7 @@ from torch import Tensor
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
 from headcount.surveys.surveying import COLUMNS, chosen_tallies, no_author_code
-from headcount.surveys.tally import Tally, tabulate
+from headcount.surveys.tally import Tally, readings_of, tabulate
 from headcount.text.batch import Batch, Side
 from headcount.wiring import TILE, Needs, tap, taps
 
@@ -83,7 +83,7 @@ def tally_up(subject: Subject, batches: Iterable[Batch], convention: str) -> lis
 
 def table_of(subject: Subject, tallies: Sequence[Tally], convention: str) -> HeadTable:
     """The tallies' readings as a table."""
-    return tabulate(subject.anatomy, tallies, COLUMNS, no_author_code(convention))
+    return tabulate(subject.anatomy, readings_of(tallies), COLUMNS, no_author_code(convention))
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headcount.errors import InputError, UsageError
 from headcount.models.subject import Subject
-from headcount.text import Batch, Intake, Side, encode, intake_of, read_corpus
+from headcount.text import Batch, BatchSize, Intake, Side, encode, intake_of, read_corpus
 from headcount.text.encoding import fit_for, model_kind
 
 ALL = ("enc", "dec", "cross")
@@ -262,7 +262,7 @@ def test_pools_are_joined_so_that_only_the_last_batch_is_small() -> None:
 
 def test_a_batch_has_no_more_cells_than_allowed_and_nothing_is_lost() -> None:
     allowed = 300
-    few = encode(ENGLISH, wordpiece(), stacks={"enc"}, batch_size=4, most_cells=allowed)
+    few = encode(ENGLISH, wordpiece(), stacks={"enc"}, batch_size=BatchSize(rows=4, cells=allowed))
     batches = list(few)
     sizes = [(len(one), one.sides["source"].real.shape[1]) for one in batches]
     assert all(rows == 1 or rows * tokens**2 <= allowed for rows, tokens in sizes)

@@ -154,7 +154,7 @@ def headcount(folder: str) -> Work:
 
     from headcount.models.loading import load
     from headcount.surveys.surveying import chosen_tallies
-    from headcount.surveys.tally import receivers, tabulate
+    from headcount.surveys.tally import readings_of, receivers, tabulate
     from headcount.text.batch import ready_batch
     from headcount.wiring import Needs, tap
 
@@ -166,7 +166,7 @@ def headcount(folder: str) -> Work:
         with tap(subject, needs) as watch:
             watch(ready_batch({"input_ids": ids}, subject.anatomy.stacks), **shown)
         columns = [column for tally in tallies for column in tally.columns]
-        table = tabulate(subject.anatomy, tallies, columns)
+        table = tabulate(subject.anatomy, readings_of(tallies), columns)
         layers = len({site.layer for site in subject.anatomy.sites})
         return torch.tensor(table.frame["entropy"].to_numpy()).view(layers, -1)
 

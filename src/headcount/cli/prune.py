@@ -285,7 +285,7 @@ def prune_command(
         else:
             how |= {name: getattr(asked, name) for name in (*ranking, "normalize")}
             how |= {"table": table}
-    common = {"batch_size": work.batch_size, "seed": work.seed or 0}
+    common = {"batch_size": work.examples, "seed": work.seed or 0}
     how |= {"engine": where}
     learned = None if training is None else training.build()
     done = _pruned(subject, examples, place, asked, {"task": learned, **common}, how | common)

@@ -163,8 +163,8 @@ def _evaluate(
 ) -> None:
     """Evaluate the model whole and, where heads are named, with these switched off; print both."""
     seed = work.seed or 0
-    whole = _evaluated(subject, task, work.batch_size, [])
-    without = _evaluated(subject, task, work.batch_size, off) if off else None
+    whole = _evaluated(subject, task, work.examples, [])
+    without = _evaluated(subject, task, work.examples, off) if off else None
     change: tasks.Comparison | None = None
     untested: list[str] = []
     if without is not None:
@@ -244,7 +244,7 @@ def _knock_out(
             mode=asked.mode or "zero",
             metric=asked.metric,
             run=target.out,
-            batch_size=work.batch_size,
+            batch_size=work.examples,
             seed=work.seed or 0,
             engine=engine,
             progress=progress,
@@ -290,7 +290,7 @@ def _score_heads(
             run=target.out,
             replace=target.replace,
             convention=work.convention,
-            batch_size=work.batch_size,
+            batch_size=work.examples,
             seed=work.seed,
             engine=engine,
             progress=importance.name_first(progress),

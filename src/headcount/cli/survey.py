@@ -183,7 +183,7 @@ def survey_command(
         if judge.parser is not None:
             annotated["treebank"] = text
         if asked.own_output or _lacks_translations(subject, text, annotated, stacks):
-            text, annotated = _translated(subject, text, annotated, work.batch_size)
+            text, annotated = _translated(subject, text, annotated, work.examples)
         from headcount.rooms.families import Divergence
 
         divergence = Divergence(work.convention) if asked.families else None

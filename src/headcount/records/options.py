@@ -35,7 +35,7 @@ class WorkOptions:
     """How texts or examples are gone through.
 
     >>> WorkOptions(limit=100)
-    WorkOptions(convention='headcount', limit=100, seed=None, batch_size=16)
+    WorkOptions(convention='headcount', limit=100, seed=None, batch_size=None)
     """
 
     convention: str = option(
@@ -49,6 +49,15 @@ class WorkOptions:
         None, "N", "Use so many sentences: the first, or with --seed a random sample.", least=1
     )
     seed: int | None = option(None, "N", "Seed of everything drawn at random.")
-    batch_size: int = option(
-        16, "N", "Sentences per forward pass; never changes the numbers.", least=1
+    batch_size: int | None = option(
+        None,
+        "N",
+        "Sentences per forward pass (default: by their tokens in a survey, else 16); never changes "
+        "the numbers.",
+        least=1,
     )
+
+    @property
+    def examples(self) -> int:
+        """Examples per forward pass of what does not choose by their tokens."""
+        return self.batch_size or 16

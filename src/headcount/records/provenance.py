@@ -21,6 +21,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ def hash_strings(strings: Iterable[str]) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
+@cache
 def _version_of(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)

@@ -52,6 +52,8 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise UsageError(f"The frame has two columns named '{twice}'; give each its own name.")
+    if _is_clean(frame):
+        return frame.copy()
     heads = [Head(stack, int(layer), int(index)) for stack, layer, index in frame.index]
     for head, rows in Counter(heads).items():
         if head.stack not in STACKS or head.layer < 0 or head.index < 0:
@@ -64,6 +66,27 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     order = sorted(range(len(heads)), key=lambda row: (STACKS.index(heads[row].stack), heads[row]))
     data = {str(name): _clean(str(name), frame[name].iloc[order]) for name in frame.columns}
     return pd.DataFrame(data, index=head_index(heads[row] for row in order), columns=list(data))
+
+
+def _is_clean(frame: pd.DataFrame) -> bool:
+    """Whether a frame is of numbers with heads in order and good names, as tables make them."""
+    index = frame.index
+    if not isinstance(index, pd.MultiIndex) or index.names != [*INDEX] or not frame.size:
+        return False
+    if [*index.levels[0]] != [*STACKS] or any(kind != np.float64 for kind in frame.dtypes):
+        return False
+    layers, heads = index.levels[1:]
+    for level, codes in zip(index.levels[1:], index.codes[1:], strict=True):
+        used = len(np.unique(codes)) == len(level)  # as `head_index` makes them
+        if level.dtype != np.int64 or not level.is_monotonic_increasing or not used or level[0] < 0:
+            return False
+    for name in frame.columns:
+        if not isinstance(name, str):
+            return False
+        Column(name)  # refuses a name that no column may have
+    stack, layer, head = (np.asarray(codes, dtype=np.int64) for codes in index.codes)
+    places = (stack * len(layers) + layer) * len(heads) + head
+    return bool((stack >= 0).all() and (np.diff(places) > 0).all())
 
 
 def rows_of(detail: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:

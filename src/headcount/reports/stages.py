@@ -105,6 +105,8 @@ class StoryContext:
     limit: int | None = None
     seed: int | None = None
     batch_size: int = 16
+    #: Texts that a survey runs at once, where that was asked for; None: by their tokens.
+    texts_at_once: int | None = None
     #: Who does surveys, scores and the curve; None: this process.
     engine: Engine | None = None
     #: Steps in which gates learn, and in which what is left is healed; 0 for none.
@@ -124,7 +126,7 @@ class StoryContext:
 
     def keep_survey(self, stage: str, texts: Corpus, **options: Any) -> HeadTable:
         """Survey texts, shard by shard on the disk until the table is in the run."""
-        how: dict[str, Any] = {"batch_size": self.batch_size, "seed": self.seed}
+        how: dict[str, Any] = {"batch_size": self.texts_at_once, "seed": self.seed}
         how |= {"engine": self.engine, "journal": self.run.shards(stage)}
         table = survey(self.subject, texts, **how, **options)
         self.keep(table)
@@ -196,7 +198,7 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
 def _forwards(context: StoryContext, times: float) -> tuple[tuple[Step, float], ...]:
     """So many forwards of a text, a few of which make a step."""
     texts = context.texts.limit(16, 0)
-    how = PassOptions(context.subject.anatomy.stacks, context.batch_size)
+    how = PassOptions(context.subject.anatomy.stacks, context.texts_at_once)
 
     def run() -> int:
         run_pass(context.subject, texts, [], how)

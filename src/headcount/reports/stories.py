@@ -69,7 +69,7 @@ def story(
     task: Task | None = None,
     limit: int | None = None,
     seed: int | None = None,
-    batch_size: int = 16,
+    batch_size: int | None = None,
     thorough: bool = False,
     gates: bool | int = False,
     heal: bool | int = False,
@@ -129,7 +129,7 @@ def story(
             kept.clear()
         own_text = bool(corpora)
         corpora = corpora or _sample(subject, limit, seed)
-        corpora, why = _translated(subject, corpora, batch_size, show)
+        corpora, why = _translated(subject, corpora, batch_size or 16, show)
         if task is not None:
             task.check(subject)
             why = ""
@@ -149,7 +149,8 @@ def story(
             tolerance=allowed,
             limit=limit,
             seed=seed,
-            batch_size=batch_size,
+            batch_size=batch_size or 16,
+            texts_at_once=batch_size,
             engine=where,
             gates=GATE_STEPS if gates is True else int(gates),
             heal=HEAL_STEPS if heal is True else int(heal),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SumsTally,
         Tally,
         compact_words,
+        readings_of,
         tabulate,
     )
     from headcount.surveys.trials.alignment import Aligner, linked

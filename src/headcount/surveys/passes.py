@@ -33,13 +33,21 @@ from headcount.models import (
 )
 from headcount.records import Column, HeadTable, Progress, provenance
 from headcount.surveys.shards import ShardWork, run_shards
-from headcount.surveys.tally import Tally, receivers, tabulate
+from headcount.surveys.tally import (
+    Reading,
+    SumsTally,
+    Tally,
+    readings_of,
+    receivers,
+    tabulate,
+)
 from headcount.surveys.trials.alignment import Pairs, SinkTrial
 from headcount.surveys.trials.needle import Needle
 from headcount.surveys.trials.repeats import Copying, Repeats
 from headcount.surveys.trials.trial import Trial, trial_table
 from headcount.text import (
     Batch,
+    BatchSize,
     Corpus,
     Encoded,
     EncodeReport,
@@ -63,7 +71,8 @@ class PassOptions:
     """How texts are given to the model, and which of its stacks are looked at."""
 
     stacks: tuple[str, ...]
-    batch_size: int = 16
+    #: Texts of one forward; None: as many as make a batch of `TOKENS`.
+    batch_size: int | None = None
     max_length: int | None = None
     long: Long = "window"
     chat: bool = False
@@ -110,7 +119,7 @@ def run_part(
     fresh, smaller = deepcopy(tuple(tallies)), 0
     while True:
         try:
-            report = _run_part(subject, source, tallies, progress, _fitting(subject, inputs))
+            report = _run_part(subject, source, tallies, progress, inputs)
         except Exception as error:
             if not out_of_memory(error):
                 raise
@@ -126,13 +135,23 @@ def run_part(
             return report
 
 
-#: The largest batch that fitted, by model, once memory has run out.
-_FITS: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
+#: The tokens of one batch, padding included, by the kind of device; a GPU is given rows whose
+#: widths are multiples of `_STEP`, which its kernels like.
+TOKENS = {"cpu": 2**9, "cuda": 2**14}
+_STEP = 8
+
+#: How many times batches were halved, by model, once memory has run out.
+_HALVED: WeakKeyDictionary[nn.Module, int] = WeakKeyDictionary()
 
 
-def _fitting(subject: Subject, inputs: PassOptions) -> PassOptions:
-    """The options with batches that fitted before."""
-    return replace(inputs, batch_size=min(inputs.batch_size, _FITS.get(subject.model, 2**30)))
+def _batch_size(subject: Subject, inputs: PassOptions) -> BatchSize:
+    """As much as fitted before."""
+    part, kind = 2 ** _HALVED.get(subject.model, 0), subject.device.type
+    if inputs.batch_size is not None:
+        return BatchSize(rows=max(1, inputs.batch_size // part) if part > 1 else inputs.batch_size)
+    if kind == "cpu":
+        return BatchSize(tokens=TOKENS["cpu"] // part)
+    return BatchSize(tokens=TOKENS["cuda"] // part, step=_STEP)
 
 
 def _make_smaller(subject: Subject, source: Corpus | Ready, inputs: PassOptions) -> bool:
@@ -140,9 +159,9 @@ def _make_smaller(subject: Subject, source: Corpus | Ready, inputs: PassOptions)
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    size = _fitting(subject, inputs).batch_size
-    if size > 1 and not isinstance(source, Ready):
-        _FITS[subject.model] = size // 2
+    size = _batch_size(subject, inputs)
+    if (size.rows or size.tokens or 1) > 1 and not isinstance(source, Ready):
+        _HALVED[subject.model] = _HALVED.get(subject.model, 0) + 1
         return True
     return halve_tiles(subject.device)
 
@@ -166,7 +185,8 @@ def _run_part(
             if not done and not getattr(source, "first", 0):
                 # Broken weights show at once, not after an hour.
                 watch.flush()
-                check_numbers(subject, tallies)
+                suspects = [one for one in tallies if not _is_sound(one)]
+                check_numbers(subject, readings_of(suspects))
             done += batch.window.count(0)
             if progress is not None:
                 progress(done, len(source))
@@ -177,15 +197,22 @@ def _run_part(
     return report
 
 
+def _is_sound(tally: Tally) -> bool:
+    """Whether all that a tally summed up are numbers; False where it says so in its readings."""
+    return isinstance(tally, SumsTally) and not tally.sums.broken
+
+
 def check_pass(
     subject: Subject, source: Corpus | Ready, tallies: Sequence[Tally], report: EncodeReport
-) -> None:
-    """Refuse what a whole corpus came to: no number, or nothing at all."""
-    check_numbers(subject, tallies)
+) -> list[Reading]:
+    """What the tallies say of a whole corpus; refused where it is no number, or nothing at all."""
+    readings = readings_of(tallies)
+    check_numbers(subject, readings)
     if not report.rows:
         raise InputError(
             f"No sentence of {source.name} has a token for this tokenizer; give other text."
         )
+    return readings
 
 
 def batches_of(
@@ -195,25 +222,24 @@ def batches_of(
     if isinstance(source, Ready):
         return source
     heads = max(site.heads for site in subject.anatomy.sites)
+    size = _batch_size(subject, inputs)
     return encode(
         source,
         subject.tokenizer,
         stacks=inputs.stacks,
         intake=intake_of(subject.model, subject.tokenizer),
-        batch_size=inputs.batch_size,
+        batch_size=replace(size, cells=TILE["kept"] // heads if maps else None),
         max_length=inputs.max_length,
         long=inputs.long,
         chat=inputs.chat,
-        most_cells=TILE["kept"] // heads if maps else None,
     )
 
 
-def check_numbers(subject: Subject, tallies: Sequence[Tally]) -> None:
+def check_numbers(subject: Subject, readings: Sequence[Reading]) -> None:
     """Stop at attention that is not a number, rather than print NA for it."""
-    for tally in tallies:
-        for reading in tally.compute():
-            if not reading.note and np.isnan(reading.value).any():
-                refuse_nan(subject, f"{reading.site.stack}.{reading.site.layer}")
+    for reading in readings:
+        if not reading.note and np.isnan(reading.value).any():
+            refuse_nan(subject, f"{reading.site.stack}.{reading.site.layer}")
 
 
 def _one_segment(batch: Batch) -> Batch:
@@ -359,8 +385,8 @@ class Pass:
             settings=self.inputs.to_dict(),
             progress=progress,
         )
-        check_pass(subject, self.source, self.tallies, report)
-        table = tabulate(subject.anatomy, self.tallies, self.columns, dict(self.missing))
+        readings = check_pass(subject, self.source, self.tallies, report)
+        table = tabulate(subject.anatomy, readings, self.columns, dict(self.missing))
         for tally in self.tallies:
             table.details.update(tally.details())
         # Say of the stacks that nobody looked at that they are NA for this reason.
@@ -412,7 +438,7 @@ class SurveyPlan:
         work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
     ) -> HeadTable:
         """Do all of it; `of` is put behind the name of each stage that is shown."""
-        table = HeadTable.of(subject.heads, {})
+        table: HeadTable | None = None
         telling = telling or (lambda name, unit: nullcontext(lambda *done: None))
         for one in self.passes:
             with telling(one.name + of, one.unit) as progress:
@@ -426,7 +452,7 @@ class SurveyPlan:
                     progress=lambda done, total, _: progress(done, total),
                 )
             table = _joined(table, found)
-        return table
+        return HeadTable.of(subject.heads, {}) if table is None else table
 
     def again(self) -> SurveyPlan:
         """The same with fresh tallies, to be run on another model; copy before the first run."""
@@ -434,14 +460,18 @@ class SurveyPlan:
         return replace(self, passes=tuple(passes))
 
 
-def _joined(table: HeadTable, more: HeadTable) -> HeadTable:
+def _joined(table: HeadTable | None, more: HeadTable) -> HeadTable:
     """Both; what an earlier stage measured stays, and the provenance names each corpus."""
-    new = more.without(name for name in more.names if name in table.names)
-    about, corpora = more.provenance, dict(table.provenance.get("corpora", {}))
+    about = more.provenance
+    corpora = {} if table is None else dict(table.provenance.get("corpora", {}))
     if "data" in about:
         kept = ("data", "unit", "counts", "attention", "remarks")
         corpora[about["corpus"]] = {name: about[name] for name in kept}
-    joined = table.join(new)
+    if table is None:
+        joined = more
+    else:
+        shared = [name for name in more.names if name in table.names]
+        joined = table.join(more.without(shared) if shared else more)
     joined.provenance = {**joined.provenance, "corpora": corpora}
     if "trials" in about:
         joined.provenance["trials"] = {name: about[name] for name in ("trials", "remarks")}

@@ -45,6 +45,9 @@ from headcount.text import Corpus, CorpusPart, EncodeReport, Item, Ready, texts_
 
 #: A shard ends after so many items, or so many characters: some seconds of work.
 SHARD_ITEMS, SHARD_CHARACTERS = 1024, 1 << 20
+#: The same where nobody waits for a shard, neither a journal nor another process: the more texts
+#: are sorted together, the fewer batches, and the less padding.
+ITEMS_AT_ONCE = 8192
 #: Of so many finished shards one file is made.
 TOGETHER = 32
 
@@ -106,6 +109,8 @@ def run_shards(
     if work.folder is not None:
         fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
     with _opened(work.folder, fingerprint, classes_kept(fresh)) as kept:
+        if work.folder is None and not engine.remote:
+            most = most or ITEMS_AT_ONCE
         merged = _Merged(source, tallies, fresh, report, kept, progress, engine.remote, most)
         shown = None if engine.remote or progress is None else merged.show
         make = partial(

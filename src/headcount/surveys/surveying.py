@@ -429,7 +429,7 @@ def survey(
     convention: str = "headcount",
     columns: Sequence[str] | None = None,
     stacks: Collection[str] | None = None,
-    batch_size: int = 16,
+    batch_size: int | None = None,
     max_length: int | None = None,
     long: Long = "window",
     chat: bool = False,
@@ -450,12 +450,13 @@ def survey(
     `corpus` is a list of sentences or pairs, a path (.txt, .tsv, .conllu), or, for models that
     read no text, a list of ready model inputs. `convention` is "headcount", "paper" or
     "code"; `columns` chooses some of the columns, `stacks` some of the stacks, `tallies` adds
-    your own. Long sentences are cut into windows and counted. `segments=False` gives both texts
-    of a pair the segment 0, as Clark's extraction did; `rows` reads so many queries of each longer
-    text, drawn by `seed`, in place of all; `offset_mass` adds the whole distribution
-    of mass by offset to `table.details`. `confidence_without` says which tokens the column
-    `confidence` leaves out as query and as key: "special" ([CLS], [SEP], starts and ends; the
-    default), "separator" (as the paper has it: ends alone) or "nothing". `patterns` adds the
+    your own. Long sentences are cut into windows and counted. `batch_size` texts go through the
+    model at once; without it as many as keep the device busy, by their tokens. `segments=False`
+    gives both texts of a pair the segment 0, as Clark's extraction did; `rows` reads so many
+    queries of each longer text, drawn by `seed`, in place of all; `offset_mass` adds the whole
+    distribution of mass by offset to `table.details`. `confidence_without` says which tokens the
+    column `confidence` leaves out as query and as key: "special" ([CLS], [SEP], starts and ends;
+    the default), "separator" (as the paper has it: ends alone) or "nothing". `patterns` adds the
     shares of Kovaleva et al.'s five patterns, as seen by the bundled network (True, "network") or
     by the "rule", and the column `pattern`. Nothing of the model is changed.
 

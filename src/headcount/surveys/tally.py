@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypedDict, TypeVar
 
@@ -75,6 +75,16 @@ class Sums:
     def over(self, sites: Sequence[Site], name: str) -> Array:
         """One sum of the heads of several sites, one after another."""
         return np.concatenate([self.of(site, name).numpy() for site in sites])
+
+    @property
+    def broken(self) -> bool:
+        """Whether any sum is not a number."""
+        values = [value for sums in self._sums.values() for value in sums.values()]
+        if not values:
+            return False
+        # The sum of all is one number to wait for, and not a number where any of them is not.
+        totals = torch.stack([value.sum().to(values[0].device) for value in values])
+        return bool(totals.isnan().any())
 
     def has(self, site: Site, name: str) -> bool:
         """Whether anything was added under a name."""
@@ -196,6 +206,11 @@ class Receivers(TypedDict):
 
     receive: Callable[[Sighting], None] | None
     together: Callable[[Sighting], None] | None
+
+
+def readings_of(tallies: Sequence[Tally]) -> list[Reading]:
+    """What all tallies say."""
+    return [reading for tally in tallies for reading in tally.compute()]
 
 
 def receivers(tallies: Sequence[Tally]) -> Receivers:
@@ -362,7 +377,7 @@ class BatchCache(Generic[Made]):
 
 def tabulate(
     anatomy: Anatomy,
-    tallies: Sequence[Tally],
+    readings: Iterable[Reading],
     columns: Sequence[Column],
     missing: dict[str, str] | None = None,
 ) -> HeadTable:
@@ -370,7 +385,6 @@ def tabulate(
 
     `missing` gives the reason for columns that no tally fills.
     """
-    readings = [reading for tally in tallies for reading in tally.compute()]
     filled = {
         part: {column.name: np.full(len(anatomy.heads), np.nan) for column in columns}
         for part in ("value", "low", "high")

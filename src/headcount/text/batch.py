@@ -200,8 +200,11 @@ def side_of(
     pad_id: int,
     left: bool = False,
     words: Sequence[Placed | None] | None = None,
+    width: int = 0,
 ) -> Side:
-    """Pad rows into a side and look every token up; `words` belong to an annotated corpus.
+    """Pad rows into a side, as wide as the longest or wider, and look every token up.
+
+    `words` belong to an annotated corpus.
 
     >>> side = side_of([TokenRow([2, 7, 3], [1, 0, 1]), TokenRow([2, 3], [1, 1])],
     ...     Vocabulary(lambda ids: [str(number) for number in ids], "".join),
@@ -215,7 +218,7 @@ def side_of(
     first = np.zeros(len(ids), dtype=bool)
     first[np.cumsum(lengths) - lengths] = True
     punctuation, stops = vocabulary.flags(ids)
-    real = _real(lengths, left)
+    real = _real(lengths, left, max(width, lengths.max(initial=0)))
 
     def padded(values: NDArray[np.bool_]) -> Tensor:
         return spread(values, real, False)
@@ -254,10 +257,10 @@ def _flat(rows: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
 
 
-def _real(lengths: NDArray[np.int64], left: bool) -> NDArray[np.bool_]:
-    places = np.arange(lengths.max(initial=0))
+def _real(lengths: NDArray[np.int64], left: bool, width: int) -> NDArray[np.bool_]:
+    places = np.arange(width)
     if left:
-        return places >= lengths.max(initial=0) - lengths[:, None]
+        return places >= width - lengths[:, None]
     return places < lengths[:, None]
 
 
@@ -379,9 +382,11 @@ class Padder:
         *,
         left: bool = False,
         words: bool = False,
+        step: int = 1,
     ) -> None:
         self._intake = intake
         self._left = left
+        self._step = step
         self._words = words
         self._separators = separator_ids(tokenizer)
         self._pad_id = _pad_id(tokenizer, intake)
@@ -391,7 +396,9 @@ class Padder:
     def batch(self, examples: Sequence[EncodedExample], side: str) -> Batch:
         """The batch of some examples, whose rows are the source or the target side."""
         rows = [example.row for example in examples]
-        sides = {side: self._side(rows, self._source, [each.words for each in examples])}
+        limit = self._intake.target_limit if side == "target" else self._intake.source_limit
+        known = [each.words for each in examples]
+        sides = {side: self._side(rows, self._source, known, limit)}
         inputs = self._inputs(rows, sides[side])
         labels = [example.labels for example in examples if example.labels is not None]
         told = None
@@ -411,8 +418,14 @@ class Padder:
         )
 
     def _side(
-        self, rows: Sequence[TokenRow], vocabulary: Vocabulary, words: Sequence[Placed | None]
+        self,
+        rows: Sequence[TokenRow],
+        vocabulary: Vocabulary,
+        words: Sequence[Placed | None],
+        limit: int | None,
     ) -> Side:
+        longest = max(len(row.ids) for row in rows)
+        wide = -(-longest // self._step) * self._step
         return side_of(
             rows,
             vocabulary,
@@ -420,6 +433,7 @@ class Padder:
             pad_id=self._pad_id,
             left=self._left,
             words=words if self._words else None,
+            width=longest if limit is not None and wide > limit else wide,
         )
 
     def _inputs(self, rows: Sequence[TokenRow], side: Side) -> dict[str, Tensor]:
@@ -437,7 +451,7 @@ class Padder:
         """The decoder's side, and its labels in the same places."""
         assert self._intake.shift is not None  # only an encoder-decoder has labels
         started = _started(labels, self._intake.shift)
-        side = self._side(started, self._target, words)
+        side = self._side(started, self._target, words, self._intake.target_limit)
         ids = np.fromiter(chain.from_iterable(row.ids for row in labels), np.int64)
         return side, spread(ids, side.real.numpy(), _IGNORED)
 

@@ -28,6 +28,35 @@ Long = Literal["window", "truncate", "error"]
 
 
 @dataclass(frozen=True)
+class BatchSize:
+    """How much one batch may be: so many rows, tokens with their padding, and cells of a map.
+
+    >>> BatchSize(rows=2).holds(3, 10), BatchSize(tokens=64, step=8).holds(3, 17)
+    (False, False)
+    """
+
+    rows: int | None = None
+    tokens: int | None = None
+    #: The most rows times the square of the longest.
+    cells: int | None = None
+    #: Rows are padded to a multiple of so many tokens, where the model takes as many.
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if self.rows is not None and self.rows < 1:
+            raise UsageError(f"The batch size is {self.rows}; it must be 1 or more.")
+
+    def holds(self, rows: int, longest: int) -> bool:
+        """Whether so many rows of this length are one batch."""
+        wide = -(-longest // self.step) * self.step
+        return (
+            rows <= (self.rows or rows)
+            and rows * wide <= (self.tokens or math.inf)
+            and rows * longest**2 <= (self.cells or math.inf)
+        )
+
+
+@dataclass(frozen=True)
 class EncodingPlan:
     """How a corpus is encoded."""
 
@@ -36,19 +65,15 @@ class EncodingPlan:
     decoded: bool
     intake: Intake
     fit: Fit
-    batch_size: int = 16
+    size: BatchSize
     chat: bool = False
     markup: bool = False
     padding_side: str = "right"
     sort: bool = True
     #: Whether the corpus' words are found among the tokens.
     words: bool = False
-    #: The most rows of a batch times the square of its longest.
-    most_cells: int | None = None
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1:
-            raise UsageError(f"The batch size is {self.batch_size}; it must be 1 or more.")
         if self.padding_side not in ("right", "left"):
             raise UsageError(f"The padding side is '{self.padding_side}'; choose right or left.")
 
@@ -137,6 +162,10 @@ def _least(*limits: int | None) -> int | None:
 # little padding, little memory.
 _POOL, _MOST = 64, 8192
 
+#: A batch of so many tokens keeps a device busy: no shorter texts are put to longer ones in it
+#: whose rows would be a quarter padding.
+_ENOUGH, _FULL = 2048, 0.75
+
 T = TypeVar("T")
 
 
@@ -146,7 +175,7 @@ def encode(
     *,
     stacks: Collection[str],
     intake: Intake | None = None,
-    batch_size: int = 16,
+    batch_size: int | BatchSize = 16,
     max_length: int | None = None,
     long: Long = "window",
     chat: bool = False,
@@ -154,7 +183,6 @@ def encode(
     padding_side: Literal["right", "left"] = "right",
     sort: bool = True,
     words: bool | None = None,
-    most_cells: int | None = None,
 ) -> Encoded:
     """Encode a corpus for a model that has these stacks.
 
@@ -169,8 +197,7 @@ def encode(
     unless `sort` is off; `Batch.index` says which item a row is. The tokenizer is not changed.
 
     Sides of an annotated corpus have `words`. Where the tokenizer does not tell where its tokens
-    stand they have none, and with ``words=True`` that is an error. A batch has fewer rows where
-    rows times the square of the longest would exceed `most_cells`.
+    stand they have none, and with ``words=True`` that is an error.
     """
     corpus = read_corpus(corpus)
     intake = intake or Intake()
@@ -187,9 +214,8 @@ def encode(
     paired = decoded or (kind == "encoder" and corpus.paired)
     fit = fit_for(kind, intake, max_length, long, paired)
     found = finds_words(corpus, tokenizer, words)
-    plan = EncodingPlan(
-        kind, decoded, intake, fit, batch_size, chat, markup, padding_side, sort, found, most_cells
-    )
+    size = batch_size if isinstance(batch_size, BatchSize) else BatchSize(rows=batch_size)
+    plan = EncodingPlan(kind, decoded, intake, fit, size, chat, markup, padding_side, sort, found)
     return Encoded(corpus, tokenizer, plan)
 
 
@@ -205,7 +231,13 @@ class Encoded:
     def __iter__(self) -> Iterator[Batch]:
         self.report = report = EncodeReport()
         left = self.plan.padding_side == "left"
-        padder = Padder(self.tokenizer, self.plan.intake, left=left, words=self.plan.words)
+        padder = Padder(
+            self.tokenizer,
+            self.plan.intake,
+            left=left,
+            words=self.plan.words,
+            step=self.plan.size.step,
+        )
         for group in self._batched(self._examples(report)):
             batch = padder.batch(group, self.plan.side)
             report.rows += len(batch)
@@ -214,15 +246,18 @@ class Encoded:
             yield batch
 
     def _batched(self, examples: Iterable[EncodedExample]) -> Iterator[list[EncodedExample]]:
-        """Examples by batch: so many, or as many as have no more cells than are allowed."""
+        """Examples by batch: as many as one may have."""
         group: list[EncodedExample] = []
-        longest, most = 0, self.plan.most_cells or math.inf
+        longest, size = 0, self.plan.size
         for example in examples:
-            longest = max(longest, *(len(row.ids) for row in example.rows))
-            full = len(group) == self.plan.batch_size or (len(group) + 1) * longest**2 > most
-            if group and full:
+            own = max(len(row.ids) for row in example.rows)
+            longest = max(longest, own)
+            enough = size.tokens is not None and len(group) * longest >= min(_ENOUGH, size.tokens)
+            if group and (
+                not size.holds(len(group) + 1, longest) or (enough and own < longest * _FULL)
+            ):
                 yield group
-                group, longest = [], max(len(row.ids) for row in example.rows)
+                group, longest = [], own
             group.append(example)
         if group:
             yield group
@@ -231,7 +266,8 @@ class Encoded:
         """Fitted rows in the order in which they are batched."""
         markup, places = self.plan.markup, self.plan.words
         tokenize = RowTokenizer(self.tokenizer, report, markup=markup, places=places)
-        for pool in _groups(self.corpus.numbered(), min(self.plan.batch_size * _POOL, _MOST)):
+        pooled = min((self.plan.size.rows or _MOST) * _POOL, _MOST)
+        for pool in _groups(self.corpus.numbered(), pooled):
             report.sentences += len(pool)
             rows = self._rows([item for _, item in pool], tokenize)
             fitted = [

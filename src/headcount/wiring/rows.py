@@ -41,6 +41,9 @@ LOWEST = -1e30
 #: Tiles are halved down to this where memory runs out.
 _SMALLEST = 2**16
 
+#: Cells of the maps that are made at once on a CPU: those of a text of 128 tokens and 16 heads.
+_AT_ONCE = 2**18
+
 #: The rows on which a path is held against the family's own function, and the largest difference
 #: between two weights that is put down to rounding.
 _CHECKED, _TOLERANCE = 16, 1e-3
@@ -70,10 +73,10 @@ class Scores:
         query = torch.cat([one.query for one in several], dim=1)
         return replace(first, query=query, key=torch.cat([one.key for one in several], dim=1))
 
-    def text(self, number: int) -> Scores:
-        """Those of one text of the batch."""
+    def texts(self, some: slice) -> Scores:
+        """Those of some texts of the batch."""
         names = ("query", "key", "mask", "bias")
-        return replace(self, **{name: _of_text(getattr(self, name), number) for name in names})
+        return replace(self, **{name: _of_texts(getattr(self, name), some) for name in names})
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -116,10 +119,10 @@ class Scores:
         return scores
 
 
-def _of_text(part: Any, number: int) -> Any:
-    """A tensor of one text of a batch; what all texts share stays as it is."""
+def _of_texts(part: Any, some: slice) -> Any:
+    """A tensor of some texts of a batch; what all texts share stays as it is."""
     shared = not isinstance(part, Tensor) or part.shape[0] == 1
-    return part if shared else part[number : number + 1]
+    return part if shared else part[some]
 
 
 def _rows_of(part: Tensor, places: Tensor) -> Tensor:
@@ -172,7 +175,7 @@ def tiled(scores: Scores, asked: Asked, value: Tensor | None = None) -> Read:
     batch, heads, queries, keys = scores.shape
     if batch > 1 and scores.query.device.type == "cpu":  # tiles of many queries of one text
         texts = [
-            tiled(scores.text(n), own, None if value is None else value[n : n + 1])
+            tiled(scores.texts(slice(n, n + 1)), own, None if value is None else value[n : n + 1])
             for n, own in enumerate(asked.texts)
         ]
         outputs, found = zip(*texts, strict=True)
@@ -199,7 +202,7 @@ def tiled(scores: Scores, asked: Asked, value: Tensor | None = None) -> Read:
 def attended(
     scores: Scores, value: Tensor, entropy: bool = True, room: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Head outputs, map and entropies, a text at a time: what one needs stays in the caches.
+    """Head outputs, map and entropies, a few texts at a time: what they need stays in the caches.
 
     `room` is an earlier map that nobody needs any more: fresh memory costs as much as to fill it.
     """
@@ -211,16 +214,21 @@ def attended(
     outputs = scores.query.new_empty(batch, queries, heads, value.shape[-1])
     entropies = scores.query.new_empty(batch, heads, queries)
     shared, places = scores.key.shape[1], torch.arange(queries)[None]
-    product = scores.query.new_empty(shared, heads // shared * queries, keys)
-    for n in range(batch):
-        flat, key = scores.query[n].reshape(shared, -1, scores.query.shape[-1]), scores.key[n]
-        torch.baddbmm(product, flat, key.mT, beta=0, alpha=scores.scaling, out=product)
-        own = scores.text(n)._finished(product.view(1, heads, queries, keys), places)
-        map_of_it = torch.softmax(own, -1, out=weights[n : n + 1])
-        outputs[n] = _outputs(map_of_it, value[n : n + 1])[0]
+    step = min(batch, max(1, _AT_ONCE // (heads * queries * keys)))
+    spare = scores.query.new_empty(step * shared, heads // shared * queries, keys)
+    for n in range(0, batch, step):
+        some = slice(n, min(batch, n + step))
+        parts = (some.stop - n) * shared
+        flat = scores.query[some].reshape(parts, -1, scores.query.shape[-1])
+        key = scores.key[some].reshape(parts, keys, -1)
+        product = torch.baddbmm(
+            spare[:parts], flat, key.mT, beta=0, alpha=scores.scaling, out=spare[:parts]
+        )
+        own = scores.texts(some)._finished(product.view(-1, heads, queries, keys), places)
+        maps = torch.softmax(own, -1, out=weights[some])
+        outputs[some] = _outputs(maps, value[some])
         if entropy:  # NumPy between two operations would put threads to sleep
-            top = own.amax(-1)[0]
-            entropies[n] = _above(top, own.mul_(map_of_it).sum(-1)[0])
+            entropies[some] = _above(own.amax(-1), own.mul_(maps).sum(-1))
     if entropy:
         entropies -= weights.amax(-1).log_()
     return outputs, weights, entropies if entropy else None
@@ -356,11 +364,12 @@ def agrees(call: Call) -> bool | None:
         return False
     queries, text = call.query.shape[2], _fullest(call.mask)
     places = torch.linspace(0, queries - 1, min(queries, _CHECKED), device=call.query.device).long()
-    exact = lambda part: _of_text(part.float() if _is_added(part) else part, text)  # noqa: E731
+    one = slice(text, text + 1)
+    exact = lambda part: _of_texts(part.float() if _is_added(part) else part, one)  # noqa: E731
     query, key, value = (
-        _of_text(part, text).float() for part in (call.query, call.key, call.value)
+        _of_texts(part, one).float() for part in (call.query, call.key, call.value)
     )
-    one = Call(
+    alone = Call(
         call.module,
         query,
         key,
@@ -369,11 +378,11 @@ def agrees(call: Call) -> bool | None:
         call.arguments
         | {name: exact(call.arguments[name]) for name in _ADDED & set(call.arguments)},
     )
-    assert one.scores is not None
+    assert alone.scores is not None
     try:
         with torch.no_grad(), torch.autocast(call.query.device.type, enabled=False):
-            found = one.scores.of_rows(places[None])
-            _, theirs = one.eager(places)
+            found = alone.scores.of_rows(places[None])
+            _, theirs = alone.eager(places)
     except (LookupError, RuntimeError, TypeError, ValueError, AttributeError) as error:
         if out_of_memory(error):  # says nothing of the family
             raise

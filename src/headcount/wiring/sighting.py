@@ -123,7 +123,7 @@ def left_out(maps: Tensor, allowed: Tensor | None, hidden: Columns | None) -> It
         yield maps
         return
     keys = maps.shape[-1]
-    if hidden is None or not _few(hidden, keys) or 0 in maps.stride():
+    if hidden is None or not _few(hidden, maps) or 0 in maps.stride():
         yield maps * allowed[:, None, None, :keys].to(maps.dtype)
         return
     places = _each(hidden, keys)
@@ -364,10 +364,15 @@ def _columns(chosen: Tensor) -> Columns | None:
     return [(slice(n, n + 1), one) for n, one in enumerate(places)]
 
 
-def _few(columns: Columns, keys: int) -> bool:
+def _few(columns: Columns, maps: Tensor) -> bool:
     """Whether to go through columns one by one is faster than through the whole map."""
     counts = [len(places) for _, places in columns]
-    return sum(counts) <= 48 and max(counts, default=0) * 8 <= keys
+    some = sum(counts)
+    return some <= 48 and some * _A_STEP <= maps.numel() and max(counts) * 8 <= maps.shape[-1]
+
+
+#: As many cells of a map take as long as a step through a column.
+_A_STEP = 2**14
 
 
 def _each(columns: Columns, keys: int) -> list[tuple[slice, int]]:
@@ -603,7 +608,7 @@ def class_mass(maps: Tensor, places: Tensor, there: Tensor, columns: Columns | N
     0.699999988079071
     """
     batch, heads, queries, keys = maps.shape
-    if columns is not None and _few(columns, keys):
+    if columns is not None and _few(columns, maps):
         found = maps.new_zeros(batch, heads, queries)
         for text, place in _each(columns, keys):
             found[text] += maps[text, :, :, place]

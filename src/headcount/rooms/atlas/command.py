@@ -73,7 +73,7 @@ def atlas_command(
         control=asked.control,
         step=asked.step,
         limit=work.limit,
-        batch_size=work.batch_size,
+        batch_size=work.examples,
         loading={key: value for key, value in vars(load).items() if value is not None},
     )
     found = run_atlas(plan, asked.out, engine=where, telling=bar)

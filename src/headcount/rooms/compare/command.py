@@ -126,7 +126,7 @@ def compare_command(
                 convention=work.convention,
                 pad_to=asked.pad_to,
                 stacks=stacks,
-                batch_size=work.batch_size,
+                batch_size=work.examples,
                 max_length=corpus.max_length,
                 seed=work.seed,
                 progress=progress,

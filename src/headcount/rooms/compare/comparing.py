@@ -31,7 +31,7 @@ from headcount.rooms.compare.likeness import (
 )
 from headcount.rooms.compare.runs import Changes, role_changes
 from headcount.rooms.features import FeatureTally
-from headcount.surveys import Links, Tally, chosen_tallies, survey, tabulate
+from headcount.surveys import Links, Tally, chosen_tallies, readings_of, survey, tabulate
 from headcount.text import Corpus, Long, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 
@@ -316,7 +316,7 @@ def _frame(work: _Work, found: Likeness, columns: pd.DataFrame) -> pd.DataFrame:
 def _table(work: _Work, tallies: Sequence[Tally], about: dict[str, Any]) -> HeadTable:
     """What the first model's heads do on these texts."""
     columns = [column for tally in tallies for column in tally.columns]
-    table = tabulate(work.first.anatomy, tallies, columns)
+    table = tabulate(work.first.anatomy, readings_of(tallies), columns)
     table.provenance = {**about, "settings": {"stacks": list(work.stacks)}}
     return table
 

@@ -27,7 +27,7 @@ from headcount.records import Head
 from headcount.rooms.families import SMOOTHING
 from headcount.stats import jackknife_interval
 from headcount.surveys import Tally
-from headcount.text import Batch, Long, Side, encode, intake_of
+from headcount.text import Batch, BatchSize, Long, Side, encode, intake_of
 from headcount.wiring import TILE, Sighting, tiles_of
 
 Array = NDArray[np.float64]
@@ -383,10 +383,9 @@ def batches_of_both(
             subject.tokenizer,
             stacks=stacks,
             intake=intake,
-            batch_size=batch_size,
+            batch_size=BatchSize(rows=batch_size, cells=most),
             max_length=max_length,
             long=long,
-            most_cells=most,
         )
         for subject, intake in zip((first, second), intakes, strict=True)
     ]

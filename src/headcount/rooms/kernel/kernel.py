@@ -133,7 +133,7 @@ def _weight_at(
 #: Numbers that change from batch to batch, or from mask to mask: were the kernel made anew wherever
 #: one of them is 1 or a multiple of 16, a first survey would wait for up to seven kernels. Strides
 #: of queries and keys are those of the model, and tell that loads may be wide.
-_CHANGING = "rows count heads texts b0 b1 b2 m0 m1 m2 place0".split()
+_CHANGING = ["rows", "count", "heads", "texts", "b0", "b1", "b2", "m0", "m1", "m2", "place0"]
 
 
 @triton.jit(do_not_specialize=_CHANGING)

@@ -149,7 +149,7 @@ def probe_command(
             rate=asked.learning_rate,
             seed=work.seed or 0,
             convention=work.convention,
-            batch_size=work.batch_size,
+            batch_size=work.examples,
             run=target.out,
             replace=target.replace,
             engine=where,

@@ -234,13 +234,10 @@ class Offsets(SumsTally):
         if not sites:
             return {}
         return {
-            "offsets": pd.concat(
-                [_frame(site, self.sums.of(site, "counts")) for site in sites], ignore_index=True
-            ),
+            "offsets": self._histograms(sites),
             "positions": pd.concat(
-                [self._positions(site, edges) for site in sites for edges in ("keep", "drop")],
-                ignore_index=True,
-            ),
+                [self._positions(sites, edges) for edges in ("keep", "drop")]
+            ).sort_index(kind="stable", ignore_index=True),
         }
 
     def _known(self, site: Site) -> bool:
@@ -268,16 +265,29 @@ class Offsets(SumsTally):
         n, nn = (shared(name)[heads, best] for name in ("possible", "possible_squared"))
         return RatioSums(hits[0], n, hits[1], at_best("possible_products"), nn, sentences)
 
-    def _positions(self, site: Site, edges: str) -> pd.DataFrame:
-        best = self._best([site])
-        sums = self._share([site], best, edges)
-        chance = self.sums.of(site, "uniform").numpy()[best] / np.maximum(sums.n, 1)
+    def _histograms(self, sites: Sequence[Site]) -> pd.DataFrame:
+        """Every offset of every head that any token points at."""
+        counts = self.sums.over(sites, "counts")
+        heads, places = counts.nonzero()
+        return pd.DataFrame(
+            {
+                **{name: values[heads] for name, values in _named(sites).items()},
+                "offset": places - REACH,
+                "tokens": counts[heads, places].astype(int),
+            }
+        )
+
+    def _positions(self, sites: Sequence[Site], edges: str) -> pd.DataFrame:
+        """A row for each head; its index is the place of its site."""
+        best = self._best(sites)
+        sums = self._share(sites, best, edges)
+        site_of = np.repeat(np.arange(len(sites)), [site.heads for site in sites])
+        uniform = np.stack([self.sums.of(site, "uniform").numpy() for site in sites])
+        chance = uniform[site_of, best] / np.maximum(sums.n, 1)
         share, low, high = stats.ratio_interval(*sums, bounds=(0, 1))
         return pd.DataFrame(
             {
-                "stack": site.stack,
-                "layer": site.layer,
-                "head": site.indices,
+                **_named(sites),
                 "offset": best - REACH,
                 "edges": edges,
                 "n": sums.n.astype(int),
@@ -286,21 +296,20 @@ class Offsets(SumsTally):
                 "high": high,
                 "chance": chance,
                 "p": stats.ratio_test(*sums, null=chance),
-            }
+            },
+            index=site_of,
         )
 
 
-def _frame(site: Site, counts: Tensor) -> pd.DataFrame:
-    heads, places = counts.nonzero(as_tuple=True)
-    return pd.DataFrame(
-        {
-            "stack": site.stack,
-            "layer": site.layer,
-            "head": np.array(site.indices)[heads.numpy()],
-            "offset": places.numpy() - REACH,
-            "tokens": counts[heads, places].numpy().astype(int),
-        }
-    )
+def _named(sites: Sequence[Site]) -> dict[str, np.ndarray]:
+    """Stack, layer and index of all heads of these sites."""
+    heads = [(site.stack, site.layer, head) for site in sites for head in site.indices]
+    stacks, layers, indices = zip(*heads, strict=True)
+    return {
+        "stack": np.array(stacks, dtype=object),
+        "layer": np.array(layers),
+        "head": np.array(indices),
+    }
 
 
 # --- The whole distribution of a head's mass by offset ------------------------------------------
