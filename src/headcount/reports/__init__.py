@@ -6,8 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.reports.chosen_sentences import encode_one, look_at
-    from headcount.reports.page import Report, page_html, report, style
-    from headcount.reports.parts.argument import finding
+    from headcount.reports.page import Report, finding, page_html, report, style
     from headcount.reports.parts.look import LOOKS, asset, terminal_signs
     from headcount.reports.parts.numbers import (
         HELD_OUT,

@@ -17,7 +17,7 @@ import numpy as np
 from headcount.errors import RunError, UsageError
 from headcount.pruning import read_tolerance
 from headcount.records import HeadTable, Run, write_bytes
-from headcount.reports.parts import argument, look, numbers, scoreboard, verdicts, wording
+from headcount.reports.parts import argument, look, numbers, scoreboard, title, verdicts, wording
 from headcount.reports.parts.numbers import Fineness, Source, read_source
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def page_data(
         "agreement": scoreboard.agreement_part(source),
         "function": scoreboard.function_part(source),
         "curve": scoreboard.curve_part(source),
+        "jobs": title.job_part(source),
         "exhibits": verdicts.exhibit_part(source) if maps != "none" else [],
         "compare": scoreboard.compare_part(source, other),
         "examples": _examples(source),
@@ -70,12 +71,17 @@ def page_data(
     data["misses"] = verdicts.miss_part(source, data["roles"])
     data |= {"costly": argument.costly(data), "go": scoreboard.could_go(source, tolerance)}
     return data | {
-        "headline": argument.headline(data),
+        "headline": title.headline(data),
         "about": argument.about(data),
         "path": argument.path_part(data),
         "profile": argument.profile_part(data),
         "opening": argument.opening(data),
     }
+
+
+def finding(source: Source) -> str:
+    """The title of a run's page."""
+    return str(page_data(source, maps="none")["headline"])
 
 
 def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -155,7 +161,7 @@ def _examples(source: Source) -> dict[str, Any]:
 
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
-    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "jobs"),
+    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "together", "jobs"),
     *(
         "survivors",
         "changes",

@@ -45,7 +45,7 @@ function lane(row, c, x, w, size, named) {
 function tested(c, group) {
   const found = D.function[c.id]?.[group];
   if (!found) return null;
-  const [delta, low, high, p, answer] = found, said = { more: "matter more than others of their layers", less: "matter less than others of their layers" }[answer] || "cannot be told from others of their layers";
+  const [delta, low, high, p, answer] = found, said = { more: "matter more than others of their layers", less: "matter less than others of their layers" }[answer] || "no clear difference from others of their layers";
   return el("span", { class: "test", title: "Cliff’s delta: 1 where every such head is above all others of its layer; permuted within layers, corrected", text: ` ${said}: δ ${num(delta, "+.2f")}${range(low, high, "+.2f")}, ${pval(p)}` });
 }
 function drawJobs() {
@@ -57,14 +57,14 @@ function drawJobs() {
   const x = (i, v = c.values[i]) => pad + (w - 2 * pad) * (v - a) / (b - a || 1);
   const cost = c.group === "How much it matters", top = [...present].filter(h => c.values[h.i] != null && (c.id !== "ablation" || !D.costly || matters(h.i))).sort((p, q) => c.values[q.i] - c.values[p.i]).slice(0, cost ? OUTLIERS : 0), named = new Set(top.map(h => h.i));
   put("#jh", D.roles ? cost ? "Which jobs matter" : `What they do, by ${c.title.toLowerCase()}` : cost ? "Which heads matter" : c.title);
-  const told = r => c.id === "ablation" && D.costly ? `${r.matter} of ${r.all} matter${r.matter === 1 ? "s" : ""}` : `mean ${num(r.mean, c.fmt)}`;
+  const told = r => c.id === "ablation" && D.costly ? `${r.matter} of ${r.all} cost${r.matter === 1 ? "s" : ""}` : `mean ${num(r.mean, c.fmt)}`;
   const line = r => el("div", { class: "jr" }, D.roles ? roleChip(r.role) : el("span", { class: "note", text: "all heads" }), lane(r, c, x, w, size, named), el("span", { class: "note", "data-told": r.role, text: r.own.length ? told(r) : "not measured" }));
   put("#strip", GROUPS.map(([id, name]) => {
     const own = rows.filter(r => sort(r.role) === id), n = own.reduce((sum, r) => sum + r.all, 0);
     return own.length ? [D.roles && id !== "none" && el("h3", {}, `${plural(n, "head")} ${n > 1 ? name : id === "does" ? "does something" : "looks" + name.slice(4)}`, tested(c, id)), own.map(line)] : [];
   }), el("div", { class: "jr axisrow" }, el("span"), drawing(w, 18, `${c.title}, ${num(a, c.fmt)} to ${num(b, c.fmt)}`, ticks(a, b, 5).map(v => [sv("path", { class: "tick", d: `M${x(null, v).toFixed(1)} 0v4` }), words(x(null, v), 15, num(v, c.fmt.startsWith("+") && v ? "+.3g" : ".3g"), "middle")])), el("span")));
-  const about = D.examples[c.id], by = c.id === "ablation" ? `${about?.metric || c.unit || "cost"} added when this head alone is switched off${D.costly ? "; filled: beyond chance" : ""}` : `${c.title}${c.unit ? `, ${c.unit}` : ""}`;
-  put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "A head with several roles stands under its first, here and in every count of the page: what it does before where it looks." : ""}`);
+  const about = D.examples[c.id], by = c.id === "ablation" ? `${about?.metric || c.unit || "cost"} added when this head alone is switched off${D.costly ? "; filled: significant" : ""}` : `${c.title}${c.unit ? `, ${c.unit}` : ""}`;
+  put("#jobnote", `${by}; bar: mean${about ? `; n = ${about.n}` : ""}. ${D.roles ? "Heads with several roles count once, function before location." : ""}`);
 }
 tables.jobs = () => { const c = lens(); return [["head", "role", c.id, "matters"], ...present.map(h => [h.id, mainRole(h.i).role, c.values[h.i], D.costly ? +matters(h.i) : null])]; };
 view(drawJobs, "col size theme");

@@ -20,8 +20,10 @@ when("#theme", "click", () => {
 when("#help", "click", () => $("#keys").showModal());
 when("#keysx", "click", () => $("#keys").close());
 // Paper is white: print in the light theme, whatever the screen has.
+// What is folded has no width: it is drawn when it opens, and opened for paper and for links.
+for (const fold of document.querySelectorAll(".fold")) fold.addEventListener("toggle", () => { if (fold.open) emit("size"); });
 let onScreen = theme();
-addEventListener("beforeprint", () => { onScreen = theme(); setTheme("light"); emit("theme"); });
+addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll(".fold")) fold.open = true; onScreen = theme(); setTheme("light"); emit("theme"); });
 addEventListener("afterprint", () => { setTheme(onScreen); emit("theme"); });
 for (const draw of views) await draw();
 savers();

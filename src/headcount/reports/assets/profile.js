@@ -12,8 +12,7 @@ function small({ title, fmt, stacks }, id, low, high) {
     words(x(most[0]), y(most[1]) - 6, said(most[1], fmt), most[0] > n * .7 ? "end" : most[0] < n * .3 ? "start" : "middle", "ink"), words(8, LOW + 9, "0"), words(LINE - 8, LOW + 9, `layer ${n - 1}`, "end"));
 }
 view(() => {
-  if (!D.curve?.length) $("#argue").append($("#profile"));  // in the place of what can go
-  $("#profile").hidden = !D.profile.length || D.stacks.every(s => s.layers < 2);
+  $("#profile").closest("details").hidden = !D.profile.length || D.stacks.every(s => s.layers < 2);
   put("#profiles", el("table", { class: "prof" }, el("thead", {}, el("tr", {}, el("td"), D.stacks.map(s => el("th", { scope: "col", text: s.title })))), el("tbody", {}, D.profile.map(m => {
     const all = Object.values(m.stacks).flat().filter(v => v != null), low = Math.min(0, ...all), high = Math.max(...all);
     return el("tr", {}, el("th", { scope: "row", text: m.title }), D.stacks.map(s => el("td", {}, m.stacks[s.id] ? small(m, s.id, low, high) : el("span", { class: "note", text: "not measured" }))));

@@ -47,8 +47,8 @@ export function reach() {
   return Math.max(0, o.points.findLastIndex(p => o.points[0].left - p.left <= gone));
 }
 function byMetric(b) {
-  const lost = b.bound == null ? "" : b.gone ? `, at most ${num(Math.max(0, b.bound), ".2g")} is lost` : `; the first step may lose ${num(b.bound, ".2g")}`;
-  return el("li", { "data-by": b.metric, title: b.sentence }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 % sure, n = ${b.n})`);
+  const lost = b.bound == null ? "" : b.gone ? `, upper bound of the loss ${num(Math.max(0, b.bound), ".2g")}` : `: the first step could cost ${num(b.bound, ".2g")}`;
+  return el("li", { "data-by": b.metric, title: b.sentence }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 %, n = ${b.n})`);
 }
 function canGo() {
   if (!D.go) return;
@@ -56,7 +56,7 @@ function canGo() {
   put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), least.gone ? " can go together, without training:" : " can go for sure, without training:");
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
-  put("#gonote", `In the order of ${D.curve[S.order].id}. Framed: within the tolerance. Choose a grid: heads that went empty out below.`);
+  put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Choose a grid to empty the pruned heads below.`);
 }
 function trained(t) {
   const cell = ([value, delta, low, high]) => el("td", {}, el("b", { text: quality(value) }), delta == null ? "" : ` ${num(delta, "+.2g")}${range(low, high, "+.2g")}`);

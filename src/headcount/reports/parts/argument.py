@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from headcount.reports.parts.look import LOOKS
-from headcount.reports.parts.numbers import Source, column_part, figures, printed, unpack_column
-from headcount.reports.parts.verdicts import TOO_FEW, UD, role_part
+from headcount.reports.parts.numbers import figures, printed, unpack_column
+from headcount.reports.parts.title import costs_in_words, does, head_name
+from headcount.reports.parts.verdicts import TOO_FEW
 
 #: A head matters by itself when its test says so after correction.
 _LEVEL = 0.05
@@ -81,52 +82,7 @@ def _values(data: Data, name: str | None) -> list[float | None]:
     return [] if column is None else unpack_column(column)["values"]
 
 
-# --- The title ----------------------------------------------------------------------------------
-
-
-def headline(data: Data) -> str:
-    """Who does a nameable job, who looks at one place, who costs nothing alone; else less.
-
-    >>> headline({"count": 2, "roles": [[], []], "columns": [], "costly": None, "compare": None})
-    'None of the 2 attention heads does a nameable job.'
-    """
-    from headcount.surveys.roles import counted
-
-    heads = data["count"]
-    if data["compare"] and data["compare"]["said"]:
-        return str(data["compare"]["said"])
-    free = None if data["costly"] is None else _tested(data) - len(data["costly"])
-    if data["roles"] is None:
-        if free is not None:
-            of = f"{free} of the {heads:,} attention heads"
-            return f"Switched off alone, {of} cost nothing measurable."
-        return f"The {heads:,} attention heads{_focused(data)}"
-    first = [own[0]["role"] for own in data["roles"] if own]
-    rests = sum(LOOKS[role].rests for role in first)
-    told = counted(len(first) - rests, rests, f"the {heads:,} attention heads").capitalize()
-    if free is None:
-        return f"{told}."
-    return (
-        f"{told}. Switched off alone, {free} {'costs' if free == 1 else 'cost'} nothing measurable."
-    )
-
-
-def finding(source: Source) -> str:
-    """The title of a run's page."""
-    data: Data = {
-        "count": len(source.table),
-        "roles": role_part(source),
-        "columns": column_part(source),
-        "compare": None,
-    }
-    return headline(data | {"costly": costly(data)})
-
-
-def _focused(data: Data) -> str:
-    """What the largest weights show, where nothing more was measured."""
-    sharp = sum(value is not None and value > 0.5 for value in _values(data, "confidence"))
-    give = "gives" if sharp == 1 else "give"
-    return f": {sharp} {give} over half of their attention to one token." if sharp else "."
+# --- Below the title ----------------------------------------------------------------------------
 
 
 def about(data: Data) -> str:
@@ -140,7 +96,7 @@ def about(data: Data) -> str:
     examples = f", n = {told['n']}" if "n" in told else ""
     tested = "after correction for all heads" if column.get("corrected") else "not corrected"
     least = visible_alone(column)
-    unseen = "" if least is None else f"; a cost below {least:.2g} could mostly not have been seen"
+    unseen = "" if least is None else f"; minimum detectable cost {least:.2g}"
     metric = told.get("metric") or "quality"
     return f"{words} Cost in {metric}{examples}; p < .05, {tested}{unseen}."
 
@@ -169,36 +125,15 @@ def _telling(data: Data, worth: list[float | None], column: str, costs: set[int]
     if place is None:
         return
     verdict = data["roles"][place][0]
-    tail = f" {_does(verdict)}"
+    tail = f" {does(verdict)}"
     if place in costs:
         rank = 1 + sum(value is not None and value > (worth[place] or 0) for value in worth)
         most = "more than any other head" if rank == 1 else f"rank {rank} of {_tested(data)}"
         metric = data["examples"].get("ablation", {}).get("metric") or "quality"
-        tail += f"; without it {metric} is {printed(abs(worth[place] or 0), '.2g')} worse, {most}"
-    yield {"link": _name(data, place), "text": f"{tail}.", "to": {"head": place}}
-
-
-#: How a head points along a relation.
-_WAYS = {
-    "dep->head": "from the dependent to its head",
-    "head->dep": "from the head to its dependent",
-    "head<-dep": "where the head looks most at its dependent",
-}
-
-
-def _does(verdict: Data) -> str:
-    """What a head does, by its verdict.
-
-    >>> _does({"role": "syntactic", "label": "det head->dep"})
-    'points along det (determiner), from the head to its dependent'
-    >>> _does({"role": "rare", "label": "two rarest tokens"})
-    'points to the rarest token'
-    """
-    relation, _, way = verdict["label"].rpartition(" ")
-    if verdict["role"] != "syntactic" or way not in _WAYS:
-        return LOOKS[verdict["role"]].meaning
-    meaning = UD.get(relation.partition(":")[0])
-    return f"points along {relation}{f' ({meaning})' if meaning else ''}, {_WAYS[way]}"
+        (lost,) = costs_in_words(metric, abs(worth[place] or 0))
+        nats = f" ({printed(abs(worth[place] or 0), '.2g')} nats)" if metric == "loss" else ""
+        tail += f"; without it {lost}{nats}, {most}"
+    yield {"link": head_name(data, place), "text": f"{tail}.", "to": {"head": place}}
 
 
 def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator[Data]:
@@ -211,8 +146,8 @@ def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator
         rank = 1 + sum(value is not None and value > (worth[place] or 0) for value in worth)
         few = TOO_FEW in (data.get("misses") or {place: ""})[place]
         why = f"; {TOO_FEW}." if few else ", and no rule names what it does."
-        text = f" matters, rank {rank} of {_tested(data)}{why}"
-        yield {"link": _name(data, place), "text": text, "to": {"head": place}}
+        text = f" matters alone, rank {rank} of {_tested(data)}{why}"
+        yield {"link": head_name(data, place), "text": text, "to": {"head": place}}
 
 
 def _resting(data: Data, costs: set[int]) -> Iterator[Data]:
@@ -227,9 +162,9 @@ def _going(data: Data) -> Iterator[Data]:
         return
     strict, most = by[0], by[-1]
     heads = "1 head" if most["gone"] == 1 else f"{most['gone']} heads"
-    text = f" can go together within {most['within']}, untrained"
+    text = f" can be pruned within {most['within']}, untrained"
     if strict["gone"] < most["gone"]:
-        text += f"; within {strict['within']} {strict['gone'] or 'none'} for sure"
+        text += f"; within {strict['within']} {strict['gone'] or 'none'} (95% bound)"
     yield {"link": heads, "text": f"{text}.", "to": {"step": [most["order"], most["step"]]}}
 
 
@@ -245,18 +180,11 @@ def _group(data: Data, costs: set[int], roles: list[str]) -> Iterator[Data]:
     if role is None or len(sizes[role]) < 2:
         return
     verb, _, rest = LOOKS[role].meaning.partition(" ")
-    matter = "" if data["costly"] is None else f"; {len(costs & set(sizes[role])) or 'none'} matter"
+    costly_ones = len(costs & set(sizes[role]))
+    matter = f"; {costly_ones or 'none'} matter{'s' if costly_ones == 1 else ''} alone"
+    matter = "" if data["costly"] is None else matter
     plural = f"{verb[:-3] + 'y' if verb.endswith('ies') else verb.removesuffix('s')} {rest}"
     yield {"link": f"{len(sizes[role])} heads", "text": f" {plural}{matter}.", "to": {"role": role}}
-
-
-def _name(data: Data, place: int) -> str:
-    for stack in data["stacks"]:
-        size = stack["layers"] * stack["heads"]
-        if place < size:
-            return f"{stack['id']}.{place // stack['heads']}.{place % stack['heads']}"
-        place -= size
-    raise IndexError(place)
 
 
 # --- What the page shows first ------------------------------------------------------------------

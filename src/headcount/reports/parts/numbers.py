@@ -37,6 +37,7 @@ _FRAMES = (
     "role_changes",
     "probes",
     "function",
+    "knockout",
 )
 
 
