@@ -168,6 +168,7 @@ MODULES = (
         "grid",
         "legend",
         "maps",
+        "gallery",
         "evidence",
         "links",
         "attention",

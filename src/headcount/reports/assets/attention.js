@@ -109,9 +109,16 @@ view(() => {
   when("#keep", "input", e => { S.keep = e.target.value / 100; put("#keepv", pct(S.keep)); drawAttention(); });
   $("#units").hidden = !D.exhibits.some(e => Object.values(e.texts).some(t => t.words));
   when("#stage", "pointerleave", () => glance(null));
-  const tellingFirst = () => { if (!S.picked && D.exhibits.length) S.ex = tellingExhibit(S.head, S.ex); };
-  tellingFirst(); on("head", tellingFirst);
-  on("head theme size ex", drawAttention);
+  const follow = async () => {
+    const head = S.head, ex = S.picked || !D.exhibits.length ? S.ex : await tellingExhibit(head, S.ex);
+    if (head !== S.head) return;
+    const moved = ex !== S.ex;
+    S.ex = ex;
+    await drawAttention();
+    if (moved) emit("words");
+  };
+  on("head", follow);
+  on("theme size ex", drawAttention);
   on("token", () => point(null));
-  return drawAttention();
+  return follow();
 });

@@ -23,10 +23,10 @@ function expected(v, i, ex) {
   return null;
 }
 const asked = (i, ex) => verdicts(i).map(v => [v, expected(v, i, ex)]).find(([, e]) => e?.pairs.length);
-// The sentence that shows most of what the head was found to do; the chosen one where all show the same.
-export function tellingExhibit(i, now) {
-  const shows = D.exhibits.map((_, ex) => hasMap(i, ex) ? asked(i, ex)?.[1].pairs.length || 0 : -1);
-  return shows[now] === Math.max(...shows) ? now : Math.max(0, shows.indexOf(Math.max(...shows)));
+// The sentence in which the head does most of what it was found to do; the chosen one where all show the same.
+export async function tellingExhibit(i, now) {
+  const shows = await Promise.all(D.exhibits.map(async (_, ex) => hasMap(i, ex) ? (await evidenceOf(i, ex))?.hits || 0 : -1)), most = Math.max(...shows);
+  return shows[now] === most ? now : Math.max(0, shows.indexOf(most));
 }
 export async function evidenceOf(i, ex) {
   const [v, e] = asked(i, ex) || [];

@@ -2,7 +2,7 @@ import { $, $$, el, sv, when } from "./dom.js";
 import { D, heads, present, rolesOf } from "./data.js";
 import { S } from "./state.js";
 // Any part of the page as a picture: its text, boxes, drawings and canvases are written anew as one SVG.
-const LOOK = ["fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+const LOOK = ["fill", "stroke", "stroke-width", "stroke-opacity", "fill-opacity", "stroke-dasharray", "stroke-linecap", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
 
 function dressed(node) {
   const copy = node.cloneNode(false), seen = getComputedStyle(node);
@@ -13,7 +13,7 @@ function dressed(node) {
 }
 function* pieces(node, x0, y0) {
   const { left, top, width, height } = node.getBoundingClientRect(), seen = getComputedStyle(node), box = { x: left - x0, y: top - y0, width, height };
-  if (seen.display === "none" || seen.visibility === "hidden" || node.matches("[data-save],.vh,select,input,dialog") || !width) return;
+  if (seen.display === "none" || seen.visibility === "hidden" || node.matches("[data-save],.vh,.tiny,select,input,dialog") || !width) return;
   if (node.localName === "svg") { const copy = dressed(node); for (const k in box) copy.setAttribute(k, box[k]); yield copy; return; }
   if (node.localName === "canvas") { yield sv("image", { ...box, href: node.toDataURL(), "image-rendering": "pixelated", preserveAspectRatio: "none" }); return; }
   if (!/, 0\)$/.test(seen.backgroundColor)) yield sv("rect", { ...box, fill: seen.backgroundColor, opacity: seen.opacity });
@@ -23,7 +23,7 @@ function* pieces(node, x0, y0) {
       const range = document.createRange();
       range.selectNodeContents(kid);
       const b = range.getBoundingClientRect();
-      yield sv("text", { x: b.left - x0, y: b.top - y0 + b.height * .76, fill: seen.color, "font-family": seen.fontFamily, "font-size": seen.fontSize, "font-weight": seen.fontWeight, text: kid.data.trim() });
+      yield sv("text", { x: b.left - x0, y: b.top - y0 + b.height * .76, fill: seen.color, "font-family": seen.fontFamily, "font-size": seen.fontSize, "font-weight": seen.fontWeight, "xml:space": "preserve", text: kid.data.replace(/\s+/g, " ") });
     }
   }
 }
@@ -40,11 +40,37 @@ function download(part, name, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 async function savePng(node, name) {
-  const { text, width, height } = picture(node), image = new Image(), canvas = el("canvas", { width: 2 * width, height: 2 * height });
+  const { text, width, height } = picture(node);
+  download(await drawn(text, width, height, 2), `${name}.png`, "image/png");
+}
+// A card to post: the title, the picture under it, the model, and on how much it stands.
+const WIDE_CARD = 1200, TALL_CARD = 630;
+function wrapped(text, most) {
+  const lines = [""];
+  for (const word of text.split(" ")) lines.at(-1).length + word.length < most ? lines.push(`${lines.pop()} ${word}`.trim()) : lines.push(word);
+  return lines;
+}
+export function card() {
+  const ink = getComputedStyle(document.body), serif = getComputedStyle($("#title")).fontFamily, lines = wrapped(D.headline, 46), size = lines.length > 3 ? 36 : 44, node = $("#together").hidden ? $("#strip") : $("#sets"), box = node.getBoundingClientRect(), top = 96 + lines.length * size * 1.18;
+  const scale = Math.min((WIDE_CARD - 96) / (box.width || 1), (TALL_CARD - top - 56) / (box.height || 1), 1.6), line = (y, text, px, family, more) => sv("text", { x: 48, y, fill: ink.color, "font-family": family, "font-size": `${px}px`, ...more, text });
+  const svg = sv("svg", { xmlns: "http://www.w3.org/2000/svg", width: WIDE_CARD, height: TALL_CARD, viewBox: `0 0 ${WIDE_CARD} ${TALL_CARD}` }, sv("rect", { width: WIDE_CARD, height: TALL_CARD, fill: ink.backgroundColor }),
+    line(52, `${D.model}: ${D.stacks.map(s => `${s.id} ${s.layers} × ${s.heads} heads`).join(", ")}`, 19, ink.fontFamily, { opacity: .75 }), lines.map((text, k) => line(60 + (k + 1) * size * 1.18, text, size, serif)),
+    sv("g", { transform: `translate(48 ${top}) scale(${scale})` }, [...pieces(node, box.left, box.top)]), line(TALL_CARD - 22, `${$("#togethernote").textContent.match(/n = \d+/)?.[0] || D.about} · headcount`, 15, ink.fontFamily, { opacity: .75 }));
+  return new XMLSerializer().serializeToString(svg);
+}
+async function drawn(text, width, height, by) {
+  const image = new Image(), canvas = el("canvas", { width: by * width, height: by * height });
   image.src = "data:image/svg+xml," + encodeURIComponent(text);
   await image.decode();
-  canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
-  canvas.toBlob(blob => download(blob, `${name}.png`, "image/png"));
+  canvas.getContext("2d").drawImage(image, 0, 0, by * width, by * height);
+  return new Promise(done => canvas.toBlob(done, "image/png"));
+}
+async function copyCard(e) {
+  const blob = await drawn(card(), WIDE_CARD, TALL_CARD, 1);
+  let said = "Copied";
+  try { await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]); } catch { download(blob, "card.png", "image/png"); said = "Saved"; }
+  e.target.textContent = said;
+  setTimeout(() => { e.target.textContent = "Copy as image"; }, 1500);
 }
 // Tables by the name of what they stand for. Numbers and names of ours alone, and a cell never begins a formula.
 export const tables = { heads: headTable };
@@ -64,4 +90,5 @@ export function savers() {
     if (tables[name] && name !== "heads") button("CSV", () => saveCsv(name));
   }
   when("#csv", "click", () => saveCsv("heads"));
+  when("#card", "click", copyCard);
 }

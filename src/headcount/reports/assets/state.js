@@ -66,11 +66,11 @@ export function setRole(role) { S.role = S.role === role ? null : role; repaintA
 export function setExhibit(k) { Object.assign(S, { picked: true, ex: (k + D.exhibits.length) % D.exhibits.length, tok: null, held: false, view: null }); emit("ex"); remember(); }
 function goStep(order, step) {
   if (!D.curve?.[order]?.points[step]) return;
-  S.order = order; S.step = step;
+  S.order = order; S.step = step; S.loose = false;
   goneNow = new Set(D.curve[order].points.slice(0, step + 1).flatMap(p => p.gone));
 }
 // Heads that go together, whatever order they are in.
-export function showWithout(list) { S.step = 0; goneNow = new Set(list); repaintAll(); emit("step"); }
+export function showWithout(list) { S.step = 0; S.loose = true; goneNow = new Set(list); repaintAll(); emit("step"); remember(); }
 export function setStep(order, step) { goStep(order, step); repaintAll(); emit("step"); remember(); }
 // Of a group of buttons those are pressed that say what the state is: pressed("view", "lines").
 export const pressed = (key, value) => $$(`[data-${key}]`).forEach(b => b.setAttribute("aria-pressed", b.dataset[key] === String(value)));

@@ -29,7 +29,7 @@ function grids(best) {
   put("#survivors", shown.map(k => {
     const p = o.points[k], gone = new Set(o.points.slice(0, k + 1).flatMap(q => q.gone)), value = c => { const q = c.points.find(r => r.left === p.left); return q?.value == null ? null : [q, c]; };
     const lines = curves.map(value).filter(Boolean).map(([q, c], j) => [el("br"), `${c.metric} ${quality(q.value)}`, !j && [el("br"), el("span", { class: "d", text: k && q.delta != null ? `${num(q.delta, "+.2g")}${q.chance ? ", at chance" : ""}` : "\u00a0" })]]);
-    return el("button", { class: `sv ${k === best ? "best" : ""}`, "aria-pressed": k === S.step, "data-step": k, onclick: () => setStep(S.order, k) }, tiles(gone, width), el("span", {}, el("b", { text: k ? p.left : `all ${p.left}` }), k ? " left" : "", lines));
+    return el("button", { class: `sv ${k === best ? "best" : ""}`, "aria-pressed": !S.loose && k === S.step, "data-step": k, onclick: () => setStep(S.order, k) }, tiles(gone, width), el("span", {}, el("b", { text: k ? p.left : `all ${p.left}` }), k ? " left" : "", lines));
   }));
 }
 // What can go at so many times the usual tolerance, by the rule of pruning/tolerance.py.
@@ -53,7 +53,7 @@ function byMetric(b) {
 function canGo() {
   if (!D.go) return;
   const by = D.go.by.map(allowed), least = strictest();
-  put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), least.gone ? " can go together, without training:" : " can go for sure, without training:");
+  put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), least.gone ? " can be pruned, untrained:" : " can be pruned with 95 % confidence, untrained:");
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
   put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Choose a grid to empty the pruned heads below.`);

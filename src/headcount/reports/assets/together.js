@@ -21,7 +21,7 @@ function setRow(r, x, w) {
 }
 view(() => {
   if (($("#together").hidden = !SETS.length)) return;
-  const narrow = innerWidth <= 640, w = Math.max(120, $("#sets").clientWidth - (narrow ? 0 : 576)), all = SETS.flatMap(r => [r.added, r.lo, r.hi, r.least, r.most, 0]).filter(v => v != null), [a, b] = [Math.min(...all), Math.max(...all)], x = v => 9 + (w - 18) * (v - a) / (b - a || 1), loss = SETS[0].metric === "loss";
+  const narrow = innerWidth <= 640, w = Math.max(120, $("#sets").clientWidth - (narrow ? 0 : 596)), all = SETS.flatMap(r => [r.added, r.lo, r.hi, r.least, r.most, 0]).filter(v => v != null), [a, b] = [Math.min(...all), Math.max(...all)], x = v => 9 + (w - 18) * (v - a) / (b - a || 1), loss = SETS[0].metric === "loss";
   put("#sets", SETS.map(r => setRow(r, x, w)), el("div", { class: "tr axisrow" }, el("span"), drawing(w, 18, `${num(a)} to ${num(b)}`, ticks(a, b, 6).map(v => [sv("path", { class: "tick", d: `M${x(v).toFixed(1)} 0v4` }), words(x(v), 15, num(v, v ? "+.3g" : ".3g"), "middle")]))));
   put("#togethernote", `${loss ? "Added loss, nats a token; in words: how much less likely each right word becomes" : `${SETS[0].metric} lost`}. Dot and line: all heads of a job switched off together, with the 95 % interval. Grey: as many other heads of the same layers, ${plural(SETS.find(r => r.draws)?.draws || 0, "draw")}. n = ${SETS[0].n}.`);
 }, "size theme");

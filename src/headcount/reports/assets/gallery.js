@@ -1,0 +1,46 @@
+import { $, el, put } from "./dom.js";
+import { D, absent, heads, mainRole, present, roleNames, sort } from "./data.js";
+import { mark, on, view } from "./state.js";
+import { hasMap, paintMap, rawMap } from "./maps.js";
+// Every head's mean map at one glance: the kept sentences, each stretched to the same square, the largest weight of each cell.
+const SIDE = 20;
+const seenIn = i => D.exhibits.flatMap((_, ex) => hasMap(i, ex) ? [ex] : []);
+async function meanMap(i) {
+  const own = seenIn(i), w = new Float32Array(SIDE * SIDE);
+  for (const ex of own) {
+    const m = await rawMap(i, ex), bin = (at, n) => [Math.floor(at * n / SIDE), Math.max(Math.floor(at * n / SIDE) + 1, Math.floor((at + 1) * n / SIDE))];
+    for (let r = 0; r < SIDE; r++) for (let c = 0; c < SIDE; c++) {
+      const [r0, r1] = bin(r, m.q), [c0, c1] = bin(c, m.k);
+      let most = 0;
+      for (let a = r0; a < r1; a++) for (let b = c0; b < c1; b++) most = Math.max(most, m.w[a * m.k + b]);
+      w[r * SIDE + c] += most / own.length;
+    }
+  }
+  return { q: SIDE, k: SIDE, w };
+}
+const canvases = new Map();
+const thumb = i => {
+  const canvas = el("canvas", { width: SIDE, height: SIDE, "aria-hidden": "true" });
+  canvases.set(i, canvas);
+  return mark(i, el("button", { class: `thumb ${sort(mainRole(i).role)} r-${mainRole(i).role}`, tabindex: -1, "aria-label": `${heads[i].id}, ${roleNames(i)}`, onclick: () => $("#inst").scrollIntoView({ block: "start" }) }, canvas));
+};
+let wallTurn = 0;
+async function fillIn() {
+  const mine = ++wallTurn;
+  for (const h of present) {
+    if (!canvases.has(h.i) || !seenIn(h.i).length) continue;
+    const m = await meanMap(h.i);
+    if (mine !== wallTurn) return;
+    paintMap(canvases.get(h.i), m, null, false);
+    if (h.index === 0) await new Promise(requestAnimationFrame);
+  }
+  $("#gallery").dataset.drawn = canvases.size;
+}
+view(() => {
+  if (($("#gallery").hidden = !present.some(h => seenIn(h.i).length))) return;
+  put("#thumbs", D.stacks.map(s => el("div", { class: "wall", css: { "--h": s.heads } }, D.stacks.length > 1 && el("h3", { text: s.title }), el("div", { class: "tiles" }, heads.slice(s.first, s.end).map(h => absent.has(h.i) ? el("span") : thumb(h.i))))));
+  const n = Math.max(...present.map(h => seenIn(h.i).length));
+  put("#gallerynote", `Rows: layers, from the top; columns: heads. In each square a row is a word that looks, a column a word looked at; dark is much attention. Mean of ${n} sentence${n === 1 ? "" : "s"}, stretched to one size. Outlined: heads with a role. Choose one to look closer.`);
+  new IntersectionObserver((seen, watch) => { if (seen.some(e => e.isIntersecting)) { watch.disconnect(); fillIn(); } }).observe($("#gallery"));
+  on("theme", fillIn);
+});
