@@ -50,7 +50,9 @@ def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Opener]:
     """Open a page, by name or path, with what went wrong in `page.wrongs`."""
     contexts = []
 
-    def opened(name: str | Path, hash: str = "", width: int = 1440, **context: Any) -> Any:
+    def opened(
+        name: str | Path, hash: str = "", width: int = 1440, unfold: bool = True, **context: Any
+    ) -> Any:
         contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, **context))
         page = contexts[-1].new_page()
         page.wrongs = []
@@ -59,6 +61,8 @@ def visit(chromium: Any, pages: dict[str, Path]) -> Iterator[Opener]:
         path = pages[name] if isinstance(name, str) else name
         page.goto(path.as_uri() + hash)
         page.wait_for_selector("html[data-ready]", timeout=20_000)
+        if unfold:
+            page.eval_on_selector_all("details.fold", "all => all.forEach(e => { e.open = true; })")
         return page
 
     yield opened

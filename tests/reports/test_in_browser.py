@@ -304,7 +304,6 @@ def test_numbers_are_those_of_the_run(visit: Visit, runs: dict[str, Path]) -> No
         )
         rank = page.inner_text('[data-col="confidence"] .k')
         assert rank == f"{table.rank('confidence').index(parse_head(name)) + 1}/{len(table)}"
-    assert f"of the {len(table)} attention heads" in page.inner_text("h1")
 
 
 def test_what_was_not_measured_is_hatched_and_said(visit: Visit) -> None:
@@ -330,16 +329,69 @@ def test_a_step_of_pruning_empties_the_heads_that_went(visit: Visit) -> None:
     assert page.inner_text("#prtext").count("BLEU 26 ") == 1
 
 
-def test_the_title_counts_what_every_view_shows(visit: Visit) -> None:
-    """Heads that do something, that rest and that cost nothing: title, rows, dots, chips agree."""
+def with_jobs(tmp_path: Path) -> Path:
+    """A page of a run whose jobs were taken away."""
+    place = made_run(tmp_path / "run", THREE)
+    rows = [
+        ("positional", "enc.0.0,dec.0.0", 0.15, 0.12, 0.17, 0.01, "more"),
+        ("any function", "enc.0.0,dec.0.0,enc.0.3", 0.75, 0.67, 0.83, 0.22, "more"),
+    ]
+    names = ("set", "members", "added", "added_low", "added_high", "control", "answer")
+    frame = pd.DataFrame([dict(zip(names, row, strict=True)) for row in rows]).assign(
+        heads=[2, 3], metric="loss", examples=96, draws=8, note="", alone=0.1,
+        control_least=0.0, control_most=[0.03, 0.26],
+    )  # fmt: skip
+    Run.open(place).write_frame("knockout", frame)
+    return report(place, tmp_path / "jobs.html").path
+
+
+def test_whole_jobs_stand_under_the_title_and_empty_the_grid(visit: Visit, tmp_path: Path) -> None:
+    page = visit(with_jobs(tmp_path))
+    assert page.wrongs == []
+    assert page.inner_text("h1").startswith("Without the 2 heads of made with the role positional")
+    rows = page.query_selector_all("#sets [data-set]")
+    assert [row.get_attribute("data-set") for row in rows] == ["positional", "any function"]
+    assert page.inner_text('[data-set="any function"] .told').startswith("2.1 times, others 20 %")
+    page.click('[data-set="positional"] .tiny')
+    gone = page.eval_on_selector_all(
+        ".cell.gone", "all => all.map(e => e.getAttribute('aria-label').split(',')[0])"
+    )
+    assert sorted(gone) == ["dec.0.0", "enc.0.0"]
+    assert page.query_selector('.sv[aria-pressed="true"]') is None
+    assert "step=" not in page.url
+
+
+def test_all_heads_are_seen_at_one_glance_and_open_on_a_click(visit: Visit) -> None:
+    page = visit("three")
+    page.evaluate("document.querySelector('#gallery').scrollIntoView()")
+    assert eventually(page, lambda: page.get_attribute("#gallery", "data-drawn") == "36")
+    page.click('.thumb[data-head="5"]')
+    assert page.inner_text("#big") == "enc.1.1"
+
+
+def test_a_card_is_saved_where_nothing_can_be_copied(visit: Visit, tmp_path: Path) -> None:
+    page = visit(with_jobs(tmp_path))
+    page.evaluate("() => { Clipboard.prototype.write = () => Promise.reject(1); }")
+    with page.expect_download() as download:
+        page.click("#card")
+    data = Path(download.value.path()).read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert (int.from_bytes(data[16:20]), int.from_bytes(data[20:24])) == (1200, 630)
+
+
+def test_what_is_folded_draws_itself_when_it_opens(visit: Visit) -> None:
+    page = visit("three", unfold=False)
+    assert not page.is_visible("#prchart svg")
+    page.click("[data-fold=pruning] summary")
+    assert eventually(page, lambda: page.is_visible("#prchart svg"))
+
+
+def test_every_view_counts_the_same_heads(visit: Visit) -> None:
+    """Heads that do something, that rest and that cost something: rows, dots, chips agree."""
     page = visit("encoder")
     table, roles = made_table(), made_roles(ENCODER)
     rests = int((roles["role"] == "sink").sum())
     costly = int((table.numbers("ablation") > 0.03).sum())
-    assert page.inner_text("h1") == (
-        f"{len(roles) - rests} of the 72 attention heads do a nameable job; {rests} more look "
-        f"much at one place. Switched off alone, {72 - costly} cost nothing measurable."
-    )
     rows = page.eval_on_selector_all("#strip [data-told]", "all => all.map(e => e.textContent)")
     assert sum(int(told.split()[0]) for told in rows) == costly
     assert sum(int(told.split()[2]) for told in rows) == 72
@@ -482,12 +534,12 @@ def test_captions_stay_under_their_survivors(visit: Visit, name: str) -> None:
 def test_the_grid_stays_beside_its_dossier_and_covers_nothing(visit: Visit) -> None:
     page = visit("three")
     page.evaluate("document.querySelector('.mapbox').hidden = true")  # a grid without a map
-    page.evaluate("scrollTo(0, 760)")
+    page.evaluate("document.querySelector('#dossier').scrollIntoView(); scrollBy(0, 60)")
     top = "e => Math.round(e.getBoundingClientRect().top)"
     assert page.eval_on_selector("#over", top) == 14
-    page.evaluate("document.querySelector('#pruning').scrollIntoView({ block: 'end' })")
+    page.evaluate("document.querySelector('#agreement').scrollIntoView({ block: 'end' })")
     ends = page.eval_on_selector("#over", "e => e.getBoundingClientRect().bottom")
-    assert ends <= page.eval_on_selector(".all", "e => e.getBoundingClientRect().top")
+    assert ends <= page.eval_on_selector("#relations", "e => e.getBoundingClientRect().top")
 
 
 def test_it_works_in_a_sandboxed_frame(chromium: Any, pages: dict[str, Path]) -> None:
@@ -541,7 +593,7 @@ def test_a_table_alone_still_makes_a_page(visit: Visit, tmp_path: Path) -> None:
     bare = table.without([name for name in table.names if name != "entropy"])
     page = visit(report(bare, tmp_path / "bare.html").path)
     assert page.wrongs == []
-    assert page.inner_text("h1") == "The 6 attention heads."
+    assert page.inner_text("h1") == "The 6 attention heads of made"
     assert len(page.query_selector_all(".missing li")) == 12
     assert "not measured" in page.inner_text("#pruning")
 
@@ -561,7 +613,6 @@ def test_heads_that_went_keep_their_places(visit: Visit, tmp_path: Path) -> None
     kept = table.select([head for head in table.heads if head.index != 1])
     page = visit(report(kept, tmp_path / "pruned.html").path)
     assert len(page.query_selector_all(".cell.gone")) == 2
-    assert "of the 6 attention heads" in page.inner_text("h1")
     assert "2 removed before" in page.inner_text("#made")
     page.dispatch_event(".cell.gone", "click")
     assert page.inner_text("#big") != "enc.0.1"

@@ -161,7 +161,19 @@ def _examples(source: Source) -> dict[str, Any]:
 
 #: The modules of the page in the order in which they are joined: each uses those before it.
 MODULES = (
-    *("dom", "data", "colour", "chart", "state", "glyph", "save", "compare", "headline", "together", "jobs"),
+    *(
+        "dom",
+        "data",
+        "colour",
+        "chart",
+        "state",
+        "glyph",
+        "save",
+        "compare",
+        "headline",
+        "together",
+        "jobs",
+    ),
     *(
         "survivors",
         "changes",

@@ -288,7 +288,7 @@ def test_without_roles_the_title_tells_how_sure_heads_are() -> None:
     sharp = int((table.numbers("confidence") > 0.5).sum())
     bare = table.without(["ablation", "ablation_p_adjusted"])
     assert page_data(Source(bare))["headline"] == (
-        f"The 72 attention heads: {sharp} give over half of their attention to one token."
+        f"The 72 attention heads of made: {sharp} give over half of their attention to one token."
     )
 
 
@@ -322,7 +322,7 @@ def test_a_head_is_counted_by_what_it_does_before_where_it_rests() -> None:
     table = HeadTable.of(source.table.heads, {}, details={"roles": both})
     assert with_roles(table).frame["role"].tolist()[0] == "feature"
     data = page_data(source)
-    assert data["headline"].startswith("1 of the 2 attention heads does a nameable job.")
+    assert data["headline"].startswith("Head enc.0.0 of made looks at one kind of word")
     assert data["opening"] == {"head": 0, "col": "ablation", "paint": "role"}
 
 
