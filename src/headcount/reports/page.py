@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # --- Everything the page shows, as one JSON value -----------------------------------------------
 
+#: Parts of which some is packed and the rest stays readable.
+_BOTH = ("columns", "relations", "map")
 #: What a column, and what the map of heads, holds in numbers, one for each head.
 _LISTS = ("u", "values", "lo", "hi", "p")
 _MAP_LISTS = ("x", "y", "near")
@@ -59,6 +61,7 @@ def page_data(
         "function": scoreboard.function_part(source),
         "curve": scoreboard.curve_part(source),
         "jobs": title.job_part(source),
+        "lesions": verdicts.lesion_part(source),
         "exhibits": verdicts.exhibit_part(source) if maps != "none" else [],
         "compare": scoreboard.compare_part(source, other),
         "examples": _examples(source),
@@ -100,8 +103,13 @@ def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
         "roles": data.get("roles"),
         "curve": data.get("curve"),
         "misses": data.get("misses"),
+        "lesions": data.get("lesions"),
     }
-    words = {key: part for key, part in data.items() if key not in ("roles", "curve", "misses")} | {
+    words = {
+        key: part
+        for key, part in data.items()
+        if key not in ("roles", "curve", "misses", "lesions")
+    } | {
         "columns": [_some(column, _LISTS, False) for column in data["columns"]],
         "relations": relations and _some(relations, ("heads",), False),
         "map": places and _some(places, _MAP_LISTS, False),
@@ -180,6 +188,7 @@ MODULES = (
         "grid",
         "legend",
         "maps",
+        "lesions",
         "gallery",
         "evidence",
         "links",

@@ -28,7 +28,7 @@ function cost(c, i) {
   const v = c.values[i], p = c.p?.[i], about = D.examples[c.id], by = c.unit || about?.metric || "quality", told = c.id === "ablation" ? matters(i) : v > 0 && p < .05;
   const verdict = p == null ? `By ${by}: ` : told ? `By ${by} it matters. ` : p >= .05 || !v ? `By ${by} its cost is not significant after correction. ` : `By ${by} the model does better without it. `;
   const tail = [c.p && `${pval(p)}${c.corrected ? ` after correction for ${c.known === D.count ? "all" : `the ${c.known}`} heads${c.known === D.count ? "" : " that were tried"}` : ""}`, c.known === D.count && `rank ${c.rank[i]} of ${c.known}`, about && `n = ${about.n}`].filter(Boolean).join("; ");
-  return el("p", {}, el("b", { text: verdict }), "Switched off alone, it adds ", el("b", { "data-cost": c.id, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${by}; ${tail}.`);
+  return el("p", {}, el("b", { text: verdict }), `Switched off alone, it ${/loss/.test(by) ? "adds" : "costs"} `, el("b", { "data-cost": c.id, text: show(c, i) }), `${range(c.lo?.[i], c.hi?.[i], c.fmt)} ${by}; ${tail}.`);
 }
 function together() {
   if (!D.curve?.length) return unmeasured("curve", "When it goes as heads are removed together.");

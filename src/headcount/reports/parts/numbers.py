@@ -38,6 +38,7 @@ _FRAMES = (
     "probes",
     "function",
     "knockout",
+    "lesions",
 )
 
 

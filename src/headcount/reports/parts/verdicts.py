@@ -368,6 +368,30 @@ def exhibit_part(source: Source) -> list[dict[str, Any]]:
     ]
 
 
+def lesion_part(source: Source) -> list[dict[str, Any]]:
+    """By sentence how much less likely each word becomes without each head: `hc.lesions`."""
+    frame = source.frame("lesions")
+    if frame is None or not source.exhibits:  # a page without texts has no words either
+        return []
+    parts = []
+    for _, rows in frame.groupby("sentence", sort=True):
+        first = rows.iloc[0]
+        heads = list(dict.fromkeys(map(row_head, rows.to_dict("records"))))
+        count = len(rows) // len(heads)
+        known = [(place, source.places.get(head)) for place, head in enumerate(heads)]
+        added = rows["added"].to_numpy(float).reshape(len(heads), count)
+        parts.append(
+            {
+                "source": str(first["source"]),
+                "target": str(first["target"]) or None,
+                "words": [str(word) for word in rows["word"][:count]],
+                "heads": [place for _, place in known if place is not None],
+                "added": [figures(added[row], 3) for row, place in known if place is not None],
+            }
+        )
+    return parts
+
+
 def map_blocks(source: Source, fineness: Fineness) -> Iterator[tuple[str, str]]:
     """Element id and packed maps, one block an exhibit, stack and layer; ids come from indices."""
     if fineness == "none":
