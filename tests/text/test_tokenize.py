@@ -29,10 +29,10 @@ from headcount.text.tokenize import (
     Intake,
     RowTokenizer,
     chat_frame,
+    chat_turns,
     intake_of,
     must_have_template,
     position_limit,
-    render,
     shift_of,
 )
 
@@ -50,7 +50,7 @@ def test_the_frame_is_what_the_template_adds() -> None:
     assert frame == Frame(
         "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n"
     )
-    rendered = render(chatty(), "Be kind.")
+    rendered = chat_turns(chatty(), ["Be kind."])[0]
     start, end = frame.content(rendered)
     assert rendered[start:end] == "Be kind."
     assert start > rendered.index("Be kind."), "not the system's words"
@@ -98,7 +98,34 @@ def test_a_template_that_refuses() -> None:
     tokenizer = copy.deepcopy(chatty())
     tokenizer.chat_template = "{{ raise_exception('a system turn is needed') }}" + CHAT_TEMPLATE
     with pytest.raises(InputError, match="refuses a single user turn: a system turn is needed"):
-        render(tokenizer, "Rain.")
+        chat_turns(tokenizer, ["Rain."])
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{{ 'a' * 10**10 }}", "MemoryError"),
+        ("{% set s = namespace(x='a') %}{% for i in range(40) %}{% set s.x = s.x ~ s.x %}"
+         "{% endfor %}{{ s.x }}", "MemoryError"),
+        ("{{ '%*d' % (10**10, 1) }}", "MemoryError|OverflowError"),
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+         "takes more than 2 seconds or 1 GB"),
+        ("{{ 10 ** (10 ** 10) }}", "takes more than 2 seconds or 1 GB"),
+        ("{{ 1 / 0 }}", "breaks on a single user turn: ZeroDivisionError"),
+        ("{{ messages[9].content }}", "refuses a single user turn"),
+        ("{{ 'a' * 10**6 }}", "writes 1,000,000 characters for a turn of"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionError"),
+        ("{{ nothing.there() }}", "refuses a single user turn"),
+    ],
+)  # fmt: skip
+def test_a_template_that_takes_all_there_is_ends_in_a_sentence(
+    template: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headcount.text.tokenize._SECONDS", 2)
+    tokenizer = copy.deepcopy(chatty())
+    tokenizer.chat_template = template
+    with pytest.raises(InputError, match=told):
+        RowTokenizer(tokenizer, EncodeReport()).chat_rows(["Rain."])
 
 
 def test_markup_lets_the_user_write_marks() -> None:

@@ -45,6 +45,8 @@ def removed_counts(
 
     >>> removed_counts(72, 25), removed_counts(72, 25, also=30)
     ([18, 36, 54], [18, 30, 36, 54])
+    >>> removed_counts(4, 1e-300)
+    [1, 2, 3]
     >>> removed_counts(72, 25, fine=True)
     [1, 2, 4, 7, 10, 18, 36, 54]
     >>> removed_counts(96, 10, convention="code", encoder_decoder=True)[:3]
@@ -54,8 +56,11 @@ def removed_counts(
         raise UsageError(f"The step is {step:g}; it must be above 0 and at most 100 percent.")
     translates = convention == "code" and encoder_decoder
     rounded = math.ceil if translates else int
-    steps = range(1, int(100 / step + 1e-9) + 1)
-    found = {rounded(round(total * step * number / 100, 6)) for number in steps}
+    if total * step <= 100:  # no step is more than a head, however many steps that makes
+        found = set(range(total + 1))
+    else:
+        steps = range(1, int(100 / step + 1e-9) + 1)
+        found = {rounded(round(total * step * number / 100, 6)) for number in steps}
     found |= {count for count in _FIRST if fine and count < min(found)}
     found |= set() if also is None else {also}
     most = total if convention != "headcount" and not translates else total - 1

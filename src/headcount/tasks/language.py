@@ -19,7 +19,7 @@ from headcount.stats import ratio
 from headcount.tasks import task as base
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, read_texts
-from headcount.text import Batch, Encoded, Long
+from headcount.text import Batch, Encoded, Long, chat_turns
 
 # --- Language modelling -------------------------------------------------------------------------
 
@@ -95,10 +95,8 @@ def continued(subject: Subject, prompt: str, *, tokens: int = 24, chat: bool = F
     """What a model says after a prompt, greedily; in chat, its answer to it."""
     tokenizer: Any = subject.tokenizer
     if chat:
-        turn = [{"role": "user", "content": prompt}]
-        given = tokenizer.apply_chat_template(
-            turn, add_generation_prompt=True, return_tensors="pt", return_dict=True
-        )
+        turns = chat_turns(tokenizer, [prompt], add_generation_prompt=True)
+        given = tokenizer(turns, add_special_tokens=False, return_tensors="pt")
     else:
         given = tokenizer(prompt, return_tensors="pt")
     inputs = {name: given[name].to(subject.device) for name in ("input_ids", "attention_mask")}

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import json
+import math
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jinja2.exceptions import TemplateError
@@ -244,18 +250,90 @@ def must_have_template(tokenizer: PreTrainedTokenizerBase) -> None:
         )
 
 
-def render(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
-    """One user turn as the model's template writes it, without the start of an answer."""
-    turn = [{"role": "user", "content": text}]
+#: What a template may take for all texts of a call: seconds of a core, with some more for every
+#: text, bytes of memory, and characters around a text.
+_SECONDS, _MORE, _MEMORY, _AROUND = 10, 0.01, 1 << 30, 100_000
+
+
+def chat_turns(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], **how: Any) -> list[str]:
+    """Each text as one user turn, as the model's template writes it, without an answer's start.
+
+    A template is a program of whoever made the model: it runs in a process of its own, where
+    memory and time are bounded. Where the system has no such (Windows), its output alone is.
+    """
+    if not hasattr(os, "fork"):
+        return [_one_turn(tokenizer, text, how) for text in texts]
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(writer, "wb") as pipe:
+                pipe.write(json.dumps(_rendered_bounded(tokenizer, texts, how)).encode())
+        finally:
+            os._exit(0)
     try:
-        return str(tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=False))
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            found = json.loads(pipe.read() or b"null")
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        os.waitpid(child, 0)
+    if isinstance(found, list):
+        return found
+    raise InputError(found or f"The chat template takes more than {_SECONDS} seconds or 1 GB.")
+
+
+def _rendered_bounded(
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], how: dict[str, Any]
+) -> list[str] | str:
+    """The rendered texts, or what is wrong with the template, within bounds of memory and time."""
+    import resource
+
+    def bound(what: int, most: int) -> None:
+        _, hard = resource.getrlimit(what)
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(OSError, ValueError):  # a system that does not bound this
+            resource.setrlimit(what, (allowed, hard))
+
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    bound(resource.RLIMIT_CPU, math.ceil(_SECONDS + _MORE * len(texts)))
+    bound(resource.RLIMIT_CORE, 0)
+    with contextlib.suppress(OSError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        bound(resource.RLIMIT_AS, pages * resource.getpagesize() + _MEMORY)
+    try:
+        return [_one_turn(tokenizer, text, how) for text in texts]
+    except InputError as error:
+        return str(error)
+
+
+def _one_turn(tokenizer: PreTrainedTokenizerBase, text: str, how: dict[str, Any]) -> str:
+    turn = [{"role": "user", "content": text}]
+    usual = {"tokenize": False, "add_generation_prompt": False}
+    try:
+        found = str(tokenizer.apply_chat_template(turn, **usual | how))
     except TemplateError as error:
         raise InputError(f"The chat template refuses a single user turn: {error}") from error
+    except Exception as error:  # whatever a program of somebody else may raise
+        why = f"{type(error).__name__}: {error}".strip().rstrip(":")
+        raise InputError(f"The chat template breaks on a single user turn: {why}") from error
+    if len(found) > _AROUND + 10 * len(text):
+        raise InputError(
+            f"The chat template writes {len(found):,} characters for a turn of {len(text):,}; "
+            f"headcount takes {_AROUND:,} and ten times the text."
+        )
+    return found
 
 
 def chat_frame(tokenizer: PreTrainedTokenizerBase) -> Frame:
     """The frame of a template, found with a stand-in for the text."""
-    before, _, after = render(tokenizer, _STAND_IN).partition(_STAND_IN)
+    return _frame_of(chat_turns(tokenizer, [_STAND_IN])[0])
+
+
+def _frame_of(rendered: str) -> Frame:
+    before, _, after = rendered.partition(_STAND_IN)
     return Frame(before, after)
 
 
@@ -310,8 +388,8 @@ class RowTokenizer:
 
     def chat_rows(self, texts: Sequence[str]) -> list[spans.TokenRow]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
-        frame = chat_frame(self._tokenizer)
-        rendered = [render(self._tokenizer, self._mend(text)) for text in texts]
+        first, *rendered = chat_turns(self._tokenizer, [_STAND_IN, *map(self._mend, texts)])
+        frame = _frame_of(first)
         offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
         with spans.untouched(self._tokenizer):
             found = self._tokenizer(
