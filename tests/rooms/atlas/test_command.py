@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -59,13 +60,38 @@ def test_every_model_is_measured_alike_and_once(
     assert "<b>" not in page
     assert "<script" not in page
     assert set(pd.read_csv(out / "atlas.csv")["model"]) == {"one <b>", "its twin", "half of it"}
-    run = hc.Run.open(out / "runs" / "one-b--cats", create=False)
+    run = hc.Run.open(out / "runs" / f"{module._slug('one <b>')}--cats", create=False)
     assert "gradient" in run.read_table().names
     monkeypatch.setattr(module, "survey", None)
     monkeypatch.setattr(module, "prune_plan", None)
     before = (out / "atlas.json").read_bytes()
     assert headcount(*line).code == 0  # type: ignore[operator]
     assert (out / "atlas.json").read_bytes() == before, "what is there is not measured again"
+
+
+def test_figures_are_of_the_model_that_bears_the_name(config: Path, headcount: object) -> None:
+    """Names that differ by a sign; then other weights in the same place, and another twin."""
+    one, other = config.parent / "model", save(config.parent / "other", "bert", "wordpiece", seed=9)
+    out, line = config.parent / "atlas", ["atlas", config, "--device", "cpu"]
+
+    def measured(twin: int) -> dict[str, object]:
+        models = f'"A.1" = "{one}"\n"a-1" = "{other}"\n"A-1" = {{twin_of = "{one}", seed = {twin}}}'
+        config.write_text(f"[models]\n{models}\n[corpora]\ncats = {{text = 'cats.txt'}}\n")
+        ended = headcount(*line, "-o", out)  # type: ignore[operator]
+        assert ended.code == 0, ended.err
+        places = {name: f"{module._slug(name)}--cats" for name in ("A.1", "a-1", "A-1")}
+        assert {path.name for path in (out / "runs").iterdir()} == set(places.values())
+        runs = {name: hc.Run.open(out / "runs" / place) for name, place in places.items()}
+        return {name: run.read_table().frame["confidence"].tolist() for name, run in runs.items()}
+
+    first = measured(twin=1)
+    assert len({module._slug(name).lower() for name in first}) == 3
+    assert first["A.1"] != first["a-1"]
+    assert first["A.1"] != first["A-1"]
+    shutil.copytree(other, one, dirs_exist_ok=True)
+    second = measured(twin=2)
+    assert second["A.1"] == second["a-1"] == first["a-1"]
+    assert second["A-1"] != first["A-1"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ again, so an atlas that was broken off, or has got another model, goes on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -19,7 +20,15 @@ from headcount.errors import HeadcountError, UsageError
 from headcount.importance import score, stacks_read
 from headcount.models import Subject, load, random_twin
 from headcount.pruning import can_go, prune, prune_plan
-from headcount.records import Engine, HeadTable, Run, json_encode, to_strict, write_bytes
+from headcount.records import (
+    Engine,
+    HeadTable,
+    Run,
+    hash_strings,
+    json_encode,
+    to_strict,
+    write_bytes,
+)
 from headcount.surveys import survey
 from headcount.tasks import Task
 from headcount.text import Corpus
@@ -126,9 +135,13 @@ def _measured(
     texts, notes = read(subject), list[str]()
     with Run.open(folder) as run:
         data = {key: one.hash if isinstance(one, Corpus) else one for key, one in texts.items()}
-        settings = {"atlas": corpus, "data": data, "control": plan.control}
+        weights = {"weights": subject.weights_hash}
+        settings = {"atlas": corpus, "data": data, "control": plan.control, **weights}
         stage = run.stage("survey")
         if not stage.done_with(settings):
+            if not stage.begun_with(settings):  # what is there is of another model, or other texts
+                run.clear()
+            stage.begin(settings)
             table = survey(
                 subject,
                 **texts,
@@ -139,8 +152,7 @@ def _measured(
                 journal=run.shards("survey"),
                 telling=telling,
             )
-            old = run.read_table() if run.has_table else None
-            run.write_table(table if old is None else old.join(table, replace=True))
+            run.write_table(table)
             stage.finish(settings, table.provenance)
             run.drop_shards("survey")
         go: dict[str, Any] = {}
@@ -160,10 +172,14 @@ def _can_go(
 ) -> dict[str, Any]:
     """How many heads can go by a task; its gradient score is in the run's table."""
     settings = {"task": task.hash, "metric": task.metric.name, "step": plan.step}
+    settings["weights"] = subject.weights_hash
     stage = run.stage(f"atlas-{_slug(name)}")
     if not stage.done_with(settings):
         prune_run = Run.open(run.path.parent / f"{run.path.name}--{_slug(name)}")
         with prune_run:
+            if not prune_run.stage("atlas").begun_with(settings):
+                prune_run.clear()
+            prune_run.stage("atlas").begin(settings)
             found = prune_plan(
                 subject,
                 task,
@@ -184,9 +200,22 @@ def _can_go(
     return judged[0].to_dict() if judged else {}
 
 
+#: Characters of a name that are read in its folder's.
+_READ = 60
+
+
 def _slug(name: str) -> str:
-    kept = "".join(sign if sign.isalnum() else "-" for sign in name.lower())
-    return "-".join(part for part in kept.split("-") if part)
+    """A name for a folder of any system, another one for every name.
+
+    A name that is not such by itself bears a part of its hash.
+
+    >>> _slug("smollm2"), _slug("a-1"), _slug("A.1")
+    ('smollm2', 'a-1', 'a-1-ca6a38f2ef0c')
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_READ]
+    if plain and plain == name and not re.search(r"(^|-)[0-9a-f]{12}$", name):
+        return plain
+    return f"{plain}-{hash_strings([name]).rpartition(':')[2][:12]}".lstrip("-")
 
 
 # --- A run in a few figures -----------------------------------------------------------------------
