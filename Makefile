@@ -82,11 +82,11 @@ soak: $(VENV)/.installed  ## 300 rounds (N) of surveys and scores in one process
 	@mkdir -p $(COUNTS)
 	$(BIN)/python tests/soak --rounds $(N) --json $(COUNTS)/soak.json
 
-# How many kills `make chaos` makes.
-KILLS  ?= 20
-chaos: $(VENV)/.installed  ## workers, a node and the driver of a Ray cluster killed 20 times (KILLS); counts in build/chaos.json
+# How often `make chaos` kills a worker, a node and the driver in each verb.
+KILLS  ?= 2
+chaos: $(VENV)/.installed  ## workers, nodes and drivers of a Ray cluster killed in every verb that takes an engine (KILLS each); counts in build/chaos.json
 	@mkdir -p $(COUNTS)
-	$(BIN)/python tests/chaos --kills $(KILLS) --json $(COUNTS)/chaos.json
+	$(BIN)/python tests/chaos --each $(KILLS) --json $(COUNTS)/chaos.json
 
 # Those tests that hold no other version's figures.
 LOWEST ?= tests/cli tests/laws tests/models tests/records tests/text tests/tasks tests/wiring tests/importance tests/pruning

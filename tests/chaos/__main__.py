@@ -1,11 +1,12 @@
-"""A survey and a sweep on a Ray cluster of two nodes in which things are killed at random.
+"""Every verb that takes an engine, on a Ray cluster of two nodes in which something is killed.
 
-    python tests/chaos --kills 20 --json counts.json
+    python tests/chaos --each 2 --json counts.json
 
-Workers, the second node and the driver are killed; work goes on each time, by itself or when the
-driver is begun again with another number of workers. When both are done their tables are compared
-with those of an undisturbed run in one process: counts bit for bit, sums to 1e-6. Where the work
-ends before all kills were made, another round begins.
+A trial is one command with one kill, at a random moment after the first worker has begun: of a
+worker, of the second node with all that is on it, or of the driver. After a worker or a node the
+command must go on by itself; after the driver the same command is given again, with another number
+of workers. What it wrote is compared with an undisturbed run in one process: the same files, whole
+numbers and words the same, figures to 1e-6.
 """
 
 from __future__ import annotations
@@ -14,163 +15,210 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
+
+from kills.commands import COMMANDS, make_inputs  # noqa: E402  found beside this script
+
 NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20}
+KINDS = ("worker", "node", "driver")
 SEED = 0
 
-#: What a driver runs: a survey, then an ablation of every head, both journaled.
+ATLAS = """
+[models]
+one = "encoder"
+other = {pruned_from = "classes", drop_share = 0.5}
+[corpora]
+texts = {text = "a.txt"}
+[tasks]
+classes = "classification:dev.tsv,metric=loss"
+"""
+WORK: dict[str, list[str]] = {
+    **{name: words for name, words in COMMANDS.items() if name != "compare"},
+    "atlas": ["atlas", "atlas.toml", "-o", "atlas", "--step", "50"],
+}
+#: The command line with shards so small that many are under way.
 DRIVER = """
 import sys
-sys.path.insert(0, {tests!r})
-import headcount as hc
+from headcount.cli.main import app
 from headcount.surveys import shards
-from chaos_work import score, survey
-shards.SHARD_ITEMS = 8
-engine = hc.RayEngine({address!r}, workers={workers})
-survey({folder!r}, engine).save({folder!r} + "/survey")
-score({folder!r}, engine).save({folder!r} + "/score")
+shards.SHARD_ITEMS = 2
+app(prog_name="headcount")
 """
 
 
 def main() -> int:
-    """Kill until all kills are made and the work is done; 1 where a table differs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--pause", type=float, default=10.0, help="seconds between kills, at least")
+    """All trials; 1 where a command did not go on, or wrote something else."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="verbs whose name begins so; several with ;")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--each", type=int, default=2, help="kills of each kind in each verb")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    found = chaos(asked.kills, asked.pause)
+    names = [name for name in WORK if name.startswith(tuple(asked.only.split(";")))]
+    found = chaos(names, asked.kinds.split(","), asked.each, asked.json)
     print(json.dumps(found))
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n")
-    return int(found["tables_that_differ"] > 0)
+    return int(any(row["held"] < row["tried"] for row in found["rows"]))
 
 
-def chaos(kills: int, pause: float) -> dict[str, Any]:
-    """Counts of what was killed, and of the tables that came out the same."""
+def chaos(names: list[str], kinds: list[str], each: int, out: Path | None) -> dict[str, Any]:
+    """Counts by verb and kind of kill: how many were tried, and how many changed nothing."""
     from ray.cluster_utils import Cluster
 
-    drawn, made = random.Random(SEED), Counter[str]()
-    begun, rounds, differ, same = time.monotonic(), 0, 0, 0
+    drawn, began = random.Random(SEED), time.monotonic()
+    found: dict[str, Any] = {"seed": SEED, "rows": []}
     cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    nodes = [cluster.add_node(**NODE)]
     try:
-        nodes = [cluster.add_node(**NODE)]
-        with tempfile.TemporaryDirectory() as folder:
-            while made.total() < kills:
-                place = Path(folder, f"round-{rounds}")
-                place.mkdir()
-                _round(cluster, nodes, place, drawn, made, kills, pause)
-                rounds += 1
-                for name in ("survey", "score"):
-                    equal = _is_same(name, place)
-                    same, differ = same + equal, differ + (not equal)
+        with tempfile.TemporaryDirectory() as scratch:
+            inputs = Path(scratch, "inputs")
+            inputs.mkdir()
+            make_inputs(inputs)
+            (inputs / "atlas.toml").write_text(ATLAS)
+            for name in names:
+                whole = _folder(scratch, inputs)
+                _ended(whole, _begun(whole, WORK[name]))
+                for kind in kinds:
+                    said = [
+                        _trial(name, kind, whole, _folder(scratch, inputs), cluster, nodes, drawn)
+                        for _ in range(each)
+                    ]
+                    wrong = [one for one in said if one]
+                    row = {"verb": name, "killed": kind, "tried": each, "held": each - len(wrong)}
+                    found["rows"].append(row | {"wrong": wrong})
+                    print(row, *wrong, file=sys.stderr, flush=True)
+                    found["seconds"] = round(time.monotonic() - began)
+                    if out is not None:
+                        out.write_text(json.dumps(found, indent=1) + "\n")
     finally:
         cluster.shutdown()
-    return {
-        "seed": SEED,
-        "kills": dict(sorted(made.items())),
-        "rounds": rounds,
-        "tables_that_are_the_same": same,
-        "tables_that_differ": differ,
-        "seconds": round(time.monotonic() - begun, 1),
-    }
+    return found
 
 
-def _round(
+def _folder(scratch: str, inputs: Path) -> Path:
+    folder = Path(tempfile.mkdtemp(dir=scratch)) / "work"
+    shutil.copytree(inputs, folder)
+    return folder
+
+
+def _trial(
+    name: str,
+    kind: str,
+    whole: Path,
+    folder: Path,
     cluster: Any,
     nodes: list[Any],
-    place: Path,
     drawn: random.Random,
-    made: Counter[str],
-    kills: int,
-    pause: float,
-) -> None:
-    """One survey and one sweep, from the first start of the driver to its end."""
-    driver = _driver(cluster, place, drawn)
-    next_kill = time.monotonic() + pause + drawn.random() * pause
-    while driver.poll() is None or driver.returncode:
-        if driver.poll() is not None:  # a driver that fails by itself is no part of the game
-            raise RuntimeError((place / "driver.log").read_text()[-3000:])
-        time.sleep(0.2)
-        if made.total() >= kills or time.monotonic() < next_kill:
-            continue
-        kind = drawn.choice(["worker", "worker", "node", "driver"])
-        if kind == "worker" and not _kill_worker(nodes, cluster, drawn):
-            continue
-        if kind == "node":
-            cluster.remove_node(nodes.pop(), allow_graceful=False)
-            nodes.append(cluster.add_node(**NODE))
-        if kind == "driver":
-            driver.send_signal(signal.SIGKILL)
-            driver.wait()
-            driver = _driver(cluster, place, drawn)
-        made[kind] += 1
-        next_kill = time.monotonic() + pause + drawn.random() * pause
+) -> str:
+    """What was wrong after one kill; empty where nothing was."""
+    killed = False
+    for _ in range(5):  # a command may have ended before its kill
+        driver = _begun(folder, [*WORK[name], *_engine(cluster, drawn)])
+        while driver.poll() is None and not _workers(cluster, nodes):
+            time.sleep(0.1)
+        time.sleep(drawn.uniform(0, 6))
+        if driver.poll() is None:
+            killed = _kill(kind, driver, cluster, nodes, drawn)
+        if killed:
+            break
+        driver.wait()
+        shutil.rmtree(folder)
+        shutil.copytree(whole.parent.parent / "inputs", folder)
+    if not killed:
+        return f"{name} ended before any {kind} could be killed"
+    if kind == "driver":
+        driver = _begun(folder, [*WORK[name], *_engine(cluster, drawn)])
+    if wrong := _ended(folder, driver):
+        return wrong
+    return _difference(whole, folder)
 
 
-def _driver(cluster: Any, place: Path, drawn: random.Random) -> subprocess.Popen[bytes]:
-    code = DRIVER.format(
-        tests=str(TESTS / "chaos"),
-        address=cluster.address,
-        workers=drawn.choice([1, 2, 3]),
-        folder=str(place),
-    )
-    with (place / "driver.log").open("ab") as log:
-        return subprocess.Popen([sys.executable, "-c", code], stdout=log, stderr=log)
+def _engine(cluster: Any, drawn: random.Random) -> list[str]:
+    return ["--engine", "ray", "--address", cluster.address, "--workers", drawn.choice("123")]
 
 
-def _kill_worker(nodes: list[Any], cluster: Any, drawn: random.Random) -> bool:
-    """Kill one actor's process of this cluster; False where there is none yet."""
+def _begun(folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
+    always = ["--device", "cpu", *([] if words[0] == "atlas" else ["--seed", "0"])]
+    with (folder.parent / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", DRIVER, *words, *always], cwd=folder, stdout=log, stderr=log
+        )
+
+
+def _ended(folder: Path, driver: subprocess.Popen[bytes]) -> str:
+    """Wait for a command; the end of what it said where it failed."""
+    if driver.wait(timeout=600) == 0:
+        return ""
+    return f"exit {driver.returncode}: {(folder.parent / 'log').read_text()[-400:]}"
+
+
+def _kill(kind: str, driver: Any, cluster: Any, nodes: list[Any], drawn: random.Random) -> bool:
+    """Kill something; False where there is none."""
+    if kind == "driver":
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    elif kind == "node":
+        cluster.remove_node(nodes.pop(), allow_graceful=False)
+        nodes.append(cluster.add_node(**NODE))
+    elif workers := _workers(cluster, nodes):
+        os.kill(drawn.choice(workers), signal.SIGKILL)
+    else:
+        return False
+    return True
+
+
+def _workers(cluster: Any, nodes: list[Any]) -> list[int]:
+    """The processes of this cluster's actors."""
     import psutil
 
-    ours = []
+    found = []
     for node in [cluster.head_node, *nodes]:
         raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
         for child in raylet.children(recursive=True):
             try:
                 if "ray::Actor" in " ".join(child.cmdline()):
-                    ours.append(child.pid)
+                    found.append(child.pid)
             except psutil.Error:
                 continue
-    if not ours:
-        return False
-    os.kill(drawn.choice(ours), signal.SIGKILL)
-    return True
+    return found
 
 
-def _is_same(name: str, place: Path) -> bool:
+# --- What was written ---------------------------------------------------------------------------
+
+
+def _difference(whole: Path, folder: Path) -> str:
+    """The first file in which two folders differ; empty where none does."""
     import pandas as pd
 
-    import headcount as hc
+    files = [
+        {str(one.relative_to(place)) for one in place.rglob("*") if one.is_file()}
+        for place in (whole, folder)
+    ]
+    if files[0] != files[1]:
+        return f"files: {sorted(files[0] ^ files[1])[:5]}"
+    for name in sorted(files[0]):
+        if name.endswith(".parquet"):
+            one, other = (pd.read_parquet(place / name) for place in (whole, folder))
+            try:
+                pd.testing.assert_frame_equal(one, other, atol=1e-6, rtol=1e-6)
+            except AssertionError as error:
+                return f"{name}: {' '.join(str(error).split())[:200]}"
+        elif name.endswith("config.json") and _heads(whole / name) != _heads(folder / name):
+            return f"{name}: other heads are left"
+    return ""
 
-    sys.path.insert(0, str(TESTS / "chaos"))
-    import chaos_work
 
-    found = hc.HeadTable.load(place / name)
-    with tempfile.TemporaryDirectory() as folder:
-        whole = getattr(chaos_work, name)(folder, None)
-        whole.save(Path(folder, "whole"))
-        whole = hc.HeadTable.load(Path(folder, "whole"))
-    try:
-        pd.testing.assert_frame_equal(whole.frame, found.frame, atol=1e-6, rtol=0)
-        for detail, frame in whole.details.items():
-            other = found.details[detail]
-            pd.testing.assert_frame_equal(frame, other, atol=1e-6, rtol=0)
-            counts = frame.select_dtypes("integer")
-            pd.testing.assert_frame_equal(counts, other[counts.columns])
-    except AssertionError as error:
-        print(f"{place.name} {name}: {error}", file=sys.stderr)
-        return False
-    return True
+def _heads(config: Path) -> Any:
+    return json.loads(config.read_text()).get("headcount")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from rich.text import Text
 from subjects import save
 
 import headcount as hc
+from headcount.cli.main import run
 from headcount.cli.printing import Terminal
 from headcount.errors import printable
 from headcount.records import Column, HeadTable, write_bytes
@@ -86,6 +89,32 @@ def test_a_model_and_texts_with_such_names(headcount: Callable, tmp_path: Path) 
     # Files keep the very text.
     assert hc.Run.open(tmp_path / out, create=False).provenance["model"] == model.name
     shutil.rmtree(tmp_path / out)
+
+
+def test_warnings_and_what_libraries_log(
+    headcount: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verb that loads a model of a file's choice warns of it by its name."""
+    model = tmp_path / f"model{HOSTILE}"
+    save(model, "bert", "wordpiece")
+    config = json.loads((model / "config.json").read_text()) | {"pruned_heads": {"0": [1]}}
+    (model / "config.json").write_text(json.dumps(config))
+    (tmp_path / "a.txt").write_text("Rain fell.\nThe old roof.\n")
+    (tmp_path / "atlas.toml").write_text(
+        f"[models]\none = {json.dumps(str(model))}\n[corpora]\na = {{text = 'a.txt'}}\n"
+    )
+    ended = headcount("atlas", "atlas.toml", "--device", "cpu")
+    assert "pruned_heads" in ended.err
+    assert STEERING.findall(ended.out + ended.err) == []
+    monkeypatch.setattr("headcount.cli.main.app", lambda **_: None)
+    factory, hook = logging.getLogRecordFactory(), sys.excepthook
+    try:
+        run()
+        said = logging.getLogger().makeRecord("x", 30, "x", 1, "%s", (HOSTILE,), None)
+    finally:
+        logging.setLogRecordFactory(factory)
+        sys.excepthook = hook
+    assert said.getMessage() == printable(HOSTILE)
 
 
 def test_whatever_rich_draws_is_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:

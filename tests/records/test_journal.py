@@ -218,6 +218,19 @@ def test_a_newer_journal_is_refused_by_name(path: Path) -> None:
         Journal.open(path, PRINT)
 
 
+def test_a_journal_of_another_version_is_not_gone_on_with(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(path, "enc.0.1")
+    with monkeypatch.context() as patched:
+        patched.setattr("headcount.records.journal.version", lambda: "99.0")
+        with pytest.raises(
+            RunError, match=r"was begun by headcount \S+, and this is 99.0: what two"
+        ):
+            Journal.open(path, PRINT)
+    assert list(Journal.open(path, PRINT).done) == ["enc.0.1"]
+
+
 def test_a_folder_in_its_place(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot be written to: is a directory"):
         Journal.open(tmp_path, PRINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -53,7 +54,8 @@ class _Verbs(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb that was named."""
         try:
-            with _spelt_out():
+            with _spelt_out(), warnings.catch_warnings():
+                warnings.showwarning = lambda said, *_, **__: _say("Note", "yellow", str(said))
                 return super().invoke(ctx)
         except HeadcountError as error:
             _fail(str(error), error.exit_code)
@@ -112,7 +114,18 @@ def main(
 
 
 def run() -> None:
-    """Run the command; the entry point of the package."""
+    """Run the command; the entry point of the package.
+
+    What libraries log and what nobody foresaw is spelt out, too.
+    """
+    make = logging.getLogRecordFactory()
+
+    def record(*args: Any, **how: Any) -> logging.LogRecord:
+        made = make(*args, **how)
+        made.msg, made.args = printable(made.getMessage(), keep="\n"), ()
+        return made
+
+    logging.setLogRecordFactory(record)
     sys.excepthook = lambda *error: echo("".join(format_exception(*error)), err=True)
     app(prog_name="headcount")
 

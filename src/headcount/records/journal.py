@@ -253,6 +253,12 @@ class _Lines:
                     f"{path} was written with schema {header.get('schema')}; this headcount "
                     f"{version()} reads up to {SCHEMA}: upgrade headcount or choose another folder."
                 )
+            if header.get("headcount") != version():
+                raise RunError(
+                    f"{path} was begun by headcount {header.get('headcount')}, and this is "
+                    f"{version()}: what two versions measured is not mixed. Go on with that "
+                    "version, choose another folder, or delete that file to begin afresh."
+                )
             self.fingerprint = fingerprint
             self.end = len(line)
             for number, line in enumerate(file, start=2):

@@ -700,6 +700,4 @@ STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
 def stages_of(context: StoryContext) -> Iterator[StoryStage]:
     """Every stage, made when its turn comes; gates and healing only where they were asked for."""
     unasked = ([] if context.gates else [gates_stage]) + ([] if context.heal else [heal_stage])
-    weights = {"weights": context.subject.weights_hash}
-    made = (make(context) for make in STAGES if make not in unasked)
-    return (replace(stage, settings={**stage.settings, **weights}) for stage in made)
+    return (make(context) for make in STAGES if make not in unasked)

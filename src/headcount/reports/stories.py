@@ -280,7 +280,9 @@ _NOTED = 5.0
 
 
 def _is_kept(context: StoryContext, stage: StoryStage) -> bool:
-    return context.run.stage(stage.name).done_with(stage.settings)
+    record = context.run.stage(stage.name)
+    weights = record.record.get("provenance", {}).get("weights")
+    return weights == context.subject.weights_hash and record.done_with(stage.settings)
 
 
 def check_stages(context: StoryContext, *, exhibits: bool = True) -> None:
@@ -315,6 +317,8 @@ def _otherwise(old: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
         return f"by headcount {old.get('headcount')}"
     was = old.get("settings") or {}
     keys = [key for key in settings if was.get(key) != settings[key]]
+    if not keys:
+        return "of other weights"
     if {"texts", "treebank", "coref", "task", "own"} & set(keys):
         return "on other texts or examples"
     said = [f"{key} was {was.get(key)}, is {settings[key]}" for key in keys]

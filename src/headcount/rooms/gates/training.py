@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError, RunError, UsageError
 from headcount.models import Subject
-from headcount.records import InnerPath, Progress, json_decode, json_encode
+from headcount.records import InnerPath, Progress, json_decode, json_encode, version
 from headcount.rooms.gates import recipe
 from headcount.rooms.gates.gates import Gates, Penalty, Target, gate_valve
 from headcount.tasks import Task
@@ -243,6 +243,7 @@ class Session:
         taught = None if self.teacher is None else self.teacher.weights_hash
         record: dict[str, Any] = {
             "kind": self.kind,
+            "headcount": version(),
             "model": subject.weights_hash,
             "data": batches.describe(),
             **self.schedule.describe(),
