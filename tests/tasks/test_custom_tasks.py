@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny import TINY, tiny_inputs
 from tiny_subjects import classifier, encoder, writer
 from tiny_tokenizers import ENGLISH
 
@@ -131,6 +132,32 @@ def test_batches_of_a_model_with_another_loss_take_its_own() -> None:
         tasks.batches(made).hash
         != tasks.batches([{**made[0], "labels": made[0]["labels"] + 1}]).hash
     )
+
+
+@pytest.mark.parametrize("family", ["whisper", "t5", "llama"])
+def test_a_batch_of_sequences_is_one_forward(family: str) -> None:
+    """Each row's loss is what the model says of it alone; so gradients and ablation run, too."""
+    classes = {"t5": "T5ForConditionalGeneration", "llama": "LlamaForCausalLM"}
+    chosen = {"model_class": classes[family]} if family in classes else {}
+    subject = Subject(TINY[family](**chosen).eval())
+    given = {
+        name: value for name, value in tiny_inputs(subject.model).items() if "mask" not in name
+    }
+    given.pop("decoder_input_ids", None)  # a collator seldom gives them
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(5, 90, (len(next(iter(given.values()))), 6), generator=draw)
+    if family == "llama":
+        labels = given["input_ids"].clone()
+    labels[0, -2:] = -100
+    made = [{**given, "labels": labels}]
+    scores = tasks.batches(made).evaluate(subject).scores
+    for row in range(len(labels)):
+        one = {name: value[row : row + 1] for name, value in made[0].items()}
+        with torch.no_grad():
+            assert scores[row] == pytest.approx(subject.model(**one).loss.item(), rel=1e-5)
+    table = hc.score(subject, made, by="gradient,ablation")
+    assert table.frame["gradient"].notna().all()
+    assert table.frame["ablation"].notna().all()
 
 
 @pytest.mark.parametrize(

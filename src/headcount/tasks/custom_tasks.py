@@ -20,7 +20,7 @@ from headcount.stats import ratio
 from headcount.tasks.classifications import ACCURACY
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.task import MEAN_LOSS, Marks, Task, forward, labels_of, logits_of
-from headcount.text import Batch, ready_batch
+from headcount.text import Batch, ready_batch, shift_of
 
 #: Takes the model and some examples; gives one number an example.
 Score = Callable[[Subject, list[Any]], Sequence[float]]
@@ -136,7 +136,11 @@ class Batches(Task):
             rows = [self.examples[number] for number in range(start, end)]
             inputs = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
             labels = inputs.pop(next(name for name in _LABELS if name in inputs))
-            made = ready_batch(inputs, subject.anatomy.stacks, first=start)
+            stacks = subject.anatomy.stacks
+            starts = {"decoder_input_ids", "decoder_inputs_embeds"} & {*inputs}
+            if "cross" in stacks and not starts and (shift := shift_of(subject.model)):
+                inputs["decoder_input_ids"] = shift(labels)  # as the model itself would
+            made = ready_batch(inputs, stacks, first=start)
             yield replace(made, labels=labels)
             start = end
 
@@ -158,16 +162,20 @@ class Batches(Task):
             logits = getattr(forward(subject, whole), "logits", None)
             if isinstance(logits, Tensor) and logits.dim() == 2:
                 return cross_entropy(logits.float(), labels, reduction="none")
+        said = subject.model(**whole.inputs, labels=labels)
+        each = _losses_of_rows(said, labels)
+        if each is not None:
+            return each
         losses = []
         for row in range(len(batch)):
             one = {name: value[row : row + 1] for name, value in whole.inputs.items()}
-            said = getattr(subject.model(**one, labels=labels[row : row + 1]), "loss", None)
-            if said is None:
+            loss = getattr(subject.model(**one, labels=labels[row : row + 1]), "loss", None)
+            if loss is None:
                 raise UsageError(
                     f"{subject.name} gives no loss for labels of the shape "
                     f"{tuple(labels.shape[1:])}; score it with a custom task (hc.tasks.custom)."
                 )
-            losses.append(said.reshape(()))
+            losses.append(loss.reshape(()))
         return torch.stack(losses)
 
     def mark(self, answer: Any, batch: Batch) -> Marks:
@@ -188,6 +196,28 @@ class Batches(Task):
                 digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
                 digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
+
+
+def _losses_of_rows(said: Any, labels: Tensor) -> Tensor | None:
+    """The loss of each row from one forward of all, where a model's loss is that of its tokens.
+
+    Labels stand at the tokens that they are of (translators, speech) or one place on (decoders):
+    so as the mean over all tokens is the loss that the model says. None where neither is.
+    """
+    logits, loss = getattr(said, "logits", None), getattr(said, "loss", None)
+    if loss is None or not isinstance(logits, Tensor) or logits.shape[:-1] != labels.shape:
+        return None
+    if labels.dim() != 2 or labels.is_floating_point():
+        return None
+    for ahead in (0, 1):
+        right = labels[:, ahead:]
+        scores = logits[:, : right.shape[1]].float().transpose(1, 2)
+        tokens = cross_entropy(scores, right, reduction="none")
+        real = (right != -100).sum(1)  # torch's mark of a token that does not count
+        mean = tokens.sum() / real.sum()
+        if torch.isclose(mean, loss.float().reshape(()), rtol=1e-5, atol=1e-6):
+            return tokens.sum(1) / real
+    return None
 
 
 def batches(prepared: Iterable[Mapping[str, Any]], metric: str = "loss") -> Batches:

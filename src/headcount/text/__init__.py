@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from headcount.text.spans import EncodeReport, special_ids
     from headcount.text.tables import Table, is_number, read_rows
-    from headcount.text.tokenize import Intake, RowTokenizer, chat_turns, intake_of
+    from headcount.text.tokenize import Intake, RowTokenizer, chat_turns, intake_of, shift_of
     from headcount.text.words import Rows, Words, word_maps
 
 open_door(__name__)

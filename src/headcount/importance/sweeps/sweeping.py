@@ -424,8 +424,8 @@ class SweepJob:
         """How far it is: examples, times the interventions that are done on them."""
         runs, size = self._units(number), len(self.examples.batches[number])
         each = sum(map(len, self.examples.batches))
-        for unit in units:
-            self._done += size * len(runs[unit][1])
+        for _ in (name for unit in units for name in runs[unit][1]):
+            self._done += size
             if self._progress is not None:
                 self._progress(self._done, each * (len(self.interventions) + 1))
 
