@@ -1,0 +1,1 @@
+"""What works for which family of transformers, tried on tiny random models."""
