@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from transformers import (
@@ -313,17 +314,34 @@ def reading_gguf() -> Iterator[None]:
         ) from None
     from transformers import modeling_gguf_pytorch_utils as theirs
 
-    names = ("GGUFReader", "get_tensor_name_map")
+    class Reader(gguf.GGUFReader):
+        """A reader whose numbers are plain arrays: slices of a memory map cost ten times more."""
+
+        def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+            kind = np.dtype(dtype).newbyteorder(override_order or self.byte_order)
+            end = offset + kind.itemsize * int(count)
+            return np.asarray(self.data)[offset:end].view(kind)
+
+    def parsed(value: Any, kinds: Any) -> Any:
+        """A value of a header; a vocabulary is a quarter of a million strings."""
+        last = kinds[-1] if isinstance(kinds, list) else kinds
+        is_text = last == gguf.GGUFValueType.STRING
+        return value.tobytes().decode() if is_text else parse(value, kinds)
+
     with global_state():
-        originals, bar = {name: getattr(gguf, name) for name in names}, theirs.tqdm
+        names = ("GGUFReader", "get_tensor_name_map")
+        originals = {name: getattr(gguf, name) for name in names}
+        bar, parse = theirs.tqdm, theirs._gguf_parse_value
 
         def restore() -> None:
             vars(gguf).update(originals)
-            theirs.tqdm = bar
+            theirs.tqdm, theirs._gguf_parse_value = bar, parse
 
         with on_exit(restore):
-            vars(gguf).update({name: functools.cache(one) for name, one in originals.items()})
+            names_of = functools.cache(originals["get_tensor_name_map"])
+            vars(gguf).update(GGUFReader=functools.cache(Reader), get_tensor_name_map=names_of)
             theirs.tqdm = functools.partial(bar, disable=True)
+            theirs._gguf_parse_value = parsed
             yield
 
 
