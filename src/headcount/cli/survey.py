@@ -115,6 +115,12 @@ class RoleArguments:
         choices=("random-init", "random-but-embeddings"),
     )
     twins: int = _role(1, "N", "How many twins --control takes the mean of.", least=1)
+    nulls: bool = _role(
+        False,
+        None,
+        "Measure every rung of the ladder of nulls, for every head and role, with a random twin "
+        "as sharp as the model; else each head climbs as far as it gets.",
+    )
     word_rows: str | None = word_rows_option(_ROLES)
     relations: str | None = _role(
         None, "NAMES", "Relations to test, separated by commas; by default all that occur."
@@ -197,6 +203,7 @@ def survey_command(
             or ([hc.roles.Syntactic()] if judge.best_heads and target.out is None else None),
             control=judge.control,
             control_seeds=range(judge.twins),
+            nulls=judge.nulls or None,
             relations=names(judge.relations),
             frequencies=frequencies,
             columns=columns,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.surveys.passes import PassOptions, StageProgress, run_pass
+    from headcount.surveys.passes import Pass, PassOptions, StageProgress, SurveyPlan, run_pass
     from headcount.surveys.shards import ShardWork, run_shards
     from headcount.surveys.surveying import COLUMNS, chosen_tallies, read_corpora, stacks_of, survey
     from headcount.surveys.tallies.counts import (
@@ -18,12 +18,23 @@ if TYPE_CHECKING:
         choice_frame,
         counts_of,
         hits_by_cell,
+        in_selection,
         number_cells,
         resample_units,
+        universal,
     )
     from headcount.surveys.tallies.links import Links
     from headcount.surveys.tallies.pairs import Compared, LayerSums, MeansTally, chosen_texts
+    from headcount.surveys.tallies.relations import (
+        OFFSETS,
+        ROOT,
+        Arcs,
+        BatchArcs,
+        Relations,
+        arcs_of,
+    )
     from headcount.surveys.tallies.rarity import Frequencies, frequencies_of
+    from headcount.surveys.tallies.surface import Confidence
     from headcount.surveys.tally import (
         FEATURES,
         BatchCache,

@@ -29,6 +29,7 @@ from headcount.records import (
 )
 from headcount.rooms.coreference import PASSAGE, CoreferenceTally, PronounChoice
 from headcount.rooms.features import FeatureTally
+from headcount.rooms.nulls import PointingRelations, Twins, add_rungs
 from headcount.rooms.patterns import PATTERN, Judge, Patterns, with_pattern
 from headcount.surveys.passes import (
     Pass,
@@ -280,6 +281,8 @@ class SurveyOptions:
     confidence_without: str | None = None
     seed: int | None = None
     limit: int | None = None
+    #: Whether arcs are kept whole, for the ladder of nulls.
+    nulls: bool = False
 
     def facts(self) -> dict[str, Any]:
         """What the provenance keeps."""
@@ -359,7 +362,9 @@ def _tree_tallies(options: SurveyOptions) -> list[Tally]:
     """Relations, what kinds of words are looked at, and where a head rests without a relation."""
     test = RelationTest(relations=options.relations)
     return [
-        Relations(options.convention, rows=options.word_rows, test=test),
+        (PointingRelations if options.nulls else Relations)(
+            options.convention, rows=options.word_rows, test=test
+        ),
         FeatureTally(options.convention),
         Links(options.convention),
         RestByRelation(),
@@ -422,6 +427,7 @@ def survey(
     roles: Sequence[Role] | bool | None = None,
     control: str | None = None,
     control_seeds: Sequence[int] = (0,),
+    nulls: bool | None = None,
     word_rows: Rows | None = None,
     relations: Sequence[str] | None = None,
     frequencies: Frequencies | Mapping[str, float] | str | Path | None = None,
@@ -466,7 +472,9 @@ def survey(
     `table.details["roles"]` has a row for each verdict, `table.details["relations"]` one for each
     head, relation and direction.
     `control="random-init"` runs everything on randomly initialised twins as well, one for each
-    of `control_seeds`. `word_rows`, `relations` and `frequencies` say how a word's pieces
+    of `control_seeds`. Heads that follow a relation also climb a ladder of nulls (nearest word of a
+    part of speech, a logistic choice, a random model as sharp), each as far as it gets; `nulls=True`
+    measures all rungs for every head and role, `nulls=False` none. `word_rows`, `relations` and `frequencies` say how a word's pieces
     become one, which relations count, and how rare a token is.
 
     The corpus is gone through in shards, by an `engine`: this process, "ray", or a
@@ -512,6 +520,7 @@ def survey(
         confidence_without=confidence_without,
         seed=seed,
         limit=limit,
+        nulls=nulls is not False and bool(judging),
     )
     plan = plan_survey(subject, corpora, options)
     unused = plan.again()
@@ -527,6 +536,10 @@ def survey(
         found = judged(table, judging, twins)
         _note_few_arcs(table, judging, corpora.treebank)
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
+        if nulls is not False:
+            sharp = Twins(subject, unused, telling or _bar_of(progress), work)
+            margin = next((one.margin for one in judging if isinstance(one, Syntactic)), 0.0)
+            add_rungs(table, plan, sharp, judging, margin=margin, every=bool(nulls))
         table = with_roles(table)
     return table
 

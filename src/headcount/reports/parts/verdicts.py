@@ -61,7 +61,7 @@ def kind_part() -> list[dict[str, Any]]:
 def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     role = str(row["role"])
     known = role in LOOKS and role != "none"
-    words = str(row["evidence"] or row["label"])
+    words = "; ".join(filter(None, [str(row["evidence"] or row["label"]), row.get("beyond")]))
     verdict: dict[str, Any] = {
         "role": role if known else "other",
         "detail": words if known and role != "other" else f"{row['label']}: {words}",

@@ -110,6 +110,9 @@ class Verdict:
     p_adjusted: float = _UNKNOWN
     #: The figures in words, without the control.
     evidence: str = ""
+    #: How high it stands on the ladder of nulls (`headcount.rooms.nulls`), and that in words.
+    rung: float = _UNKNOWN
+    beyond: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a role that is not on the list."""
@@ -124,7 +127,7 @@ class Verdict:
     def in_words(self) -> str:
         """The evidence, and the random twin where one was asked."""
         twin = "" if math.isnan(self.control) else f", random twin {self.control:.2f}"
-        return self.evidence + twin
+        return self.evidence + twin + (f"; {self.beyond}" if self.beyond else "")
 
     def __str__(self) -> str:
         return f"{self.head} {self.role}: {self.in_words}"
@@ -194,7 +197,7 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     rows = [(*verdict.head, *(getattr(verdict, name) for name in names)) for verdict in verdicts]
     frame = pd.DataFrame(rows, columns=[*COLUMNS, _RESTS])
     if not rows:
-        words = {"stack", "role", "label", "evidence"}
+        words = {"stack", "role", "label", "evidence", "beyond"}
         types = {name: "str" if name in words else "float64" for name in COLUMNS}
         return frame.astype({**types, _RESTS: "bool"})
     return frame
@@ -242,8 +245,10 @@ def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None)
         if "roles" not in frame.details:
             raise UsageError("No role was judged in this table; survey it with roles=True.")
         frame = frame.details["roles"]
-    # Columns that a later version added are passed over.
-    known = frame[list(COLUMNS)].itertuples(index=False, name=None)
+    # Columns that a later version added are passed over; those that an earlier one lacks are empty.
+    lacking = {one.name: one.default for one in fields(Verdict) if one.name not in frame}
+    known = frame.assign(**{name: frame.get(name, lacking.get(name)) for name in COLUMNS})
+    known = known[list(COLUMNS)].itertuples(index=False, name=None)
     found = [
         Verdict(Head(str(stack), int(layer), int(index)), *figures)
         for stack, layer, index, *figures in known

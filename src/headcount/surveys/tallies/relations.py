@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.errors import InputError, UsageError, check_convention
+from headcount.models import Site
 from headcount.records import FRAMES, Column
 from headcount.surveys.tallies.counts import (
     ALL,
@@ -404,6 +405,12 @@ class Relations(HitsTally):
         tiles = self._tiles(sighting, words, self._rows)
         found = most_attended(tiles, words.there, zero_self=self._as_clark)
         self._seen[site].append(SiteHits(arcs.cells, arcs.hits(*found)))
+        self._keep(site, arcs, words, found)
+
+    def _keep(
+        self, site: Site, arcs: BatchArcs, words: Words, found: tuple[Tensor, Tensor]
+    ) -> None:
+        """Keep more of the words that each word points to; by default nothing."""
 
     def compute(self) -> list[Reading]:
         """No column: see `details`; NaN where the attention is not a number."""

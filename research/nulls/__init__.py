@@ -1,0 +1,1 @@
+"""How many verdicts on relations survive each rung of the ladder of nulls."""
