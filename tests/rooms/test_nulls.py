@@ -75,12 +75,15 @@ def test_the_nearest_member_is_the_one_that_a_slow_search_finds() -> None:
                 assert right[kind, here] == (behind[0] if behind else -1)
 
 
-def test_a_head_that_is_the_nearest_verb_stands_on_the_first_rung_and_the_truth_on_the_last() -> None:
+def test_a_head_that_is_the_nearest_verb_stands_on_the_first_rung_and_the_truth_on_the_last() -> (
+    None
+):
     ladder = Ladder(corpus(), margin=0.1)
     heights = [ladder.height(head, "advmod", "dep->head") for head in ladder.pointing.heads]
     assert heights == [4, 1, 4, 1]
     second = ladder.rung("advmod", "dep->head", 2)
-    assert second is not None and second.name in ("nearest VERB right", "nearest VERB or AUX right")
+    assert second is not None
+    assert second.name in ("nearest VERB right", "nearest VERB or AUX right")
     assert second.lead[1] == 0
     assert 0.4 < second.chance[0] < 0.6
 
@@ -97,7 +100,8 @@ def test_what_the_words_give_away_does_not_count() -> None:
     assert Ladder(known).height(known.heads[0], "advmod", "dep->head") == 4
     ladder = Ladder(given)
     third = ladder.rung("advmod", "dep->head", 3)
-    assert third is not None and third.chance[0] > 0.98
+    assert third is not None
+    assert third.chance[0] > 0.98
     assert ladder.height(given.heads[0], "advmod", "dep->head") == 2
 
 
@@ -116,7 +120,8 @@ def test_the_null_is_chosen_on_one_half_and_judged_on_the_other() -> None:
     chosen = steps[~asked.judged]
     assert null.name == f"offset {np.bincount(chosen).argmax():+d}"
     ladder = Ladder(pointing).rung("advmod", "dep->head", 1)
-    assert ladder is not None and ladder.n == int(asked.judged.sum())
+    assert ladder is not None
+    assert ladder.n == int(asked.judged.sum())
 
 
 def test_false_rungs_are_rare() -> None:
@@ -157,7 +162,7 @@ def test_a_sharp_twin_is_as_confident_as_the_model(encoder: Subject) -> None:
     texts = read_corpora(list(read_sample())[:40]).text
     options = PassOptions(("enc",), 16, None, "window", False, True, None, 0)
     like = Pass("Surveying", texts, (), options)
-    goal = {layer: 0.6 for layer in layer_confidence(encoder, like)}
+    goal = dict.fromkeys(layer_confidence(encoder, like), 0.6)
     twin = sharp_twin(encoder, like, goal=goal)
     found = layer_confidence(twin, like)
     assert all(abs(found[layer] - 0.6) < 0.02 for layer in goal)

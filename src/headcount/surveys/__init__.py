@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from headcount.surveys.tallies.links import Links
     from headcount.surveys.tallies.pairs import Compared, LayerSums, MeansTally, chosen_texts
+    from headcount.surveys.tallies.rarity import Frequencies, frequencies_of
     from headcount.surveys.tallies.relations import (
         OFFSETS,
         ROOT,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         Relations,
         arcs_of,
     )
-    from headcount.surveys.tallies.rarity import Frequencies, frequencies_of
     from headcount.surveys.tallies.surface import Confidence
     from headcount.surveys.tally import (
         FEATURES,

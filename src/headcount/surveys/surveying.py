@@ -472,10 +472,12 @@ def survey(
     `table.details["roles"]` has a row for each verdict, `table.details["relations"]` one for each
     head, relation and direction.
     `control="random-init"` runs everything on randomly initialised twins as well, one for each
-    of `control_seeds`. Heads that follow a relation also climb a ladder of nulls (nearest word of a
-    part of speech, a logistic choice, a random model as sharp), each as far as it gets; `nulls=True`
-    measures all rungs for every head and role, `nulls=False` none. `word_rows`, `relations` and `frequencies` say how a word's pieces
+    of `control_seeds`. `word_rows`, `relations` and `frequencies` say how a word's pieces
     become one, which relations count, and how rare a token is.
+
+    Heads that follow a relation climb a ladder of nulls, each as far as it gets: the nearest word
+    of a part of speech, a logistic choice, a random model as sharp (`details["ladder"]`, and `rung`
+    in the roles). `nulls=True` measures all rungs for every head and role, `nulls=False` none.
 
     The corpus is gone through in shards, by an `engine`: this process, "ray", or a
     `RayEngine(address, workers, gpus_per_worker)`, with the same numbers. `journal` is a folder in

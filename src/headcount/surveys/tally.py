@@ -480,7 +480,7 @@ SUBJECT = Feature(
 OBJECT = Feature("object", relations=frozenset({"obj", "dobj", "iobj", "dative", "attr", "oprd"}))
 NEGATION = Feature("negation", forms=NEGATIONS)
 
-FEATURES = (NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION)
+FEATURES: tuple[Feature, ...] = (NOUN, VERB, PRONOUN, SUBJECT, OBJECT, NEGATION)
 
 
 # --- A window's own words, without room for the rest of a long text -----------------------------

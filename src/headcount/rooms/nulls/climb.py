@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def add_rungs(
     measured, and roles without labels are held against the sharp twin too.
     """
     ladders = {
-        stack: Ladder(pointing, lambda s=stack: _of_stack(twins, s, every), margin)
+        stack: Ladder(pointing, partial(_of_stack, twins, stack, every), margin)
         for stack, pointing in pointings_of(plan).items()
     }
     verdicts, rungs = verdicts_of(table), dict[tuple[Head, str], int]()
@@ -129,7 +129,7 @@ def add_rungs(
                 row.update(_against(twins.tables, judges[verdict.role], verdict))
     frame = table.details["roles"].drop(columns=["rung", "beyond"])
     added = pd.DataFrame(rows, index=frame.index)
-    added["rung"] = added["rung"].astype(float) if "rung" in added else np.nan
+    added["rung"] = added["rung"].fillna(0).astype(int) if "rung" in added else 0
     added["beyond"] = added["beyond"].fillna("") if "beyond" in added else ""
     table.details["roles"] = frame.join(added)
 

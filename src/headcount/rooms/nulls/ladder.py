@@ -117,7 +117,9 @@ class Ladder:
             found.append(compared("sharp random twin", asked, hits, theirs[:, best]))
         moved, there = self.pointing.shuffled_hits(asked, direction)
         if (there & asked.judged).any():
-            same = Asked(*(part[there] for part in asked))
+            same = Asked(
+                asked.query[there], asked.target[there], asked.unit[there], asked.judged[there]
+            )
             found.append(compared("maps of other sentences", same, hits[there], moved[there]))
         if not found:
             return None

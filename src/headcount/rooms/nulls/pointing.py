@@ -217,8 +217,8 @@ class Pointing:
             names = np.array([universal(one) for one in arcs.labels], dtype=np.str_)
             found.append((base + arcs.dependent[inner], base + arcs.head[inner], names[inner]))
             first += len(batch.units)
-        dependent, head, names = zip(*found, strict=True)
-        return np.concatenate(dependent), np.concatenate(head), np.concatenate(names)
+        dependents, heads, labels = zip(*found, strict=True)
+        return np.concatenate(dependents), np.concatenate(heads), np.concatenate(labels)
 
     def relations(self, support: int, without: frozenset[str]) -> list[str]:
         """Relations with so many arcs, the most frequent first."""
@@ -266,4 +266,3 @@ def _partners(sizes: Places, seed: int) -> Places:
         own = drawn[sizes[drawn] == size]
         partner[own] = np.roll(own, 1)
     return partner
-

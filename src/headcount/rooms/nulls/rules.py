@@ -21,7 +21,10 @@ from headcount.surveys import OFFSETS
 
 # --- Rung 2: the nearest word of a class, to the left or to the right -----------------------------
 
-_TAGS = "ADJ ADP ADV AUX CCONJ DET NOUN NUM PART PRON PROPN SCONJ VERB".split()
+_TAGS = (
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM", "PART", "PRON", "PROPN", "SCONJ",
+    "VERB",
+)  # fmt: skip
 _UNIONS = (
     "NOUN PROPN", "NOUN PROPN PRON", "NOUN PROPN ADJ", "VERB AUX", "VERB ADJ",
     "NOUN PROPN VERB ADJ ADV",
@@ -256,7 +259,7 @@ def _fit(pairs: _Pairs, size: int, penalty: float) -> Tensor:
         return cost
 
     if arcs:
-        optimiser.step(loss)  # type: ignore[no-untyped-call]
+        optimiser.step(loss)
     return weights.detach()
 
 
@@ -273,4 +276,3 @@ def _chosen_right(weights: Tensor, pairs: _Pairs, arcs: int) -> Flags:
 def _accuracy(weights: Tensor, held: _Pairs) -> float:
     arcs = int(held.arc.max()) + 1 if len(held.arc) else 0
     return float(_chosen_right(weights, held, arcs).mean()) if arcs else 0.0
-

@@ -59,8 +59,11 @@ def layer_confidence(subject: Subject, like: Pass) -> dict[Layer, float]:
     source = like.source if isinstance(like.source, Ready) else _first(like.source)
     tally = Confidence.without("special")
     table: HeadTable = Pass("Confidence", source, (tally,), like.inputs, tally.columns).run(subject)
-    means = table.frame["confidence"].dropna().groupby(level=["stack", "layer"]).mean()
-    return {(str(stack), int(layer)): float(one) for (stack, layer), one in means.items()}
+    values: dict[Layer, list[float]] = {}
+    for head, value in zip(table.heads, table.numbers("confidence").tolist(), strict=True):
+        if not math.isnan(value):
+            values.setdefault(head[:2], []).append(value)
+    return {layer: math.fsum(own) / len(own) for layer, own in values.items()}
 
 
 def _first(source: Corpus) -> Corpus:

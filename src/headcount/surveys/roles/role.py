@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -110,8 +110,9 @@ class Verdict:
     p_adjusted: float = _UNKNOWN
     #: The figures in words, without the control.
     evidence: str = ""
-    #: How high it stands on the ladder of nulls (`headcount.rooms.nulls`), and that in words.
-    rung: float = _UNKNOWN
+    #: How high it stands on the ladder of nulls (`headcount.rooms.nulls`; 0 where that was not
+    #: asked), and that in words.
+    rung: int = 0
     beyond: str = ""
 
     def __post_init__(self) -> None:
@@ -199,7 +200,7 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     if not rows:
         words = {"stack", "role", "label", "evidence", "beyond"}
         types = {name: "str" if name in words else "float64" for name in COLUMNS}
-        return frame.astype({**types, _RESTS: "bool"})
+        return frame.astype({**types, "rung": "int64", _RESTS: "bool"})
     return frame
 
 
@@ -246,9 +247,11 @@ def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None)
             raise UsageError("No role was judged in this table; survey it with roles=True.")
         frame = frame.details["roles"]
     # Columns that a later version added are passed over; those that an earlier one lacks are empty.
-    lacking = {one.name: one.default for one in fields(Verdict) if one.name not in frame}
-    known = frame.assign(**{name: frame.get(name, lacking.get(name)) for name in COLUMNS})
-    known = known[list(COLUMNS)].itertuples(index=False, name=None)
+    lacking: dict[str, Any] = {
+        one.name: one.default for one in fields(Verdict) if one.name not in frame
+    }
+    lacking.pop("head", None)
+    known = frame.assign(**lacking)[list(COLUMNS)].itertuples(index=False, name=None)
     found = [
         Verdict(Head(str(stack), int(layer), int(index)), *figures)
         for stack, layer, index, *figures in known
