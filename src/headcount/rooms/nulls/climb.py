@@ -127,11 +127,12 @@ def add_rungs(
         for verdict, row in zip(verdicts, rows, strict=True):
             if "rung" not in row and verdict.role in judges:
                 row.update(_against(twins.tables, judges[verdict.role], verdict))
-    frame = table.details["roles"].drop(columns=["rung", "beyond"])
+    frame = table.details["roles"]
     added = pd.DataFrame(rows, index=frame.index)
-    added["rung"] = added["rung"].fillna(0).astype(int) if "rung" in added else 0
-    added["beyond"] = added["beyond"].fillna("") if "beyond" in added else ""
-    table.details["roles"] = frame.join(added)
+    for name in ("rung", "beyond"):
+        if name in added:
+            frame = frame.assign(**{name: added.pop(name).fillna(frame[name])})
+    table.details["roles"] = frame.astype({"rung": "int64"}).join(added)
 
 
 def _of_stack(twins: Twins, stack: str, every: bool) -> list[Pointing]:

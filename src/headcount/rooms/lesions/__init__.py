@@ -1,0 +1,16 @@
+"""Word by head: how much less likely each output word becomes without each head."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.lesions.by_word import WordLosses, word_losses
+    from headcount.rooms.lesions.word_by_head import Lesions, lesions
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "names": {"lesions": "word_by_head:lesions"},
+}
+
+open_door(__name__)

@@ -1,0 +1,155 @@
+"""Lesions: what each head is worth to each word that a model says.
+
+Michel et al., NeurIPS 2019, section 3.2, switch heads off one at a time and read one score for a
+whole test set. Here the same is read word by word, on one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from headcount.errors import ModelError, UsageError
+from headcount.importance import Intervention, check_mode
+from headcount.models import Subject
+from headcount.records import Head, visible_token
+from headcount.rooms.lesions.by_word import WordLosses, word_losses
+from headcount.stats import Floats
+from headcount.tasks import own_output
+from headcount.text import Item, Pair, Sentence
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Lesions:
+    """How much less likely each output word becomes without each head, in nats.
+
+    >>> lesions = Lesions("Hi all.", None, (Head("enc", 0, 0),), ("Hi", "all"),
+    ...                   np.array([0.5, 2.0]), np.array([[0.1, 1.2]]))
+    >>> lesions
+    Lesions(1 head x 2 words; without enc.0.0 'all' is 3.3 times less likely)
+    >>> lesions.frame.loc["enc.0.0", "all"].item()
+    1.2
+    """
+
+    source: str
+    #: The translation, where there is one.
+    target: str | None
+    heads: tuple[Head, ...]
+    words: tuple[str, ...]
+    #: What each word costs the whole model, in nats.
+    whole: Floats
+    #: ``[head, word]``: added to that without the head; below 0 where the word becomes likelier.
+    added: Floats
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.heads)} head{'s' * (len(self.heads) != 1)} x {len(self.words)} words"
+        head, word, added = next(iter(self.strongest(1)))
+        return f"Lesions({counts}; without {head} '{word}' is {_times(added)} less likely)"
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each head and a column for each word; words said twice are there twice."""
+        return pd.DataFrame(self.added, index=list(map(str, self.heads)), columns=list(self.words))
+
+    def strongest(self, count: int = 10) -> list[tuple[Head, str, float]]:
+        """The heads and words that need each other most, the most first."""
+        order = np.argsort(-self.added, axis=None, kind="stable")[:count]
+        places = zip(*np.unravel_index(order, self.added.shape), strict=True)
+        return [(self.heads[h], self.words[w], float(self.added[h, w])) for h, w in places]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for machines and for the page."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "heads": [str(head) for head in self.heads],
+            "words": list(self.words),
+            "whole": np.round(self.whole, 5).tolist(),
+            "added": np.round(self.added, 5).tolist(),
+            "notes": list(self.notes),
+        }
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """A line for each word: how likely it is, and the heads without which it is less so."""
+        table = Table(box=None, pad_edge=False)
+        for name, side in (("word", "left"), ("likelihood", "right"), ("without", "left")):
+            table.add_column(name, justify=side, header_style="dim")  # type: ignore[arg-type]
+        for place, word in enumerate(self.words):
+            named = Text("  ").join(self._heads_of(place))
+            table.add_row(Text(visible_token(word)), f"{np.exp(-self.whole[place]):.2f}", named)
+        yield table
+        yield Text("Without a head its word is so many times less likely.", style="dim")
+        yield from (Text(note, style="dim") for note in self.notes)
+
+    def _heads_of(self, place: int, most: int = 3) -> Iterator[Text]:
+        for head in np.argsort(-self.added[:, place], kind="stable")[:most]:
+            added = float(self.added[head, place])
+            if added > 0.05:
+                yield Text.assemble(str(self.heads[head]), (f" {_times(added)}", "dim"))
+
+
+def _times(added: float) -> str:
+    """How many times less likely, of nats.
+
+    >>> _times(1.526), _times(9.0)
+    ('4.6 times', '8,103 times')
+    """
+    times = float(np.exp(added))
+    return f"{times:,.1f} times" if times < 100 else f"{times:,.0f} times"
+
+
+def lesions(
+    subject: Subject,
+    sentence: str,
+    target: str | None = None,
+    *,
+    heads: Sequence[str | Head] | None = None,
+    mode: str = "zero",
+    batch_size: int = 32,
+) -> Lesions:
+    """How much less likely each output word becomes without each head.
+
+    A translator predicts its own translation, or `target`; a decoder the sentence itself, each word
+    from those before it; a masked model each word from all others. Heads are switched off one at a
+    time (`mode` as in `hc.score(by="ablation")`), many in one forward.
+
+    >>> import headcount as hc
+    >>> found = lesions(hc.load("translator", device="cpu"), "The dog sleeps.", "Der Hund schläft.")
+    >>> found.words, len(found.heads)
+    (('Der', 'Hund', 'schläft', '.', '(end)'), 144)
+    """
+    if not sentence.strip() or (target is not None and not target.strip()):
+        raise UsageError("The sentence is empty; give one with a word in it.")
+    chosen = [Intervention([head], check_mode(mode)) for head in heads or subject.heads]
+    item: Item = Sentence(sentence)
+    if subject.kind == "enc-dec":
+        item = Pair(sentence, target or _translation(subject, sentence))
+    elif target is not None:
+        raise UsageError(f"{subject.name} translates nothing; leave target (--target) out.")
+    found: WordLosses = word_losses(subject, [item], chosen, batch_size=batch_size)
+    if not found.words:
+        raise UsageError(f"The sentence {sentence!r} has no word that {subject.name} predicts.")
+    return Lesions(
+        sentence,
+        item.target if isinstance(item, Pair) else None,
+        tuple(one.heads[0] for one in chosen),
+        tuple(place.text for place in found.words),
+        found.whole,
+        found.added,
+        found.notes,
+    )
+
+
+def _translation(subject: Subject, sentence: str) -> str:
+    said = list(own_output(subject, [sentence]))
+    if not said:
+        raise ModelError(f"{subject.name} has no translation of {sentence!r}; give one (target=).")
+    return str(said[0].target)
