@@ -29,7 +29,6 @@ from headcount.records import (
 )
 from headcount.rooms.coreference import PASSAGE, CoreferenceTally, PronounChoice
 from headcount.rooms.features import FeatureTally
-from headcount.rooms.nulls import PointingRelations, Twins, add_rungs
 from headcount.rooms.patterns import PATTERN, Judge, Patterns, with_pattern
 from headcount.surveys.passes import (
     Pass,
@@ -360,11 +359,12 @@ def _for_roles(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -
 
 def _tree_tallies(options: SurveyOptions) -> list[Tally]:
     """Relations, what kinds of words are looked at, and where a head rests without a relation."""
+    from headcount.rooms.nulls import PointingRelations
+
+    relations = PointingRelations if options.nulls else Relations
     test = RelationTest(relations=options.relations)
     return [
-        (PointingRelations if options.nulls else Relations)(
-            options.convention, rows=options.word_rows, test=test
-        ),
+        relations(options.convention, rows=options.word_rows, test=test),
         FeatureTally(options.convention),
         Links(options.convention),
         RestByRelation(),
@@ -539,6 +539,8 @@ def survey(
         _note_few_arcs(table, judging, corpora.treebank)
         table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
         if nulls is not False:
+            from headcount.rooms.nulls import Twins, add_rungs
+
             sharp = Twins(subject, unused, telling or _bar_of(progress), work)
             margin = next((one.margin for one in judging if isinstance(one, Syntactic)), 0.0)
             add_rungs(table, plan, sharp, judging, margin=margin, every=bool(nulls))
