@@ -12,7 +12,7 @@ from headcount.records import Head
 from headcount.rooms.nulls import Ladder, Pointing, PointingRelations, layer_confidence, sharp_twin
 from headcount.rooms.nulls.climb import beyond
 from headcount.rooms.nulls.pointing import BatchWords
-from headcount.rooms.nulls.rules import Rules, nearest, word_classes
+from headcount.rooms.nulls.rules import Rules, nearest_members, word_classes
 from headcount.surveys import Arcs, Pass, PassOptions, Unit, read_corpora
 from headcount.surveys.roles import verdicts_of
 from headcount.text import read_sample
@@ -64,7 +64,7 @@ def test_the_nearest_member_is_the_one_that_a_slow_search_finds() -> None:
     sizes = rng.integers(1, 7, 30)
     starts = np.cumsum(sizes) - sizes
     members = rng.random((3, sizes.sum())) < 0.3
-    left, right = nearest(members, starts, sizes)
+    left, right = nearest_members(members, starts, sizes)
     for kind in range(3):
         for start, size in zip(starts, sizes, strict=True):
             own = range(start, start + size)

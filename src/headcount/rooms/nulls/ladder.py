@@ -19,7 +19,7 @@ import pandas as pd
 
 from headcount import stats
 from headcount.records import Head
-from headcount.rooms.nulls.pointing import Asked, Flags, Pointing
+from headcount.rooms.nulls.pointing import AskedArcs, Flags, Pointing
 from headcount.rooms.nulls.rules import Null, Rules
 from headcount.stats import Floats
 
@@ -49,7 +49,7 @@ class Rung(NamedTuple):
     high: Floats
 
 
-def compared(name: str, asked: Asked, hits: Flags, null: Flags) -> Rung:
+def against_null(name: str, asked: AskedArcs, hits: Flags, null: Flags) -> Rung:
     """Heads against a null on the same arcs of the judging half; ``null`` is one, or one a head."""
     judged = asked.judged
     own = hits[judged].astype(np.float64)
@@ -101,26 +101,26 @@ class Ladder:
         if number == 4:
             return self._fourth(asked, direction, hits)
         null = self._null(asked, direction, number)
-        return compared(null.name, asked, hits, null.hits)
+        return against_null(null.name, asked, hits, null.hits)
 
-    def _null(self, asked: Asked, direction: str, number: int) -> Null:
+    def _null(self, asked: AskedArcs, direction: str, number: int) -> Null:
         if number == 3:
             return self._rules.choice(asked, direction)
         return self._rules.offset(asked) if number == 1 else self._rules.nearest(asked)
 
-    def _fourth(self, asked: Asked, direction: str, hits: Flags) -> Rung | None:
+    def _fourth(self, asked: AskedArcs, direction: str, hits: Flags) -> Rung | None:
         """The harder of the best head of a sharp twin and of the head's own maps elsewhere."""
         found = []
         for twin in self.twins():
             theirs = twin.hits(asked, direction)
             best = int(theirs[~asked.judged].sum(axis=0).argmax())
-            found.append(compared("sharp random twin", asked, hits, theirs[:, best]))
+            found.append(against_null("sharp random twin", asked, hits, theirs[:, best]))
         moved, there = self.pointing.shuffled_hits(asked, direction)
         if (there & asked.judged).any():
-            same = Asked(
+            same = AskedArcs(
                 asked.query[there], asked.target[there], asked.unit[there], asked.judged[there]
             )
-            found.append(compared("maps of other sentences", same, hits[there], moved[there]))
+            found.append(against_null("maps of other sentences", same, hits[there], moved[there]))
         if not found:
             return None
         lows = np.stack([one.low for one in found])

@@ -110,7 +110,7 @@ _UPOS = {
 }  # fmt: skip
 
 
-class Asked(NamedTuple):
+class AskedArcs(NamedTuple):
     """The arcs of one relation and direction; places count words of the whole corpus."""
 
     query: Places
@@ -226,7 +226,7 @@ class Pointing:
         order = np.argsort(-counts, kind="stable")
         return [str(names[i]) for i in order if counts[i] >= support and names[i] not in without]
 
-    def asked(self, relation: str, direction: str) -> Asked:
+    def asked(self, relation: str, direction: str) -> AskedArcs:
         """The arcs of a relation that a direction asks about (see `arc_targets`)."""
         dependent, head, names = self._arcs
         own = names == relation
@@ -236,16 +236,16 @@ class Pointing:
             seen = target > query if direction == "head<-dep" else target < query
             query, target = query[seen], target[seen]
         text = self.text[query]
-        return Asked(query, target, self.units[text], self.judging[text])
+        return AskedArcs(query, target, self.units[text], self.judging[text])
 
-    def hits(self, asked: Asked, direction: str) -> Flags:
+    def hits(self, asked: AskedArcs, direction: str) -> Flags:
         """Whether each head is right, ``[arc, head]``."""
         pointed: Flags = (
             self.pointed[int(direction == "head<-dep"), asked.query] == asked.target[:, None]
         )
         return pointed
 
-    def shuffled_hits(self, asked: Asked, direction: str, seed: int = 0) -> tuple[Flags, Flags]:
+    def shuffled_hits(self, asked: AskedArcs, direction: str, seed: int = 0) -> tuple[Flags, Flags]:
         """The same with the maps of another text of as many words; and which arcs have one."""
         other = _partners(self.sizes, seed)
         text = self.text[asked.query]

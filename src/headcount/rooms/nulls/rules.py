@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headcount.rooms.nulls.pointing import Asked, Flags, Places, Pointing
+from headcount.rooms.nulls.pointing import AskedArcs, Flags, Places, Pointing
 from headcount.surveys import OFFSETS
 
 # --- Rung 2: the nearest word of a class, to the left or to the right -----------------------------
@@ -34,14 +34,14 @@ _BANDS = (10, 50, 200, 1000)
 _NOWHERE = -1
 
 
-class Classes(NamedTuple):
+class WordClasses(NamedTuple):
     """Kinds of words by name, and which words are of each, ``[class, word]``."""
 
     names: tuple[str, ...]
     members: Flags
 
 
-def word_classes(pointing: Pointing) -> Classes:
+def word_classes(pointing: Pointing) -> WordClasses:
     """Parts of speech and their unions; by frequency and form where no word has a tag.
 
     A word that the model does not have whole is of no class.
@@ -50,7 +50,9 @@ def word_classes(pointing: Pointing) -> Classes:
     if (tags != "").any():
         names = (*_TAGS, *(" or ".join(one.split()) for one in _UNIONS))
         kinds = [[one] for one in _TAGS] + [one.split() for one in _UNIONS]
-        return Classes(names, np.stack([np.isin(tags, kind) for kind in kinds]) & pointing.there)
+        return WordClasses(
+            names, np.stack([np.isin(tags, kind) for kind in kinds]) & pointing.there
+        )
     rank = frequency_ranks(pointing.forms)
     length = np.char.str_len(pointing.forms)
     letters = np.array([form.isalpha() for form in pointing.forms], dtype=bool)
@@ -66,7 +68,7 @@ def word_classes(pointing: Pointing) -> Classes:
     ]
     names, members = zip(*((name, own & letters) if "by freq" in name or "beyond" in name
                            else (name, own) for name, own in made), strict=True)  # fmt: skip
-    return Classes(tuple(names), np.stack(members) & pointing.there)
+    return WordClasses(tuple(names), np.stack(members) & pointing.there)
 
 
 def frequency_ranks(forms: NDArray[np.str_]) -> Places:
@@ -80,10 +82,11 @@ def frequency_ranks(forms: NDArray[np.str_]) -> Places:
     return np.array([ranks[form] for form in forms.tolist()], dtype=np.int64)
 
 
-def nearest(members: Flags, starts: Places, sizes: Places) -> tuple[Places, Places]:
+def nearest_members(members: Flags, starts: Places, sizes: Places) -> tuple[Places, Places]:
     """For every word the nearest member to its left and to its right in its text; else -1.
 
-    >>> left, right = nearest(np.array([[True, False, False, True]]), np.array([0]), np.array([4]))
+    >>> one = np.array([[True, False, False, True]])
+    >>> left, right = nearest_members(one, np.array([0]), np.array([4]))
     >>> left.tolist(), right.tolist()
     ([[-1, 0, 0, 0]], [[3, 3, 3, -1]])
     """
@@ -116,18 +119,18 @@ class Rules:
         """Rules by name, and the word that each gives from every word, ``[rule, word]``."""
         own = self._pointing
         classes = word_classes(own)
-        found = np.concatenate(nearest(classes.members, own.starts, own.sizes))
+        found = np.concatenate(nearest_members(classes.members, own.starts, own.sizes))
         names = [f"nearest {name} {side}" for side in ("left", "right") for name in classes.names]
         return names, found
 
-    def offset(self, asked: Asked) -> Null:
+    def offset(self, asked: AskedArcs) -> Null:
         """Rung 1: the fixed offset that is right most often on the half that chooses."""
         tried = sorted(OFFSETS, key=lambda step: (abs(step), step))
         hits = asked.query + np.array(tried)[:, None] == asked.target
         best = _best(hits, asked)
         return Null(f"offset {tried[best]:+d}", hits[best])
 
-    def nearest(self, asked: Asked) -> Null:
+    def nearest(self, asked: AskedArcs) -> Null:
         """Rung 2: the nearest word of the class and on the side that are right most often."""
         names, found = self._near
         hits = found[:, asked.query] == asked.target
@@ -135,12 +138,12 @@ class Rules:
         return Null(names[best], hits[best])
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> WordChoice:
         """Rung 3, whose features are made once."""
-        return Choice(self._pointing)
+        return WordChoice(self._pointing)
 
 
-def _best(hits: Flags, asked: Asked) -> int:
+def _best(hits: Flags, asked: AskedArcs) -> int:
     return int(hits[:, ~asked.judged].sum(axis=1).argmax())
 
 
@@ -165,7 +168,7 @@ class _Pairs(NamedTuple):
     right: Tensor
 
 
-class Choice:
+class WordChoice:
     """Learns to choose the word that a relation points to, as a logistic regression over words.
 
     The weight of a candidate is a sum over: the two parts of speech, the signed distance (binned),
@@ -188,9 +191,9 @@ class Choice:
         self._before = np.where(edges, _KNOWN + 1, np.roll(self._word, 1))
         self._after = np.where(np.roll(edges, -1), _KNOWN + 1, np.roll(self._word, -1))
         kinds = np.arange(self._tags)[:, None] == self._tag
-        self._left, self._right = nearest(kinds, pointing.starts, pointing.sizes)
+        self._left, self._right = nearest_members(kinds, pointing.starts, pointing.sizes)
 
-    def __call__(self, asked: Asked, direction: str) -> Null:
+    def __call__(self, asked: AskedArcs, direction: str) -> Null:
         """Fit on the half that chooses, the penalty by an inner split; hits on all arcs."""
         own = np.flatnonzero(~asked.judged)
         inner = asked.unit[own] % 3 == 0
@@ -207,7 +210,7 @@ class Choice:
     def _size(self) -> int:
         return self._tags**2 + 2 * len(_DISTANCES) + 5 * (_KNOWN + 2) + 4 + 2 * self._tags
 
-    def _pairs(self, asked: Asked, direction: str, arcs: Places) -> _Pairs:
+    def _pairs(self, asked: AskedArcs, direction: str, arcs: Places) -> _Pairs:
         """Every arc with every word that could be its target."""
         own, query = self._pointing, asked.query[arcs]
         text = own.text[query]
