@@ -206,7 +206,7 @@ def family_row(family: str, seconds: int) -> dict[str, Any]:
         small, how = tried(lambda: hc.prune(subject, group), seconds)
         if small is not None:
             gone, row["why not one head"] = group, row["prune"]
-            row["prune"] = "by groups"
+        row["prune"] = how if small is None else "by groups"
     if small is None:
         return row | dict.fromkeys(("save", "reload"), "–")
     with tempfile.TemporaryDirectory() as folder:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import struct
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from fuzz.targets import Target
 from fuzz.trial import try_out
@@ -18,6 +22,8 @@ from subjects import save
 from tiny import TINY
 
 import headcount as hc
+from headcount.errors import RunError
+from headcount.records import Exhibit, Text, parquet, read_exhibits, write_exhibits
 from headcount.text import read_corpus
 
 # --- Models -------------------------------------------------------------------------------------
@@ -152,3 +158,58 @@ def test_text_is_read_within_bounds(name: str, tmp_path: Path) -> None:
     target = Target(name, file, lambda _: None, lambda at: list(read_corpus(at / file, **how)))
     trial = try_out(target, tmp_path, data)
     assert trial.ended != "crash", trial.why
+
+
+# --- Files of a run -----------------------------------------------------------------------------
+
+
+def _exhibit(folder: Path, members: dict[str, bytes]) -> None:
+    """A run whose one exhibit has these members."""
+    text = Text(["Rain"], [False])
+    seen = Exhibit("one", "Rain", {"src": text}, {"enc": ("src", "src")}, _MAPS)
+    with hc.Run.open(folder / "run") as run:
+        write_exhibits(run, [seen])
+    with zipfile.ZipFile(folder / "run/exhibits/one.npz", "w", zipfile.ZIP_DEFLATED, True, 1) as to:
+        for name, data in members.items():
+            with to.open(name, "w") as file:
+                for _ in range(1 if len(data) < 10**6 else 400):
+                    file.write(data)
+
+
+def _npy(count: int) -> bytes:
+    sink = io.BytesIO()
+    about = {"descr": "<f2", "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(sink, about)
+    return sink.getvalue()
+
+
+_MAPS = {("enc", 0): np.ones((1, 1, 1), dtype=np.float32)}
+EXHIBITS = {
+    "zeros": {"enc.0.npy": _npy(2 * 10**8) + b"\0" * 10**6},
+    "a lie": {"enc.0.npy": _npy(10**12)},
+    "many": {f"enc.{n}.npy": _npy(10**7) for n in range(100)},
+}
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_an_exhibit_is_refused_before_it_takes_the_memory(name: str, tmp_path: Path) -> None:
+    _exhibit(tmp_path, EXHIBITS[name])
+    file = tmp_path / "run/exhibits/one.npz"
+    read = partial(read_exhibits, tmp_path / "run")
+    target = Target(name, "run/exhibits/one.npz", lambda _: None, lambda _: read(), named="")
+    trial = try_out(target, tmp_path, file.read_bytes())
+    assert trial.ended == "refused", trial.why
+    assert trial.megabytes < 100
+    with pytest.raises(RunError, match=r"would take .* bytes of memory, and such a file at most"):
+        read()
+
+
+def test_a_table_that_unpacks_to_more_than_it_may_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pd.DataFrame({"a": np.zeros(10**5)})
+    (tmp_path / "a.parquet").write_bytes(parquet.frame_bytes(frame))
+    assert len(parquet.read_frame(tmp_path / "a.parquet")) == 10**5
+    monkeypatch.setattr(parquet, "_MOST", 10**5)
+    with pytest.raises(RunError, match=r"would take 8\d{5}|would take 8\d\d,\d{3} bytes of memory"):
+        parquet.read_frame(tmp_path / "a.parquet")

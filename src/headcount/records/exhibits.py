@@ -145,17 +145,26 @@ def read_exhibits(run: Run | str | Path) -> list[Exhibit]:
             f"{folder} was written by a newer headcount (schema {schema}, this one reads "
             f"{_SCHEMA}); update headcount, or leave exhibits out (--no-exhibits)."
         )
+    left = _MOST
     try:
-        return [_read(folder, entry) for entry in index["exhibits"]]
+        exhibits = []
+        for entry in index["exhibits"]:
+            exhibits.append(_read(folder, entry, left))
+            left -= sum(one.nbytes // 2 for one in exhibits[-1].maps.values())  # halves on disk
+        return exhibits
     except (LookupError, TypeError, ValueError, AttributeError, OSError, UsageError) as error:
         raise RunError(_damaged(folder, error)) from error
 
 
-def _read(folder: InnerPath, entry: dict[str, Any]) -> Exhibit:
+#: Bytes of the maps of all exhibits of a run on disk; a page draws a sixteenth of it.
+_MOST = 1 << 28
+
+
+def _read(folder: InnerPath, entry: dict[str, Any], most: int) -> Exhibit:
     if not _ID.fullmatch(str(entry["id"])):
         raise ValueError(f"'{entry['id']}' names no exhibit")
     maps: dict[tuple[str, int], Floats] = {}
-    for key, kept in read_npz(folder / f"{entry['id']}.npz").items():
+    for key, kept in read_npz(folder / f"{entry['id']}.npz", most).items():
         stack, _, layer = key.partition(".")
         maps[stack, int(layer)] = kept.astype("float32")
     return Exhibit(

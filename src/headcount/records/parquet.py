@@ -6,7 +6,9 @@ A table's Parquet file carries its own descriptions, in the metadata of the sche
 from __future__ import annotations
 
 import io
+import math
 import os
+import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,9 +98,24 @@ def check_schema(record: Mapping[str, Any], path: str | os.PathLike[str]) -> Non
         )
 
 
+#: Bytes that a file may come to in memory: what is packed well can be a thousand times its size.
+_MOST = 1 << 30
+
+
+def _check_size(path: str | os.PathLike[str], size: int, most: int) -> None:
+    if size > most:
+        raise RunError(
+            f"{path} would take {size:,} bytes of memory, and such a file at most {most:,}; it is "
+            "damaged, or not headcount's. Make it again, or restore it."
+        )
+
+
 def _read(path: str | os.PathLike[str]) -> pa.Table:
     try:
-        return pq.read_table(pa.BufferReader(InnerPath.of(path).read()), partitioning=None)
+        file = pq.ParquetFile(pa.BufferReader(InnerPath.of(path).read()))
+        cells = file.metadata.num_rows * file.metadata.num_columns
+        _check_size(path, max(8 * cells, _unpacked_size(file.metadata)), _MOST)
+        return file.read()
     except FileNotFoundError as error:
         raise RunError(f"There is no {path}; make it first, or check the folder's name.") from error
     except (pa.ArrowException, OSError) as error:
@@ -106,6 +123,11 @@ def _read(path: str | os.PathLike[str]) -> pa.Table:
             f"{path} cannot be read: it is cut off, damaged or not Parquet. "
             "Make it again, or restore it."
         ) from error
+
+
+def _unpacked_size(about: pq.FileMetaData) -> int:
+    """What the columns say they are once unpacked."""
+    return sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
 
 
 def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:
@@ -158,10 +180,12 @@ def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
     return sink.getvalue()
 
 
-def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """The arrays of a file that is there."""
+def read_npz(path: str | os.PathLike[str], most: int = _MOST) -> dict[str, np.ndarray]:
+    """The arrays of a file that is there, of so many bytes together at most."""
     try:
-        with np.load(io.BytesIO(InnerPath.of(path).read()), allow_pickle=False) as arrays:
+        data = InnerPath.of(path).read()
+        _check_size(path, _declared(data), most)
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             found = {key: arrays[key] for key in arrays.files}
         if not all(isinstance(one, np.ndarray) for one in found.values()):
             raise ValueError("NumPy hands a member that is no array on as bytes")
@@ -172,3 +196,18 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         raise RunError(
             f"{path} cannot be read: it is cut off or damaged. Make it again, or restore it."
         ) from error
+
+
+def _declared(data: bytes) -> int:
+    """Bytes of all arrays of a file by its headers: the archive's, and each array's own."""
+    size = 0
+    with zipfile.ZipFile(io.BytesIO(data)) as members:
+        for member in members.infolist():
+            with members.open(member) as file:
+                major, _ = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0
+                shape, _, dtype = (read if major == 1 else np.lib.format.read_array_header_2_0)(
+                    file
+                )
+            size += max(member.file_size, math.prod(shape) * dtype.itemsize)
+    return size
