@@ -129,6 +129,8 @@ def signature(function: Callable[..., Any]) -> list[list[str | None]] | None:
     except ValueError:  # made in C
         return None
     names = [[KINDS[p.kind], p.name, default(p)] for p in given]
+    old = getattr(function, "old_keywords", {})  # still taken, with a warning
+    names += [["w", name, repr(value)] for name, value in old.items()]
     return names + [["w", name, UNSAID] for p in given for name in typed_keywords(function, p)]
 
 
@@ -168,13 +170,14 @@ def command(one: Any) -> dict[str, Any]:
     """A verb, or a group with its verbs; help is asked for everywhere in the same way."""
     hints = typing.get_type_hints(inspect.unwrap(one.callback), include_extras=True)
     given = [(parameter, parameter_facts(parameter, hints)) for parameter in one.params]
+    listed = one.list_commands(None) if hasattr(one, "list_commands") else []
     options = [(p, facts) for p, facts in given if p.param_type_name == "option"]
     return {
         "arguments": [facts for p, facts in given if p.param_type_name == "argument"],
         "options": {
             flag_of(p): facts | {"flags": [*p.opts, *p.secondary_opts]} for p, facts in options
         },
-        "commands": {name: command(inner) for name, inner in getattr(one, "commands", {}).items()},
+        "commands": {name: command(one.get_command(None, name)) for name in listed},
     }
 
 
@@ -524,7 +527,9 @@ def measures(folder: Path) -> dict[str, Any]:
         "rank": [str(head) for head in scores["gradient"].rank("gradient")[:10]],
         "loss": outcome.value,
         "without": closed(subject, task),
-        "paper": frame_digest(hc.survey(subject, PAIRS, convention="paper").frame),
+        "paper": frame_digest(
+            hc.survey(subject, PAIRS, reading=hc.ReadingOptions(convention="paper")).frame
+        ),
         "objects": {
             "HeadTable": names_of(survey),
             "Outcome": names_of(outcome),

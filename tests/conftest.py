@@ -15,9 +15,14 @@ from browsers import axe_script, chromium  # noqa: F401 - one browser for the re
 from command_line import headcount, saved  # noqa: F401 - fixtures of the command line
 from hypothesis import settings
 
+from headcount.records import progress
+
 # Commands broken off and many rounds of work take minutes: `make kills` and `make soak` run them,
 # or HEADCOUNT_LONG=1 with the others.
 collect_ignore = [] if os.environ.get("HEADCOUNT_LONG") else ["kills", "soak"]
+
+# Bars of long work would stand between what tests print.
+progress(False)
 
 # Without a GPU kernels are run by Triton's interpreter; it must be told before it is imported.
 if not Path("/dev/nvidia0").exists():

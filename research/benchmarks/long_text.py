@@ -88,8 +88,11 @@ def main(arguments: list[str] | None = None) -> None:
             subject.inner(ids, **quiet_arguments(subject.inner))
 
     timed("plain forward", forward)
-    timed("survey", lambda: hc.survey(subject, [text], batch_size=1))
-    table = timed("with roles", lambda: hc.survey(subject, [text], roles=True, batch_size=1))
+    timed("survey", lambda: hc.survey(subject, [text], reading=hc.ReadingOptions(batch_size=1)))
+    table = timed(
+        "with roles",
+        lambda: hc.survey(subject, [text], roles=True, reading=hc.ReadingOptions(batch_size=1)),
+    )
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "report.html"
         timed("page", lambda: hc.report(table, place))

@@ -23,6 +23,7 @@ import headcount as hc
 from headcount.bundle import sample
 from headcount.rooms.ray.engine import RayEngine
 from headcount.surveys import shards
+from headcount.surveys.shards import ShardWork
 from headcount.text import read_corpus
 
 #: Of the files that are read.
@@ -94,7 +95,7 @@ def _reading() -> dict[str, float]:
 def _shard(subject: hc.Subject, texts: Any) -> dict[str, int]:
     """Bytes that a shard of the default survey comes to, whatever its size."""
     with tempfile.TemporaryDirectory() as folder:
-        hc.survey(subject, texts[:32], journal=folder)
+        hc.survey(subject, texts[:32], run=ShardWork(folder=folder))
         (file,) = Path(folder).rglob("shard-0.pt")
         return {"heads": len(subject.heads), "bytes": file.stat().st_size}
 

@@ -38,7 +38,7 @@ def by_sentences(count: int, rounds: int) -> dict[str, Any]:
     ways = {
         "plain": lambda: plain(subject, batches),
         "tallies": lambda: surveyed(subject, batches),
-        "survey": lambda: hc.survey(subject, strings, batch_size=ROWS),
+        "survey": lambda: hc.survey(subject, strings, reading=hc.ReadingOptions(batch_size=ROWS)),
     }
     return {"sentences": count} | _told(interleaved(ways, rounds, warm_up=1))
 

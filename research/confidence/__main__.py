@@ -71,7 +71,10 @@ def measured(name: str) -> dict[str, Any]:
     texts: Any = sample.pairs() if "cross" in subject.anatomy.stacks else sample.path("sample.txt")
     tables = {
         choice: hc.survey(
-            subject, texts, columns=["confidence", "first"], confidence_without=choice, batch_size=8
+            subject,
+            texts,
+            columns=["confidence", "first"],
+            reading=hc.ReadingOptions(confidence_without=choice, batch_size=8),
         )
         for choice in CHOICES
     }
@@ -96,9 +99,15 @@ def with_relevance(
         }
         for choice in CHOICES:
             table = hc.survey(
-                subject, texts_of_task(task), columns=["confidence"], confidence_without=choice,
-                stacks=stacks_read(task, subject), batch_size=case.batch_size,
-            )  # fmt: skip
+                subject,
+                texts_of_task(task),
+                columns=["confidence"],
+                reading=hc.ReadingOptions(
+                    confidence_without=choice,
+                    stacks=stacks_read(task, subject),
+                    batch_size=case.batch_size,
+                ),
+            )
             for stack in dict.fromkeys(head.stack for head in table.heads):
                 own = table.stack(stack)
                 scores = [relevance[str(head)] for head in own.heads]

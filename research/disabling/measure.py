@@ -41,7 +41,6 @@ def swept(
             batch_size=config["batch_size"],
             journal=journal,
             name=f"disabling {task}",
-            announce=lambda told: print(f"{task}: {told}", flush=True),
         )
 
 

@@ -53,7 +53,12 @@ def main() -> None:
 
 def measured(subject: hc.Subject, texts: Any, parser: str) -> dict[str, Any]:
     """By feature: mean attention of all heads, by layer, and of the last layer's [CLS] row."""
-    table = hc.survey(subject, texts, parser=parser, roles=[Features()], columns=["separator"])
+    table = hc.survey(
+        subject,
+        texts,
+        columns=["separator"],
+        roles=hc.RoleOptions(roles=[Features()], parser=parser),
+    )
     rows = table.details["features"]
     rows = rows[(rows["split"] == "all") & (rows["stack"] == "enc")]
     last = rows["layer"].max()

@@ -36,7 +36,7 @@ def pruned(run: Path, start: str = "translator") -> hc.Subject:
 
 def roles_left(subject: hc.Subject) -> dict[str, Any]:
     """The encoder's heads by role; a head may have several, and is then counted for each."""
-    table = hc.survey(subject, treebank=sample.path(), stacks=["enc"])
+    table = hc.survey(subject, treebank=sample.path(), reading=hc.ReadingOptions(stacks=["enc"]))
     roles: pd.DataFrame = table.details["roles"]
     rows = [
         (f"{row.stack}.{row.layer}.{row.head}", str(row.role), str(row.label))

@@ -54,8 +54,6 @@ def measured(
                 run=place / name,
                 batch_size=case.batch_size,
                 seed=case.seed,
-                progress=_told(f"{case.name} {name}"),
-                announce=print,
                 **how,
             )
 
@@ -92,9 +90,13 @@ def _paper_confidence(subject: hc.Subject, task: Any, batch_size: int) -> hc.Hea
     """Confidence as Voita et al. have it: only ends of sentence are left out."""
     stacks = stacks_read(task, subject)
     return hc.survey(
-        subject, texts_of_task(task), columns=["confidence"], confidence_without="separator",
-        stacks=stacks, batch_size=batch_size,
-    )  # fmt: skip
+        subject,
+        texts_of_task(task),
+        columns=["confidence"],
+        reading=hc.ReadingOptions(
+            confidence_without="separator", stacks=stacks, batch_size=batch_size
+        ),
+    )
 
 
 def _kept(place: Path, measure: Callable[[], hc.HeadTable]) -> hc.HeadTable:
@@ -103,16 +105,3 @@ def _kept(place: Path, measure: Callable[[], hc.HeadTable]) -> hc.HeadTable:
     if done.exists() and not (place / "journal.jsonl").exists():
         return hc.HeadTable.load(place)
     return measure()
-
-
-def _told(what: str) -> Callable[[str, int, int], None]:
-    """A line for every tenth of the work."""
-    last = [-1]
-
-    def progress(name: str, done: int, total: int) -> None:
-        tenth = 10 * done // total
-        if tenth != last[0]:
-            last[0] = tenth
-            print(f"{what} {name}: {done:,} of {total:,}", flush=True)
-
-    return progress

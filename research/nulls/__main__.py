@@ -58,7 +58,7 @@ def measured(model: str, treebank: Path | None) -> dict[str, Any]:
         treebank=str(treebank or sample.path()),
         roles=[hc.roles.Syntactic()],
         columns=["confidence"],
-        stacks=[subject.anatomy.stacks[0]],
+        reading=hc.ReadingOptions(stacks=[subject.anatomy.stacks[0]]),
     )
     roles, ladder = table.details["roles"], table.details.get("ladder")
     verdicts = []

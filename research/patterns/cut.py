@@ -27,7 +27,13 @@ def cut_agreement(model: str, by: Judge, count: int = 12, seed: int = 0) -> dict
 
 
 def _told(subject: hc.Subject, text: str, by: Judge) -> list[str]:
-    table = hc.survey(subject, [text], patterns=by, columns=["pattern"], stacks=["enc"])
+    table = hc.survey(
+        subject,
+        [text],
+        tallies=[f"patterns:{by}"],
+        columns=["pattern"],
+        reading=hc.ReadingOptions(stacks=["enc"]),
+    )
     shown = [str(one) for one in table.frame["pattern"]]
     assert set(shown) <= set(PATTERNS)
     return shown

@@ -46,7 +46,11 @@ def same_vertical(found: dict[str, Any]) -> dict[str, list[float]]:
 
 def _shares(subject: hc.Subject, texts: Any, config: dict[str, Any]) -> dict[str, Any]:
     table = hc.survey(
-        subject, texts, patterns=True, columns=["pattern"], batch_size=config["batch_size"]
+        subject,
+        texts,
+        columns=["pattern"],
+        tallies=["patterns"],
+        reading=hc.ReadingOptions(batch_size=config["batch_size"]),
     )
     layers = layer_shares(table)
     rows = table.details["patterns"]

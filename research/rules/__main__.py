@@ -76,7 +76,10 @@ def minilm(data: Path, examples: int) -> Case:
     whole = tasks.glue("stsb", data / "glue", similarity=True)
     more, subject = whole.limit(MORE * examples, 0), hc.load("minilm", device="cpu")
     sure = hc.survey(
-        subject, texts_of_task(more), columns=["confidence"], confidence_without="separator"
+        subject,
+        texts_of_task(more),
+        columns=["confidence"],
+        reading=hc.ReadingOptions(confidence_without="separator"),
     )
     costs = hc.score(subject, more, by="ablation", batch_size=32)
     others = {"confidence": _scores(sure, "confidence"), "ablation": _scores(costs, "ablation")}

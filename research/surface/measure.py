@@ -38,9 +38,9 @@ def surveys(config: dict[str, Any], data: Path) -> dict[str, dict[str, hc.HeadTa
             convention: hc.survey(
                 subject,
                 pairs,
-                convention=convention,
-                max_length=config["max_length"],
-                long="truncate",
+                reading=hc.ReadingOptions(
+                    convention=convention, max_length=config["max_length"], long="truncate"
+                ),
             )
             for convention in CONVENTIONS
         }

@@ -124,7 +124,12 @@ def test_means_by_layer_decide_where_heads_rest() -> None:
 
 @pytest.fixture(scope="module")
 def survey() -> hc.HeadTable:
-    return hc.survey(encoder(), treebank=sample.path("sample.conllu"), limit=60, seed=0)
+    return hc.survey(
+        encoder(),
+        treebank=sample.path("sample.conllu"),
+        limit=60,
+        reading=hc.ReadingOptions(seed=0),
+    )
 
 
 def test_what_is_kept_is_what_was_measured(survey: hc.HeadTable) -> None:

@@ -28,7 +28,13 @@ def families(
             if name in config["models"]
             else {"corpus": str(data / config["pairs"]), "roles": True}
         )
-        table = hc.survey(subject, **text, tallies=[tally], limit=config["texts"], seed=seed)
+        table = hc.survey(
+            subject,
+            **text,
+            tallies=[tally],
+            limit=config["texts"],
+            reading=hc.ReadingOptions(seed=seed),
+        )
         found[name] = families_of_tally(subject, tally, seed=seed), table
         print(f"{name}: done", flush=True)
     return found

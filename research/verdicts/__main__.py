@@ -48,9 +48,13 @@ def surveyed(name: str) -> hc.HeadTable:
     paired = "cross" in subject.anatomy.stacks
     trees = read_sample(translation="text_de" if paired else None)
     return hc.survey(
-        subject, trees, treebank=trees, coref=sample.path("coref.jsonl"), roles=True,
-        control="random-init", batch_size=8, seed=0,
-    )  # fmt: skip
+        subject,
+        trees,
+        treebank=trees,
+        coref=sample.path("coref.jsonl"),
+        roles=hc.RoleOptions(roles=True, control="random-init"),
+        reading=hc.ReadingOptions(batch_size=8, seed=0),
+    )
 
 
 def counted(table: hc.HeadTable) -> dict[str, Any]:

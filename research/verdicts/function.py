@@ -41,8 +41,7 @@ def main() -> None:
 def reported(work: Path, limit: int | None) -> Path:
     """What `headcount report` measures of the bundled translator; the same call goes on there."""
     hc.story(
-        run=work, page=work.with_suffix(".html"), limit=limit, exhibits=False, announce=print,
-        device="cpu",
+        run=work, page=work.with_suffix(".html"), limit=limit, exhibits=False, device="cpu",
     )  # fmt: skip
     return work
 

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from headcount.records.provenance import __version__
     from headcount.records.run import Run
     from headcount.records.table import HeadTable
+    from headcount.records.watching import progress
     from headcount.reports.page import report
     from headcount.reports.stories import story
     from headcount.surveys import roles
+    from headcount.surveys.options import ReadingOptions, RoleOptions
     from headcount.surveys.surveying import survey
     from headcount.text.sentence import Pair, Sentence
     from headcount.wiring.taps import tap

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
@@ -63,13 +64,34 @@ def test_flags_fill_the_bundles() -> None:
     assert got["cut"] == Cut(price=0.5, deep=True, tree=False, place=Path("x.txt"))
     assert got["work"] == WorkOptions(convention="paper", limit=3)
     assert got["load"] == LoadOptions(allow_bin=True)
+    assert "Warning: --allow-bin is --load allow-bin now; the old flag goes" in got["output"]
     assert (got["name"], got["json"]) == ("me", True)
+
+
+def test_options_of_a_family_share_a_flag() -> None:
+    got = called("--load", "dtype=float32,allow-bin", "--load", "trust-remote-code=no")
+    assert got["load"] == LoadOptions(dtype="float32", allow_bin=True, trust_remote_code=False)
+    assert got["output"] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--load alow-bin", "--load has no key 'alow-bin'; did you mean allow-bin?"),
+        ("--load dtype", "--load dtype has no value; write dtype=VALUE."),
+        ("--load allow-bin=2", "--load allow-bin is '2'; it must be yes or no."),
+    ],
+)
+def test_keys_of_a_family_are_checked(words: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        called(*words.split())
 
 
 def test_help_has_panels_and_no_option_that_is_left_out() -> None:
     output = called("--help")["output"]
-    for shown in ("Prices", "Loading the model", "Running", "--batch-size", "--trust-remote-code"):
+    for shown in ("Prices", "Loading the model", "Running", "--batch-size", "--load"):
         assert shown in output
+    assert "trust-remote-code: Run code that comes" in " ".join(output.split())
     for hidden in ("--no-deep", "--revision", "--tokenizer", "--auto-class", "--inner"):
         assert hidden not in output
 

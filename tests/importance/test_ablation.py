@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_subjects
 from small_tasks import KINDS, TEXTS
+from watching import told
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
@@ -138,13 +139,13 @@ def test_the_table_is_saved_with_where_it_comes_from(
 
 
 def test_ctrl_c_gives_a_table_of_what_was_done(subject: Subject, task: Any, tmp_path: Path) -> None:
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, title: str) -> None:
         if done > total // 2:
             raise KeyboardInterrupt
 
     path = tmp_path / "journal.jsonl"
-    with Journal.open(path, {}) as journal, pytest.raises(Interrupted) as stopped:
-        ablation(subject, task, batch_size=2, journal=journal, progress=stop)
+    with Journal.open(path, {}) as journal, pytest.raises(Interrupted) as stopped, told(stop):
+        ablation(subject, task, batch_size=2, journal=journal)
     part = stopped.value.table
     assert part.frame["ablation"].notna().all()
     assert part.notes["ablation"].startswith("interrupted after ")

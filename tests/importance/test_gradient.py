@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_subjects import classifier, encoder, translator, writer
 from tiny_tokenizers import ENGLISH, PAIRS
+from watching import told
 
 from headcount import tasks
 from headcount.errors import HeadcountError, InputError, ModelError, UsageError
@@ -67,12 +68,12 @@ def fail_after(batches: int) -> Any:
     """Progress that breaks the work off."""
     calls = []
 
-    def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int, title: str) -> None:
         calls.append(done)
         if len(calls) == batches:
             raise KeyboardInterrupt
 
-    return progress
+    return told(progress)
 
 
 @pytest.mark.parametrize("per", ["example", "token", "batch"])
@@ -82,19 +83,14 @@ def test_broken_off_and_gone_on_with_is_the_same_table(tmp_path: Path, per: Any)
     with (
         Journal.open(path, {"a": 1}) as journal,
         pytest.raises(KeyboardInterrupt),
+        fail_after(2),
     ):
-        gradient(subject, classes(), batch_size=3, per=per, journal=journal, progress=fail_after(2))
+        gradient(subject, classes(), batch_size=3, per=per, journal=journal)
     with Journal.open(path, {"a": 1}) as journal:
         assert list(journal.done) == ["gradient settings", "gradient 0", "gradient 1"]
         seen: list[int] = []
-        again = gradient(
-            subject,
-            classes(),
-            batch_size=3,
-            per=per,
-            journal=journal,
-            progress=lambda done, total: seen.append(done),
-        )
+        with told(lambda done, total, title: seen.append(done)):
+            again = gradient(subject, classes(), batch_size=3, per=per, journal=journal)
     assert seen == [3, 6, 9, 10]
     for one, two in zip(whole.parts(), again.parts(), strict=True):
         assert one.equals(two)
@@ -113,8 +109,8 @@ def test_what_is_in_the_journal_is_not_measured_again(
 
 
 def test_an_interrupt_hands_over_what_there_is() -> None:
-    with pytest.raises(Interrupted) as stopped:
-        gradient(classifier(), classes(), batch_size=3, progress=fail_after(3))
+    with pytest.raises(Interrupted) as stopped, fail_after(3):
+        gradient(classifier(), classes(), batch_size=3)
     table = stopped.value.table
     assert table.frame["gradient"].notna().all()
     assert table.notes["gradient"] == "interrupted after 6 of 10 examples"

@@ -16,6 +16,7 @@ import pytest
 from subjects import save
 from tiny_subjects import classifier, encoder, translator
 from tiny_tokenizers import ENGLISH, PAIRS
+from watching import told
 
 import headcount as hc
 from headcount import tasks
@@ -23,7 +24,7 @@ from headcount.errors import InputError, RunError, UsageError
 from headcount.importance.ablation import ablation
 from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
-from headcount.importance.scoring import name_first, stacks_read, texts_of_task
+from headcount.importance.scoring import stacks_read, texts_of_task
 from headcount.records.journal import Journal
 from headcount.rooms.relevance.score import relevance
 from headcount.text.sentence import texts_of
@@ -110,19 +111,10 @@ def test_a_stack_that_the_task_does_not_read_is_na() -> None:
 
 def test_progress_names_the_measure() -> None:
     seen: list[tuple[str, int, int]] = []
-    hc.score(
-        classifier(),
-        CLASSES,
-        by="gradient,confidence",
-        batch_size=5,
-        progress=lambda *told: seen.append(told),
-    )
-    measures = ("gradient", "confidence")
+    with told(lambda done, total, title: seen.append((title, done, total))):
+        hc.score(classifier(), CLASSES, by="gradient,confidence", batch_size=5)
+    measures = ("Scoring by gradient", "Surveying")
     assert seen == [(name, done, 10) for name in measures for done in (5, 10)]
-    one_for_all = name_first(lambda done, total, what="": seen.append((what, done, total)))
-    assert one_for_all is not None
-    one_for_all("gradient", 3, 4)
-    assert seen[-1] == ("gradient", 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -209,24 +201,22 @@ def test_replaced_and_broken_off_it_goes_on(tmp_path: Path) -> None:
 def broken_off(place: Path, **given: Any) -> None:
     """A score of three batches, interrupted after the second."""
 
-    def stop(name: str, done: int, total: int) -> None:
-        if done >= 8:
-            raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt), told(stop_at_8):
+        hc.score(classifier(), CLASSES, run=place, batch_size=4, **given)
 
-    with pytest.raises(KeyboardInterrupt):
-        hc.score(classifier(), CLASSES, run=place, batch_size=4, progress=stop, **given)
+
+def stop_at_8(done: int, total: int, title: str) -> None:
+    if done >= 8:
+        raise KeyboardInterrupt
 
 
 def test_ctrl_c_leaves_a_partial_table_and_the_same_call_goes_on(tmp_path: Path) -> None:
     place = tmp_path / "run"
     whole = hc.score(classifier(), CLASSES, batch_size=4)
 
-    def stop(name: str, done: int, total: int) -> None:
-        if done >= 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(Interrupted, match=r"what was measured is in .*run/, and the same call goe"):
-        hc.score(classifier(), CLASSES, run=place, batch_size=4, progress=stop)
+    message = r"what was measured is in .*run/, and the same call goe"
+    with pytest.raises(Interrupted, match=message), told(stop_at_8):
+        hc.score(classifier(), CLASSES, run=place, batch_size=4)
     partial = hc.HeadTable.load(place)
     assert partial.frame["gradient"].notna().all()
     assert partial.notes["gradient"] == "interrupted after 4 of 10 examples"
@@ -266,14 +256,12 @@ def test_a_journal_cut_off_in_mid_line_goes_on(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_between_two_measures_keeps_the_first(tmp_path: Path) -> None:
-    def stop(name: str, done: int, total: int) -> None:
-        if name == "confidence":
+    def stop(done: int, total: int, title: str) -> None:
+        if title == "Surveying":
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted) as stopped:
-        hc.score(
-            classifier(), CLASSES, by="gradient,confidence", run=tmp_path / "run", progress=stop
-        )
+    with pytest.raises(Interrupted) as stopped, told(stop):
+        hc.score(classifier(), CLASSES, by="gradient,confidence", run=tmp_path / "run")
     assert stopped.value.table.names == ["gradient"]
     assert hc.HeadTable.load(tmp_path / "run").names == ["gradient"]
 

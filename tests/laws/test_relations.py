@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from tiny_subjects import encoder, translator, writer
 
+import headcount as hc
 from headcount.bundle.sample import path
 from headcount.models.subject import Subject
 from headcount.surveys.surveying import survey
@@ -21,7 +22,13 @@ SAMPLE = read_corpus(path(), limit=40)
 def tally(subject: Subject, corpus: Corpus, size: int, convention: str = "headcount") -> Relations:
     found = Relations(convention, test=RelationTest(interval="wilson"))
     stacks = ["enc"] if "enc" in subject.anatomy.stacks else ["dec"]
-    survey(subject, corpus, columns=["confidence"], tallies=[found], batch_size=size, stacks=stacks)
+    survey(
+        subject,
+        corpus,
+        columns=["confidence"],
+        tallies=[found],
+        reading=hc.ReadingOptions(batch_size=size, stacks=stacks),
+    )
     return found
 
 

@@ -291,8 +291,10 @@ def test_roles_that_the_given_run_has_are_not_measured_again(
     subject = classifier()
     table = hc.survey(subject, ENGLISH, roles=True)
     other = hc.survey(subject, ENGLISH[:4], roles=True)
-    control = hc.survey(subject, ENGLISH, roles=True, control="random-init")
-    counts = hc.survey(subject, ENGLISH, roles=True, frequencies={"the": 3.0, "cat": 1.0})
+    control = hc.survey(subject, ENGLISH, roles=hc.RoleOptions(roles=True, control="random-init"))
+    counts = hc.survey(
+        subject, ENGLISH, roles=hc.RoleOptions(roles=True, frequencies={"the": 3.0, "cat": 1.0})
+    )
     seen = surveys(monkeypatch)
     how: dict[str, Any] = {"by": "confidence", "keep": 6, "step": 50, "survey": ENGLISH}
     done = prune_run(subject, CLASSES, table=table, **how)

@@ -13,6 +13,7 @@ import torch
 from sightings import table_of, tally_up
 from torch import Tensor
 
+import headcount as hc
 from headcount.models.subject import Subject
 from headcount.rooms.families.divergence import Divergence
 from headcount.surveys.surveying import survey
@@ -95,7 +96,7 @@ def test_the_survey_of_the_texts_themselves(minilm: Subject) -> None:
         "own_pairs": list(zip(texts[::2], texts[1::2], strict=True)),
     }
     for which, corpus in corpora.items():
-        frame = survey(minilm, corpus, convention="code").frame
+        frame = survey(minilm, corpus, reading=hc.ReadingOptions(convention="code")).frame
         for ours, name in CLARK.items():
             theirs = figures("clark_general")[f"{which}/{name}"].ravel()
             np.testing.assert_allclose(frame[ours].to_numpy(), theirs, atol=2e-6, err_msg=ours)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import headcount as hc
 from headcount.models.subject import Subject
 from headcount.surveys.surveying import survey
 from headcount.surveys.tallies.counts import RelationTest
@@ -50,7 +51,13 @@ def test_what_every_word_of_a_sentence_points_to(rows: str) -> None:
 def test_accuracies_of_heads_and_offsets(minilm: Subject, convention: str, size: int) -> None:
     tally = Relations(convention, test=RelationTest(interval="wilson"))
     corpus = [sentence(item) for item in ITEMS]
-    survey(minilm, corpus, columns=["confidence"], tallies=[tally], batch_size=size)
+    survey(
+        minilm,
+        corpus,
+        columns=["confidence"],
+        tallies=[tally],
+        reading=hc.ReadingOptions(batch_size=size),
+    )
     theirs, (counts,) = figures(), tally.counts()
     assert counts.tried == CLARKS_OFFSETS
     for place, relation in enumerate(theirs["relations"]):

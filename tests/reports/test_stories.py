@@ -10,7 +10,9 @@ from unittest.mock import patch
 
 import pytest
 import tiny_subjects
+from watching import Watch, told
 
+import headcount as hc
 from headcount.bundle import sample
 from headcount.errors import RunError, UsageError
 from headcount.importance.agreement import agreement
@@ -24,7 +26,7 @@ from headcount.reports.stages import (
     stages_of,
     survey_stage,
 )
-from headcount.reports.stories import StageStatus, expected_seconds, run_story, story
+from headcount.reports.stories import expected_seconds, run_story, story
 from headcount.surveys import survey
 from headcount.tasks.glue_tasks import natural_task
 from headcount.text import read_corpus, texts_of
@@ -159,21 +161,21 @@ def test_ctrl_c_leaves_a_whole_run_that_goes_on(tmp_path: Path) -> None:
     texts = read_corpus(sample.sentences()[:6])
     place = tmp_path / "run"
 
-    def stop(done: int, total: int, stage: StageStatus) -> None:
-        if stage.name == "score-ablation" and done:
+    def stop(done: int, total: int, title: str) -> None:
+        if title.startswith("Ablation"):
             raise KeyboardInterrupt
 
     with Run.open(place) as run:
         context = StoryContext(run, subject, texts, task=natural_task(subject, texts), limit=6)
-        with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
-            run_story(context, progress=stop)
+        with pytest.raises(KeyboardInterrupt, match="the same command goes on"), told(stop):
+            run_story(context)
     with Run.open(place) as run:
         assert "score-gradient" in run.stages
         assert "curve" not in run.stages
-        told = {one.name: one.state for one in run_story(replace(context, run=run))}
-    assert told["survey"] == told["score-gradient"] == "kept"
-    assert told["score-ablation"] == told["curve"] == "done"
-    assert told["own-metric"] == "left out"
+        states = {one.name: one.state for one in run_story(replace(context, run=run))}
+    assert states["survey"] == states["score-gradient"] == "kept"
+    assert states["score-ablation"] == states["curve"] == "done"
+    assert states["own-metric"] == "left out"
 
 
 def test_a_forecast_counts_what_is_left(
@@ -191,18 +193,19 @@ def test_a_forecast_counts_what_is_left(
         curve = next(one for one in stages_of(context) if one.name == "curve")
         forecast = {step.name: times for step, times in curve.runs}
 
-        def stop(done: int, total: int, status: StageStatus) -> None:
-            if status.name == "curve" and total and done >= total / 2:
-                runs.append(total)
+        def stop(done: int, total: int, title: str) -> None:
+            runs[title] = total
+            if title == "Curve":  # the loss is done, BLEU is not
                 raise KeyboardInterrupt
 
-        runs = list[int]()
-        with pytest.raises(KeyboardInterrupt):
-            run_story(context, progress=stop)
+        runs = dict[str, int]()
+        with pytest.raises(KeyboardInterrupt), told(stop):
+            run_story(context)
         evaluated = forecast["translation loss"] + forecast["translation bleu"]
-        assert evaluated == pytest.approx(runs[0], rel=0.4)
-        left = expected_seconds(context)
-        assert left == pytest.approx(0.5 * sum(forecast.values()), rel=0.3)
+        assert evaluated == pytest.approx(runs["Curve"], rel=0.4)
+        left, share = expected_seconds(context), runs["Curve loss"] / runs["Curve"]
+        assert 0.4 < share < 0.9
+        assert left == pytest.approx((1 - share) * sum(forecast.values()), rel=0.3)
         assert left < whole
         run_story(context)
         assert "share" not in run.record["begun"]
@@ -224,18 +227,16 @@ def test_a_translator_without_references_translates_by_itself(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     seen: list[str] = []
-    page = story(
-        tiny_subjects.translator(),
-        text=sample.sentences()[:3],
-        progress=lambda done, total, stage: seen.append(stage.name),
-        announce=seen.append,
-    )
+    watch = Watch(lambda done, total, title: seen.append(title))
+    with hc.progress(watch):
+        page = story(tiny_subjects.translator(), text=sample.sentences()[:3])
     assert page.path.read_text(encoding="utf8").startswith("<!doctype html>")
     assert page.run == Path("run-tiny marian")
     assert "texts have no translations" in {one.name: one for one in page.stages}["curve"].why
     assert {stack for stack, _ in read_exhibits(page.run)[0].maps} == {"enc", "dec", "cross"}
-    order = ("read", "translate", "survey", "curve")
+    order = ("Translating", "Surveying", "Scoring by relevance")
     assert [seen.index(name) for name in order] == sorted(seen.index(name) for name in order)
+    assert next(one.name for one in watch.said if not isinstance(one, str)) == "survey"
 
 
 def test_mistakes_show_before_the_long_work(tmp_path: Path) -> None:

@@ -139,9 +139,11 @@ def test_false_rungs_are_rare() -> None:
 def test_the_ladder_stands_on_the_figures_of_the_survey(encoder: Subject) -> None:
     tally = PointingRelations()
     trees = list(read_sample())[:120]
-    plain = hc.survey(encoder, treebank=trees, columns=[], nulls=False)
+    plain = hc.survey(encoder, treebank=trees, columns=[], roles=hc.RoleOptions(nulls=False))
     assert "rung" not in plain.details["relations"]
-    table = hc.survey(encoder, treebank=trees, columns=[], nulls=True, tallies=[tally])
+    table = hc.survey(
+        encoder, treebank=trees, columns=[], tallies=[tally], roles=hc.RoleOptions(nulls=True)
+    )
     named = table.details["ladder"].groupby("rung")["null"].first()
     assert sorted(named.index) == [1, 2, 3, 4] or sorted(named.index) == [2, 3, 4]
     (pointing,) = tally.pointings()
@@ -173,7 +175,9 @@ def test_rungs_are_kept_with_a_table_and_told_with_a_verdict(tmp_path) -> None: 
     subject = hc.load("translator", device="cpu")
     trees = list(read_sample())
     rules = [hc.roles.Syntactic(support=60, level=1.0)]
-    table = hc.survey(subject, treebank=trees, stacks=["enc"], roles=rules, columns=[])
+    table = hc.survey(
+        subject, treebank=trees, roles=rules, columns=[], reading=hc.ReadingOptions(stacks=["enc"])
+    )
     assert len(table.details["roles"])
     assert (table.details["roles"]["rung"] >= 1).all()
     assert {"rung", "null_2", "null_2_low", "null_2_high"} <= set(table.details["relations"])

@@ -22,6 +22,7 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import headcount as hc
+from headcount.surveys.shards import ShardWork
 
 TEXTS = ["Rain fell on the tin roof.", "Two crows argued.", "She mends clocks, oddly.", "Go!"]
 #: How often the state is looked at on the way.
@@ -88,7 +89,7 @@ def work() -> dict[str, list[float]]:
     task = hc.tasks.classification(EXAMPLES)
     found = {"entropy": hc.survey(subject, TEXTS).frame["entropy"].tolist()}
     with tempfile.TemporaryDirectory() as folder:
-        again = hc.survey(subject, TEXTS, journal=Path(folder, "shards"))
+        again = hc.survey(subject, TEXTS, run=ShardWork(folder=Path(folder, "shards")))
         found["self"] = again.frame["self"].tolist()
         for by in ("gradient", "ablation", "relevance"):
             table = hc.score(subject, task, by=by, run=Path(folder, by))

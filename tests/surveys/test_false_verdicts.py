@@ -49,7 +49,10 @@ def found_in(make: Any, seed: int) -> int:
     """Roles that a survey finds in a model that learned nothing."""
     some = random.Random(seed).sample(TREES, 30)
     table = hc.survey(
-        make(seed=seed), treebank=some, control="random-init", control_seeds=[seed + 100], seed=seed
+        make(seed=seed),
+        treebank=some,
+        roles=hc.RoleOptions(control="random-init", twins=[seed + 100]),
+        reading=hc.ReadingOptions(seed=seed),
     )
     return len(table.details["roles"])
 
@@ -90,7 +93,11 @@ def found_in_pairs(subject: hc.Subject, seed: int) -> int:
     """Roles that a survey of pairs with trees finds; both questions of pairs must be asked."""
     some = random.Random(seed).sample(TRANSLATED, 60)
     table = hc.survey(
-        subject, some, treebank=some, control="random-init", control_seeds=[seed + 100], seed=seed
+        subject,
+        some,
+        treebank=some,
+        roles=hc.RoleOptions(control="random-init", twins=[seed + 100]),
+        reading=hc.ReadingOptions(seed=seed),
     )
     trials = table.details["trials"].groupby("column")
     assert trials["n"].min()[["alignment", "alignment_read", "source_end"]].min() > 50
@@ -109,7 +116,12 @@ def test_an_encoder_decoder_that_learned_nothing_has_no_roles(learnt: hc.Subject
 
 def roles_of_pairs(subject: hc.Subject, pairs: list[Any]) -> set[str]:
     """What heads of cross attention are said to do."""
-    table = hc.survey(subject, pairs, stacks=["cross"], roles=[Alignment(), SourceEnd()])
+    table = hc.survey(
+        subject,
+        pairs,
+        roles=[Alignment(), SourceEnd()],
+        reading=hc.ReadingOptions(stacks=["cross"]),
+    )
     return set(table.details["roles"]["role"])
 
 
@@ -160,7 +172,9 @@ def test_trees_that_mean_nothing_give_no_syntactic_head() -> None:
 
 def verdicts(subject: hc.Subject, trees: list[Sentence]) -> int:
     """Syntactic heads, and heads that rest without their relation."""
-    table = hc.survey(subject, treebank=trees, stacks=["enc"], roles=[Syntactic()])
+    table = hc.survey(
+        subject, treebank=trees, roles=[Syntactic()], reading=hc.ReadingOptions(stacks=["enc"])
+    )
     assert table.details["relations"]["accuracy"].notna().any()
     resting = NoOp().judge(table) if "rest_by_relation" in table.details else ()
     return len(Syntactic().judge(table)) + len(resting)

@@ -47,12 +47,12 @@ def memory_for(
 @pytest.mark.parametrize("error", ERRORS, ids=["cuda", "cpu", "numpy"])
 def test_batches_are_halved_until_they_fit_and_that_is_remembered(error: Exception) -> None:
     subject, other = tiny_subjects.encoder(), tiny_subjects.encoder()
-    expected = hc.survey(other, TEXTS, batch_size=3)
+    expected = hc.survey(other, TEXTS, reading=hc.ReadingOptions(batch_size=3))
     with memory_for(subject, 3, error) as tried:
-        table = hc.survey(subject, TEXTS, batch_size=12)
+        table = hc.survey(subject, TEXTS, reading=hc.ReadingOptions(batch_size=12))
         assert max(tried) == 12
         tried.clear()
-        again = hc.survey(subject, TEXTS, batch_size=12)
+        again = hc.survey(subject, TEXTS, reading=hc.ReadingOptions(batch_size=12))
         assert max(tried) <= 3
     for found in (table, again):
         torch.testing.assert_close(
@@ -70,7 +70,7 @@ def test_what_never_fits_is_told_in_one_sentence() -> None:
         mock.patch.dict(rows.TILE),
         pytest.raises(ModelError, match=r"has not enough memory for a batch of .*--max-length"),
     ):
-        hc.survey(subject, TEXTS, batch_size=4)
+        hc.survey(subject, TEXTS, reading=hc.ReadingOptions(batch_size=4))
 
 
 def test_tiles_are_halved_after_batches() -> None:
@@ -92,14 +92,19 @@ LONG = [" ".join(["The cat sat on the mat."] * (12 + n)) for n in range(8)]
 
 def test_a_sample_as_large_as_the_texts_changes_nothing() -> None:
     subject = tiny_subjects.encoder()
-    whole, some = hc.survey(subject, LONG), hc.survey(subject, LONG, rows=10_000)
+    whole, some = (
+        hc.survey(subject, LONG),
+        hc.survey(subject, LONG, reading=hc.ReadingOptions(rows=10_000)),
+    )
     assert whole.frame.equals(some.frame)
     assert not any("sample" in remark for remark in some.provenance["remarks"])
 
 
 def test_what_reads_whole_maps_says_that_it_takes_no_sample() -> None:
     subject = tiny_subjects.encoder()
-    found = hc.survey(subject, LONG, rows=4, columns=["entropy", "pattern_vertical"])
+    found = hc.survey(
+        subject, LONG, columns=["entropy", "pattern_vertical"], reading=hc.ReadingOptions(rows=4)
+    )
     told = found.provenance["remarks"]
     assert any(remark.startswith("All queries were read, not a sample (--rows") for remark in told)
     assert not any("stands for all" in remark for remark in told)
@@ -109,7 +114,10 @@ def test_what_reads_whole_maps_says_that_it_takes_no_sample() -> None:
 def test_sampled_rows_estimate_all_of_them(kind: str) -> None:
     subject = getattr(tiny_subjects, kind)()
     whole = hc.survey(subject, LONG).frame
-    draws = [hc.survey(subject, LONG, rows=16, seed=seed).frame for seed in range(24)]
+    draws = [
+        hc.survey(subject, LONG, reading=hc.ReadingOptions(rows=16, seed=seed)).frame
+        for seed in range(24)
+    ]
     for column in ("entropy", "confidence", "previous", "first", "punctuation"):
         if whole[column].isna().all():
             continue
@@ -123,8 +131,8 @@ def test_sampled_rows_estimate_all_of_them(kind: str) -> None:
 
 def test_a_sample_is_the_same_whatever_the_batch_and_says_so() -> None:
     subject = tiny_subjects.encoder()
-    one = hc.survey(subject, LONG, rows=16, batch_size=1)
-    many = hc.survey(subject, LONG, rows=16, batch_size=8)
+    one = hc.survey(subject, LONG, reading=hc.ReadingOptions(rows=16, batch_size=1))
+    many = hc.survey(subject, LONG, reading=hc.ReadingOptions(rows=16, batch_size=8))
     torch.testing.assert_close(
         torch.tensor(one.frame.to_numpy()), torch.tensor(many.frame.to_numpy()), equal_nan=True
     )
@@ -136,7 +144,7 @@ def test_a_sample_is_the_same_whatever_the_batch_and_says_so() -> None:
 @pytest.mark.parametrize("wrong", [1, 0, -3, 2.5, True, "all"])
 def test_a_sample_that_is_none_is_refused(wrong: object) -> None:
     with pytest.raises(UsageError, match="how many queries stand for a longer text"):
-        hc.survey(tiny_subjects.encoder(), LONG, rows=wrong)  # type: ignore[arg-type]
+        hc.survey(tiny_subjects.encoder(), LONG, reading=hc.ReadingOptions(rows=wrong))  # type: ignore[arg-type]
 
 
 def test_intervals_hold_the_noise_of_the_draw() -> None:
@@ -145,7 +153,7 @@ def test_intervals_hold_the_noise_of_the_draw() -> None:
     texts = [" ".join(["The cat sat on the mat."] * (6 + n % 7)) for n in range(24)]
     whole, held, wider = hc.survey(subject, texts), [], []
     for seed in range(8):
-        some = hc.survey(subject, texts, rows=3, seed=seed)
+        some = hc.survey(subject, texts, reading=hc.ReadingOptions(rows=3, seed=seed))
         for name in ("confidence", "self", "punctuation"):
             exact = whole.frame[name]
             held += ((some.low[name] <= exact) & (exact <= some.high[name])).tolist()

@@ -10,6 +10,7 @@ import pytest
 import tiny_subjects
 from tiny_subjects import encoder
 from tiny_tokenizers import ENGLISH, PAIRS
+from watching import told
 
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
@@ -71,20 +72,11 @@ def test_a_programme_can_be_run_again() -> None:
 
 
 def test_stages_are_told() -> None:
-    subject, told = encoder(), []
-
-    class Told:
-        def __init__(self, name: str, unit: str) -> None:
-            told.append((name, unit))
-
-        def __enter__(self):  # type: ignore[no-untyped-def]
-            return lambda done, total: told.append((done, total))
-
-        def __exit__(self, *_: object) -> None: ...
-
-    programme(subject).run(subject, Told, " of the twin")  # type: ignore[arg-type]
-    assert told[0] == ("Surveying of the twin", "sentences")
-    assert told[-1] == (12, 12)
+    subject, seen = encoder(), []
+    with told(lambda *step: seen.append(step)):
+        programme(subject).run(subject, " of the twin")
+    assert seen[0][2] == "Surveying of the twin"
+    assert seen[-1] == (12, 12, "Surveying of the twin")
 
 
 # --- Random twins beside the model --------------------------------------------------------------
@@ -215,11 +207,12 @@ def test_a_trial_of_one_s_own_that_means_nothing_is_refused() -> None:
         run_trials(ENCODER, trials=[Copying()])
 
 
-def test_progress_is_told_before_each_trial() -> None:
-    told: list[tuple[int, int, str]] = []
+def test_progress_is_told_after_each_trial() -> None:
+    seen: list[tuple[int, int, str]] = []
     trials = [Repeats(length=6, examples=2), Copying(Repeats(length=6, examples=2))]
-    run_trials(WRITER, trials=trials, progress=lambda *one: told.append(one))
-    assert told == [(0, 2, "repeats"), (1, 2, "copying")]
+    with told(lambda *step: seen.append(step)):
+        run_trials(WRITER, trials=trials)
+    assert seen == [(1, 2, "Trials"), (2, 2, "Trials")]
 
 
 def test_random_models_stay_near_chance() -> None:

@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from subjects import subject_of
 
+import headcount as hc
 from headcount.errors import InputError, RunError, UsageError
 from headcount.records import HeadTable
 from headcount.records.engine import LocalEngine
 from headcount.rooms.families.divergence import Divergence
 from headcount.surveys import shards
+from headcount.surveys.shards import ShardWork
 from headcount.surveys.surveying import survey
 from headcount.text.corpus import read_corpus, read_sample
 
@@ -82,13 +84,15 @@ def test_a_survey_that_was_killed_goes_on(
     with monkeypatch.context() as patch:
         kill_after(patch, killed)
         with pytest.raises(Killed):
-            survey(subject, TEXTS, journal=tmp_path)
+            survey(subject, TEXTS, run=ShardWork(folder=tmp_path))
     with monkeypatch.context() as patch:
         again = kill_after(patch, 99)
-        resumed = survey(subject, TEXTS, journal=tmp_path, batch_size=3)
+        resumed = survey(
+            subject, TEXTS, reading=hc.ReadingOptions(batch_size=3), run=ShardWork(folder=tmp_path)
+        )
         assert_same(resumed, whole)
         assert again == list(range(killed, 5)), "what was done is not done again"
-    assert_same(survey(subject, TEXTS, journal=tmp_path), resumed, atol=0)
+    assert_same(survey(subject, TEXTS, run=ShardWork(folder=tmp_path)), resumed, atol=0)
     files = {file.name for file in tmp_path.rglob("*.safetensors")}
     assert files == {"until-3.safetensors", "shard-3.safetensors", "shard-4.safetensors"}
 
@@ -113,9 +117,9 @@ def test_every_tally_is_kept_and_read_again(
             patch.setattr(shards, "SHARD_ITEMS", 8)
             kill_after(patch, killed)
             with pytest.raises(Killed):
-                survey(subject, tallies=[Divergence()], journal=tmp_path, **how)
+                survey(subject, tallies=[Divergence()], **how, run=ShardWork(folder=tmp_path))
             patch.undo()
-    assert_same(survey(subject, tallies=[two], journal=tmp_path, **how), whole)
+    assert_same(survey(subject, tallies=[two], **how, run=ShardWork(folder=tmp_path)), whole)
     for stack, pairs in one.pairs().items():
         np.testing.assert_allclose(two.pairs()[stack].js_sum, pairs.js_sum, atol=1e-6)
         assert two.pairs()[stack].rows == pairs.rows
@@ -146,34 +150,40 @@ def test_shards_may_come_back_in_any_order(order: list[int], killed: int) -> Non
     with tempfile.TemporaryDirectory() as folder:
         if killed < 5:
             with pytest.raises(Killed):
-                survey(subject, TEXTS, engine=Shuffled(), journal=folder)
+                survey(subject, TEXTS, engine=Shuffled(), run=ShardWork(folder=folder))
         else:
             assert_same(survey(subject, TEXTS, engine=Shuffled()), whole, atol=0)
-        assert_same(survey(subject, TEXTS, engine=Resumed(), journal=folder), whole)
+        assert_same(survey(subject, TEXTS, engine=Resumed(), run=ShardWork(folder=folder)), whole)
 
 
 def test_another_survey_does_not_go_on_from_there(tmp_path: Path) -> None:
     subject = subject_of("bert", "wordpiece")
-    survey(subject, TEXTS, columns=["self"], journal=tmp_path)
+    survey(subject, TEXTS, columns=["self"], run=ShardWork(folder=tmp_path))
     with pytest.raises(RunError, match=r"was begun with data = .*; run it as before to go on"):
-        survey(subject, TEXTS[:9], columns=["self"], journal=tmp_path)
+        survey(subject, TEXTS[:9], columns=["self"], run=ShardWork(folder=tmp_path))
     with pytest.raises(RunError, match=r"was begun with settings\.max_length = null"):
-        survey(subject, TEXTS, columns=["self"], max_length=8, journal=tmp_path)
+        survey(
+            subject,
+            TEXTS,
+            columns=["self"],
+            reading=hc.ReadingOptions(max_length=8),
+            run=ShardWork(folder=tmp_path),
+        )
     with pytest.raises(RunError, match="was begun with tallies = "):
-        survey(subject, TEXTS, columns=["entropy"], journal=tmp_path)
+        survey(subject, TEXTS, columns=["entropy"], run=ShardWork(folder=tmp_path))
 
 
 def test_files_that_are_not_ours_are_not_read(tmp_path: Path) -> None:
     subject = subject_of("bert", "wordpiece")
-    survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
+    survey(subject, TEXTS[:5], columns=["self"], run=ShardWork(folder=tmp_path))
     (file,) = tmp_path.rglob("shard-0.safetensors")
     good = file.read_bytes()
     file.write_bytes(good[:-9])
     with pytest.raises(RunError, match=r"shard-0.safetensors is not what was written there"):
-        survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
+        survey(subject, TEXTS[:5], columns=["self"], run=ShardWork(folder=tmp_path))
     file.unlink()
     with pytest.raises(RunError, match=r"shard-0.safetensors cannot be read: no such file"):
-        survey(subject, TEXTS[:5], columns=["self"], journal=tmp_path)
+        survey(subject, TEXTS[:5], columns=["self"], run=ShardWork(folder=tmp_path))
 
 
 @dataclass
@@ -223,7 +233,7 @@ def test_a_poisoned_example_is_named_and_set_aside(
     path = tmp_path / "cats.txt"
     path.write_text("\n" + "\n".join(TEXTS))
     poison(subject, monkeypatch, TEXTS[0], TEXTS[12])
-    found = survey(subject, path, journal=tmp_path / "shards")
+    found = survey(subject, path, run=ShardWork(folder=tmp_path / "shards"))
     pd.testing.assert_frame_equal(found.frame, without.frame, atol=1e-6, rtol=0)
     assert found.provenance["set_aside"] == 2
     assert found.provenance["remarks"] == [
@@ -232,7 +242,7 @@ def test_a_poisoned_example_is_named_and_set_aside(
         for index in (0, 12)
     ]
     assert found.provenance["counts"]["sentences"] == 21
-    again = survey(subject, path, journal=tmp_path / "shards")
+    again = survey(subject, path, run=ShardWork(folder=tmp_path / "shards"))
     assert again.provenance["remarks"] == found.provenance["remarks"]
 
 

@@ -39,7 +39,9 @@ def test_plain_text_is_surveyed_as_ever() -> None:
 
 
 def test_a_treebank_brings_relations_and_roles() -> None:
-    table = hc.survey(encoder(), treebank=TREES, frequencies={"the": 9}, **FAST)
+    table = hc.survey(
+        encoder(), treebank=TREES, **FAST, roles=hc.RoleOptions(frequencies={"the": 9})
+    )
     assert {"relations", "roles", "rarity", "trials"} <= set(table.details)
     assert tuple(table.details["roles"].columns) == (*COLUMNS, "rests")
     assert {"role", "roles"} <= set(table.names)
@@ -70,7 +72,9 @@ def test_your_own_role_costs_no_more_than_it_reads() -> None:
 
 
 def test_a_twin_stands_beside_every_verdict() -> None:
-    table = hc.survey(encoder(), treebank=TREES, roles=[ANY], control="random-init", **FAST)
+    table = hc.survey(
+        encoder(), treebank=TREES, **FAST, roles=hc.RoleOptions(roles=[ANY], control="random-init")
+    )
     found = verdicts_of(table.details["roles"])
     assert len(found) == len(table)
     assert len({verdict.control for verdict in found}) == 1
@@ -83,7 +87,12 @@ def test_a_twin_stands_beside_every_verdict() -> None:
 def test_a_head_that_does_no_better_than_a_random_twin_has_no_role() -> None:
     positional = hc.roles.Positional(share=0.0, level=1.0)
     alone = hc.survey(encoder(), treebank=TREES, roles=[positional], **FAST)
-    held = hc.survey(encoder(), treebank=TREES, roles=[positional], control="random-init", **FAST)
+    held = hc.survey(
+        encoder(),
+        treebank=TREES,
+        **FAST,
+        roles=hc.RoleOptions(roles=[positional], control="random-init"),
+    )
     assert len(alone.details["roles"]) == len(alone)
     assert len(held.details["roles"]) < len(held) / 4
 
@@ -93,7 +102,9 @@ def test_several_twins_are_averaged() -> None:
     subject = encoder()
     controls = [
         verdicts_of(
-            hc.survey(subject, treebank=TREES, control_seeds=seeds, **ask).details["roles"]
+            hc.survey(subject, treebank=TREES, **ask, roles=hc.RoleOptions(twins=seeds)).details[
+                "roles"
+            ]
         )[0].control
         for seeds in ([0], [1], [0, 1])
     ]
@@ -104,7 +115,9 @@ def test_a_twin_leaves_the_model_and_the_numbers_alone() -> None:
     subject = encoder()
     before = subject.weights_hash
     plain = hc.survey(subject, treebank=TREES, limit=8)
-    beside = hc.survey(subject, treebank=TREES, limit=8, control="random-but-embeddings")
+    beside = hc.survey(
+        subject, treebank=TREES, limit=8, roles=hc.RoleOptions(control="random-but-embeddings")
+    )
     assert hc.Subject(subject.model).weights_hash == before
     np.testing.assert_array_equal(plain.frame, beside.frame)
 
@@ -126,7 +139,9 @@ def test_a_decoder_and_a_translator() -> None:
 
 
 def test_other_stacks_are_not_judged() -> None:
-    table = hc.survey(translator(), sample.pairs()[:8], stacks=["enc"], roles=[ANY])
+    table = hc.survey(
+        translator(), sample.pairs()[:8], roles=[ANY], reading=hc.ReadingOptions(stacks=["enc"])
+    )
     assert set(table.details["roles"]["stack"]) == {"enc"}
     everywhere = hc.survey(translator(), sample.pairs()[:8], roles=[ANY])
     assert set(everywhere.details["roles"]["stack"]) == {"enc", "dec"}
@@ -140,13 +155,18 @@ def test_a_parser_makes_the_trees() -> None:
         ]
         return hc.Sentence(text, tuple(words))
 
-    table = hc.survey(encoder(), ["Rain fell on the roof."] * 6, parser=parser)
+    table = hc.survey(
+        encoder(), ["Rain fell on the roof."] * 6, roles=hc.RoleOptions(parser=parser)
+    )
     assert set(table.details["relations"]["relation"]) == {"all", "dep"}
 
 
 def test_word_rows_and_relations_are_chosen() -> None:
     ask: dict[str, Any] = {"treebank": TREES, "limit": 30, "relations": ["nsubj"]}
-    mean, first = (hc.survey(encoder(), word_rows=how, **ask) for how in ("mean", "first"))
+    mean, first = (
+        hc.survey(encoder(), **ask, reading=hc.ReadingOptions(word_rows=how))
+        for how in ("mean", "first")
+    )
     assert set(mean.details["relations"]["relation"]) == {"nsubj"}
     one, other = (table.details["relations"]["accuracy"] for table in (mean, first))
     assert not np.array_equal(one, other)
@@ -167,7 +187,9 @@ def test_a_run_keeps_roles_and_relations(tmp_path: Path) -> None:
 def test_numbers_do_not_depend_on_batches() -> None:
     subject = encoder()
     ask: dict[str, Any] = {"treebank": TREES, "frequencies": {"the": 9}, **FAST}
-    one, many = (hc.survey(subject, batch_size=size, **ask) for size in (1, 8))
+    one, many = (
+        hc.survey(subject, **ask, reading=hc.ReadingOptions(batch_size=size)) for size in (1, 8)
+    )
     for name in ("rarity", "positions"):
         mine, theirs = one.details[name], many.details[name]
         pd.testing.assert_frame_equal(mine, theirs, rtol=1e-5, atol=1e-6)
@@ -206,7 +228,7 @@ def test_a_corpus_without_a_rare_token_is_told() -> None:
 
 @pytest.mark.real
 def test_minilm_has_the_heads_that_everybody_finds(minilm: hc.Subject) -> None:
-    table = hc.survey(minilm, treebank=TREES, control="random-init")
+    table = hc.survey(minilm, treebank=TREES, roles=hc.RoleOptions(control="random-init"))
     found = verdicts_of(table.details["roles"])
     by_role = {role: {str(v.head) for v in found if v.role == role} for role in hc.roles.KINDS}
     assert "enc.0.2" in by_role["positional"]  # looks at the token before

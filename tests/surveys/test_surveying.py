@@ -16,6 +16,7 @@ from subjects import subject_of
 from tiny import TINY
 from tiny_subjects import encoder, translator, writer
 from tiny_tokenizers import ENGLISH, GERMAN, PAIRS
+from watching import told
 
 import headcount as hc
 from headcount.bundle import sample
@@ -118,13 +119,20 @@ def test_mbarts_labels_end_with_the_language() -> None:
 @pytest.mark.parametrize("family", ["bert", "llama"])
 def test_a_column_without_author_code_is_missing_with_a_note(family: str) -> None:
     tokenizer = {"bert": "wordpiece", "llama": "llama"}[family]
-    table = hc.survey(subject_of(family, tokenizer), ENGLISH, convention="code")
+    table = hc.survey(
+        subject_of(family, tokenizer), ENGLISH, reading=hc.ReadingOptions(convention="code")
+    )
     for name in ("confidence", "best_offset", "best_offset_share"):
         assert table.frame[name].isna().all()
         assert table.notes[name].startswith("the authors published no program for it")
     assert table.frame["entropy"].notna().all()
     with pytest.raises(UsageError, match="Column 'confidence' does not exist under the convention"):
-        hc.survey(subject_of(family, tokenizer), ENGLISH, convention="code", columns=["confidence"])
+        hc.survey(
+            subject_of(family, tokenizer),
+            ENGLISH,
+            columns=["confidence"],
+            reading=hc.ReadingOptions(convention="code"),
+        )
 
 
 def test_text_without_punctuation_is_not_zero() -> None:
@@ -206,7 +214,7 @@ def test_a_survey_is_its_definitions(
     family: str, tokenizer: str, ends: set[str], corpus: list[Any]
 ) -> None:
     subject = subject_of(family, tokenizer)
-    table = hc.survey(subject, corpus, batch_size=3)
+    table = hc.survey(subject, corpus, reading=hc.ReadingOptions(batch_size=3))
     for layer in range(2):
         looked = [looked_at(subject, text, layer) for text in corpus]
         for head in range(4):
@@ -239,7 +247,9 @@ def test_intervals_hold_the_values_and_stay_in_range() -> None:
 )
 def test_a_batch_of_one_gives_the_same(family: str, tokenizer: str, corpus: list[Any]) -> None:
     subject = subject_of(family, tokenizer)
-    one, many = (hc.survey(subject, corpus, batch_size=size) for size in (1, 7))
+    one, many = (
+        hc.survey(subject, corpus, reading=hc.ReadingOptions(batch_size=size)) for size in (1, 7)
+    )
     np.testing.assert_allclose(one.frame, many.frame, atol=2e-5)
     assert one.notes == many.notes
 
@@ -315,7 +325,12 @@ def test_long_sentences_become_windows() -> None:
 def test_some_columns_and_some_stacks() -> None:
     subject = subject_of("marian", "marian")
     whole = hc.survey(subject, PAIRS)
-    table = hc.survey(subject, PAIRS, columns=["entropy", "self"], stacks=["cross", "enc"])
+    table = hc.survey(
+        subject,
+        PAIRS,
+        columns=["entropy", "self"],
+        reading=hc.ReadingOptions(stacks=["cross", "enc"]),
+    )
     assert table.names == ["entropy", "self"]
     assert table.heads == whole.heads
     assert table.stack("enc").frame.equals(whole.stack("enc").frame[["entropy", "self"]])
@@ -329,7 +344,7 @@ def test_some_columns_and_some_stacks() -> None:
 
 def test_an_encoder_decoders_encoder_reads_single_sentences() -> None:
     subject = subject_of("marian", "marian")
-    alone = hc.survey(subject, ENGLISH, stacks=["enc"]).stack("enc")
+    alone = hc.survey(subject, ENGLISH, reading=hc.ReadingOptions(stacks=["enc"])).stack("enc")
     paired = hc.survey(subject, PAIRS).stack("enc")
     np.testing.assert_allclose(alone.frame, paired.frame, atol=2e-5)
 
@@ -408,17 +423,33 @@ def test_the_paper_keeps_the_first_token_in_confidence() -> None:
 def test_a_decoders_start_is_left_out_of_confidence() -> None:
     """Its own row sees nothing else, so that it would count as sure."""
     subject = subject_of("marian", "marian")
-    table = hc.survey(subject, PAIRS, columns=["confidence"], confidence_without="special")
-    kept = hc.survey(subject, PAIRS, columns=["confidence"], confidence_without="separator")
+    table = hc.survey(
+        subject,
+        PAIRS,
+        columns=["confidence"],
+        reading=hc.ReadingOptions(confidence_without="special"),
+    )
+    kept = hc.survey(
+        subject,
+        PAIRS,
+        columns=["confidence"],
+        reading=hc.ReadingOptions(confidence_without="separator"),
+    )
     assert (table.stack("dec").frame < kept.stack("dec").frame).all(axis=None)
     np.testing.assert_allclose(table.stack("enc").frame, kept.stack("enc").frame)
 
 
 def test_segments_can_be_left_out_as_clarks_extraction_did() -> None:
     subject = subject_of("bert", "wordpiece")
-    two, one = (hc.survey(subject, PAIRS, segments=segments) for segments in (True, False))
+    two, one = (
+        hc.survey(subject, PAIRS, reading=hc.ReadingOptions(segments=segments))
+        for segments in (True, False)
+    )
     assert not np.allclose(two.frame["entropy"], one.frame["entropy"])
-    single = [hc.survey(subject, ENGLISH, segments=segments) for segments in (True, False)]
+    single = [
+        hc.survey(subject, ENGLISH, reading=hc.ReadingOptions(segments=segments))
+        for segments in (True, False)
+    ]
     assert single[0].frame.equals(single[1].frame)
 
 
@@ -433,12 +464,8 @@ def test_corpora_come_from_files_too(tmp_path: Path) -> None:
 def test_progress_goes_up_to_the_whole() -> None:
     steps: list[tuple[int, int]] = []
     text = [*ENGLISH, " ".join(ENGLISH)]  # the last gives windows: still one sentence
-    hc.survey(
-        subject_of("bert", "wordpiece"),
-        text,
-        batch_size=4,
-        progress=lambda done, total: steps.append((done, total)),
-    )
+    with told(lambda done, total, title: steps.append((done, total))):
+        hc.survey(subject_of("bert", "wordpiece"), text, reading=hc.ReadingOptions(batch_size=4))
     assert steps == sorted(steps)
     assert steps[-1] == (11, 11)
     assert {total for _, total in steps} == {11}
@@ -478,7 +505,7 @@ def test_offsets_are_kept_and_mass_by_offset_on_request() -> None:
     tokens = table.details["offsets"].groupby(["layer", "head"])["tokens"].sum()
     counted = table.provenance["counts"]
     assert set(tokens) == {counted["tokens"]["source"] - counted["rows"]}  # separators left out
-    table = hc.survey(subject, ENGLISH, offset_mass=True)
+    table = hc.survey(subject, ENGLISH, tallies=["offset-mass"])
     mass = table.details["offset_mass"].groupby(["layer", "head"])["mass"].sum()
     np.testing.assert_allclose(mass, 1, atol=1e-5)
     assert table.names == COLUMNS
@@ -486,7 +513,9 @@ def test_offsets_are_kept_and_mass_by_offset_on_request() -> None:
 
 def test_provenance_says_where_the_numbers_come_from() -> None:
     subject = subject_of("bert", "wordpiece")
-    about = hc.survey(subject, ENGLISH, limit=3, seed=5, convention="paper").provenance
+    about = hc.survey(
+        subject, ENGLISH, limit=3, reading=hc.ReadingOptions(seed=5, convention="paper")
+    ).provenance
     assert about["model"] == "bert"
     assert about["weights"] == subject.weights_hash
     assert about["convention"] == "paper"
@@ -496,7 +525,7 @@ def test_provenance_says_where_the_numbers_come_from() -> None:
         "max_length": None, "long": "window", "chat": False,
         "stacks": ["enc"], "segments": True, "limit": 3, "confidence_without": "separator",
     }  # fmt: skip
-    again = hc.survey(subject, ENGLISH, limit=3, seed=6).provenance
+    again = hc.survey(subject, ENGLISH, limit=3, reading=hc.ReadingOptions(seed=6)).provenance
     assert again["data"] != about["data"]
     assert set(about["versions"]) >= {"headcount", "torch", "transformers"}
 
@@ -665,7 +694,9 @@ def test_a_weight_that_is_no_number_is_named(columns: list[str] | None) -> None:
     with torch.no_grad():
         subject.model.embeddings.word_embeddings.weight[token] = float("nan")
     with pytest.raises(ModelError, match=r"The weight embeddings\.word_embeddings\.weight of bert"):
-        hc.survey(subject, [*ENGLISH, "the"], columns=columns, batch_size=1)
+        hc.survey(
+            subject, [*ENGLISH, "the"], columns=columns, reading=hc.ReadingOptions(batch_size=1)
+        )
 
 
 def test_numbers_too_large_for_half_precision_are_said() -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tiny_subjects import classifier, encoder, filler, translator, writer
 from tiny_tokenizers import ENGLISH, PAIRS
+from watching import told
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
@@ -207,9 +208,8 @@ def test_parts_of_the_work_give_the_same_outcome(subjects: dict[str, Subject]) -
 
 def test_progress_is_told(subjects: dict[str, Subject]) -> None:
     seen: list[tuple[int, int]] = []
-    CASES["lm"].make("loss").evaluate(
-        subjects["lm"], batch_size=4, progress=lambda *done: seen.append(done)
-    )
+    with told(lambda done, total, title: seen.append((done, total))):
+        CASES["lm"].make("loss").evaluate(subjects["lm"], batch_size=4)
     assert seen == [(4, 10), (8, 10), (10, 10)]
 
 

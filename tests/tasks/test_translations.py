@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tiny import TINY
 from tiny_subjects import classifier, encoder, translator, writer
 from tiny_tokenizers import ENGLISH, GERMAN, PAIRS
+from watching import told
 
 from headcount import tasks
 from headcount.errors import InputError, ModelError, StatsError, UsageError
@@ -331,9 +332,8 @@ SENTENCES_OWN_OUTPUT = ["Tom is here.", "I have never seen such a beautiful hous
 def test_sources_come_back_in_order_with_the_models_words() -> None:
     translator = load("translator", device="cpu")
     done: list[tuple[int, int]] = []
-    pairs = own_output(
-        translator, SENTENCES_OWN_OUTPUT, batch_size=2, progress=lambda *told: done.append(told)
-    )
+    with told(lambda count, total, title: done.append((count, total))):
+        pairs = own_output(translator, SENTENCES_OWN_OUTPUT, batch_size=2)
     assert [pair.source for pair in pairs] == SENTENCES_OWN_OUTPUT
     assert pairs[1].target == "Ich habe noch nie so ein schönes Haus gesehen."
     assert done[-1] == (3, 3)

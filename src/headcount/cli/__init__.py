@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         parse_task,
         read_toml,
         sample_corpus,
-        word_rows_option,
     )
     from headcount.cli.main import run
     from headcount.cli.options import (
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
         without,
     )
     from headcount.cli.printing import (
-        bar,
         echo,
         output,
         print_json,

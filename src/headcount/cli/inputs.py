@@ -12,13 +12,14 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import headcount as hc
-from headcount.cli.options import names
 from headcount.errors import InputError, UsageError
-from headcount.records import WorkOptions, check_stack, option
+from headcount.records import WorkOptions, option
+from headcount.surveys import SAMPLE
 
 if TYPE_CHECKING:
     from headcount.tasks import Task
@@ -27,64 +28,51 @@ if TYPE_CHECKING:
 
 # --- The corpus ---------------------------------------------------------------------------------
 
-#: The word that stands for the bundled sentences and pairs.
-SAMPLE = "sample"
+_read = partial(option, panel="What is read")
+_input = partial(_read, key_of="input")
 
 
 @dataclass(frozen=True)
 class CorpusArguments:
     """The text or the pairs to read, and what of the model looks at them."""
 
-    text: str | None = option(
+    text: str | None = _read(
         None,
         "FILE",
         "Sentences: .txt (one a line), .conllu, .csv, .tsv, .jsonl, .parquet, also .gz, .xz, .bz2 "
         "and .zst; a folder, or a pattern in quotes; - for standard input; `sample` for the "
         "bundled sentences.",
     )
-    column: str | None = option(
+    column: str | None = _input(
         None,
         "NAME",
         "The column of a table that is the text, by name or number from 0; else the one that is "
         "called or looks like text.",
     )
-    header: str | None = option(
+    header: str | None = _input(
         None,
         "yes|no",
         "Whether the first line of cells names its columns; by default that is seen.",
         choices=("yes", "no"),
     )
-    pairs: str | None = option(
+    pairs: str | None = _read(
         None,
         "FILE",
         "Pairs, two columns with a tab between: source and target for a translator, two texts for "
         "an encoder; `sample` for the bundled English-German pairs.",
     )
-    stacks: str | None = option(
-        None, "NAMES", "Stacks to look at: enc, dec, cross; separated by commas."
-    )
-    format: str | None = option(
+    format: str | None = _input(
         None,
         "KIND",
         "What the input is, if its name does not say: txt, tsv, csv, conllu, conll, jsonl, parquet "
         "or arrow.",
         choices=("txt", "tsv", "csv", "conllu", "conll", "jsonl", "parquet", "arrow"),
     )
-    max_length: int | None = option(
-        None, "N", "Longest input in tokens; by default what the model takes.", least=1
-    )
 
     @property
     def given(self) -> bool:
         """Whether a corpus was named."""
         return self.text is not None or self.pairs is not None
-
-    def stack_names(self) -> list[str] | None:
-        """The stacks asked for; a word that is no stack is refused."""
-        wanted = names(self.stacks)
-        for stack in wanted or ():
-            check_stack(stack)
-        return wanted
 
     def read(self, work: WorkOptions) -> Corpus:
         """The one corpus that was named; `--pairs` are two columns whatever the file is called."""
@@ -100,7 +88,7 @@ class CorpusArguments:
         from headcount.text import read_corpus
 
         if self.pairs is not None and self.column is not None:
-            raise UsageError("--column names the column of a --text, and --pairs has two; drop it.")
+            raise UsageError("column= names the column of a --text, and --pairs has two; drop it.")
         format = self.format
         if self.pairs is not None and format is None:
             format = "csv" if ".csv" in Path(self.pairs).suffixes else "tsv"
@@ -113,18 +101,6 @@ class CorpusArguments:
             limit=work.limit,
             seed=work.seed,
         )
-
-
-def word_rows_option(panel: str) -> Any:
-    """The option of verbs that read words."""
-    return option(
-        None,
-        "HOW",
-        "How the rows of a word's pieces become one: mean, first or max; by default what "
-        "--convention says.",
-        choices=("mean", "first", "max"),
-        panel=panel,
-    )
 
 
 def sample_corpus(name: str, work: WorkOptions, translation: str | None = None) -> Corpus:
@@ -149,19 +125,6 @@ def read_annotated(given: Mapping[str, str | None], work: WorkOptions) -> dict[s
         return dict(given)
     found = read_corpora(None, limit=work.limit, seed=work.seed, **files)
     return {name: getattr(found, name) or file for name, file in given.items()}
-
-
-def with_sample(
-    annotated: dict[str, Any], subject: hc.Subject, work: WorkOptions
-) -> dict[str, Any]:
-    """The same with the sample as this model reads it: a translator takes its translations."""
-    found = dict(annotated)
-    if found["treebank"] == SAMPLE:
-        translation = "text_de" if "cross" in subject.anatomy.stacks else None
-        found["treebank"] = sample_corpus("sample.conllu", work, translation)
-    if found["coref"] == SAMPLE:
-        found["coref"] = sample_corpus("coref.jsonl", work)
-    return found
 
 
 # --- The task: ``--task KIND:FILE[,key=value...]`` or ``--task-file`` ---------------------------

@@ -16,7 +16,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from headcount import plugins
-from headcount.cli.options import with_options
+from headcount.cli.options import Verb, with_options
 from headcount.cli.printing import Terminal, echo
 from headcount.errors import HeadcountError, printable
 
@@ -43,7 +43,7 @@ class _Verbs(TyperGroup):
             vars(self).update(commands=dict.fromkeys(plugins.names_of("commands")))
             return None
         alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-        alone.command(cmd_name)(with_options(plugin.load()))
+        alone.command(cmd_name, cls=Verb)(with_options(plugin.load()))
         return typer.main.get_command(alone)
 
     def make_context(self, *args: Any, **how: Any) -> Any:

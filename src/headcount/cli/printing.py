@@ -19,8 +19,7 @@ import headcount as hc
 from headcount.errors import printable
 
 if TYPE_CHECKING:
-    from headcount.records import Progress
-    from headcount.reports import StageStatus
+    from rich import progress as rich
 
 
 # --- Results ------------------------------------------------------------------------------------
@@ -122,42 +121,64 @@ def status(what: str) -> Iterator[None]:
 _SILENCE = 30.0
 
 
-@contextmanager
-def bar(what: str, unit: str) -> Iterator[Progress]:
-    """A progress bar with the time left; work that gives its own name gets a bar of its own.
+class TerminalProgress:
+    """A bar for each work under way, with the time left.
 
     Where nobody watches a terminal (a log, a pipe), a line twice a minute says how far it is.
     """
-    from rich import progress as rich
 
-    console = Terminal(stderr=True)
-    shown = rich.Progress(
-        rich.TextColumn("{task.description}", markup=False),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn(unit),
-        rich.TimeRemainingColumn(),
-        rich.TextColumn("left"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    begun: dict[str, rich.TaskID] = {}
-    told = monotonic()
+    def __init__(self) -> None:
+        self.console = Terminal(stderr=True)
+        self._told = monotonic()
+        self._open: list[list[Any]] = []
+        self._shown: rich.Progress | None = None
 
-    def update(done: int, total: int, what: str = what) -> None:
-        nonlocal told
-        if not console.is_terminal:
-            if monotonic() - told >= _SILENCE:
-                console.print(f"{what}: {done:,} of {total:,} {unit}", soft_wrap=True)
-                told = monotonic()
-            return
-        if what not in begun:
-            begun[what] = shown.add_task(what, total=None)
-        shown.update(begun[what], completed=done, total=total)
+    def start(self, total: int, title: str) -> None:
+        """A bar of its own."""
+        task = None
+        if self.console.is_terminal:
+            self._shown = self._shown or self._bars()
+            task = self._shown.add_task(title, total=total or None)
+        self._open.append([title, total, 0, task])
 
-    with shown:
-        yield update
+    def advance(self, n: int = 1) -> None:
+        """Move the bar of the work that began last."""
+        work = self._open[-1]
+        work[2] += n
+        if self._shown is not None:
+            self._shown.update(work[3], completed=work[2])
+        elif monotonic() - self._told >= _SILENCE:
+            of = f" of {work[1]:,}" if work[1] else ""
+            self.console.print(f"{work[0]}: {work[2]:,}{of}", soft_wrap=True)
+            self._told = monotonic()
+
+    def done(self) -> None:
+        """The bar goes, and with the last one all that moves."""
+        task = self._open.pop()[3]
+        if self._shown is not None:
+            self._shown.remove_task(task)
+            if not self._open:
+                self._shown.stop()
+                self._shown = None
+
+    def say(self, what: object) -> None:
+        """A sentence before long work."""
+        say(str(what))
+
+    def _bars(self) -> rich.Progress:
+        from rich import progress as rich
+
+        shown = rich.Progress(
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TimeRemainingColumn(),
+            rich.TextColumn("left"),
+            console=self.console,
+            transient=True,
+        )
+        shown.start()
+        return shown
 
 
 # --- The stages of a story, line by line --------------------------------------------------------
@@ -167,28 +188,16 @@ _WIDTH = 50
 _SIGNS = {"done": ("✓", "green"), "kept": ("✓", "dim"), "left out": ("–", "yellow")}
 
 
-class StoryDisplay:
-    """A line for each stage that ended, and on a terminal a moving one for the stage at work."""
+class StoryDisplay(TerminalProgress):
+    """A line for each stage that ended, and on a terminal bars for what is at work."""
 
     def __init__(self, console: Console | None = None) -> None:
-        from rich import progress as rich
-
-        self.console = console or Terminal(stderr=True)
+        super().__init__()
+        self.console = console or self.console  # type: ignore[assignment]
         self.begun: float | None = None
         self._reasons: set[str] = set()
-        self._running = ""
-        self._moving = rich.Progress(
-            rich.SpinnerColumn(),
-            rich.TextColumn("{task.description}", markup=False),
-            rich.TimeElapsedColumn(),
-            rich.TaskProgressColumn(),
-            console=self.console,
-            transient=True,
-            disable=not self.console.is_terminal,
-        )
 
     def __enter__(self) -> StoryDisplay:
-        self._moving.start()
         return self
 
     def __exit__(
@@ -197,41 +206,30 @@ class StoryDisplay:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._moving.stop()
         if error is None and self.begun is not None:
             self.console.print(Text(f"  all {_time(monotonic() - self.begun):>12}", style="dim"))
 
-    def announce(self, sentence: str) -> None:
-        """The model, then how long it will take."""
-        style = "bold" if self.begun is None else "dim"
-        self.begun = self.begun or monotonic()
-        self.console.print(Text(sentence, style=style), soft_wrap=True)
-
-    def show(self, done: int, total: int, status: StageStatus) -> None:
-        """Move the line of a stage that is running, or print the line of one that ended."""
-        running = status.title if status.state == "running" else ""
-        if running != self._running:
-            for line in self._moving.task_ids:
-                self._moving.remove_task(line)
-            if running:
-                self._moving.add_task(f"{running:<{_WIDTH}}", total=None)
-            self._running = running
-        for line in self._moving.task_ids:
-            self._moving.update(line, completed=done, total=total or None)
-        if not running:
-            sign, style = _SIGNS[status.state]
-            last = {"done": _time(status.seconds), "kept": "in the run", "left out": "not measured"}
-            why = f"  {status.why}" if status.why not in ("", *self._reasons) else ""
-            self._reasons.add(status.why)
-            self.console.print(
-                Text.assemble(
-                    (f"{sign} ", style),
-                    f"{status.title:<{_WIDTH}} ",
-                    (f"{last[status.state]:>12}", "" if status.state == "done" else "dim"),
-                    (why, "dim"),
-                ),
-                soft_wrap=True,
-            )
+    def say(self, what: object) -> None:
+        """The model, then how long it will take; and the line of a stage that ended."""
+        if isinstance(what, str):
+            style = "bold" if self.begun is None else "dim"
+            self.begun = self.begun or monotonic()
+            self.console.print(Text(what, style=style), soft_wrap=True)
+            return
+        status: Any = what
+        sign, style = _SIGNS[status.state]
+        last = {"done": _time(status.seconds), "kept": "in the run", "left out": "not measured"}
+        why = f"  {status.why}" if status.why not in ("", *self._reasons) else ""
+        self._reasons.add(status.why)
+        self.console.print(
+            Text.assemble(
+                (f"{sign} ", style),
+                f"{status.title:<{_WIDTH}} ",
+                (f"{last[status.state]:>12}", "" if status.state == "done" else "dim"),
+                (why, "dim"),
+            ),
+            soft_wrap=True,
+        )
 
 
 def _time(seconds: float) -> str:

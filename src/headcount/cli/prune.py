@@ -11,8 +11,7 @@ from typing import Any
 import headcount as hc
 from headcount import pruning
 from headcount.cli.inputs import TaskArguments, parse_task, work_on
-from headcount.cli.options import Json, Model, loaded, names
-from headcount.cli.printing import bar, say
+from headcount.cli.options import Json, Model, loaded
 from headcount.cli.prune_output import print_pruning
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions, find
@@ -22,6 +21,7 @@ from headcount.records import (
     check_head_set,
     check_once,
     check_stack,
+    names,
     option,
 )
 
@@ -310,9 +310,7 @@ def _pruned(
         options = TrainingOptions(steps=steps, lr=asked.lr, **training)
         how[kind] = options if getattr(asked, kind) else None
     try:
-        with bar("Pruning", "examples") as progress:
-            how |= {"progress": progress, "announce": say, "draw": draw_plan}
-            return pruning.prune_run(subject, task, place=place, **how)
+        return pruning.prune_run(subject, task, place=place, draw=draw_plan, **how)
     except KeyboardInterrupt:
         kept = "nothing was written."
         if place is not None and place.is_under_way:

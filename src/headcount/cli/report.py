@@ -15,7 +15,7 @@ from headcount.cli.options import Json, argument, without
 from headcount.cli.printing import StoryDisplay, output, print_json, print_notes, print_rows
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions
-from headcount.records import EngineOptions, WorkOptions, option
+from headcount.records import EngineOptions, WorkOptions, option, progress
 
 if TYPE_CHECKING:
     from headcount.reports import Report
@@ -146,7 +146,8 @@ def report_command(
     else:
         measured = _steps(vars(asked).copy())
         examples = task.spec().build() if task.given else None
-        with StoryDisplay() as display, catch_warnings(action="ignore", category=UserWarning):
+        quiet = catch_warnings(action="ignore", category=UserWarning)
+        with StoryDisplay() as display, progress(display), quiet:
             written = hc.story(
                 what,
                 page=page.out,
@@ -155,8 +156,6 @@ def report_command(
                 seed=work.seed,
                 batch_size=work.batch_size,
                 engine=where,
-                progress=display.show,
-                announce=display.announce,
                 **measured,
                 **drawing,
                 **vars(load),

@@ -11,14 +11,12 @@ from headcount import importance, tasks
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, Model, RunArguments, loaded
 from headcount.cli.printing import (
-    bar,
     output,
     print_json,
     print_notes,
     print_ranking,
     print_rows,
     print_run,
-    say,
 )
 from headcount.errors import StatsError, UsageError
 from headcount.models import LoadOptions
@@ -209,9 +207,8 @@ def _evaluate(
 def _evaluated(
     subject: hc.Subject, task: Any, batch_size: int, off: list[hc.Head]
 ) -> tasks.Outcome:
-    what = f"Scoring without {_listed(off)}" if off else "Scoring"
-    with bar(what, "examples") as progress, hc.valve(subject, dict.fromkeys(off, 0.0)):
-        outcome: tasks.Outcome = task.evaluate(subject, batch_size=batch_size, progress=progress)
+    with hc.valve(subject, dict.fromkeys(off, 0.0)):
+        outcome: tasks.Outcome = task.evaluate(subject, batch_size=batch_size)
     return outcome
 
 
@@ -236,20 +233,17 @@ def _knock_out(
     sets: Any = target.out
     if asked.shut is not None:
         sets = {asked.shut: heads_named(asked.shut, subject.heads)}
-    with bar("Knocking out", "examples") as progress:
-        frame = hc.knockout(
-            subject,
-            task,
-            sets,
-            mode=asked.mode or "zero",
-            metric=asked.metric,
-            run=target.out,
-            batch_size=work.examples,
-            seed=work.seed or 0,
-            engine=engine,
-            progress=progress,
-            announce=say,
-        )
+    frame = hc.knockout(
+        subject,
+        task,
+        sets,
+        mode=asked.mode or "zero",
+        metric=asked.metric,
+        run=target.out,
+        batch_size=work.examples,
+        seed=work.seed or 0,
+        engine=engine,
+    )
     if json:
         print_json({"knockout": frame.to_dict("records")})
         return
@@ -282,22 +276,19 @@ def _score_heads(
     json: bool,
 ) -> None:
     names = importance.read_names(str(asked.by))
-    with bar("Scoring", "examples") as progress:
-        table = hc.score(
-            subject,
-            task,
-            names,
-            run=target.out,
-            replace=target.replace,
-            convention=work.convention,
-            batch_size=work.examples,
-            seed=work.seed,
-            engine=engine,
-            progress=importance.name_first(progress),
-            announce=say,
-            compare=False,
-            **asked.how,
-        )
+    table = hc.score(
+        subject,
+        task,
+        names,
+        run=target.out,
+        replace=target.replace,
+        convention=work.convention,
+        batch_size=work.examples,
+        seed=work.seed,
+        engine=engine,
+        compare=False,
+        **asked.how,
+    )
     columns = [importance.column_of(name, asked.how) for name in names]
     frame = importance.compared(table, columns)
     if target.out is not None and frame is not None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import headcount as hc
-from headcount.cli.inputs import CorpusArguments, read_annotated, with_sample, word_rows_option
-from headcount.cli.options import Chat, Json, Model, RunArguments, check_same_model, loaded, names
+from headcount.cli.inputs import CorpusArguments, read_annotated
+from headcount.cli.options import Json, Model, RunArguments, loaded
 from headcount.cli.printing import (
-    bar,
     output,
     print_json,
     print_notes,
@@ -24,69 +21,51 @@ from headcount.cli.printing import (
 )
 from headcount.errors import UsageError, skipped_in_words
 from headcount.models import LoadOptions
-from headcount.records import EngineOptions, WorkOptions, option
+from headcount.records import EngineOptions, names, option
+from headcount.surveys import ReadingOptions, RoleOptions
 
 if TYPE_CHECKING:
-    from headcount.records import Stage
-    from headcount.rooms.families import Divergence, Families
+    from headcount.rooms.families import Families
     from headcount.surveys.roles import Role
-    from headcount.text import Corpus
 
 
 # --- Its options --------------------------------------------------------------------------------
 
-_ROLES = "What heads do (roles)"
-_role = partial(option, panel=_ROLES)
+_role = partial(option, panel="What heads do (roles)")
 
 
 @dataclass(frozen=True)
 class SurveyArguments:
     """What is measured of the text."""
 
-    columns: str | None = option(None, "NAMES", "Columns to measure and show, separated by commas.")
+    columns: list[str] | None = option(
+        None, "NAMES", "Columns to measure and show, separated by commas.", reads=names
+    )
     all: bool = option(False, None, "Print a line for every head, not for the telling ones alone.")
-    long: str = option(
-        "window",
-        "HOW",
-        "What to do with longer sentences: window, truncate or error.",
-        choices=("window", "truncate", "error"),
-    )
-    rows: int | None = option(
-        None,
-        "N",
-        "Read so many queries of each longer text, drawn at random, in place of all, e.g. 2048.",
-        least=2,
-    )
     explain: bool = option(
         False, None, "Say how attention was read: as maps, in tiles, or in a fused kernel."
     )
-    confidence_without: str | None = option(
-        None,
-        "WHAT",
-        "Tokens that confidence leaves out, as query and as key: special ([CLS], [SEP], starts and "
-        "ends; the default), separator ([SEP] and ends alone, as --convention paper) or nothing.",
-        choices=("special", "separator", "nothing"),
+    offset_mass: bool = option(
+        False, None, "Keep the whole distribution of mass by offset.", key_of="also"
     )
-    own_output: bool = option(
-        False, None, "Translate first, and survey the model's own translations."
-    )
-    offset_mass: bool = option(False, None, "Also keep the whole distribution of mass by offset.")
     families: bool = option(
         False,
         None,
-        "Also measure how unlike every two heads are: nearest heads, clusters, a map (pairs.npz). "
+        "Measure how unlike every two heads are: nearest heads, clusters, a map (pairs.npz). "
         "Keeps the maps of one batch of all layers in memory.",
+        key_of="also",
     )
     patterns: bool = option(
         False,
         None,
-        "Also name the pattern of every map (vertical, diagonal, both, block, heterogeneous).",
+        "Name the pattern of every map (vertical, diagonal, both, block, heterogeneous).",
+        key_of="also",
     )
 
 
 @dataclass(frozen=True)
 class RoleArguments:
-    """What heads are judged by."""
+    """What heads are judged on, and how it is shown."""
 
     treebank: str | None = _role(
         None,
@@ -100,31 +79,7 @@ class RoleArguments:
         "Coreference: .jsonl with sents and clusters, .conllu with Entity=, or GAP's .tsv; "
         "`sample` for the bundled one.",
     )
-    arguments: str | None = _role(
-        None, "FILE", "Predicates and their arguments: .jsonl with tokens and preds."
-    )
-    parser: str | None = _role(
-        None, "NAME", "Make a treebank of the text: a .udpipe file, or an installed spaCy pipeline."
-    )
     roles: bool = _role(False, None, "Judge heads also without any of the files above.")
-    control: str | None = _role(
-        None,
-        "KIND",
-        "Do the same with a twin of random weights, and put it next to every role: random-init, or "
-        "random-but-embeddings.",
-        choices=("random-init", "random-but-embeddings"),
-    )
-    twins: int = _role(1, "N", "How many twins --control takes the mean of.", least=1)
-    nulls: bool = _role(
-        False,
-        None,
-        "Measure every rung of the ladder of nulls, for every head and role, with a random twin "
-        "as sharp as the model; else each head climbs as far as it gets.",
-    )
-    word_rows: str | None = word_rows_option(_ROLES)
-    relations: str | None = _role(
-        None, "NAMES", "Relations to test, separated by commas; by default all that occur."
-    )
     best_heads: bool = _role(
         False,
         None,
@@ -137,13 +92,6 @@ class RoleArguments:
         "How --best-heads is written: text, markdown or latex.",
         choices=("text", "markdown", "latex"),
     )
-    word_frequencies: str | None = _role(
-        None,
-        "WHOSE",
-        "How rare a token is: by default as the model's training text says where it is known, else "
-        "as the text itself, by which no role is judged; wordfreq or wordfreq:de, a file with a "
-        "word, a tab and its count on each line, or tokens:FILE.",
-    )
 
 
 # --- The verb -----------------------------------------------------------------------------------
@@ -155,10 +103,10 @@ def survey_command(
     target: RunArguments,
     asked: SurveyArguments,
     judge: RoleArguments,
-    work: WorkOptions,
+    judging: RoleOptions,
+    reading: ReadingOptions,
     engine: EngineOptions,
     load: LoadOptions,
-    chat: Chat = False,
     json: Json = False,
 ) -> None:
     """Measure where every head of MODEL looks, over a corpus, and judge what it does there.
@@ -168,81 +116,61 @@ def survey_command(
     [dim]headcount survey ./my-model --text sentences.txt -o run/[/dim]
     [dim]cat news.txt | headcount survey bert-base-uncased --text - --json[/dim]
     """
-    columns, stacks, where = names(asked.columns), corpus.stack_names(), engine.made()
-    _check_best_heads(judge, json)
+    where = engine.made()
+    _check_best_heads(judge, judging, json)
     with status("Reading the corpus"):
         from headcount.surveys import frequencies_of
 
-        files = {name: getattr(judge, name) for name in ("treebank", "coref", "arguments")}
-        annotated = read_annotated(files, work)
-        text = _text(corpus, judge.parser, annotated, work)
-        frequencies = frequencies_of(judge.word_frequencies)
-        _check_columns(columns, work.convention, asked.confidence_without)
-    with _opened(target.out) as run:
-        stage = None if run is None else run.stage("survey")
+        files = {"treebank": judge.treebank, "coref": judge.coref, "arguments": judging.arguments}
+        annotated = read_annotated(files, reading)
+        text = corpus.read(reading) if corpus.given or not any(annotated.values()) else None
+        wanted: Any = judge.roles or None
+        if judge.best_heads and target.out is None and not judge.roles:
+            wanted = [hc.roles.Syntactic()]
+        judging = replace(
+            judging,
+            roles=wanted,
+            arguments=annotated.pop("arguments"),
+            frequencies=frequencies_of(judging.frequencies),
+        )
+        _check_columns(asked.columns, reading)
+        reading = replace(reading, own_output=reading.own_output or None)
+    # The run is made and locked before the work: a bad place is refused at once.
+    with nullcontext() if target.out is None else hc.Run.open(target.out) as run:
         subject = loaded(model, load)
-        if run is not None and not target.replace:
-            _check_run(run, subject, stacks)
-        elif run is not None:
-            run.drop_shards("survey")
-        annotated = with_sample(annotated, subject, work)
-        if judge.parser is not None:
-            annotated["treebank"] = text
-        if asked.own_output or _lacks_translations(subject, text, annotated, stacks):
-            text, annotated = _translated(subject, text, annotated, work.examples)
-        from headcount.rooms.families import Divergence
-
-        divergence = Divergence(work.convention) if asked.families else None
-        how: dict[str, Any] = {"long": asked.long, "word_rows": judge.word_rows, "rows": asked.rows}
-        how["confidence_without"] = asked.confidence_without
+        tallies = _tallies(asked, reading.convention)
         table = hc.survey(
             subject,
             text,
             **annotated,
-            roles=judge.roles
-            or ([hc.roles.Syntactic()] if judge.best_heads and target.out is None else None),
-            control=judge.control,
-            control_seeds=range(judge.twins),
-            nulls=judge.nulls or None,
-            relations=names(judge.relations),
-            frequencies=frequencies,
-            columns=columns,
-            stacks=stacks,
-            max_length=corpus.max_length,
-            chat=chat,
-            offset_mass=asked.offset_mass,
-            patterns=asked.patterns,
-            tallies=[] if divergence is None else [divergence],
+            columns=asked.columns,
+            roles=judging,
+            tallies=tallies,
+            reading=reading,
+            run=run,
+            replace=target.replace,
             engine=where,
-            journal=None if run is None else run.shards("survey"),
-            telling=bar,
-            **how,
-            **vars(work),
         )
-        other_texts = [] if stage is None else _write(stage, table, target.replace)
-        families = None
-        if divergence is not None:
-            families = _write_families(run, subject, divergence, table, work.seed)
-        if run is not None:
-            run.drop_shards("survey")
+        notes = [] if run is None else run.stages["survey"]["notes"]
+    families = _families(subject, table, tallies) if asked.families else None
     if json:
-        best = _best_heads_json(table) if judge.best_heads else {}
-        more = {} if families is None else _families_json(families)
         # The table, and the verdicts where heads were judged.
         from headcount.records import to_strict
 
-        found = table.to_dict()
+        more = _best_heads_json(table) if judge.best_heads else {}
+        more |= {} if families is None else _families_json(families)
         if "roles" in table.details:
-            found["roles"] = to_strict(table.details["roles"].to_dict("records"))
-        print_json(found | best | more)
+            more["roles"] = to_strict(table.details["roles"].to_dict("records"))
+        print_json(table.to_dict() | more)
         return
     if judge.best_heads:
         _print_best_heads(table, judge.table_format)
         if judge.table_format == "text":  # a table for a paper is all that its file should hold
             print_run(target.out)
         return
-    notes = [*other_texts, *(_paths_in_words(table) if asked.explain else [])]
-    _print_survey(table, subject, columns, stacks, notes, every=asked.all)
+    notes = [note for note in notes if note not in table.provenance["remarks"]]
+    notes += _paths_in_words(table) if asked.explain else []
+    _print_survey(table, subject, asked.columns, reading.stacks, notes, every=asked.all)
     if families is not None:
         _print_families(families)
     print_run(target.out)
@@ -250,12 +178,12 @@ def survey_command(
         output().print("-o DIR keeps every verdict and figure; --json prints them.", style="dim")
 
 
-def _check_best_heads(judge: RoleArguments, json: bool) -> None:
+def _check_best_heads(judge: RoleArguments, judging: RoleOptions, json: bool) -> None:
     """Refuse, before the work, a table that no tree could fill, or a format of none."""
-    if judge.best_heads and judge.treebank is None and judge.parser is None:
+    if judge.best_heads and judge.treebank is None and judging.parser is None:
         raise UsageError(
             "--best-heads is of relations, and there are no trees; give --treebank FILE (`sample` "
-            "for the bundled one), or --text FILE --parser NAME."
+            "for the bundled one), or --text FILE --judging parser=NAME."
         )
     if judge.table_format != "text" and (json or not judge.best_heads):
         raise UsageError(
@@ -264,26 +192,7 @@ def _check_best_heads(judge: RoleArguments, json: bool) -> None:
         )
 
 
-def _text(
-    corpus: CorpusArguments, parser: str | None, annotated: dict[str, Any], work: WorkOptions
-) -> Corpus | None:
-    """The text that was named, parsed where a parser was; none where a treebank stands in."""
-    if not corpus.given and any(annotated.values()):
-        return None
-    text = corpus.read(work)
-    if parser is None:
-        return text
-    if annotated["treebank"] is not None:
-        raise UsageError(
-            "Both --treebank and --parser were given; a parser makes a treebank of the text, so "
-            "leave one of them out."
-        )
-    from headcount.text import read_corpus
-
-    return read_corpus(text, parser=parser)
-
-
-def _check_columns(columns: list[str] | None, convention: str, without: str | None) -> None:
+def _check_columns(columns: list[str] | None, reading: ReadingOptions) -> None:
     """Refuse a column that is not known before a model is loaded for it."""
     from headcount.rooms.patterns import PATTERN, PATTERN_COLUMNS
     from headcount.surveys import chosen_tallies
@@ -292,42 +201,25 @@ def _check_columns(columns: list[str] | None, convention: str, without: str | No
         raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
     patterns = {PATTERN.name, *(column.name for column in PATTERN_COLUMNS)}
     others = None if columns is None else [name for name in columns if name not in patterns]
-    chosen_tallies(others, convention, without)
+    chosen_tallies(others, reading.convention, reading.confidence_without)
 
 
-def _lacks_translations(
-    subject: hc.Subject,
-    corpus: Corpus | None,
-    annotated: dict[str, Any],
-    stacks: Sequence[str] | None,
-) -> bool:
-    """Whether a translator's decoder would have nothing to read: it then reads its own output."""
-    sources = annotated["treebank"] if corpus is None else corpus
-    asked = subject.anatomy.stacks if stacks is None else stacks
-    translates = "cross" in subject.anatomy.stacks and subject.inner.can_generate()
-    wanted = translates and any(stack != "enc" for stack in asked)
-    return wanted and sources is not None and not sources.paired
+def _tallies(asked: SurveyArguments, convention: str) -> list[Any]:
+    """What is measured besides, by name; families are printed, so that they are made here."""
+    switches = {"patterns": asked.patterns, "offset-mass": asked.offset_mass}
+    found: list[Any] = [name for name, wanted in switches.items() if wanted]
+    if asked.families:
+        from headcount.rooms.families import Divergence
+
+        found.append(Divergence(convention))
+    return found
 
 
-def _translated(
-    subject: hc.Subject, corpus: Corpus | None, annotated: dict[str, Any], batch_size: int
-) -> tuple[Corpus | None, dict[str, Any]]:
-    """Each source with the model's translation, in the text or in the treebank in its place."""
-    from headcount.tasks import own_output
-    from headcount.text import Corpus, read_corpus
+def _families(subject: hc.Subject, table: hc.HeadTable, tallies: Sequence[Any]) -> Families:
+    from headcount.rooms.families import families_of_tally
 
-    treebank = annotated["treebank"]
-    sources = treebank if corpus is None else corpus
-    if not isinstance(sources, Corpus):
-        raise UsageError("--own-output translates a text or a treebank, and none was given.")
-    with bar("Translating", unit="sentences") as progress:
-        translated = own_output(subject, sources, batch_size=batch_size, progress=progress)
-    pairs = read_corpus(translated)
-    lacking = Counter({"sentences without a translation": len(sources) - len(translated)})
-    pairs.name, pairs.skipped = f"{sources.name} in its own words", sources.skipped + lacking
-    if sources is treebank:
-        annotated = annotated | {"treebank": pairs}
-    return None if corpus is None else pairs, annotated
+    about = table.provenance
+    return families_of_tally(subject, tallies[-1], seed=about["seed"] or 0, about=about)
 
 
 # --- What is printed ----------------------------------------------------------------------------
@@ -350,7 +242,7 @@ WORTH_SEEING = (
 _NEEDED = {
     "syntactic": "--treebank",
     "coreference": "--coref",
-    "argument": "--arguments",
+    "argument": "--judging arguments=FILE",
     "feature": "--treebank",
 }
 
@@ -523,85 +415,7 @@ def _sizes(name: str, about: Mapping[str, Any]) -> str:
     return f"{number:,} {named} of {name}, {tokens} tokens"
 
 
-# --- A survey into a run directory --------------------------------------------------------------
-
-
-@contextmanager
-def _opened(out: Path | None) -> Iterator[hc.Run | None]:
-    """The run directory, made and locked before the work: a bad place is refused at once."""
-    if out is None:
-        yield None
-        return
-    with hc.Run.open(out) as run:
-        try:
-            yield run
-        except KeyboardInterrupt as stop:
-            if not run.shards("survey").exists():
-                raise
-            told = f"Interrupted; what is done is in {out}/, and the same command goes on."
-            raise KeyboardInterrupt(told) from stop
-
-
-def _check_run(run: hc.Run, subject: hc.Subject, stacks: list[str] | None) -> None:
-    """Refuse, before the work, a run of another model or one that would lose what it knows."""
-    check_same_model(run, subject)
-    others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
-    if others and run.has_table and "survey" in run.stages:
-        raise UsageError(
-            f"{run.path}/ has a survey already, and one of {', '.join(stacks or ())} alone would "
-            f"clear {', '.join(others)}; leave out --stacks, choose another folder, or --replace."
-        )
-
-
-def _write(stage: Stage, table: hc.HeadTable, replace: bool) -> list[str]:
-    """Put the table into the run: next to the columns of this model that are there, or anew.
-
-    Returns notes on columns that came from other texts.
-    """
-    run = stage.run
-    old = run.read_table() if run.has_table and not replace else None
-    run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
-    about = table.provenance
-    settings = {"convention": about["convention"], "columns": table.names, **about["settings"]}
-    stage.finish(settings, about, notes=about["remarks"])
-    return [] if old is None else _other_texts(old, table, run.path)
-
-
-def _other_texts(old: hc.HeadTable, new: hc.HeadTable, path: Path) -> list[str]:
-    """Which columns were replaced, and which are kept, though measured on other texts."""
-    origins = {name: old.origins.get(name, old.provenance) for name in old.names}
-    others = [name for name in old.names if origins[name].get("data") != new.provenance["data"]]
-    notes = []
-    for deed, columns in (
-        ("replaces", [name for name in others if name in new.names]),
-        ("stands beside", [name for name in others if name not in new.names]),
-    ):
-        if columns:
-            corpora = ", ".join(sorted({str(origins[name].get("corpus")) for name in columns}))
-            notes.append(f"In {path}/ this {deed} {', '.join(columns)}, measured on {corpora}.")
-    return notes
-
-
 # --- Families of heads on the command line: `survey --families` ---------------------------------
-
-
-def _write_families(
-    run: hc.Run | None,
-    subject: hc.Subject,
-    tally: Divergence,
-    table: hc.HeadTable,
-    seed: int | None,
-) -> Families:
-    """What the tally found, also as the run's pairs.npz."""
-    from headcount.rooms.families import families_of_tally
-
-    about = table.provenance
-    found = families_of_tally(subject, tally, seed=seed or 0, about=about)
-    if run is not None:
-        run.write_arrays("pairs", found.arrays())
-        settings = {"convention": about["convention"], **about["settings"]}
-        run.stage("families").finish(settings, about)
-    return found
 
 
 def _families_json(found: Families) -> dict[str, Any]:

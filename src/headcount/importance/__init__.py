@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from headcount.importance.scoring import (
         check_score_names,
         column_of,
-        name_first,
         options_by_score,
         read_names,
         score,

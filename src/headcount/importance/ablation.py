@@ -24,7 +24,7 @@ from headcount.importance.sweeps.interventions import (
 )
 from headcount.importance.sweeps.sweeping import Measured, Sweep, SweepInterrupted, sweep
 from headcount.models import Anatomy, Subject
-from headcount.records import Column, Engine, EngineOptions, Head, HeadTable, Journal, Progress
+from headcount.records import Column, Engine, EngineOptions, Head, HeadTable, Journal
 from headcount.stats import Floats, benjamini_hochberg
 from headcount.tasks import Task
 
@@ -167,8 +167,6 @@ def ablation(
     journal: Journal | None = None,
     fast: bool = True,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
 ) -> HeadTable:
     """Score every head by what its ablation costs, tested on paired examples.
 
@@ -202,8 +200,6 @@ def ablation(
             name="ablation",
             fast=fast,
             engine=engine,
-            progress=progress,
-            announce=announce,
         )
     except SweepInterrupted as stop:
         raise Interrupted(_table(subject, stop.sweep, settings, seed)) from None

@@ -29,10 +29,11 @@ from headcount.records import (
     Journal,
     JournaledCounts,
     Piece,
-    Progress,
+    Steps,
     Worker,
     engine_of,
     provenance,
+    working,
 )
 from headcount.stats import Floats, Interval
 from headcount.tasks import Task
@@ -60,12 +61,17 @@ class BatchWork:
     settings: Mapping[str, Any]
     journal: Journal | None = None
     engine: Engine | EngineOptions | str | None = None
-    progress: Progress | None = None
     #: Examples that the model breaks on, with a sentence each.
     set_aside: dict[int, str] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
+    _steps: Steps = field(default_factory=Steps)
 
     def walk(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Arrays]]:
+        """The same as `_walk`, and how far it is shows."""
+        with working(f"Scoring by {self.name}", self.total) as self._steps:
+            yield from self._walk(batches)
+
+    def _walk(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Arrays]]:
         """Each batch with what was measured on it, now or before the work was broken off.
 
         The batches must be the same every time: other `settings` than those of the journal are
@@ -114,8 +120,7 @@ class BatchWork:
             example = batch.index[row]
             self.set_aside[example] = f"Example {example + 1} was set aside: {why}"
         self._seen.update(batch.index)
-        if self.progress is not None:
-            self.progress(len(self._seen), self.total)
+        self._steps.to(len(self._seen))
         for rows, arrays in measured:
             yield picked(batch, rows), arrays
 

@@ -28,7 +28,7 @@ from headcount.importance.examples import (
     token_counts,
 )
 from headcount.models import Site, Subject, check_finite, enough_memory
-from headcount.records import Column, Engine, EngineOptions, HeadTable, Journal, Progress
+from headcount.records import Column, Engine, EngineOptions, HeadTable, Journal
 from headcount.stats import Floats
 from headcount.tasks import Task
 from headcount.text import Batch
@@ -251,7 +251,6 @@ def gradient(
     batch_size: int = 16,
     journal: Journal | None = None,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
 ) -> HeadTable:
     """Score every head by the gradient of the task's loss, with an interval over examples.
 
@@ -278,7 +277,6 @@ def gradient(
         {"convention": convention, **work.settings},
         journal,
         engine,
-        progress,
     )
     return work.run(done, work.batches())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ from headcount.records import (
     EngineOptions,
     HeadTable,
     Journal,
-    Progress,
     Run,
     engine_of,
     hash_strings,
+    old_keywords,
 )
 from headcount.rooms.relevance import relevance
-from headcount.surveys import COLUMNS, survey
+from headcount.surveys import COLUMNS, ReadingOptions, survey
 from headcount.tasks import Labelled, Similarity, Task, batches
 from headcount.text import Item, Pair, Sentence, read_corpus
 
@@ -140,6 +139,7 @@ def stacks_read(task: Task, subject: Subject) -> tuple[str, ...]:
 # --- The score ----------------------------------------------------------------------------------
 
 
+@old_keywords()
 def score(
     subject: Subject,
     task: Task,
@@ -160,8 +160,6 @@ def score(
     limit: int | None = None,
     seed: int | None = None,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
 ) -> HeadTable:
     """Score every head of a model on a task: a column a measure, higher is more important.
 
@@ -178,8 +176,6 @@ def score(
     `limit` takes the first examples, or with a `seed` a random sample. Batches and interventions
     are done in this process or by the workers of an `engine` ("ray", `RayEngine(...)`), with the
     same numbers. An example that the model breaks on is set aside, and the remarks name it.
-    `progress` is called with the score's name, what is done and the total; `announce` with how long
-    it will take, where that is long.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -201,16 +197,11 @@ def score(
         work.begin(replace)
         check_score_names(names, work.table)
         with work.journal() as journal:
-            how = _How(convention, batch_size, seed, journal, where, progress, announce)
+            how = _How(convention, batch_size, seed, journal, where)
             for name in names:
                 work.measure(name, how, options[name])
         columns = [column_of(name, options[name]) for name in names] if compare else None
         return work.finish(names, columns, journal)
-
-
-def name_first(progress: Progress | None) -> Progress | None:
-    """A `Progress` as `score` calls it: with the name of the score first."""
-    return progress and (lambda name, done, total: progress(done, total, name))
 
 
 def check_score_names(names: Sequence[str], table: HeadTable | None) -> None:
@@ -235,8 +226,6 @@ class _How:
     seed: int | None
     journal: Journal | None
     engine: Engine
-    progress: Progress | None
-    announce: Callable[[str], None] | None
 
 
 # --- the work -----------------------------------------------------------------------------------
@@ -306,11 +295,9 @@ class _Work:
     def _measured(self, name: str, how: _How, options: Mapping[str, Any]) -> HeadTable:
         """A score, or a column of the survey on the texts of the task."""
         subject, task = self.subject, self.task
-        progress = None if how.progress is None else partial(how.progress, name)
-        shared: dict[str, Any] = {"batch_size": how.batch_size, "progress": progress}
-        shared["engine"] = how.engine
+        shared: dict[str, Any] = {"batch_size": how.batch_size, "engine": how.engine}
         if name == "ablation":
-            shared |= {"journal": how.journal, "seed": how.seed or 0, "announce": how.announce}
+            shared |= {"journal": how.journal, "seed": how.seed or 0}
             return ablation(subject, task, **shared, **options)
         shared["convention"] = how.convention
         if name in SCORES:
@@ -318,8 +305,12 @@ class _Work:
             return measure(subject, task, journal=how.journal, **shared, **options)
         corpus = read_corpus(texts_of_task(task))
         corpus.name = task.name
-        stacks = stacks_read(task, subject)
-        return survey(subject, corpus, columns=[name], stacks=stacks, **shared)
+        reading = ReadingOptions(
+            convention=how.convention,
+            batch_size=how.batch_size,
+            stacks=stacks_read(task, subject),
+        )
+        return survey(subject, corpus, columns=[name], reading=reading, engine=how.engine)
 
     def keep(self, found: HeadTable) -> None:
         """Put columns into the table, and into the run."""

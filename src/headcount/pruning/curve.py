@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from headcount.importance import Intervention, Sweep, sets, sweep
 from headcount.models import Subject
 from headcount.pruning.order import Order
 from headcount.pruning.tolerance import LEVEL, share_bound
-from headcount.records import Column, Head, HeadTable, Progress, parse_heads
+from headcount.records import Column, Head, HeadTable, parse_heads, working
 from headcount.stats import DRAWS, Floats, paired_share_interval
 from headcount.tasks import Comparison, Outcome, Task, compare_outcomes
 
@@ -55,24 +54,18 @@ def held_out_curves(
 
     A journal calls each by `name` and its metric; `options` are those of `importance.sweep`.
     """
-    frames, notes, before = [], list[str](), 0
-    progress = options.pop("progress", None)
+    frames, notes = [], list[str]()
     runs = [len(task) * (1 + sum(map(len, orders))) for task, orders in judged]
-    for (task, orders), count in zip(judged, runs, strict=True):
-        called = f"{name} {task.metric.name}"
-        options["progress"] = progress and partial(_after, progress, before, sum(runs))
-        _, frame, more = measure_curve(
-            subject, task, orders, part="held-out", name=called, **options
-        )
-        before += count
-        frames.append(frame)
-        notes += more
+    with working(name.capitalize(), sum(runs)) as shown:
+        for (task, orders), count in zip(judged, runs, strict=True):
+            called = f"{name} {task.metric.name}"
+            _, frame, more = measure_curve(
+                subject, task, orders, part="held-out", name=called, **options
+            )
+            shown(count)
+            frames.append(frame)
+            notes += more
     return frames, notes
-
-
-def _after(progress: Progress, before: int, total: int, done: int, _: int) -> None:
-    """One line for several tasks: what this one has done, after what those before it did."""
-    progress(before + done, total)
 
 
 def point_name(order: Order, step: int) -> str:

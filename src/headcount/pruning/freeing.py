@@ -19,7 +19,7 @@ from headcount.models import Subject
 from headcount.pruning.curve import held_out_curves, trained_curve
 from headcount.pruning.order import Order
 from headcount.pruning.remove import prune
-from headcount.records import Head, InnerPath, Journal, Progress, parse_heads
+from headcount.records import Head, InnerPath, Journal, parse_heads
 from headcount.rooms.gates import TrainingOptions, heal, learn_gates
 from headcount.tasks import Custom, Task
 
@@ -51,14 +51,13 @@ class SizeStudy:
     journal: Journal
     #: Where a training that was killed goes on.
     folder: InnerPath
-    progress: Progress
 
     def gates(self) -> tuple[HeadSets, list[str]]:
         """The heads that frozen-weight gates close, learned anew for each size; what to note."""
         found, notes = HeadSets(), list[str]()
         for keep in sizes(len(self.subject.heads)):
             if (unit := f"gates {keep}") not in self.journal.done:
-                how = self._training(keep, len(found)).options()
+                how = self._training(keep).options()
                 learned = learn_gates(self.subject, self.choose, keep=keep, train="gates", **how)
                 self._done(
                     unit, [[str(head) for head in learned.gates.closed(keep)], learned.notes]
@@ -88,9 +87,9 @@ class SizeStudy:
         whole = cache(lambda place: self.judges[place].evaluate(self.subject, batch_size=size))
         rows: list[list[dict[str, object]]] = [[] for _ in self.judges]
         notes: list[str] = []
-        for place, (order, keep) in enumerate(zip(_orders(sets, name), sets, strict=True)):
+        for order, keep in zip(_orders(sets, name), sets, strict=True):
             if (unit := f"healed {keep}") not in self.journal.done:
-                how = self._training(keep, place)
+                how = self._training(keep)
                 small = prune(self.subject, sets[keep])
                 small = heal(small, self.choose, teacher=teacher, **how.options()).subject
                 found = [
@@ -104,15 +103,9 @@ class SizeStudy:
         frames = [_as_steps(pd.DataFrame(own), name) for own in rows]
         return pd.concat(frames, ignore_index=True), notes
 
-    def _training(self, keep: int, place: int) -> TrainingOptions:
-        """One of several trainings, whose steps are counted on."""
-        steps = self.training.steps
-        total = steps * len(sizes(len(self.subject.heads)))
-        return replace(
-            self.training,
-            checkpoint=self.folder / str(keep),
-            progress=lambda done, _: self.progress(place * steps + done, total),
-        )
+    def _training(self, keep: int) -> TrainingOptions:
+        """One of several trainings."""
+        return replace(self.training, checkpoint=self.folder / str(keep))
 
     def _done(self, unit: str, result: object) -> None:
         self.journal.append(unit, result)

@@ -7,7 +7,7 @@ allowed is a fixed-sequence test (Maurer, Hothorn & Lehmacher 1995) on held-out 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,7 +20,6 @@ from headcount.errors import InputError, UsageError
 from headcount.importance import (
     Sweep,
     check_score_names,
-    name_first,
     read_names,
     score,
     vocabulary_hash,
@@ -53,8 +52,9 @@ from headcount.records import (
     Head,
     HeadTable,
     Journal,
-    Progress,
     Run,
+    announce,
+    old_keywords,
     writable_run,
 )
 from headcount.stats import DRAWS, Floats
@@ -101,8 +101,6 @@ class Orders:
     table: HeadTable | None = None
     run: Run | None = None
     journal: Journal | None = None
-    progress: Progress | None = None
-    announce: Callable[[str], None] | None = None
     engine: Engine | EngineOptions | str | None = None
 
     def of(self, names: Sequence[str], goal: Goal) -> list[Order]:
@@ -175,8 +173,6 @@ class Orders:
             convention=self.how.convention,
             batch_size=self.how.batch_size,
             seed=self.how.seed,
-            progress=name_first(self.progress),
-            announce=self.announce,
             engine=self.engine,
         )
         sign = -1.0 if table.column(name).direction == "lower" else 1.0
@@ -197,8 +193,6 @@ class Orders:
             seed=self.how.seed,
             batch_size=self.how.batch_size,
             journal=self.journal,
-            progress=None if self.progress is None else partial(self.progress, what="curve"),
-            announce=self.announce,
             engine=self.engine,
         )
         if self.run is not None:
@@ -310,6 +304,7 @@ class Plan:
         return f"Plan({len(self.going)} heads to go: {self.aim})"
 
 
+@old_keywords()
 def prune_plan(
     subject: Subject,
     task: Task,
@@ -333,8 +328,6 @@ def prune_plan(
     batch_size: int = 16,
     seed: int = 0,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
 ) -> Plan:
     """Order heads by a score on one half of the examples, and measure the curve on the other.
 
@@ -393,9 +386,9 @@ def prune_plan(
     _check_provable(held_out, max_loss, halved=judge is None)
     with (
         writable_run(run) as kept,
-        _journal(subject, [choose, held_out], how, names, goal, kept, announce) as log,
+        _journal(subject, [choose, held_out], how, names, goal, kept) as log,
     ):
-        maker = Orders(subject, choose, how, table, kept, log, progress, announce, engine)
+        maker = Orders(subject, choose, how, table, kept, log, engine)
         orders = maker.of(names, goal)
         sweep, frame, notes = maker.curve(held_out, orders, "held-out")
     found = None if max_loss is None else search(sweep, orders[0], max_loss, seed=seed)
@@ -435,8 +428,6 @@ def plan_of_heads(
     batch_size: int = 16,
     seed: int = 0,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
 ) -> Plan:
     """What heads that were chosen already cost together, on all examples of a task.
 
@@ -446,8 +437,8 @@ def plan_of_heads(
     order = Order("heads", "all", (tuple(heads),))
     how, names = OrderOptions(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
     part = "held-out" if halve else "all"
-    with _journal(subject, [judged], how, names, Goal(), run, announce) as log:
-        maker = Orders(subject, judged, how, None, run, log, progress, announce, engine)
+    with _journal(subject, [judged], how, names, Goal(), run) as log:
+        maker = Orders(subject, judged, how, None, run, log, engine)
         sweep, frame, notes = maker.curve(judged, [order], part)
     return Plan(order.gone(1), Goal(), (order,), 1, frame, sweep, notes=notes, choose=choose)
 
@@ -459,7 +450,6 @@ def _journal(
     names: Sequence[str],
     goal: Goal,
     run: Run | None,
-    announce: Callable[[str], None] | None,
 ) -> AbstractContextManager[Journal | None]:
     """The run's journal of a pruning: for the same model, examples and settings only."""
     if run is None:
@@ -480,7 +470,7 @@ def _journal(
     }
     interrupted = (run.path / f"{JOURNAL}.jsonl").exists()
     log = run.journal(fingerprint, JOURNAL)
-    if log.done and announce is not None:
+    if log.done:
         what = f"{len(log.done):,} measurements of a pruning that was interrupted are"
         if not interrupted:
             what = "the scores and the curve of the same model, examples, order and steps are"

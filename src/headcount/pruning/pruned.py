@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from headcount.records import (
     EngineOptions,
     Head,
     HeadTable,
-    Progress,
     Run,
     json_decode,
     json_encode,
@@ -39,10 +37,10 @@ from headcount.records import (
 )
 from headcount.rooms.gates import TrainingOptions
 from headcount.rooms.gates import learning as learn
-from headcount.surveys import read_corpora
+from headcount.surveys import Corpora, ReadingOptions, ShardWork, read_corpora, sample_for
 from headcount.surveys import survey as run_survey
 from headcount.tasks import LanguageModelling, Task, continued
-from headcount.text import Corpus, read_sample
+from headcount.text import Corpus
 
 # --- Prunings in which weights learn ------------------------------------------------------------
 
@@ -152,8 +150,6 @@ def prune_run(
     batch_size: int = 16,
     seed: int = 0,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
     draw: Callable[[Plan, Path], list[str]] | None = None,
     survey: Any = None,
     **how: Any,
@@ -168,26 +164,33 @@ def prune_run(
     same model, text and settings are not measured again. What was measured is kept until the last
     record is written: the same call goes on after a kill, wherever that was.
     """
-    read = {} if survey is None else _survey_text(subject, survey)  # a bad file shows at once
+    read = None if survey is None else _survey_text(subject, survey)  # a bad file shows at once
 
-    def surveyed(one: Subject, when: str) -> HeadTable:
+    def surveyed(one: Subject) -> HeadTable:
         """The roles of a model's heads, judged on that model; what is done outlives a kill."""
         kept = None if place is None else place.training / "survey" / one.weights_hash
-        watched = None if progress is None else partial(progress, what=f"survey {when}")
         # Of a stack all layers may have gone.
-        stacks = [stack for stack in read["stacks"] if stack in one.anatomy.stacks]
-        options: dict[str, Any] = read | {"stacks": stacks, "batch_size": batch_size}
-        return run_survey(one, **options, roles=True, journal=kept, progress=watched)
+        assert read is not None
+        paired = isinstance(read.text, Corpus) and read.text.paired
+        alone = "cross" in subject.anatomy.stacks and not paired  # then the encoder is looked at
+        stacks = [s for s in one.anatomy.stacks if s == "enc" or not alone]
+        return run_survey(
+            one,
+            read.text,
+            treebank=read.treebank,
+            roles=True,
+            reading=ReadingOptions(stacks=stacks, batch_size=batch_size),
+            run=ShardWork(folder=kept),
+        )
 
     def resumed(training: TrainingOptions, kind: str) -> TrainingOptions:
         checkpoint = None if place is None else place.training / kind
-        watched = None if progress is None else partial(progress, what=kind)
-        return replace(training, checkpoint=checkpoint, progress=watched)
+        return replace(training, checkpoint=checkpoint)
 
     notes: list[str] = []
     with _warnings_into(notes), _run_at(place, task, subject, force) as run:
         common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
-        common |= {"progress": progress, "announce": announce, "engine": engine}
+        common["engine"] = engine
         plan, small = None, None
         if gates is not None:
             assert task is not None  # nothing can be learned without one
@@ -223,10 +226,10 @@ def prune_run(
                     folder = place.folder / export
                     saved[export] = small.save(folder, export=export, **how_saved)
                 notes += [] if draw is None or plan is None else draw(plan, place.picture)
-            if read and small is not None:
-                after = surveyed(small, "after")
+            if read is not None and small is not None:
+                after = surveyed(small)
                 if known is None or not _same_survey(known, subject, after):
-                    known = surveyed(subject, "before")
+                    known = surveyed(subject)
                 else:
                     notes.append("The roles before are those that the run of --scores has.")
                 before, was, now = known, known.details["roles"], after.details["roles"]
@@ -316,18 +319,9 @@ def card_of(
     return told
 
 
-def _survey_text(subject: Subject, corpus: Any) -> dict[str, Any]:
-    """What a survey of roles reads: "sample", or any corpus, and the stacks that it shows.
-
-    Pairs or, for a translator, sentences with trees alone: then the encoder is looked at.
-    """
-    translator = "cross" in subject.anatomy.stacks
-    if isinstance(corpus, str) and corpus == "sample":
-        corpus = read_sample(translation="text_de" if translator else None)
-    given = read_corpora(corpus)
-    paired = isinstance(given.text, Corpus) and given.text.paired
-    stacks = ("enc",) if translator and not paired else subject.anatomy.stacks
-    return {"corpus": given.text, "treebank": given.treebank, "stacks": stacks}
+def _survey_text(subject: Subject, corpus: Any) -> Corpora:
+    """What a survey of roles reads: "sample", or any corpus."""
+    return read_corpora(sample_for(subject, corpus, "treebank"))
 
 
 def _same_survey(known: HeadTable, subject: Subject, after: HeadTable) -> bool:

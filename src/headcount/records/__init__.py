@@ -47,9 +47,14 @@ if TYPE_CHECKING:
         parse_heads,
     )
     from headcount.records.journal import Journal, JournaledCounts
-    from headcount.records.options import WorkOptions, option
-    from headcount.records.progress import Progress
+    from headcount.records.options import (
+        WorkOptions,
+        as_value,
+        names,
+        option,
+    )
     from headcount.records.provenance import hash_strings, version
+    from headcount.records.renamed import Renamed, old_keywords
     from headcount.records.rendering import (
         check_paper_table,
         paper_table,
@@ -59,5 +64,14 @@ if TYPE_CHECKING:
     )
     from headcount.records.run import FRAMES, Run, Stage, writable_run
     from headcount.records.table import HeadTable
+    from headcount.records.watching import (
+        Bars,
+        Progress,
+        Steps,
+        announce,
+        noticed,
+        progress,
+        working,
+    )
 
 open_door(__name__)

@@ -72,15 +72,26 @@ class EngineOptions:
         "NAME",
         "Where the work is done: local (this process), or ray (a cluster, or all cores here).",
         choices=("local", "ray"),
+        panel="Running",
     )
     address: str | None = option(
-        None, "HOST:PORT", "ray: the cluster; without one, Ray is started on this machine."
+        None,
+        "HOST:PORT",
+        "ray: the cluster; without one, Ray is started on this machine.",
+        key_of="engine",
     )
     workers: int | None = option(
-        None, "N", "ray: how many workers hold the model; by default one a core or GPU.", least=1
+        None,
+        "N",
+        "ray: how many workers hold the model; by default one a core or GPU.",
+        least=1,
+        key_of="engine",
     )
     gpus_per_worker: float | None = option(
-        None, "F", "ray: GPUs of each worker: 0.5 shares one, 2 spreads the model over two."
+        None,
+        "F",
+        "ray: GPUs of each worker: 0.5 shares one, 2 spreads the model over two.",
+        key_of="engine",
     )
 
     def made(self) -> Engine:
@@ -91,10 +102,10 @@ class EngineOptions:
             return RayEngine(self.address, self.workers, self.gpus_per_worker or 0)
         for name in ("address", "workers", "gpus_per_worker"):
             if getattr(self, name) is not None:
-                flag = name.replace("_", "-")
+                key = name.replace("_", "-")
                 raise UsageError(
-                    f"--{flag} is {getattr(self, name)}, which belongs to --engine ray; add that, "
-                    f"or leave --{flag} out."
+                    f"{key} is {getattr(self, name)}, which belongs to Ray; write --engine "
+                    f"ray,{key}={getattr(self, name)}, or leave it out."
                 )
         return LocalEngine()
 

@@ -10,7 +10,7 @@ curve of Michel et al. 2019, section 4.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
@@ -27,7 +27,6 @@ from headcount.records import (
     Head,
     HeadTable,
     Journal,
-    Progress,
     Run,
     write_exhibits,
 )
@@ -35,7 +34,7 @@ from headcount.reports.chosen_sentences import exhibits_of
 from headcount.reports.parts.numbers import metric_title
 from headcount.rooms.families import families
 from headcount.rooms.patterns import PATTERN_COLUMNS
-from headcount.surveys import PassOptions, run_pass, survey
+from headcount.surveys import PassOptions, ReadingOptions, RoleOptions, ShardWork, run_pass, survey
 from headcount.tasks import Task, Translation
 from headcount.text import Corpus, texts_of
 
@@ -73,7 +72,7 @@ class StoryStage:
     #: All that its figures depend on besides the model: with the same it is not done again.
     settings: Mapping[str, Any] = field(default_factory=dict)
     #: Does it, and puts what it finds into the run; returns what to note.
-    work: Callable[[Progress], list[str]] = lambda progress: []
+    work: Callable[[], list[str]] = list
     #: The examples that it uses, where it uses any.
     task: Task | None = None
     #: For a forecast: steps of the kinds that it takes, and how many of each.
@@ -126,9 +125,14 @@ class StoryContext:
 
     def keep_survey(self, stage: str, texts: Corpus, **options: Any) -> HeadTable:
         """Survey texts, shard by shard on the disk until the table is in the run."""
-        how: dict[str, Any] = {"batch_size": self.texts_at_once, "seed": self.seed}
-        how |= {"engine": self.engine, "journal": self.run.shards(stage)}
-        table = survey(self.subject, texts, **how, **options)
+        table = survey(
+            self.subject,
+            texts,
+            reading=ReadingOptions(batch_size=self.texts_at_once, seed=self.seed),
+            run=ShardWork(folder=self.run.shards(stage)),
+            engine=self.engine,
+            **options,
+        )
         self.keep(table)
         self.run.drop_shards(stage)
         return table
@@ -244,15 +248,13 @@ def survey_stage(context: StoryContext) -> StoryStage:
     """
     control = "random-init"  # what a model that has learned nothing reaches is no role
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         table = context.keep_survey(
             "survey",
             context.texts,
             treebank=context.treebank,
             coref=context.coref,
-            roles=True,
-            control=control,
-            telling=lambda name, unit: nullcontext(progress),  # one line for all passes
+            roles=RoleOptions(True, control),
         )
         return list(table.provenance.get("remarks", []))
 
@@ -271,7 +273,7 @@ COUNT = 3
 def exhibit_stage(context: StoryContext) -> StoryStage:
     """Sentences that show what the verdicts are about, with every head's map of them."""
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         roles = context.run.read_frame("roles") if "roles" in context.run.frames else None
         found, notes = exhibits_of(
             context.subject,
@@ -282,7 +284,6 @@ def exhibit_stage(context: StoryContext) -> StoryStage:
             coref=context.coref,
         )
         write_exhibits(context.run, found)
-        progress(len(found), len(found))
         return notes
 
     settings = {**context.about_texts, "count": COUNT, "own_text": context.own_text}
@@ -299,13 +300,12 @@ def families_stage(context: StoryContext) -> StoryStage:
     """Divergences between all heads of a stack, a map of them, clusters and nearest heads."""
     texts = context.some_texts(_TEXTS)
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         found = families(
             context.subject,
             texts,
             batch_size=min(8, context.batch_size),
             seed=context.seed,
-            progress=progress,
         )
         context.run.write_arrays("pairs", found.arrays())
         return []
@@ -319,10 +319,9 @@ def patterns_stage(context: StoryContext) -> StoryStage:
     """Each head's shares of the five patterns among its maps."""
     texts = context.some_texts(_TEXTS)
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         names = [column.name for column in PATTERN_COLUMNS]
-        how: dict[str, Any] = {"columns": names, "patterns": True, "roles": False}
-        context.keep_survey("patterns", texts, **how, progress=progress)
+        context.keep_survey("patterns", texts, columns=names, roles=False)
         return []
 
     settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
@@ -360,7 +359,7 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
     task = context.afforded(whole, forwards, _BUDGETS[name])
     settings = {**context.about_task(task), "convention": "headcount"}
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         table = importance.score(
             context.subject,
             task,
@@ -370,7 +369,6 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
             batch_size=context.batch_size,
             seed=context.seed,
             engine=context.engine,
-            progress=lambda _, done, total: progress(done, total),
         )
         notes = list(table.origins.get(name, table.provenance).get("remarks", ()))
         if len(task) < len(whole):
@@ -388,7 +386,7 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
 def agreement_stage(context: StoryContext) -> StoryStage:
     """Whether the measures rank heads alike."""
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         frame = importance.compared(context.run.read_table()) if context.run.has_table else None
         if frame is None:
             return ["There are not two measures of importance to compare."]
@@ -430,7 +428,7 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
     task = context.afforded(whole, each, _OWN_BUDGET)
     settings = {**context.about_task(task), "heads": count}
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         table = context.run.read_table()
         worth = np.nan_to_num(table.numbers("ablation"), nan=-np.inf)
         heads = sorted(table.heads[row] for row in np.argsort(-worth, kind="stable")[:count])
@@ -444,7 +442,6 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
                 journal=journal,
                 engine=context.engine,
                 name="own metric",
-                progress=progress,
             )
             context.keep(_own_metric_table(context, task, heads, found))
         tried = f"{len(heads)} of {len(context.heads)} heads"
@@ -560,7 +557,7 @@ def curve_stage(context: StoryContext) -> StoryStage:
     settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
     settings |= {} if own is None else {"own": own.hash}
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         from headcount.pruning import Goal, OrderOptions, Orders, held_out_curves, removal_table
 
         how = OrderOptions(
@@ -575,7 +572,7 @@ def curve_stage(context: StoryContext) -> StoryStage:
             orders = Orders(context.subject, choose, how, **where).of(names, Goal())
             judged = [(held_out, orders)]
             judged += [] if own is None else [(own, [orders[0].thinned()])]
-            where |= {"batch_size": context.batch_size, "progress": progress}
+            where |= {"batch_size": context.batch_size}
             frames, notes = held_out_curves(context.subject, judged, "curve", **where)
             curve = pd.concat(frames, ignore_index=True)
             context.run.write_frame(_NAME, curve)
@@ -591,7 +588,7 @@ def can_go_stage(context: StoryContext) -> StoryStage:
     if context.task is None:
         return StoryStage("can-go", title, why_not=context.why_no_task)
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         if _NAME not in context.run.frames:
             return []
         return [one.sentence for one in can_go(context.run.read_frame(_NAME), allowed)]
@@ -630,11 +627,11 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
     settings |= {"batch_size": context.batch_size}
     settings |= {} if halves.own is None else {"own": halves.own.hash}
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         training = TrainingOptions(steps, batch_size=context.batch_size, seed=context.seed or 0)
         with context.journal(name, title, settings) as journal:
             parts = (context.subject, halves.choose, halves.judges, training)
-            study = SizeStudy(*parts, journal, run.shards(name), progress)
+            study = SizeStudy(*parts, journal, run.shards(name))
             if name == "gates":
                 sets, notes = study.gates()
                 frame, more = study.judged(sets, by)
@@ -661,7 +658,7 @@ def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> Sto
 def function_stage(context: StoryContext) -> StoryStage:
     """Importance and removal of heads with a role against others of their layer."""
 
-    def work(progress: Progress) -> list[str]:
+    def work() -> list[str]:
         found = importance.by_role(context.run.read_table(), seed=context.seed or 0)
         context.run.write_frame("function", found)
         return importance.role_sentences(found)

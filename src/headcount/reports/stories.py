@@ -6,7 +6,7 @@ with the same settings is not done again, and one that was interrupted goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -20,11 +20,14 @@ from headcount.records import (
     Engine,
     EngineOptions,
     HeadTable,
-    Progress,
     Run,
+    announce,
     engine_of,
+    noticed,
+    old_keywords,
     provenance,
     version,
+    working,
 )
 from headcount.reports.page import Report, check_page, report
 from headcount.reports.parts.numbers import Fineness, read_source
@@ -58,6 +61,7 @@ class StageStatus:
 _EVERY_STAGE = " Every stage takes {limit:,} examples; without --limit, as many as stay quick."
 
 
+@old_keywords()
 def story(
     model: Subject | str | Path | None = None,
     run: str | Path | None = None,
@@ -79,8 +83,6 @@ def story(
     maps: Fineness = "fine",
     compare: HeadTable | Run | str | Path | None = None,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
     **loading: Any,
 ) -> Report:
     """Measure everything about a model's heads that a run does not hold yet, and write the page.
@@ -108,9 +110,7 @@ def story(
     and with `heal` what the rest gains from training on, each at four sizes of the model; a number
     is that of training steps (500 and 200). `exhibits`, `maps` and `compare` are those of
     `hc.report`. Surveys, scores and the curve are measured in this process or by the workers of an
-    `engine` ("ray", `RayEngine(...)`), with the same numbers. `progress` is called with what is
-    done, the total (0 where nobody knows) and the `StageStatus` of a stage that runs or ends;
-    `announce` with the model and how long it will take.
+    `engine` ("ray", `RayEngine(...)`), with the same numbers.
 
     The report's `stages` say what was done, kept from before, or left out and why.
     """
@@ -119,17 +119,16 @@ def story(
     allowed = str(read_tolerance(tolerance)) or None
     if compare is not None:
         read_source(compare, exhibits=False)  # what cannot be read is refused before the work
-    show = progress or (lambda done, total, stage: None)
-    corpora = _read_texts(text, treebank, coref, limit, seed, show)
+    corpora = _read_texts(text, treebank, coref, limit, seed)
     if task is not None and limit is not None:
         task = task.limit(limit, seed)
     with Run.open(_usual_run(model) if run is None else run) as kept:
-        subject = _loaded(model, loading, show)
+        subject = _loaded(model, loading)
         if replace:
             kept.clear()
         own_text = bool(corpora)
         corpora = corpora or _sample(subject, limit, seed)
-        corpora, why = _translated(subject, corpora, batch_size or 16, show)
+        corpora, why = _translated(subject, corpora, batch_size or 16)
         if task is not None:
             task.check(subject)
             why = ""
@@ -157,13 +156,11 @@ def story(
         )
         context.begin()
         check_stages(context, exhibits=exhibits)
-        if announce is not None:
-            announce(repr(subject))
-            seconds = 0.0 if where.remote else expected_seconds(context)
-            if seconds > 5:
-                every = "" if limit is None or thorough else _EVERY_STAGE.format(limit=limit)
-                announce(f"About {in_words(seconds)} on this machine.{every}")
-        stages = run_story(context, exhibits=exhibits, progress=show)
+        announce(repr(subject))
+        if not where.remote and (seconds := expected_seconds(context)) > 5:
+            every = "" if limit is None or thorough else _EVERY_STAGE.format(limit=limit)
+            announce(f"About {in_words(seconds)} on this machine.{every}")
+        stages = run_story(context, exhibits=exhibits)
     written = report(kept, page, exhibits=exhibits, maps=maps, compare=compare)
     return Report(written.path, written.run, tuple(stages))
 
@@ -180,9 +177,7 @@ def _usual_run(model: Subject | str | Path | None) -> Path:
     return Path(f"run-{Path(name).name or 'model'}")
 
 
-def _loaded(
-    model: Subject | str | Path | None, loading: Mapping[str, Any], show: Progress
-) -> Subject:
+def _loaded(model: Subject | str | Path | None, loading: Mapping[str, Any]) -> Subject:
     if isinstance(model, Subject):
         if loading:
             raise UsageError(
@@ -191,19 +186,19 @@ def _loaded(
             )
         return model
     name = model or "translator"
-    show(0, 0, StageStatus("load", f"Loading {name}", "running"))
-    return load(name, **loading)
+    with working(f"Loading {name}"):
+        return load(name, **loading)
 
 
 def _read_texts(
-    text: Any, treebank: Any, coref: Any, limit: int | None, seed: int | None, show: Progress
+    text: Any, treebank: Any, coref: Any, limit: int | None, seed: int | None
 ) -> dict[str, Corpus]:
     """The user's texts, read before a model is loaded for them; empty where the sample is meant."""
     given = [None if isinstance(one, str) and one == "sample" else one for one in (text, treebank)]
     if all(one is None for one in (*given, coref)):
         return {}
-    show(0, 0, StageStatus("read", "Reading the corpus", "running"))
-    found: Any = read_corpora(given[0], treebank=given[1], coref=coref, limit=limit, seed=seed)
+    with working("Reading the corpus"):
+        found: Any = read_corpora(given[0], treebank=given[1], coref=coref, limit=limit, seed=seed)
     return {"texts": found.text, "treebank": found.treebank, "coref": found.coref}
 
 
@@ -216,18 +211,13 @@ def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, 
 
 
 def _translated(
-    subject: Subject, corpora: dict[str, Corpus], batch_size: int, show: Progress
+    subject: Subject, corpora: dict[str, Corpus], batch_size: int
 ) -> tuple[dict[str, Corpus], str]:
     """For a translator whose texts have no translations, its own, and why there is no task then."""
     texts = corpora["texts"]
     if "cross" not in subject.anatomy.stacks or texts.paired:
         return corpora, ""
-    status = StageStatus("translate", "Translating", "running")
-
-    def progress(done: int, total: int) -> None:
-        show(done, total, status)
-
-    pairs = read_corpus(own_output(subject, texts, batch_size=batch_size, progress=progress))
+    pairs = read_corpus(own_output(subject, texts, batch_size=batch_size))
     pairs.name = f"{texts.name} in its own words"
     same = {name: pairs if corpus is texts else corpus for name, corpus in corpora.items()}
     return same, "its texts have no translations; give pairs, or --task translation:FILE"
@@ -243,9 +233,7 @@ def _natural_task(subject: Subject, texts: Corpus) -> tuple[Task | None, str]:
 # --- The stages one after another ---------------------------------------------------------------
 
 
-def run_story(
-    context: StoryContext, *, exhibits: bool = True, progress: Progress | None = None
-) -> list[StageStatus]:
+def run_story(context: StoryContext, *, exhibits: bool = True) -> list[StageStatus]:
     """Do every stage that is not in the run yet, and say how each ended.
 
     Without `exhibits` no sentence is kept in the run. Ctrl-C leaves a run that is whole; the same
@@ -253,12 +241,11 @@ def run_story(
     """
     context.begin()
     check_stages(context, exhibits=exhibits)
-    show = progress or (lambda done, total, stage: None)
     ended = []
     for stage in stages_of(context):
         if exhibits or stage.name != "exhibits":
-            ended.append(_run_stage(context, stage, show))
-            show(0, 0, ended[-1])
+            ended.append(_run_stage(context, stage))
+            announce(ended[-1])
     return ended
 
 
@@ -325,27 +312,24 @@ def _otherwise(old: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
     return f"with other settings ({'; '.join(said[:3]) or 'other options'})"
 
 
-def _run_stage(context: StoryContext, stage: StoryStage, show: Progress) -> StageStatus:
+def _run_stage(context: StoryContext, stage: StoryStage) -> StageStatus:
     status = StageStatus(stage.name, stage.title, "running")
     if stage.why_not:
         return replace(status, state="left out", why=stage.why_not)
     record = context.run.stage(stage.name)
     if _is_kept(context, stage):
         return replace(status, state="kept", seconds=float(record.record.get("seconds", 0)))
-    begun = noted = monotonic()
-    show(0, 0, status)
+    begun = monotonic()
     record.begin(stage.settings)
 
-    def progress(done: int, total: int) -> None:
-        nonlocal noted
-        show(done, total, status)
+    def note(share: float) -> None:
         # Stages with a task keep every batch, so that another run has that much less to do.
-        if stage.task is not None and total and monotonic() - noted > _NOTED:
-            record.begin(stage.settings, done / total)
-            noted = monotonic()
+        if stage.task is not None:
+            record.begin(stage.settings, share)
 
     try:
-        notes = stage.work(progress)
+        with noticed(note, _NOTED), working(stage.title):
+            notes = stage.work()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Interrupted; what was measured is in {context.run.path}/, and the same command goes "

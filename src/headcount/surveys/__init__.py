@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.surveys.passes import Pass, PassOptions, StageProgress, SurveyPlan, run_pass
+    from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
+    from headcount.surveys.passes import Pass, PassOptions, SurveyPlan, run_pass
     from headcount.surveys.shards import ShardWork, run_shards
-    from headcount.surveys.surveying import COLUMNS, chosen_tallies, read_corpora, stacks_of, survey
+    from headcount.surveys.surveying import (
+        COLUMNS,
+        Corpora,
+        chosen_tallies,
+        read_corpora,
+        sample_for,
+        stacks_of,
+        survey,
+    )
     from headcount.surveys.tallies.counts import (
         ALL,
         BatchCells,

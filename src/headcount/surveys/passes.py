@@ -7,8 +7,7 @@ head that only does as well has learnt nothing that can be told apart.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
@@ -31,8 +30,8 @@ from headcount.models import (
     refuse_nan,
     subject_facts,
 )
-from headcount.records import Column, HeadTable, Progress, provenance
-from headcount.surveys.shards import ShardWork, run_shards
+from headcount.records import Column, HeadTable, provenance, working
+from headcount.surveys.shards import ShardWork, Told, run_shards
 from headcount.surveys.tally import (
     Reading,
     SumsTally,
@@ -95,10 +94,11 @@ def run_pass(
     source: Corpus | Ready,
     tallies: Sequence[Tally],
     inputs: PassOptions,
-    progress: Progress | None = None,
+    title: str = "Surveying",
 ) -> EncodeReport:
     """Run a corpus and update the tallies; the report says what was read, truncated and skipped."""
-    report = run_part(subject, source, tallies, progress, inputs=inputs)
+    with working(title, len(source)) as shown:
+        report = run_part(subject, source, tallies, shown.to, inputs=inputs)
     check_pass(subject, source, tallies, report)
     return report
 
@@ -107,7 +107,7 @@ def run_part(
     subject: Subject,
     source: Corpus | Ready,
     tallies: Sequence[Tally],
-    progress: Progress | None = None,
+    told: Told,
     *,
     inputs: PassOptions,
 ) -> EncodeReport:
@@ -119,7 +119,7 @@ def run_part(
     fresh, smaller = deepcopy(tuple(tallies)), 0
     while True:
         try:
-            report = _run_part(subject, source, tallies, progress, inputs)
+            report = _run_part(subject, source, tallies, told, inputs)
         except Exception as error:
             if not out_of_memory(error):
                 raise
@@ -170,7 +170,7 @@ def _run_part(
     subject: Subject,
     source: Corpus | Ready,
     tallies: Sequence[Tally],
-    progress: Progress | None,
+    told: Told,
     inputs: PassOptions,
 ) -> EncodeReport:
     needs = reduce(or_, (tally.needs for tally in tallies), Needs())
@@ -188,8 +188,7 @@ def _run_part(
                 suspects = [one for one in tallies if not _is_sound(one)]
                 check_numbers(subject, readings_of(suspects))
             done += batch.window.count(0)
-            if progress is not None:
-                progress(done, len(source))
+            told(done)
     report = batches.report
     report.paths += watch.paths
     report.sampled += watch.sampled
@@ -281,7 +280,7 @@ def run_trials(
     trials: Sequence[Trial] | None = None,
     seed: int = 0,
     lenient: bool | None = None,
-    progress: Progress | None = None,
+    title: str = "Trials",
 ) -> HeadTable:
     """Run trials on a model; their columns are ready to be joined to a survey's table.
 
@@ -290,25 +289,25 @@ def run_trials(
     ``[Repeats(length=64)]``. `table.details["trials"]` has each head's chance and p values,
     `table.details["trial_models"]` what the model itself does. A trial of `trials_for` that the
     corpus is too short for is left out, and the provenance says so; one of your own raises,
-    unless `lenient`. `progress` is called before each trial, with its name.
+    unless `lenient`.
     """
     chosen = trials_for(subject, corpus, seed=seed) if trials is None else list(trials)
     found, left_out = [], {}
-    for place, trial in enumerate(chosen):
-        if progress is not None:
-            progress(place, len(chosen), trial.name)
-        try:
-            why = trial.unfit(subject)
-            if why is not None:
-                raise UsageError(
-                    f"The trial '{trial.name}' means nothing for {subject.name}: {why}; leave it "
-                    "out."
-                )
-            found.append(trial(subject))
-        except (InputError, UsageError) as error:
-            if not (trials is None if lenient is None else lenient):
-                raise
-            left_out[trial.name] = str(error)
+    with working(title, len(chosen)) as shown:
+        for trial in chosen:
+            try:
+                why = trial.unfit(subject)
+                if why is not None:
+                    raise UsageError(
+                        f"The trial '{trial.name}' means nothing for {subject.name}: {why}; leave "
+                        "it out."
+                    )
+                found.append(trial(subject))
+            except (InputError, UsageError) as error:
+                if not (trials is None if lenient is None else lenient):
+                    raise
+                left_out[trial.name] = str(error)
+            shown()
     table = trial_table(subject, found)
     table.provenance = provenance.collect(
         **subject_facts(subject),
@@ -344,9 +343,6 @@ def _settings(trial: Trial) -> dict[str, Any]:
 
 # --- What a survey does with a model ------------------------------------------------------------
 
-#: Opened for each stage with its name and unit; gives what to call with the progress.
-StageProgress = Callable[[str, str], AbstractContextManager[Progress]]
-
 
 @dataclass(frozen=True)
 class Pass:
@@ -372,7 +368,7 @@ class Pass:
     def run(
         self,
         subject: Subject,
-        progress: Progress | None = None,
+        of: str = "",
         work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
     ) -> HeadTable:
         """Go through the corpus, in shards, and tabulate."""
@@ -381,9 +377,9 @@ class Pass:
             self.source,
             self.tallies,
             partial(run_part, inputs=self.inputs),
-            work=work,
+            work=work.of(self.name + of),
             settings=self.inputs.to_dict(),
-            progress=progress,
+            title=self.name + of,
         )
         readings = check_pass(subject, self.source, self.tallies, report)
         table = tabulate(subject.anatomy, readings, self.columns, dict(self.missing))
@@ -433,24 +429,16 @@ class SurveyPlan:
     def run(
         self,
         subject: Subject,
-        telling: StageProgress | None = None,
         of: str = "",
         work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
     ) -> HeadTable:
         """Do all of it; `of` is put behind the name of each stage that is shown."""
         table: HeadTable | None = None
-        telling = telling or (lambda name, unit: nullcontext(lambda *done: None))
         for one in self.passes:
-            with telling(one.name + of, one.unit) as progress:
-                table = _joined(table, one.run(subject, progress, work.of(one.name + of)))
+            table = _joined(table, one.run(subject, of, work))
         if self.trials:
-            with telling("Trials" + of, "trials") as progress:
-                found = run_trials(
-                    subject,
-                    trials=self.trials,
-                    lenient=True,
-                    progress=lambda done, total, _: progress(done, total),
-                )
+            title = "Trials" + of
+            found = run_trials(subject, trials=self.trials, lenient=True, title=title)
             table = _joined(table, found)
         return HeadTable.of(subject.heads, {}) if table is None else table
 
@@ -497,7 +485,6 @@ def twin_tables(
     programme: SurveyPlan,
     control: str,
     seeds: Sequence[int],
-    telling: StageProgress | None = None,
     work: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
 ) -> list[HeadTable]:
     """The programme's table for a twin of each seed; one twin lives at a time."""
@@ -505,7 +492,7 @@ def twin_tables(
     for seed in seeds:
         twin = random_twin(subject, seed=seed, keep_embeddings=CONTROLS[control])
         of = " the random twin" if len(seeds) == 1 else f" random twin {seed}"
-        tables.append(programme.again().run(twin, telling, of, work))
+        tables.append(programme.again().run(twin, of, work))
     return tables
 
 

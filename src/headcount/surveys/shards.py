@@ -32,13 +32,13 @@ from headcount.records import (
     Journal,
     Lost,
     Piece,
-    Progress,
     Worker,
     engine_of,
     hash_strings,
     json_decode,
     json_encode,
     reason,
+    working,
 )
 from headcount.surveys.tally import BatchCache, Sums, Tally
 from headcount.text import Corpus, CorpusPart, EncodeReport, Item, Ready, texts_of
@@ -52,8 +52,10 @@ ITEMS_AT_ONCE = 8192
 TOGETHER = 32
 
 Numbered = tuple[int, Item]
+#: Called with how many items of a part are done by now.
+Told = Callable[[int], None]
 #: Goes through a part of a corpus with tallies of its own: `passes.run_part`.
-RunPart = Callable[[Subject, Corpus | Ready, Sequence[Tally], Progress | None], EncodeReport]
+RunPart = Callable[[Subject, Corpus | Ready, Sequence[Tally], Told], EncodeReport]
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def run_shards(
     *,
     work: ShardWork,
     settings: Mapping[str, Any],
-    progress: Progress | None = None,
+    title: str = "Reading",
     most: int | None = None,
 ) -> tuple[EncodeReport, list[str]]:
     """Update the tallies with a whole corpus; what was read, and which items were set aside.
@@ -102,24 +104,25 @@ def run_shards(
     """
     report = EncodeReport()
     if isinstance(source, Ready):  # in memory, and cut into batches by the caller
-        report.add(run(subject, source, tallies, progress))
+        with working(title, len(source)) as shown:
+            report.add(run(subject, source, tallies, shown.to))
         return report, []
     engine, fresh = engine_of(work.engine), deepcopy(tuple(tallies))
     fingerprint: dict[str, Any] = {}
     if work.folder is not None:
         fingerprint = _fingerprint(subject, source, fresh, {**settings, "most": most})
-    with _opened(work.folder, fingerprint, classes_kept(fresh)) as kept:
+    opened = _opened(work.folder, fingerprint, classes_kept(fresh))
+    with opened as kept, working(title, len(source)) as shown:
         if work.folder is None and not engine.remote:
             most = most or ITEMS_AT_ONCE
-        merged = _Merged(source, tallies, fresh, report, kept, progress, engine.remote, most)
-        shown = None if engine.remote or progress is None else merged.show
+        merged = _Merged(source, tallies, fresh, report, kept, shown.to, engine.remote, most)
         make = partial(
             _worker,
             carried(subject, engine),
             fresh,
             run,
             (source.name, source.paired, source.annotated),
-            shown,
+            _silent if engine.remote else merged.show,
             engine.remote,
         )
         for answer in engine.run(make, merged.left()):
@@ -134,7 +137,7 @@ def _worker(
     fresh: Sequence[Tally],
     run: RunPart,
     about: tuple[str, bool, bool],
-    shown: Progress | None,
+    told: Told,
     remote: bool,
 ) -> Iterator[Worker]:
     """Holds the model, and gives what fresh tallies come to on some items."""
@@ -143,7 +146,7 @@ def _worker(
     def work(items: Sequence[Numbered]) -> dict[str, Any] | bytes:
         part = CorpusPart(name, items, paired=paired, annotated=annotated)
         own = deepcopy(fresh)
-        report = run(subject, part, own, shown)
+        report = run(subject, part, own, told)
         clean = deepcopy(fresh)  # what a tally remembers of its last batch does not travel
         for mine, theirs in zip(clean, own, strict=True):
             mine.merge(theirs)
@@ -151,6 +154,10 @@ def _worker(
         return state_bytes(state, classes_kept(fresh)) if remote else state
 
     yield work
+
+
+def _silent(done: int) -> None:
+    """A worker elsewhere shows nothing."""
 
 
 # --- Shards come back, in any order ---------------------------------------------------------------
@@ -165,7 +172,7 @@ class _Merged:
     fresh: Sequence[Tally]
     report: EncodeReport
     kept: _Kept | None
-    progress: Progress | None
+    told: Told
     #: Else the worker shows how far it is, batch by batch.
     remote: bool
     most: int | None
@@ -214,10 +221,9 @@ class _Merged:
                 "too many; it changed while it was being read: run again."
             )
 
-    def show(self, done: int, total: int = 0) -> None:
+    def show(self, done: int) -> None:
         """Tell how far it is: what is merged, and `done` sentences of the shard under way."""
-        if self.progress is not None:
-            self.progress(self.report.sentences + done, len(self.source))
+        self.told(self.report.sentences + done)
 
     def _merge_waiting(self) -> None:
         while self._next in self._waiting:

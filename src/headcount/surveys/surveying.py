@@ -7,14 +7,14 @@ run), the plan is run on the model and on its random twins, and roles judge the 
 from __future__ import annotations
 
 import difflib
-import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from headcount import plugins
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject
 from headcount.records import (
@@ -24,16 +24,21 @@ from headcount.records import (
     EngineOptions,
     HeadTable,
     InnerPath,
-    Progress,
+    Renamed,
+    Run,
+    Stage,
+    as_value,
     engine_of,
+    old_keywords,
+    writable_run,
 )
 from headcount.rooms.coreference import PASSAGE, CoreferenceTally, PronounChoice
 from headcount.rooms.features import FeatureTally
-from headcount.rooms.patterns import PATTERN, Judge, Patterns, with_pattern
+from headcount.rooms.patterns import PATTERN, Patterns, with_pattern
+from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
 from headcount.surveys.passes import (
     Pass,
     PassOptions,
-    StageProgress,
     SurveyPlan,
     add_control,
     batches_of,
@@ -67,14 +72,15 @@ from headcount.surveys.tallies.surface import (
 from headcount.surveys.tally import Tally
 from headcount.surveys.trials.noop import NoOpTrial
 from headcount.surveys.trials.trial import Trial
+from headcount.tasks import own_output
 from headcount.text import (
     Corpus,
-    Long,
     Ready,
     Rows,
     Sentence,
     is_ready,
     read_corpus,
+    read_sample,
     sentences_of,
     texts_of,
 )
@@ -269,7 +275,6 @@ class SurveyOptions:
     convention: str = "headcount"
     columns: Sequence[str] | None = None
     tallies: Sequence[Tally] = ()
-    offset_mass: bool = False
     #: What the roles that heads are judged by read; nothing where no head is judged.
     reads: frozenset[str] = frozenset()
     word_rows: Rows | None = None
@@ -328,7 +333,6 @@ def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pa
     tallies = chosen_tallies(ours, options.convention, options.confidence_without)
     own = {column.name: column for tally in tallies for column in tally.columns}
     tallies += options.tallies
-    tallies += [OffsetMass()] if options.offset_mass else []
     more = _for_roles(subject, corpora.text, options)
     described = [
         own.get(one.name, one) for one in COLUMNS if columns is None or one.name in columns
@@ -416,136 +420,332 @@ def _trials(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> l
 # --- The survey ---------------------------------------------------------------------------------
 
 
+def _more_tallies(name: str) -> Renamed:
+    """A switch of an earlier release that is a name among the tallies now."""
+
+    def put(given: dict[str, Any], value: Any) -> str:
+        word = name if isinstance(value, bool) or value == "network" else f"{name}:{value}"
+        given["tallies"] = [*given.get("tallies", ()), *([word] if value else [])]
+        return f"tallies=['{word}']"
+
+    return Renamed(False, put)
+
+
+def _shards_in(given: dict[str, Any], folder: Any) -> str:
+    given["run"] = None if folder is None else ShardWork(folder=InnerPath.of(folder))
+    return "run=DIR (the table is kept there too)"
+
+
+def _twins(given: dict[str, Any], seeds: Any) -> str:
+    judging = as_value(RoleOptions, given.get("roles"), "roles")
+    given["roles"] = replace(judging, twins=list(seeds))
+    return "roles=hc.RoleOptions(twins=...)"
+
+
+@old_keywords(
+    {
+        "journal": Renamed(None, _shards_in),
+        "control_seeds": Renamed((0,), _twins),
+        "patterns": _more_tallies("patterns"),
+        "offset_mass": _more_tallies("offset-mass"),
+    },
+    reading=ReadingOptions,
+    roles=RoleOptions,
+)
 def survey(
     subject: Subject,
     corpus: Any = None,
     *,
     treebank: Any = None,
     coref: Any = None,
-    arguments: Any = None,
-    parser: Any = None,
-    roles: Sequence[Role] | bool | None = None,
-    control: str | None = None,
-    control_seeds: Sequence[int] = (0,),
-    nulls: bool | None = None,
-    word_rows: Rows | None = None,
-    relations: Sequence[str] | None = None,
-    frequencies: Frequencies | Mapping[str, float] | str | Path | None = None,
-    confidence_without: str | None = None,
-    convention: str = "headcount",
     columns: Sequence[str] | None = None,
-    stacks: Collection[str] | None = None,
-    batch_size: int | None = None,
-    max_length: int | None = None,
-    long: Long = "window",
-    chat: bool = False,
-    segments: bool = True,
-    rows: int | None = None,
+    roles: RoleOptions | Sequence[Role] | bool | None = None,
+    tallies: Sequence[Tally | str] = (),
     limit: int | None = None,
-    seed: int | None = None,
-    offset_mass: bool = False,
-    patterns: bool | Judge = False,
-    tallies: Sequence[Tally] = (),
+    reading: ReadingOptions = ReadingOptions(),  # noqa: B008 - a frozen value
+    run: Run | ShardWork | str | Path | None = None,
+    replace: bool = False,
     engine: Engine | EngineOptions | str | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-    telling: StageProgress | None = None,
 ) -> HeadTable:
     """Measure where every head looks, and with annotated text what it does there.
 
-    `corpus` is a list of sentences or pairs, a path (.txt, .tsv, .conllu), or, for models that
-    read no text, a list of ready model inputs. `convention` is "headcount", "paper" or
-    "code"; `columns` chooses some of the columns, `stacks` some of the stacks, `tallies` adds
-    your own. Long sentences are cut into windows and counted. `batch_size` texts go through the
-    model at once; without it as many as keep the device busy, by their tokens. `segments=False`
-    gives both texts of a pair the segment 0, as Clark's extraction did; `rows` reads so many
-    queries of each longer text, drawn by `seed`, in place of all; `offset_mass` adds the whole
-    distribution of mass by offset to `table.details`. `confidence_without` says which tokens the
-    column `confidence` leaves out as query and as key: "special" ([CLS], [SEP], starts and ends;
-    the default), "separator" (as the paper has it: ends alone) or "nothing". `patterns` adds the
-    shares of Kovaleva et al.'s five patterns, as seen by the bundled network (True, "network") or
-    by the "rule", and the column `pattern`. Nothing of the model is changed.
+    `corpus` is a list of sentences or pairs, a path (.txt, .tsv, .conllu), "sample" for the bundled
+    one, or, for models that read no text, a list of ready model inputs. `columns` chooses some of
+    the columns. `tallies` adds more: "patterns" (the shares of Kovaleva et al.'s five patterns by
+    the bundled network; "patterns:rule" by the rule), "offset-mass" (all mass by offset, in
+    `table.details`), "families" (how unlike every two heads are), or your own. `limit` takes the
+    first items, or with a seed a random sample. `reading`, a `ReadingOptions`, says how texts are
+    read: convention, seed, batch size, stacks, longest input and so on. Nothing of the model is
+    changed.
 
-    A `treebank`, `coref` (coreference) or `arguments` (predicates with theirs) is a corpus with
-    words, read next to the text, or in its place where there is none; `parser` makes a treebank of
-    the text. Then, or with `roles=True` or a list of roles, heads are judged:
-    `table.details["roles"]` has a row for each verdict, `table.details["relations"]` one for each
-    head, relation and direction.
-    `control="random-init"` runs everything on randomly initialised twins as well, one for each
-    of `control_seeds`. `word_rows`, `relations` and `frequencies` say how a word's pieces
-    become one, which relations count, and how rare a token is.
+    A `treebank` or `coref` (coreference) is a corpus with words, read next to the text, or in its
+    place where there is none. Then, or with `roles=True`, a list of roles, or `RoleOptions`, heads
+    are judged: `table.details["roles"]` has a row for each verdict, `table.details["relations"]`
+    one for each head, relation and direction. `RoleOptions(control="random-init")` runs everything
+    on random twins as well. Heads that follow a relation climb a ladder of nulls, each as far as it
+    gets (`details["ladder"]`, and `rung` in the roles); `RoleOptions(nulls=True)` measures all
+    rungs for every head and role, `nulls=False` none.
 
-    Heads that follow a relation climb a ladder of nulls, each as far as it gets: the nearest word
-    of a part of speech, a logistic choice, a random model as sharp (`details["ladder"]`, and `rung`
-    in the roles). `nulls=True` measures all rungs for every head and role, `nulls=False` none.
-
-    The corpus is gone through in shards, by an `engine`: this process, "ray", or a
-    `RayEngine(address, workers, gpus_per_worker)`, with the same numbers. `journal` is a folder in
-    which every finished shard is kept: after a kill the same call goes on from there.
+    With a `run` directory the table joins what is there, unless `replace` starts it anew; finished
+    shards of the corpus are kept there meanwhile, so that after a kill the same call goes on. The
+    work is done by an `engine`: this process, "ray", or a `RayEngine(address, workers,
+    gpus_per_worker)`, with the same numbers.
 
     >>> from headcount.models.loading import load
     >>> table = survey(load("minilm"), ["The cat sat on the mat."])    # doctest: +SKIP
     """
     _check_call(subject, columns, tallies)
-    check_control(control, control_seeds)
-    columns, patterned = _patterns(columns, patterns, convention)
-    # A sample of rows has the first one and at least one of the others.
-    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
-        raise UsageError(
-            f"rows is {rows!r}; give how many queries stand for a longer text, 2 or more, e.g. "
-            "2048, or leave it out to read all of them."
+    judging = as_value(RoleOptions, roles, "roles")
+    reading = as_value(ReadingOptions, reading, "reading").limited(limit)
+    check_control(judging.control, judging.seeds)
+    asked = _Asked(subject, reading, judging, columns, _tallies(tallies, reading.convention))
+    corpora = asked.read(corpus, treebank, coref)
+    where = engine_of(engine)
+    if run is None or isinstance(run, ShardWork):  # somebody else keeps the table
+        folder = None if run is None or run.folder is None else InnerPath.of(run.folder)
+        return asked.measure(corpora, ShardWork(where, folder))
+    with writable_run(run) as kept:
+        assert kept is not None
+        stage = kept.stage("survey")
+        if replace:
+            kept.drop_shards("survey")
+        else:
+            _check_run(kept, subject, reading.stacks)
+        shards = kept.shards("survey")
+        try:
+            table = asked.measure(corpora, ShardWork(where, shards))
+        except KeyboardInterrupt as stop:
+            if not shards.exists():
+                raise
+            told = f"Interrupted; what is done is in {kept.path}/, and the same command goes on."
+            raise KeyboardInterrupt(told) from stop
+        _keep(stage, table, replace)
+        for tally in asked.tallies:
+            if isinstance(tally, Kept):
+                tally.keep(kept, subject, table)
+        kept.drop_shards("survey")
+    return table
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """A tally that leaves more in a run than columns and details."""
+
+    def keep(self, run: Run, subject: Subject, table: HeadTable) -> None:
+        """Write it; the table is there."""
+
+
+def _tallies(given: Sequence[Tally | str], convention: str) -> list[Tally]:
+    """Tallies as they come, or by name."""
+    made: list[Tally] = []
+    for one in given:
+        if not isinstance(one, str):
+            made.append(one)
+            continue
+        name, _, way = one.partition(":")
+        known = name in TALLIES
+        made.append(TALLIES[name](convention, way) if known else plugins.get("tallies", name)())
+    return made
+
+
+def _patterns_by(convention: str, way: str) -> Tally:
+    by: Any = way or "network"  # another word is refused there
+    return Patterns(by, convention)
+
+
+def _divergence(convention: str, way: str) -> Tally:
+    from headcount.rooms.families import Divergence
+
+    return Divergence(convention)
+
+
+#: What `tallies` may name: each is made of a convention and of what stands after a colon.
+TALLIES: dict[str, Callable[[str, str], Tally]] = {
+    "patterns": _patterns_by,
+    "offset-mass": lambda convention, way: OffsetMass(),
+    "families": _divergence,
+}
+
+
+@dataclass
+class _Asked:
+    """A survey that was asked for: how texts are read, and what is measured of them."""
+
+    subject: Subject
+    reading: ReadingOptions
+    judging: RoleOptions
+    columns: Sequence[str] | None
+    tallies: list[Tally]
+
+    def __post_init__(self) -> None:
+        reading, columns = self.reading, self.columns
+        # A sample of rows has the first one and at least one of the others.
+        rows: object = reading.rows
+        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
+            raise UsageError(
+                f"rows is {rows!r}; give how many queries stand for a longer text, 2 or more, e.g. "
+                "2048, or leave it out to read all of them."
+            )
+        self.inputs = PassOptions(
+            stacks_of(self.subject, reading.stacks),
+            *(reading.batch_size, reading.max_length, reading.long, reading.chat),
+            *(reading.segments, reading.rows, reading.seed or 0),
         )
-    inputs = PassOptions(
-        stacks_of(subject, stacks), batch_size, max_length, long, chat, segments, rows, seed or 0
-    )
-    texts = {
-        "treebank": treebank, "coref": coref, "arguments": arguments, "parser": parser,
-    }  # fmt: skip
-    given = control is not None or any(one is not None for one in texts.values())
-    texts |= {"limit": limit, "seed": seed}
-    if is_ready(corpus):
-        corpora = ready_corpora(corpus, subject.anatomy.stacks, inputs, **texts)
-    else:
-        corpora = read_corpora(corpus, **texts)
-    judging = _roles(roles, given)
-    options = SurveyOptions(
-        inputs,
-        convention,
-        columns,
-        [*patterned, *tallies],
-        offset_mass,
-        reads=frozenset(name for role in judging for name in role.reads)
-        | {column.name for column in Rarity.columns if column.name in (columns or ())},
-        word_rows=word_rows,
-        relations=relations,
-        frequencies=frequencies_of(frequencies),
-        confidence_without=confidence_without,
-        seed=seed,
-        limit=limit,
-        nulls=nulls is not False and bool(judging),
-    )
-    plan = plan_survey(subject, corpora, options)
-    unused = plan.again()
-    work = ShardWork(engine_of(engine), None if journal is None else InnerPath.of(journal))
-    table = plan.run(subject, telling or _bar_of(progress), work=work)
-    if patterned:
-        table = with_pattern(table)
-    if judging:
-        twins = []
-        if control:
-            twins = twin_tables(subject, unused, control, control_seeds, telling, work)
+        patterned = {PATTERN.name, *(column.name for column in Patterns.columns)}
+        known = any(isinstance(one, Patterns) for one in self.tallies)
+        if not known and not patterned.isdisjoint(columns or ()):
+            self.tallies.insert(0, _patterns_by(reading.convention, ""))
+        if columns is not None:  # the most frequent pattern is made of the others
+            self.columns = [name for name in columns if name != PATTERN.name]
+
+    def read(self, corpus: Any, treebank: Any, coref: Any) -> Corpora:
+        """What was given, "sample" as this model reads it, and a translator's own output."""
+        subject, reading, judging = self.subject, self.reading, self.judging
+        texts = {"treebank": treebank, "coref": coref, "arguments": judging.arguments}
+        texts["parser"] = judging.parser
+        given = judging.control is not None or any(one is not None for one in texts.values())
+        self.roles = _roles(judging.roles, given)
+        drawn: Any = {"limit": reading.limit, "seed": reading.seed}
+        if is_ready(corpus):
+            return ready_corpora(corpus, subject.anatomy.stacks, self.inputs, **texts, **drawn)
+        corpus = sample_for(subject, corpus, "text", **drawn)
+        for name in ("treebank", "coref"):
+            texts[name] = sample_for(subject, texts[name], name, **drawn)
+        corpora = read_corpora(corpus, **texts, **drawn)
+        lacking = reading.own_output is None and self._lacks_translations(corpora, corpus)
+        if reading.own_output or lacking:
+            return _translated(subject, corpora, reading.examples)
+        return corpora
+
+    def _lacks_translations(self, corpora: Corpora, given: Any) -> bool:
+        """Whether a decoder would have nothing to read: a translator then reads its own output."""
+        text, subject = corpora.text, self.subject
+        translates = "cross" in subject.anatomy.stacks and subject.inner.can_generate()
+        wanted = translates and any(stack != "enc" for stack in self.inputs.stacks)
+        # Coreference and predicates alone are of the encoder.
+        read = given is not None or text is corpora.treebank
+        return wanted and read and isinstance(text, Corpus) and not text.paired
+
+    def measure(self, corpora: Corpora, work: ShardWork) -> HeadTable:
+        """The table, with its verdicts where heads are judged."""
+        plan = plan_survey(self.subject, corpora, self._options())
+        unused = plan.again()
+        table = plan.run(self.subject, work=work)
+        if any(isinstance(one, Patterns) for one in self.tallies):
+            table = with_pattern(table)
+        if not self.roles:
+            return table
+        judging, twins = self.judging, list[HeadTable]()
+        if judging.control:
+            twins = twin_tables(self.subject, unused, judging.control, judging.seeds, work)
         add_control(table, twins)
-        found = judged(table, judging, twins)
-        _note_few_arcs(table, judging, corpora.treebank)
-        table.details["roles"] = verdict_frame(v for v in found if v.head.stack in inputs.stacks)
-        if nulls is not False:
+        verdicts = judged(table, self.roles, twins)
+        _note_few_arcs(table, self.roles, corpora.treebank)
+        shown = (one for one in verdicts if one.head.stack in self.inputs.stacks)
+        table.details["roles"] = verdict_frame(shown)
+        if judging.nulls is not False:
             from headcount.rooms.nulls import Twins, add_rungs
 
-            sharp = Twins(subject, unused, telling or _bar_of(progress), work)
-            margin = next((one.margin for one in judging if isinstance(one, Syntactic)), 0.0)
-            add_rungs(table, plan, sharp, judging, margin=margin, every=bool(nulls))
-        table = with_roles(table)
-    return table
+            sharp, every = Twins(self.subject, unused, work), bool(judging.nulls)
+            margin = next((one.margin for one in self.roles if isinstance(one, Syntactic)), 0.0)
+            add_rungs(table, plan, sharp, self.roles, margin=margin, every=every)
+        return with_roles(table)
+
+    def _options(self) -> SurveyOptions:
+        reading, rare = self.reading, {column.name for column in Rarity.columns}
+        return SurveyOptions(
+            self.inputs,
+            reading.convention,
+            self.columns,
+            self.tallies,
+            reads=frozenset(name for role in self.roles for name in role.reads)
+            | rare.intersection(self.columns or ()),
+            word_rows=reading.word_rows,
+            relations=self.judging.relations,
+            frequencies=frequencies_of(self.judging.frequencies),
+            confidence_without=reading.confidence_without,
+            seed=reading.seed,
+            limit=reading.limit,
+            nulls=self.judging.nulls is not False and bool(self.roles),
+        )
+
+
+def sample_for(
+    subject: Subject, given: Any, what: str, *, limit: int | None = None, seed: int | None = None
+) -> Any:
+    """The bundled text, treebank, coref or pairs as a model reads them, where `given` is "sample".
+
+    A translator reads the treebank with its translations.
+    """
+    if not isinstance(given, str) or given != SAMPLE:
+        return given
+    translator = what == "treebank" and "cross" in subject.anatomy.stacks
+    return read_sample(
+        {"pairs": "sample.en-de.tsv", "coref": "coref.jsonl"}.get(what, "sample.conllu"),
+        limit=limit,
+        seed=seed,
+        translation="text_de" if translator else None,
+    )
+
+
+def _translated(subject: Subject, corpora: Corpora, batch_size: int) -> Corpora:
+    """Each source with the model's own translation, in the text and in a treebank in its place."""
+    sources = corpora.text
+    if not isinstance(sources, Corpus):
+        raise UsageError("own_output translates a text or a treebank, and these are ready inputs.")
+    translated = own_output(subject, sources, batch_size=batch_size)
+    pairs = read_corpus(translated)
+    lacking = Counter({"sentences without a translation": len(sources) - len(translated)})
+    pairs.name, pairs.skipped = f"{sources.name} in its own words", sources.skipped + lacking
+    parts = {one.name: getattr(corpora, one.name) for one in fields(corpora)}
+    return Corpora(**{name: pairs if part is sources else part for name, part in parts.items()})
+
+
+# --- A survey into a run directory --------------------------------------------------------------
+
+
+def _check_run(run: Run, subject: Subject, stacks: Collection[str] | None) -> None:
+    """Refuse, before the work, a run of another model or one that would lose what it knows."""
+    about = {"weights": subject.weights_hash}
+    run.check_subject(HeadTable.of(subject.heads, {}, provenance=about))
+    others = [stack for stack in subject.anatomy.stacks if stacks and stack not in stacks]
+    if others and run.has_table and "survey" in run.stages:
+        raise UsageError(
+            f"{run.path}/ has a survey already, and one of {', '.join(stacks or ())} alone would "
+            f"clear {', '.join(others)}; leave out --stacks, choose another folder, or --replace."
+        )
+
+
+def _keep(stage: Stage, table: HeadTable, replace: bool) -> None:
+    """Put the table into the run: next to the columns of this model that are there, or anew.
+
+    The stage notes which columns came from other texts.
+    """
+    run = stage.run
+    old = run.read_table() if run.has_table and not replace else None
+    run.write_table(table if old is None else old.join(table, replace=True), replace=replace)
+    about = table.provenance
+    settings = {"convention": about["convention"], "columns": table.names, **about["settings"]}
+    others = [] if old is None else _other_texts(old, table, run.path)
+    stage.finish(settings, about, notes=[*about["remarks"], *others])
+
+
+def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
+    """Which columns were replaced, and which are kept, though measured on other texts."""
+    origins = {name: old.origins.get(name, old.provenance) for name in old.names}
+    others = [name for name in old.names if origins[name].get("data") != new.provenance["data"]]
+    notes = []
+    for deed, columns in (
+        ("replaces", [name for name in others if name in new.names]),
+        ("stands beside", [name for name in others if name not in new.names]),
+    ):
+        if columns:
+            corpora = ", ".join(sorted({str(origins[name].get("corpus")) for name in columns}))
+            notes.append(f"In {path}/ this {deed} {', '.join(columns)}, measured on {corpora}.")
+    return notes
+
+
+# --- What may go wrong in the call --------------------------------------------------------------
 
 
 def _note_few_arcs(table: HeadTable, roles: Sequence[Role], treebank: Corpus | None) -> None:
@@ -570,17 +770,6 @@ def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
         raise UsageError(f"tallies is {tallies!r}; give a list of tallies, e.g. [MyTally()].")
 
 
-def _patterns(
-    columns: Sequence[str] | None, patterns: bool | Judge, convention: str
-) -> tuple[list[str] | None, list[Tally]]:
-    """The columns without the most frequent pattern, and the tally of patterns."""
-    known = {PATTERN.name, *(column.name for column in Patterns.columns)}
-    wanted = bool(patterns) or not known.isdisjoint(columns or ())
-    by: Judge = "network" if isinstance(patterns, bool) else patterns
-    left = None if columns is None else [name for name in columns if name != PATTERN.name]
-    return left, [Patterns(by, convention)] if wanted else []
-
-
 def stacks_of(subject: Subject, stacks: Collection[str] | None) -> tuple[str, ...]:
     """The stacks to look at, in their order; those that were asked for must be there."""
     there = subject.anatomy.stacks
@@ -603,8 +792,3 @@ def _roles(roles: Sequence[Role] | bool | None, implied: bool) -> list[Role]:
     if isinstance(roles, bool):
         return all_roles() if roles else []
     return list(roles)
-
-
-def _bar_of(progress: Progress | None) -> StageProgress | None:
-    """The same callable for every stage."""
-    return None if progress is None else lambda name, unit: nullcontext(progress)

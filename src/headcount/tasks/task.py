@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject, check_finite, eval_mode
-from headcount.records import Progress
+from headcount.records import old_keywords, working
 from headcount.stats import DRAWS, Floats, Interval, Statistic, bootstrap_interval, ratio
 from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, redraw_interval
 from headcount.tasks.examples import content, example_name
@@ -252,12 +252,12 @@ class Task(ABC):
         for batch in self.encode(subject, batch_size):
             yield self.dress(batch, subject)
 
+    @old_keywords()
     def evaluate(
         self,
         subject: Subject,
         *,
         batch_size: int = 16,
-        progress: Progress | None = None,
         batches: Iterable[Batch] | None = None,
     ) -> Outcome:
         """Run a model over all examples, in eval mode, and give what it scored.
@@ -268,14 +268,14 @@ class Task(ABC):
         self.check(subject)
         source = self.encode(subject, batch_size) if batches is None else batches
         sheet = Sheet(len(self))
-        with eval_mode(subject.model), torch.no_grad():
+        shown = working("Scoring", len(self))
+        with eval_mode(subject.model), torch.no_grad(), shown as steps:
             for batch in source:
                 dressed = self.dress(batch, subject) if batches is None else batch
                 marks = self.mark(self.answer(subject, dressed), dressed)
                 self.check_numbers(marks, dressed, subject)
                 sheet.add(dressed.index, marks)
-                if progress is not None:
-                    progress(sheet.done, len(self))
+                steps.to(sheet.done)
         notes = source.report.sentences_in_words() if isinstance(source, Encoded) else []
         return self.outcome(sheet, subject, notes)
 

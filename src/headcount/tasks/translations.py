@@ -17,7 +17,7 @@ from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria
 
 from headcount.errors import ModelError, StatsError, UsageError
 from headcount.models import Subject, check_finite, quiet
-from headcount.records import Progress
+from headcount.records import working
 from headcount.stats import Floats, bleu, ratio
 from headcount.tasks.comparison import Metric, called, choose_metric, function_name, more_is_better
 from headcount.tasks.examples import Column, read_translations
@@ -390,7 +390,6 @@ def own_output(
     *,
     beams: int = 4,
     batch_size: int = 16,
-    progress: Progress | None = None,
 ) -> list[Pair]:
     """Each source with what the model makes of it, in the corpus' order.
 
@@ -415,11 +414,10 @@ def own_output(
         batch_size=batch_size,
     )
     told: dict[int, str] = {}
-    for batch in batches:
-        with torch.no_grad():
+    with working("Translating", len(sources)) as shown, torch.no_grad():
+        for batch in batches:
             told.update(zip(batch.index, translate(subject, batch, beams=beams), strict=True))
-        if progress is not None:
-            progress(len(told), len(sources))
+            shown.to(len(told))
     return [
         Pair(source, told[place], annotated=(sentences_of(items[place])[0], None))
         for place, source in enumerate(sources)

@@ -24,7 +24,7 @@ from headcount.importance.sweeps.sweeping import Sweep, SweepInterrupted, sweep
 from headcount.models.subject import Subject
 from headcount.records import journal as journal_module
 from headcount.records.journal import Journal
-from headcount.records.progress import Progress
+from headcount.records.watching import Progress
 from headcount.tasks.task import Task
 
 FINGERPRINT = {"what": "a test"}

@@ -13,6 +13,7 @@ import pytest
 import torch
 from tiny import TINY
 from transformers.integrations import sdpa_attention
+from watching import told
 
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
@@ -102,13 +103,8 @@ def test_no_share_of_the_limit_where_nothing_was_surely_gained(
 
 def test_two_models_are_timed_in_turns(pair: tuple[Subject, Subject]) -> None:
     seen: list[tuple[int, int]] = []
-    report = latency(
-        *pair,
-        batches=(1, 2),
-        lengths=(4, 5000),
-        pairs=6,
-        progress=lambda done, all_: seen.append((done, all_)),
-    )
+    with told(lambda done, total, title: seen.append((done, total))):
+        report = latency(*pair, batches=(1, 2), lengths=(4, 5000), pairs=6)
     assert [(speed.batch, speed.length) for speed in report.speeds] == [(1, 4), (2, 4)]
     assert seen == [(1, 2), (2, 2)]
     assert "5000 were asked for" in report.notes[0]

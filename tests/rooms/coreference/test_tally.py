@@ -160,7 +160,10 @@ def test_a_survey_of_plain_text_has_no_value_and_says_why() -> None:
 def test_windows_of_a_long_text_ask_what_they_hold() -> None:
     text = passage("Ann sat . " * 3 + "She saw Ann . She hid", (0, 9, 11, 13))
     table = hc.survey(
-        tiny_subjects.encoder(), [text], tallies=[CoreferenceTally()], max_length=12, batch_size=2
+        tiny_subjects.encoder(),
+        [text],
+        tallies=[CoreferenceTally()],
+        reading=hc.ReadingOptions(max_length=12, batch_size=2),
     )
     frame = table.details["coreference"]
     assert 0 < frame.query("split == 'all'")["n"].max() < 3

@@ -16,6 +16,7 @@ from model_state import assert_same, state_of
 from small_tasks import KINDS, TEXTS
 from subjects import save
 from tiny_subjects import classifier, filler, writer
+from watching import told
 
 from headcount import tasks
 from headcount.errors import ModelError, RunError, UsageError
@@ -70,13 +71,11 @@ def test_nothing_stays_after_an_error(in_place: bool) -> None:
     subject = classifier()
     before = state_of(subject)
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, title: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        learn_gates(
-            subject, sentiment(), keep=4, progress=stop, in_place=in_place, **(QUICK | {"lr": 0.0})
-        )
+    with pytest.raises(KeyboardInterrupt), told(stop):
+        learn_gates(subject, sentiment(), keep=4, in_place=in_place, **(QUICK | {"lr": 0.0}))
     assert_same(before, state_of(subject))
 
 
@@ -251,24 +250,27 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-def die(done: int, total: int) -> None:
+def die(done: int, total: int, title: str) -> None:
     if done == 8:
         raise Killed
 
 
 def test_killed_training_goes_on_to_the_same_gates(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(Killed):
-        tiny_run(saved, tmp_path, progress=die)
+    with pytest.raises(Killed), told(die):
+        tiny_run(saved, tmp_path)
     steps: list[int] = []
-    resumed = tiny_run(saved, tmp_path, progress=lambda done, total: steps.append(done))
+    with told(lambda done, total, title: steps.append(done)):
+        resumed = tiny_run(saved, tmp_path)
     unbroken = tiny_run(saved, None)
     assert steps[0] == 7  # the last state is that of step 6
+    left = len(steps)
     assert torch.equal(resumed.gates.log_a, unbroken.gates.log_a)
     for name, weight in weights(unbroken.subject).items():
         assert torch.equal(weight, weights(resumed.subject)[name]), name
     assert resumed.log.equals(unbroken.log)
-    again = tiny_run(saved, tmp_path, progress=lambda done, total: steps.append(-1))
-    assert steps[-1] == 12  # nothing was left to do
+    with told(lambda done, total, title: steps.append(done)):
+        again = tiny_run(saved, tmp_path)
+    assert len(steps) == left  # nothing was left to do
     assert torch.equal(again.gates.log_a, unbroken.gates.log_a)
 
 
@@ -390,12 +392,12 @@ def test_a_layer_without_heads_stays_without() -> None:
 def test_healing_goes_on(tmp_path: Path) -> None:
     small = prune(classifier(), "enc.0.1")
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, total: int, title: str) -> None:
         if done == 7:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        heal(small, sentiment(1), checkpoint=tmp_path, progress=stop, save_every=5, **QUICK_HEAL)
+    with pytest.raises(KeyboardInterrupt), told(stop):
+        heal(small, sentiment(1), checkpoint=tmp_path, save_every=5, **QUICK_HEAL)
     resumed = heal(small, sentiment(1), checkpoint=tmp_path, save_every=5, **QUICK_HEAL)
     unbroken = heal(small, sentiment(1), **QUICK_HEAL)
     assert resumed.subject.weights_hash == unbroken.subject.weights_hash

@@ -118,7 +118,13 @@ TEXTS = [
 @pytest.mark.parametrize("by", ["network", "rule"])
 def test_shares_do_not_depend_on_batches(by: str) -> None:
     tables = [
-        hc.survey(encoder(), TEXTS, patterns=by, columns=["pattern"], batch_size=size)  # type: ignore[arg-type]
+        hc.survey(
+            encoder(),
+            TEXTS,
+            tallies=[f"patterns:{by}"],
+            columns=["pattern"],
+            reading=hc.ReadingOptions(batch_size=size),
+        )  # type: ignore[arg-type]
         for size in (1, 4)
     ]
     pd.testing.assert_frame_equal(tables[0].frame, tables[1].frame)
@@ -127,7 +133,7 @@ def test_shares_do_not_depend_on_batches(by: str) -> None:
 
 
 def test_the_column_and_the_frame_say_the_same() -> None:
-    table = hc.survey(encoder(), TEXTS, patterns="rule")
+    table = hc.survey(encoder(), TEXTS, tallies=["patterns:rule"])
     frame = table.details["patterns"]
     assert len(frame) == len(table) * len(PATTERNS)
     first = frame[(frame["layer"] == 0) & (frame["head"] == 0)]
@@ -138,7 +144,7 @@ def test_the_column_and_the_frame_say_the_same() -> None:
 
 
 def test_layers_average_their_heads() -> None:
-    table = hc.survey(encoder(), TEXTS, patterns="rule", columns=["pattern"])
+    table = hc.survey(encoder(), TEXTS, columns=["pattern"], tallies=["patterns:rule"])
     layers = layer_shares(table)
     one = table.frame.xs(0, level="layer")["pattern_vertical"].mean()
     assert layers.loc[("enc", 0), "vertical"] == pytest.approx(one)
@@ -146,7 +152,7 @@ def test_layers_average_their_heads() -> None:
 
 def test_cross_attention_has_no_pattern() -> None:
     pairs = [("the cat sat on the mat", "the cat sat on the mat")]
-    table = hc.survey(translator(), pairs, patterns="rule", columns=["pattern"])
+    table = hc.survey(translator(), pairs, columns=["pattern"], tallies=["patterns:rule"])
     cross = table.stack("cross").frame
     assert cross[NAMES].isna().all(axis=None)
     assert cross["pattern"].isna().all()
@@ -154,7 +160,7 @@ def test_cross_attention_has_no_pattern() -> None:
 
 
 def test_texts_too_short_for_a_pattern_are_na() -> None:
-    table = hc.survey(encoder(), ["a"], patterns="rule", columns=["pattern"])
+    table = hc.survey(encoder(), ["a"], columns=["pattern"], tallies=["patterns:rule"])
     assert table.frame["pattern"].isna().all()
     assert "no text has 4 tokens or more" in table.notes["pattern_vertical"]
     assert table.details["patterns"].empty
@@ -162,11 +168,13 @@ def test_texts_too_short_for_a_pattern_are_na() -> None:
 
 def test_there_is_no_author_code() -> None:
     with pytest.raises(UsageError, match="Patterns do not exist under the convention 'code'"):
-        hc.survey(encoder(), TEXTS, patterns=True, convention="code")
+        hc.survey(
+            encoder(), TEXTS, tallies=["patterns"], reading=hc.ReadingOptions(convention="code")
+        )
 
 
 def test_a_run_keeps_the_frame(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    table = hc.survey(encoder(), TEXTS, patterns="rule", columns=["pattern"])
+    table = hc.survey(encoder(), TEXTS, columns=["pattern"], tallies=["patterns:rule"])
     table.save(tmp_path / "run")
     again = hc.HeadTable.load(tmp_path / "run")
     assert again.frame["pattern"].tolist() == table.frame["pattern"].tolist()

@@ -20,12 +20,14 @@ import pytest
 from subjects import save, subject_of
 from tiny_subjects import classifier
 from tiny_tokenizers import PAIRS
+from watching import told
 
 import headcount as hc
 from headcount.errors import RunError, UsageError
 from headcount.rooms.ray import engine as ray_engine
 from headcount.rooms.ray.engine import RayEngine
 from headcount.surveys import shards
+from headcount.surveys.shards import ShardWork
 from headcount.surveys.tallies.surface import Confidence
 from headcount.text import read_sample
 
@@ -152,20 +154,17 @@ def test_workers_and_a_node_that_die_cost_nothing(cluster: Any, tmp_path: Path) 
     node = cluster.add_node(num_cpus=2, object_store_memory=NODE["object_store_memory"])
     taken = []
 
-    def take_away(done: int, total: int) -> None:
+    def take_away(done: int, total: int, title: str) -> None:
         if done >= 18 and not taken:
             taken.append(done)
             cluster.remove_node(node, allow_graceful=False)
 
     troubled = Trouble(tmp_path, once=3, once_more=41)
-    found = hc.survey(
-        subject,
-        TEXTS,
-        tallies=[troubled],
-        engine=RayEngine(workers=3),
-        journal=tmp_path / "shards",
-        progress=take_away,
-    )
+    shards_there = ShardWork(folder=tmp_path / "shards")
+    with told(take_away):
+        found = hc.survey(
+            subject, TEXTS, tallies=[troubled], engine=RayEngine(workers=3), run=shards_there
+        )
     assert taken
     assert {file.name for file in tmp_path.iterdir()} == {"once", "once_more", "shards"}
     assert_same(whole, found)

@@ -12,6 +12,7 @@ from subjects import subject_of
 from tiny import TINY
 from tiny_subjects import classifier, encoder, filler, translator, writer
 from tiny_tokenizers import ENGLISH, PAIRS
+from watching import told
 
 import headcount as hc
 from headcount import tasks
@@ -132,19 +133,20 @@ def fail_after(batches: int) -> Any:
     """Progress that breaks the work off."""
     calls = []
 
-    def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int, title: str) -> None:
         calls.append(done)
         if len(calls) == batches:
             raise KeyboardInterrupt
 
-    return progress
+    return told(progress)
 
 
 def test_broken_off_and_gone_on_with_is_the_same_table(tmp_path: Path) -> None:
     subject, path = classifier(), tmp_path / "journal.jsonl"
     whole = relevance(subject, classes(), batch_size=3)
-    with Journal.open(path, {}) as journal, pytest.raises(Interrupted) as stopped:
-        relevance(subject, classes(), batch_size=3, journal=journal, progress=fail_after(2))
+    stopping = pytest.raises(Interrupted)
+    with Journal.open(path, {}) as journal, stopping as stopped, fail_after(2):
+        relevance(subject, classes(), batch_size=3, journal=journal)
     assert stopped.value.table.notes["relevance"] == "interrupted after 3 of 10 examples"
     with Journal.open(path, {}) as journal:
         before = len(journal.done)

@@ -43,10 +43,12 @@ from headcount.records import (
     JournaledCounts,
     MakeWorker,
     Piece,
-    Progress,
+    Steps,
     Worker,
+    announce,
     engine_of,
     hash_strings,
+    working,
 )
 from headcount.stats import Floats
 from headcount.text import Batch, Encoded
@@ -262,31 +264,26 @@ class SweepJob:
     ledger: JournaledCounts
     instead: Mapping[Mode, StandIn]
     notes: list[str]
-    _done: int = 0
-    _progress: Progress | None = None
-    _announce: Callable[[str], None] | None = None
+    _steps: Steps = field(default_factory=Steps)
+    _foretold: bool = False
     _begun: float = 0.0
     _opened: tuple[Any, _Open] | None = None
     _by_batch: dict[int, dict[str, Unit]] = field(default_factory=dict)
 
-    def run(
-        self,
-        engine: Engine,
-        make: MakeWorker | None = None,
-        progress: Progress | None = None,
-        announce: Callable[[str], None] | None = None,
-    ) -> Sweep:
+    def run(self, name: str, engine: Engine, make: MakeWorker | None = None) -> Sweep:
         """All batches; after Ctrl-C what there is goes along with `SweepInterrupted`.
 
         Workers of a remote `engine` each hold such a job (`make`).
         """
-        self._progress = progress
-        if make is None and not isinstance(self.way, ShortWay):
-            self._announce = announce  # where everything must be run as often as the whole
+        # Where everything must be run as often as the whole, the first run tells how long that is.
+        self._foretold = make is not None or isinstance(self.way, ShortWay)
         given: dict[int, ExampleRows] = {}
         pieces = self._pieces(1 if make is None else _TOGETHER, given)
+        each = sum(map(len, self.examples.batches))
+        shown = working(name.capitalize(), each * (len(self.interventions) + 1))
+        answering = closing(engine.run(make or self._here, pieces))  # type: ignore[type-var]
         try:
-            with closing(engine.run(make or self._here, pieces)) as answers:  # type: ignore[type-var]
+            with shown as self._steps, answering as answers:
                 for answer in answers:
                     self._take(given.pop(answer.number), answer)
         except KeyboardInterrupt:
@@ -345,8 +342,8 @@ class SweepJob:
     def _take(self, asked: ExampleRows, answer: Answer) -> None:
         """Write down what some units counted; examples that the model breaks on are NaN."""
         number, units = asked.of
-        if self._announce is not None:
-            announce, self._announce = self._announce, None
+        if not self._foretold:
+            self._foretold = True
             seconds = time.perf_counter() - self._begun
             size = len(self.examples.batches[number])
             announce(forecast(seconds, size, len(self.task), len(self.interventions)))
@@ -423,11 +420,8 @@ class SweepJob:
     def _tell(self, number: int, units: Sequence[str]) -> None:
         """How far it is: examples, times the interventions that are done on them."""
         runs, size = self._units(number), len(self.examples.batches[number])
-        each = sum(map(len, self.examples.batches))
         for _ in (name for unit in units for name in runs[unit][1]):
-            self._done += size
-            if self._progress is not None:
-                self._progress(self._done, each * (len(self.interventions) + 1))
+            self._steps(size)
 
 
 class _Open:
@@ -569,8 +563,6 @@ def sweep(
     name: str = "sweep",
     fast: bool = True,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
 ) -> Sweep:
     """Evaluate a task under every intervention; nothing of the model is changed.
 
@@ -583,8 +575,7 @@ def sweep(
     on where the last one ended, another one is refused. Ctrl-C raises `SweepInterrupted` with
     what was done. With `fast=False` every intervention is a whole run. Units are done in this
     process, or by the workers of an `engine`, with the same counts. An example that the model
-    breaks on is set aside and named in the notes. `announce` is told how long it will take, where
-    everything must be run.
+    breaks on is set aside and named in the notes.
     """
     task = sweep_task(task, metric)
     check_interventions(interventions, subject.heads)
@@ -600,7 +591,7 @@ def sweep(
             about = fingerprint(subject, task, interventions, job.examples.batches, reference)
             job.ledger.begin(settings | about)
         make = partial(_worker, model, task, interventions, way, **how) if where.remote else None
-        return job.run(where, make, progress, announce)
+        return job.run(name, where, make)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from headcount.records import (
     to_strict,
     write_bytes,
 )
-from headcount.surveys import survey
+from headcount.surveys import ReadingOptions, RoleOptions, ShardWork, survey
 from headcount.tasks import Task
 from headcount.text import Corpus
 
@@ -70,7 +70,6 @@ def run_atlas(
     out: str | Path,
     *,
     engine: Engine | str | None = None,
-    telling: Callable[[str, str], Any] | None = None,
 ) -> pd.DataFrame:
     """Measure what is not there yet, and write the page, the figures and a run for each pair.
 
@@ -86,7 +85,7 @@ def run_atlas(
             row: dict[str, Any] = {"model": model.name, "corpus": corpus, "notes": []}
             try:
                 subject = subject or _subject(model, plan)
-                row |= _measured(subject, corpus, read, plan, out, engine, telling, model.name)
+                row |= _measured(subject, corpus, read, plan, out, engine, model.name)
             except HeadcountError as error:
                 row["notes"] = [*row["notes"], str(error)]
             rows.append(row)
@@ -126,7 +125,6 @@ def _measured(
     plan: AtlasPlan,
     out: Path,
     engine: Engine | str | None,
-    telling: Callable[[str, str], Any] | None,
     name: str,
 ) -> dict[str, Any]:
     """Survey, importance and curve of a model on a corpus; what the run holds is kept."""
@@ -145,12 +143,10 @@ def _measured(
             table = survey(
                 subject,
                 **texts,
-                roles=True,
-                control="random-init" if plan.control else None,
-                batch_size=plan.batch_size,
+                roles=RoleOptions(True, "random-init" if plan.control else None),
+                reading=ReadingOptions(batch_size=plan.batch_size),
                 engine=engine,
-                journal=run.shards("survey"),
-                telling=telling,
+                run=ShardWork(folder=run.shards("survey")),
             )
             run.write_table(table)
             stage.finish(settings, table.provenance)

@@ -13,7 +13,6 @@ from headcount.cli import (
     SAMPLE,
     Json,
     argument,
-    bar,
     output,
     parse_task,
     print_json,
@@ -76,7 +75,7 @@ def atlas_command(
         batch_size=work.examples,
         loading={key: value for key, value in vars(load).items() if value is not None},
     )
-    found = run_atlas(plan, asked.out, engine=where, telling=bar)
+    found = run_atlas(plan, asked.out, engine=where)
     if json:
         print_json({"rows": found.to_dict("records")})
         return

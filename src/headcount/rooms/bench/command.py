@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import headcount as hc
 from headcount import pruning
-from headcount.cli import Json, argument, bar, echo, loaded, output, print_json, without
+from headcount.cli import Json, argument, echo, loaded, output, print_json, without
 from headcount.errors import UsageError
 from headcount.models import LoadOptions, find
 from headcount.records import option
@@ -75,8 +75,7 @@ def bench_command(
     if pruned is not None:
         _check_related(one, other)
     how: dict[str, Any] = {"pairs": asked.pairs, "way": asked.way}
-    with bar("Timing", "cells") as progress:
-        report = latency(one, other, batches=batches, lengths=lengths, progress=progress, **how)
+    report = latency(one, other, batches=batches, lengths=lengths, **how)
     if json:
         print_json(report.to_json())
     else:

@@ -28,7 +28,7 @@ from headcount.models import (
     switched,
 )
 from headcount.pruning import ModelCosts, model_costs, part_times, trial_inputs
-from headcount.records import Head, Progress
+from headcount.records import Head, working
 from headcount.stats import median_interval
 
 # --- One measured pair of speeds ----------------------------------------------------------------
@@ -407,7 +407,6 @@ def latency(
     pairs: int = PAIRS,
     way: Way = "plain",
     parts: bool = True,
-    progress: Progress | None = None,
 ) -> SpeedReport:
     """Time forwards of two models in turns: gains with intervals, limits, and what ate the rest.
 
@@ -432,16 +431,15 @@ def latency(
     wanted, notes = _lengths(whole, lengths)
     cells = [(batch, length) for length in wanted for batch in batches]
     speeds = []
-    with ExitStack() as stack:
+    with ExitStack() as stack, working("Timing", len(cells)) as shown:
         stack.enter_context(quiet())
         for subject in (whole, small):
             stack.enter_context(eval_mode(subject.model))
             if way != "plain":
                 stack.enter_context(_full_rows(subject))
-        for number, cell in enumerate(cells):
+        for cell in cells:
             speeds.append(_measured(whole, small, *cell, pairs, way, parts))
-            if progress is not None:
-                progress(number + 1, len(cells))
+            shown()
     longest = max(wanted)
     return SpeedReport(
         whole=whole.name,

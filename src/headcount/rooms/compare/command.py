@@ -13,7 +13,6 @@ from headcount.cli import (
     Json,
     RunArguments,
     argument,
-    bar,
     check_same_model,
     loaded,
     output,
@@ -26,6 +25,7 @@ from headcount.cli import (
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import WorkOptions, option
+from headcount.surveys import ReadingOptions
 
 if TYPE_CHECKING:
     from headcount.rooms.compare.runs import Changes
@@ -67,7 +67,10 @@ def compare_command(
     corpus: CorpusArguments,
     asked: CompareArguments,
     target: RunArguments,
-    work: WorkOptions,
+    reading: Annotated[
+        ReadingOptions,
+        without("rows", "word_rows", "confidence_without", "own_output", "chat", "long"),
+    ],
     load: Annotated[LoadOptions, without("revision", "tokenizer")],
     json: Json = False,
 ) -> None:
@@ -103,34 +106,32 @@ def compare_command(
 
         found = compare_runs(first, second)
     else:
-        stacks, texts = corpus.stack_names(), None
+        texts = None
         if given:
             with status("Reading the corpus"):
-                texts = _corpus(corpus, asked.treebank, work)
+                texts = _corpus(corpus, asked.treebank, reading)
         before, after = (loaded(name, load) for name in (first, second))
         if target.out is not None and not target.replace:
             with hc.Run.open(target.out) as run:
                 check_same_model(run, before)
         if texts is None:
             paired = all("cross" in one.anatomy.stacks for one in (before, after))
-            texts = sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", work)
+            texts = sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", reading)
         parsed = asked.treebank is not None
-        with bar("Comparing", unit="texts") as progress:
-            found = hc.compare(
-                before,
-                after,
-                None if parsed else texts,
-                treebank=texts if parsed else None,
-                roles=asked.roles and parsed,
-                match=asked.match,
-                convention=work.convention,
-                pad_to=asked.pad_to,
-                stacks=stacks,
-                batch_size=work.examples,
-                max_length=corpus.max_length,
-                seed=work.seed,
-                progress=progress,
-            )
+        found = hc.compare(
+            before,
+            after,
+            None if parsed else texts,
+            treebank=texts if parsed else None,
+            roles=asked.roles and parsed,
+            match=asked.match,
+            convention=reading.convention,
+            pad_to=asked.pad_to,
+            stacks=reading.stacks,
+            batch_size=reading.examples,
+            max_length=reading.max_length,
+            seed=reading.seed,
+        )
         if not given:
             found.notes.append(f"No corpus was named, so the bundled {texts.name} was read.")
     if target.out is not None:

@@ -15,7 +15,7 @@ import pandas as pd
 from headcount import stats
 from headcount.errors import UsageError
 from headcount.models import Subject, check_finite, refuse_nan
-from headcount.records import STACKS, Head, HeadTable, Progress, provenance
+from headcount.records import STACKS, Head, HeadTable, old_keywords, provenance, working
 from headcount.rooms.compare.likeness import (
     FOLDS,
     MATCHES,
@@ -31,7 +31,15 @@ from headcount.rooms.compare.likeness import (
 )
 from headcount.rooms.compare.runs import Changes, role_changes
 from headcount.rooms.features import FeatureTally
-from headcount.surveys import Links, Tally, chosen_tallies, readings_of, survey, tabulate
+from headcount.surveys import (
+    Links,
+    ReadingOptions,
+    Tally,
+    chosen_tallies,
+    readings_of,
+    survey,
+    tabulate,
+)
 from headcount.text import Corpus, Long, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 
@@ -39,6 +47,7 @@ from headcount.wiring import Needs, Sighting, tap
 PAD_TO = 200
 
 
+@old_keywords()
 def compare(
     first: Subject,
     second: Subject,
@@ -55,7 +64,6 @@ def compare(
     long: Long = "window",
     limit: int | None = None,
     seed: int | None = None,
-    progress: Progress | None = None,
 ) -> Changes:
     """How each head of `second` differs from the same head of `first`, on the same texts.
 
@@ -89,7 +97,7 @@ def compare(
     work = _Work(
         first, second, match, matches, wanted, convention, pad_to, settings, texts.annotated
     )
-    (ours, theirs), found = work.run(items, progress)
+    (ours, theirs), found = work.run(items)
     pairs = work.pairs
     heads = _frame(work, found, ours.changes(theirs, list(pairs), list(pairs.values())))
     layers = layer_changes(work.matches, found)
@@ -97,8 +105,8 @@ def compare(
         layers[["cosine", "cosine_low", "cosine_high", "more", "p", "p_adjusted"]] = np.nan
     judged = None
     if texts.annotated and roles is not False:
-        options: Any = {"convention": convention, "batch_size": batch_size, "stacks": wanted}
-        tables = [survey(one, treebank=texts, **options) for one in (first, second)]
+        how = ReadingOptions(convention=convention, batch_size=batch_size, stacks=wanted)
+        tables = [survey(one, treebank=texts, reading=how) for one in (first, second)]
         one, other = (table.details["roles"] for table in tables)
         judged = role_changes(one, other, None if match == "name" else pairs)
     about = _provenance(work, texts, limit, seed)
@@ -176,14 +184,12 @@ class _Work:
             for head, other in zip(match.heads, match.partners, strict=True)
         }
 
-    def run(
-        self, items: Sequence[Any], progress: Progress | None
-    ) -> tuple[tuple[Folds, Folds], Likeness]:
+    def run(self, items: Sequence[Any]) -> tuple[tuple[Folds, Folds], Likeness]:
         """Go through the texts fold by fold; both models see every batch before the next."""
         folds: list[tuple[list[Tally], list[Tally]]] = []
         found = Likeness()
         done, count = 0, min(FOLDS, len(items))
-        with ExitStack() as open_taps:
+        with ExitStack() as open_taps, working("Comparing", len(items)) as shown:
             needs = reduce(or_, (tally.needs for tally in self._tallies()), Needs(tiles=True))
             watches = [
                 open_taps.enter_context(tap(one, needs, stacks=self.stacks))
@@ -208,8 +214,7 @@ class _Work:
                         seen = [watch(batch) for watch, batch in zip(watches, wide, strict=True)]
                         self._add(found, seen, numbers, padded=True)
                     done += batches[0].window.count(0)
-                    if progress is not None:
-                        progress(done, len(items))
+                    shown.to(done)
                 folds.append(sides)
         for match in self.matches:
             if np.isnan(found.texts(match, "js")).any():

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.errors import check_convention
-from headcount.models import Site
-from headcount.records import Column
+from headcount.models import Site, Subject
+from headcount.records import Column, HeadTable, Run
 from headcount.rooms.families.similarity import StackPairs
 from headcount.surveys import Reading
 from headcount.text import Batch
@@ -188,6 +188,16 @@ class Divergence:
             )
             for sites, found in self._grams.items()
         }
+
+    def keep(self, run: Run, subject: Subject, table: HeadTable) -> None:
+        """Write the families of heads as the run's pairs.npz."""
+        from headcount.rooms.families.grouping import families_of_tally
+
+        about = table.provenance
+        found = families_of_tally(subject, self, seed=about["seed"] or 0, about=about)
+        run.write_arrays("pairs", found.arrays())
+        settings = {"convention": about["convention"], **about["settings"]}
+        run.stage("families").finish(settings, about)
 
     def _settle(self) -> None:
         """Compare the heads of the batch that is held, and let its maps go."""

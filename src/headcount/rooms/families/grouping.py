@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.errors import UsageError
 from headcount.models import Subject, refuse_nan
-from headcount.records import Progress, provenance
+from headcount.records import old_keywords, provenance
 from headcount.rooms.families.divergence import Divergence
 from headcount.rooms.families.similarity import Families, families_of
 from headcount.surveys import PassOptions, run_pass, stacks_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # --- Families of heads over a corpus ------------------------------------------------------------
 
 
+@old_keywords()
 def families(
     subject: Subject,
     corpus: Any,
@@ -33,7 +34,6 @@ def families(
     long: Long = "window",
     limit: int | None = None,
     seed: int | None = None,
-    progress: Progress | None = None,
 ) -> Families:
     """Which heads of each stack are alike: Jensen-Shannon divergences of their attention.
 
@@ -53,7 +53,7 @@ def families(
         else read_corpus(corpus, limit=limit, seed=seed)
     )
     tally = Divergence(convention)
-    report = run_pass(subject, source, [tally], inputs, progress)
+    report = run_pass(subject, source, [tally], inputs, "Comparing heads")
     about = provenance.collect(
         model=subject.name,
         weights=subject.weights_hash,

@@ -17,7 +17,7 @@ import pandas as pd
 from headcount.errors import UsageError
 from headcount.models import Subject, random_twin
 from headcount.pruning import check_stacks, prune, removable_units
-from headcount.records import Head, Progress, check_heads, heads_named, parse_heads
+from headcount.records import Head, check_heads, heads_named, old_keywords, parse_heads
 from headcount.rooms.gates.gates import (
     GatedHeads,
     Gates,
@@ -46,7 +46,6 @@ class TrainingOptions:
     checkpoint: str | os.PathLike[str] | None = None
     batch_size: int = 16
     seed: int = 0
-    progress: Progress | None = None
 
     def options(self) -> dict[str, Any]:
         """What `heal` and `learn_gates` take by name."""
@@ -79,6 +78,7 @@ class Learned(GatedHeads):
         return f"Learned({self.subject.name}: {open_} of {gated} gates open)"
 
 
+@old_keywords()
 def learn_gates(
     subject: Subject,
     task: TrainingData,
@@ -98,7 +98,6 @@ def learn_gates(
     checkpoint: str | os.PathLike[str] | None = None,
     accelerator: Any = None,
     log: Callable[[Row], None] | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Learned:
     """Train gates on heads, and the weights that `train` names, and say which heads stay.
@@ -135,7 +134,6 @@ def learn_gates(
         checkpoint=checkpoint,
         accelerator=accelerator,
         log=log,
-        progress=progress,
     )
     trained, rows = session(subject)
     notes = []
@@ -225,6 +223,7 @@ class Healed:
         return f"Healed({self.subject.name}: loss {self.log['loss'].iloc[-1]:.4g})"
 
 
+@old_keywords()
 def heal(
     small: Subject,
     task: TrainingData,
@@ -237,7 +236,6 @@ def heal(
     checkpoint: str | os.PathLike[str] | None = None,
     accelerator: Any = None,
     log: Callable[[Row], None] | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Healed:
     """Train a pruned model on a task, with a `share` of the loss from the unpruned `teacher`.
@@ -263,7 +261,6 @@ def heal(
         checkpoint=checkpoint,
         accelerator=accelerator,
         log=log,
-        progress=progress,
     )
     return Healed(*session(small))
 

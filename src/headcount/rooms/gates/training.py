@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import Any
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError, RunError, UsageError
 from headcount.models import Subject
-from headcount.records import InnerPath, Progress, json_decode, json_encode, version
+from headcount.records import InnerPath, Steps, json_decode, json_encode, version, working
 from headcount.rooms.gates import recipe
 from headcount.rooms.gates.gates import Gates, Penalty, Target, gate_valve
 from headcount.tasks import Task
@@ -180,7 +180,6 @@ class Session:
     checkpoint: str | os.PathLike[str] | None = None
     accelerator: Any = None
     log: Callable[[Row], None] | None = None
-    progress: Progress | None = None
 
     def __call__(self, subject: Subject) -> tuple[Subject, pd.DataFrame]:
         """Train a copy, or the subject itself with `in_place`, and give the log.
@@ -334,7 +333,10 @@ class Training:
         """Take the steps that are left; one row for every `log_every` of them."""
         devices = sorted({w.device.index for w in self.learner.parameters() if w.is_cuda})
         steps = self.schedule.steps
-        with torch.random.fork_rng(devices=devices):
+        title = {"gates": "Learning gates", "heal": "Healing"}.get(self.session.kind, "Training")
+        mine = self.accelerator.is_main_process
+        shown = working(title, steps) if mine else nullcontext(Steps())
+        with torch.random.fork_rng(devices=devices), shown as told:
             self.learner.train()
             model, optimizer = self.accelerator.prepare(self.learner, self.optimizer)
             coming = self.batches.steps(self.cursor)
@@ -346,8 +348,7 @@ class Training:
                     self._log()
                 if self.step % self.schedule.save_every == 0 or self.step == steps:
                     self._save()
-                if self.session.progress is not None and self.accelerator.is_main_process:
-                    self.session.progress(self.step, steps)
+                told.to(self.step)
         return pd.DataFrame(self.rows)
 
     def _take(self, model: nn.Module, optimizer: Any, batches: recipe.StepBatches) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from headcount.records import (
     Head,
     HeadTable,
     Journal,
-    Progress,
     Run,
     check_heads,
+    old_keywords,
     parse_heads,
     writable_run,
 )
@@ -133,6 +133,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+@old_keywords()
 def knockout(
     subject: Subject,
     task: Task,
@@ -147,8 +148,6 @@ def knockout(
     batch_size: int = 16,
     seed: int = 0,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
 ) -> pd.DataFrame:
     """Switch whole sets of heads off, each against draws of as many other heads of its layers.
 
@@ -197,8 +196,6 @@ def knockout(
             journal=journal,
             name="knockout",
             engine=engine,
-            progress=progress,
-            announce=announce,
         )
         frame = _frame(found, named, controls, _single_costs(table, found), seed)
         if kept is not None:

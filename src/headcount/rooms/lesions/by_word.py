@@ -16,7 +16,7 @@ from headcount import tasks
 from headcount.errors import ModelError
 from headcount.importance import Intervention, sweep
 from headcount.models import Subject
-from headcount.records import Journal, Progress
+from headcount.records import Journal
 from headcount.stats import Floats
 from headcount.text import Batch, Item, Sentence, split_words
 
@@ -130,7 +130,6 @@ def word_losses(
     *,
     batch_size: int = 16,
     journal: Journal | None = None,
-    progress: Progress | None = None,
     hide: Callable[[int, int], bool] | None = None,
 ) -> WordLosses:
     """The loss of every output word of items under every intervention.
@@ -149,7 +148,6 @@ def word_losses(
         batch_size=batch_size,
         journal=journal,
         name="words",
-        progress=progress,
     )
     if len(found.baseline) != len(task):
         raise ModelError(" ".join(found.notes))

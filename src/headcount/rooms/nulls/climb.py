@@ -15,7 +15,7 @@ from headcount.records import Head, HeadTable
 from headcount.rooms.nulls.ladder import SUPPORT, WITHOUT, Ladder, details_of, with_rungs
 from headcount.rooms.nulls.pointing import Pointing, PointingRelations
 from headcount.rooms.nulls.sharp import layer_confidence, sharp_twin
-from headcount.surveys import Pass, ShardWork, StageProgress, SurveyPlan
+from headcount.surveys import Pass, ShardWork, SurveyPlan
 from headcount.surveys.roles import Role, Verdict, unread, verdicts_of
 
 #: What a verdict on a relation is beyond, by rung.
@@ -39,7 +39,6 @@ class Twins:
 
     subject: Subject
     plan: SurveyPlan
-    telling: StageProgress | None
     work: ShardWork
     #: The tables of the twins, once they were run.
     tables: list[HeadTable] = field(default_factory=list)
@@ -68,7 +67,7 @@ class Twins:
         for seed in SEEDS:
             twin = sharp_twin(self.subject, _like(self.plan), seed=seed, goal=goals)
             own = plan.again()
-            self.tables.append(own.run(twin, self.telling, " a sharp random twin", self.work))
+            self.tables.append(own.run(twin, " a sharp random twin", self.work))
             done.append(own)
         return tuple(done)
 

@@ -15,7 +15,6 @@ from headcount.cli import (
     Json,
     RunArguments,
     argument,
-    bar,
     loaded,
     output,
     print_json,
@@ -24,7 +23,6 @@ from headcount.cli import (
     print_rows,
     sample_corpus,
     status,
-    word_rows_option,
 )
 from headcount.errors import InputError, UsageError
 from headcount.models import LoadOptions
@@ -95,7 +93,13 @@ class ProbeArguments:
     learning_rate: float | None = _training(None, "X", "Adam's step.")
     epochs: int | None = _training(None, "N", "Passes over the treebank.", least=1)
     train_batch: int | None = _training(None, "N", "Sentences per training step.", least=1)
-    word_rows: str | None = word_rows_option("Training")
+    word_rows: str | None = _training(
+        None,
+        "HOW",
+        "How the rows of a word's pieces become one: mean, first or max; by default what "
+        "--convention says.",
+        choices=("mean", "first", "max"),
+    )
 
 
 # --- The verb -----------------------------------------------------------------------------------
@@ -153,7 +157,6 @@ def probe_command(
             run=target.out,
             replace=target.replace,
             engine=where,
-            telling=bar,
             **how,
         )
     _print_results(found, asked, json)
@@ -217,7 +220,7 @@ def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
         found = _saved(folder, load)
         return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
     subject = loaded("translator", replace(load, revision=None))
-    return hc.probe(subject, sample_corpus("sample.conllu", WorkOptions()), telling=bar), (
+    return hc.probe(subject, sample_corpus("sample.conllu", WorkOptions())), (
         "There is no trained probe here, so one of the bundled translator was trained on the "
         "bundled sentences; for a better one: headcount probe MODEL --treebank FILE -o DIR."
     )

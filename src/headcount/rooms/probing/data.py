@@ -7,7 +7,7 @@ sentence, with what stands for ROOT in front.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Subject, enough_memory, refuse_nan
-from headcount.records import Head, Progress
+from headcount.records import Head
 from headcount.rooms.probing.vectors import WordVectors
 from headcount.surveys import ShardWork, run_shards
 from headcount.text import (
@@ -260,7 +260,7 @@ def gather(
     trees: bool = True,
     batch_size: int = 16,
     shards: ShardWork = ShardWork(),  # noqa: B008 - a frozen value
-    progress: Progress | None = None,
+    title: str = "Reading",
 ) -> Gathered:
     """Read a corpus, in shards.
 
@@ -287,7 +287,7 @@ def gather(
         partial(_gather_part, settings=settings, maps=maps, size=batch_size),
         work=shards,
         settings={"rows": settings.rows, "dtype": str(settings.dtype), "maps": maps},
-        progress=progress,
+        title=title,
         most=_SHARD,
     )
     whole = [work.found[index] for index in sorted(work.found) if index not in work.cut]
@@ -339,7 +339,7 @@ def _gather_part(
     subject: Subject,
     part: Corpus | Ready,
     tallies: Sequence[Any],
-    progress: Progress | None,
+    told: Callable[[int], None],
     *,
     settings: Settings,
     maps: bool,
@@ -365,8 +365,7 @@ def _gather_part(
             work.add(batch, stack)
             if watch is not None:
                 watch(batch, receive=work.receive)
-            if progress is not None:
-                progress(len(work.found), len(part))
+            told(len(work.found))
     (found,) = tallies
     found.found, found.pieces, found.cut = work.found, work.pieces, work.cut
     return encoded.report

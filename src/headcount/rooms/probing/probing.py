@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from headcount.records import (
     HeadTable,
     Run,
     engine_of,
+    old_keywords,
     provenance,
     writable_run,
 )
@@ -52,13 +52,14 @@ from headcount.rooms.probing.structural import (
     word_states,
 )
 from headcount.rooms.probing.vectors import OWN, FileVectors, OwnVectors, WordVectors, read_vectors
-from headcount.surveys import ShardWork, StageProgress
+from headcount.surveys import ShardWork
 from headcount.text import Corpus, Rows, read_corpus
 
 #: Of the treebank's sentences, each of this number is kept to test on where no test is given.
 _HELD_OUT = 5
 
 
+@old_keywords()
 def probe(
     subject: Subject,
     treebank: Any,
@@ -80,7 +81,6 @@ def probe(
     run: Run | str | Path | None = None,
     replace: bool = False,
     engine: Engine | EngineOptions | str | None = None,
-    telling: StageProgress | None = None,
 ) -> Probe:
     """Train a probe of a model's heads on a treebank, and test it (Clark et al. 2019, section 5).
 
@@ -127,8 +127,7 @@ def probe(
     settings = {one: settings_for(convention, one, **given) for one in kinds}
     work = _Work(
         subject, *_corpora(treebank, test, limit), words, settings, range(seed, seed + seeds),
-        batch_size, initial or {}, telling or (lambda *_: nullcontext(lambda *_: None)), kind,
-        ShardWork(engine_of(engine)),
+        batch_size, initial or {}, kind, ShardWork(engine_of(engine)),
     )  # fmt: skip
     with writable_run(run) as kept:
         if kept is not None and not replace:  # a run of another model is refused before the work
@@ -160,7 +159,6 @@ class _Work:
     seeds: Sequence[int]
     batch_size: int
     initial: Mapping[str, Any]
-    telling: StageProgress
     kind: str
     shards: ShardWork
     hits: dict[tuple[str, int], Any] = field(default_factory=dict)
@@ -206,14 +204,13 @@ class _Work:
         of = "" if subject is self.subject else f" for the {subject.name.split(' of ')[0]}"
         read = []
         for corpus, part in ((self.train, "train"), (self.test, "test")):
-            with self.telling(f"Reading {Path(corpus.name).name}{of}", "sentences") as progress:
-                read.append(
-                    gather(
-                        subject, corpus, first, vectors=vectors, maps=maps,
-                        batch_size=self.batch_size, progress=progress,
-                        shards=self.shards.of(f"{part}{of}"),
-                    )
-                )  # fmt: skip
+            title = f"Reading {Path(corpus.name).name}{of}"
+            read.append(
+                gather(
+                    subject, corpus, first, vectors=vectors, maps=maps, title=title,
+                    batch_size=self.batch_size, shards=self.shards.of(f"{part}{of}"),
+                )
+            )  # fmt: skip
         if subject is self.subject:
             self._remark(read, vectors)
         found = None
@@ -246,8 +243,8 @@ class _Work:
         scorer = fresh(kind, heads, table, seed=seed, shifted=settings.shifted)
         scorer.begin(self.initial if kind == self.kind else None)
         scorer.to(subject.device)
-        with self.telling(f"Training {kind}, seed {seed}", "sentences") as progress:
-            train(scorer, read[0].examples, settings, seed, progress)
+        title = f"Training {kind}, seed {seed}"
+        train(scorer, read[0].examples, settings, seed, title)
         scorer.requires_grad_(False)
         self._judge(kind, seed, best_candidates(scorer, test), test)
         return scorer
@@ -265,12 +262,10 @@ class _Work:
         for corpus in (self.train, self.test):
             whole = gather(self.subject, corpus, settings, maps=False, batch_size=self.batch_size)
             self.remarks += whole.remarks if remark else []
-            with self.telling(f"Hidden states of {Path(corpus.name).name}", "sentences") as told:
-                states = word_states(self.subject, corpus, whole, self.batch_size, told)
+            states = word_states(self.subject, corpus, whole, self.batch_size)
             read.append((whole.examples, states))
         for seed in self.seeds:
-            with self.telling(f"Training {STRUCTURAL}, seed {seed}", "sentences") as told:
-                found, about = structural_hits(read[0], read[1], settings, seed, told)
+            found, about = structural_hits(read[0], read[1], settings, seed)
             self.undirected[STRUCTURAL, seed] = found
             self.remarks.append(
                 f"The structural probe of seed {seed} has rank {about['rank']} and reads layer "

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
 from headcount.errors import UsageError
-from headcount.records import Progress
+from headcount.records import working
 from headcount.rooms.probing.data import END, EXTRA, START, UNKNOWN, ProbeExample, Settings
 
 # --- Padded batches of examples -----------------------------------------------------------------
@@ -395,23 +395,23 @@ def train(
     examples: Sequence[ProbeExample],
     settings: Settings,
     seed: int = 0,
-    progress: Progress | None = None,
+    title: str = "Training",
 ) -> None:
     """Train in place, on the device where the scorer is."""
     weights = list(scorer.parameters())
     adam, device = Adam(weights, settings.rate), weights[0].device
     total, done = settings.epochs * len(examples), 0
-    for epoch in range(settings.epochs):
-        if settings.as_authors:
-            groups = example_batches(examples, settings.batch)
-        else:
-            groups = shuffled(examples, settings.batch, seed=1000 * seed + epoch)
-        for group in groups:
-            loss_of(scorer, batch_of(group, device)).backward()
-            adam.update(1.0 if settings.as_authors else 1 - done / total)
-            done += len(group)
-            if progress is not None:
-                progress(done, total)
+    with working(title, total) as shown:
+        for epoch in range(settings.epochs):
+            if settings.as_authors:
+                groups = example_batches(examples, settings.batch)
+            else:
+                groups = shuffled(examples, settings.batch, seed=1000 * seed + epoch)
+            for group in groups:
+                loss_of(scorer, batch_of(group, device)).backward()
+                adam.update(1.0 if settings.as_authors else 1 - done / total)
+                done += len(group)
+                shown.to(done)
 
 
 def loss_of(scorer: Scorer, batch: ProbeBatch) -> Tensor:

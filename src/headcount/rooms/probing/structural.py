@@ -9,6 +9,7 @@ al. 2019 put it beside their probes of attention (Table 3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from torch import Tensor, nn
 
 from headcount.errors import ModelError
 from headcount.models import Subject, capture_hooks_off, enough_memory, eval_mode, refuse_nan
-from headcount.records import Progress
+from headcount.records import working
 from headcount.rooms.probing.data import (
+    STRUCTURAL,
     UNKNOWN,
     Gathered,
     ProbeExample,
@@ -76,9 +78,7 @@ def tree_distances(example: ProbeExample) -> NDArray[np.float64]:
     return found
 
 
-def word_states(
-    subject: Subject, corpus: Corpus, read: Gathered, batch_size: int, progress: Progress | None
-) -> States:
+def word_states(subject: Subject, corpus: Corpus, read: Gathered, batch_size: int) -> States:
     """The hidden states of every word, the mean over its pieces, after each layer."""
     stack, model = probed_stack(subject), subject.inner
     if stack == "enc" and hasattr(model, "get_encoder") and "cross" in subject.anatomy.stacks:
@@ -93,6 +93,7 @@ def word_states(
         eval_mode(subject.model),
         capture_hooks_off(subject.model),
         enough_memory(subject),
+        working(f"Hidden states of {Path(corpus.name).name}", len(wanted)) as shown,
     ):
         for batch in encoded:
             side = batch.query(stack)
@@ -121,8 +122,7 @@ def word_states(
                 if index in wanted and not window:
                     own = means[:, row, : wanted[index]]
                     found[index] = room.block(*own.shape).copy_(own.clamp(-6e4, 6e4))
-            if progress is not None:
-                progress(len(found), len(wanted))
+            shown.to(len(found))
     return found
 
 
@@ -152,7 +152,6 @@ def trained(
     states: States,
     settings: Settings,
     seed: int,
-    progress: Progress | None,
 ) -> TreeDistances:
     """Train on the distances of all pairs of words, each sentence's mean counting alike."""
     some = states[examples[0].index]
@@ -164,13 +163,13 @@ def trained(
     for one in examples:
         gold[one.index] = torch.from_numpy(tree_distances(one)).float()
     total, done = settings.epochs * len(examples), 0
-    for epoch in range(settings.epochs):
-        for group in shuffled(examples, settings.batch, seed=1000 * seed + epoch):
-            _loss(model, group, states, gold).backward()
-            adam.update(1 - done / total)
-            done += len(group)
-            if progress is not None:
-                progress(done, total)
+    with working(f"Training {STRUCTURAL}, seed {seed}", total) as shown:
+        for epoch in range(settings.epochs):
+            for group in shuffled(examples, settings.batch, seed=1000 * seed + epoch):
+                _loss(model, group, states, gold).backward()
+                adam.update(1 - done / total)
+                done += len(group)
+                shown.to(done)
     return model
 
 
@@ -219,7 +218,6 @@ def structural_hits(
     test: tuple[Sequence[ProbeExample], States],
     settings: Settings,
     seed: int,
-    progress: Progress | None = None,
 ) -> tuple[NDArray[np.int64], dict[str, Any]]:
     """Hits on the test sentences, and what was chosen.
 
@@ -229,7 +227,7 @@ def structural_hits(
     examples, states = train
     kept = list(examples[_KEPT - 1 :: _KEPT]) or list(examples)
     rest = [one for place, one in enumerate(examples) if place % _KEPT != _KEPT - 1]
-    model = trained(rest, states, settings, seed, progress)
+    model = trained(rest, states, settings, seed)
     shares = []
     for trees in spanning_trees(model, kept, states):
         hits, arcs = undirected_hits(trees, kept).sum(0)

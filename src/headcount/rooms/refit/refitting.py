@@ -32,7 +32,7 @@ from headcount.errors import ModelError, UsageError
 from headcount.importance import Intervention, Sweep
 from headcount.models import HeadWeight, Subject, eval_mode, frozen, on_exit, output_of
 from headcount.pruning import prune, read_heads
-from headcount.records import Head, Journal, Progress
+from headcount.records import Head, Journal, working
 from headcount.tasks import Outcome, Task
 from headcount.wiring import hooked
 
@@ -161,29 +161,28 @@ class Refit:
         task: Task,
         *,
         batch_size: int = 16,
-        progress: Progress | None = None,
     ) -> None:
         self.subject, self.task = subject, task
         self.outputs = _outputs(subject)
-        self._measure(batch_size, progress)
+        self._measure(batch_size)
 
     def __repr__(self) -> str:
         return f"Refit({self.subject.name}, {len(self.outputs)} layers, {len(self.task)} examples)"
 
-    def _measure(self, batch_size: int, progress: Progress | None) -> None:
+    def _measure(self, batch_size: int) -> None:
         """One forward and backward over all examples."""
         subject, task = self.subject, self.task
         for output in self.outputs:
             width = len(output.place.owner) + (output.bias is not None)
             output.moments = torch.zeros(width, width, dtype=torch.float64)
         listeners = {output.module: output for output in self.outputs}
-        done = 0
         with (
             torch.inference_mode(False),
             torch.enable_grad(),
             eval_mode(subject.model),
             frozen(subject.model),
             hooked(listeners, partial(_listen, listeners), after=True),
+            working("Measuring for the refit", len(task)) as shown,
         ):
             for batch in task.batches(subject, batch_size):
                 loss = task.loss(subject, batch).sum()
@@ -194,9 +193,7 @@ class Refit:
                         "out the refit, or give a task whose loss torch computes."
                     )
                 loss.backward()
-                done += len(batch)
-                if progress is not None:
-                    progress(done, len(task))
+                shown(len(batch))
         self.outputs = [output for output in self.outputs if output.gradients.dim()]
         for output in self.outputs:
             if not bool(torch.isfinite(output.moments).all()):
@@ -265,7 +262,6 @@ def refitted_sweep(
     *,
     batch_size: int = 16,
     journal: Journal | None = None,
-    progress: Progress | None = None,
 ) -> Sweep:
     """A task without the heads of each point, what is left refitted; as `importance.sweep` has it.
 
@@ -274,7 +270,7 @@ def refitted_sweep(
     subject, done = refit.subject, {} if journal is None else journal.done
     batches = list(task.batches(subject, batch_size))
     outcomes: list[Outcome] = []
-    for number, (name, heads) in enumerate({"whole": (), **points}.items()):
+    for name, heads in {"whole": (), **points}.items():
         unit = f"refit {name}"
         if unit in done:
             outcome = replace(outcomes[0], statistics=np.array(done[unit], dtype=np.float64))
@@ -284,8 +280,6 @@ def refitted_sweep(
             if journal is not None and heads:
                 journal.append(unit, outcome.statistics.tolist())
         outcomes.append(outcome)
-        if progress is not None:
-            progress((number + 1) * len(task), (len(points) + 1) * len(task))
     made = tuple(Intervention(tuple(heads), name=name) for name, heads in points.items())
     return Sweep(task, made, outcomes[0], tuple(outcomes[1:]), len(task), fast=False)
 

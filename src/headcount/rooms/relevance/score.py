@@ -21,7 +21,7 @@ from headcount import tasks
 from headcount.errors import ModelError, UsageError
 from headcount.importance import Arrays, BatchWork, Measure, ScoreWork
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
-from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal, Progress
+from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal
 from headcount.rooms.relevance.propagate import (
     Flow,
     LogitInputs,
@@ -285,7 +285,6 @@ def relevance(
     batch_size: int = 16,
     journal: Journal | None = None,
     engine: Engine | EngineOptions | str | None = None,
-    progress: Progress | None = None,
 ) -> HeadTable:
     """Score every head by its share of the relevance of its layer, with an interval over examples.
 
@@ -318,7 +317,6 @@ def relevance(
         {"convention": convention, "batch_size": batch_size, **work.settings},
         journal,
         engine,
-        progress,
     )
     return work.run(done, task.batches(subject, batch_size))
 
