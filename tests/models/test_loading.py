@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gguf
@@ -22,6 +23,7 @@ from tiny_tokenizers import llama as llama_tokenizer
 
 from headcount.bundle.packed import unpack_weights
 from headcount.errors import HeadcountError, ModelError, UsageError
+from headcount.models import loading
 from headcount.models.finding import FoundModel
 from headcount.models.guards import quiet
 from headcount.models.hub import options_for
@@ -601,6 +603,22 @@ def test_a_file_without_tokens_has_no_tokenizer_and_says_so(llama: Path) -> None
     subject = load(llama, device="cpu")
     assert subject.tokenizer is None
     assert subject.notes[0].startswith("no tokenizer: ")
+
+
+@pytest.mark.parametrize(("asked", "begins"), [(True, True), (False, False), (None, False)])
+def test_texts_begin_as_the_gguf_file_says(
+    tmp_path: Path, asked: bool | None, begins: bool
+) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "words.gguf", "gemma3")
+    if asked is not None:
+        writer.add_add_bos_token(asked)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    tokenizer = SimpleNamespace(add_bos_token=False, update_post_processor=lambda: told.append(1))
+    told: list[int] = []
+    loading._begin_as_file_says(tokenizer, tmp_path / "words.gguf")
+    assert (tokenizer.add_bos_token, bool(told)) == (begins, begins)
 
 
 def test_gguf_file_loading_says_nothing(llama: Path, capfd: pytest.CaptureFixture[str]) -> None:

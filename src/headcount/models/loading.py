@@ -235,9 +235,25 @@ def open_tokenizer(
         if any(name.startswith(_STARTS) or name.endswith(_ENDS) for name in listing.files):
             return None, [f"no tokenizer: {first_line(error)}"]
         return None, [_NO_FILES]
+    if found.gguf:
+        _begin_as_file_says(tokenizer, found.folder / found.gguf)
     # transformers makes up one that knows no words where there are no files
     is_empty = len(tokenizer) <= len(tokenizer.all_special_ids) + 2
     return (None, [_NO_FILES]) if is_empty else (tokenizer, [])
+
+
+def _begin_as_file_says(tokenizer: Any, path: Path) -> None:
+    """Begin texts with the start token where the GGUF file asks for it: transformers may not."""
+    import gguf
+
+    asked = gguf.GGUFReader(path).get_field("tokenizer.ggml.add_bos_token")
+    if (
+        asked is not None
+        and asked.contents()
+        and getattr(tokenizer, "add_bos_token", True) is False
+    ):
+        tokenizer.add_bos_token = True
+        tokenizer.update_post_processor()
 
 
 def _tokenizer_at(path: str, wanted: LoadOptions) -> PreTrainedTokenizerBase:
