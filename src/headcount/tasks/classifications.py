@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject
 from headcount.stats import Floats, ratio
-from headcount.tasks.comparison import Metric, choose_metric, own_metric_of
+from headcount.tasks.comparison import Metric, read_metric
 from headcount.tasks.examples import Column, Columns, Label, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, labels_of
 from headcount.text import Batch
@@ -242,8 +242,7 @@ def classification(
     >>> classification([("A fine film.", 1), ("A dull film.", 0)])
     Classification('examples in hand', 2 examples, accuracy)
     """
-    own = not isinstance(metric, str)
-    chosen = own_metric_of(metric) if own else choose_metric("classification", metric, METRICS)
+    chosen = read_metric("classification", metric, METRICS)
     if positive not in (0, 1):
         raise UsageError(f"The positive class is {positive!r}; F1 of two classes is about 0 or 1.")
     found = read_labelled(examples, "classification", Columns(text, text2, label, header))

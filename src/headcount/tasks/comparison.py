@@ -150,6 +150,13 @@ def own_metric_of(metric: Any) -> Metric:
     )
 
 
+def read_metric(kind: str, metric: Any, known: Mapping[str, Metric]) -> Metric:
+    """A kind's metric by name, or one of the caller's own."""
+    if isinstance(metric, str):
+        return choose_metric(kind, metric, known)
+    return own_metric_of(metric)
+
+
 M = TypeVar("M")
 
 

@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, capture_hooks_off
 from headcount.stats import Floats, correlate_weighted
-from headcount.tasks.comparison import Metric, choose_metric, own_metric_of
+from headcount.tasks.comparison import Metric, read_metric
 from headcount.tasks.examples import Column, Columns, read_labelled
 from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, Task, forward, labels_of, refuse
 from headcount.text import Batch, Encoded, Sentence
@@ -163,8 +163,7 @@ def regression(
     >>> regression([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)])
     Regression('examples in hand', 2 examples, spearman)
     """
-    own = not isinstance(metric, str)
-    chosen = own_metric_of(metric) if own else choose_metric("regression", metric, METRICS)
+    chosen = read_metric("regression", metric, METRICS)
     found = read_labelled(examples, "regression", Columns(text, text2, label, header))
     return Regression(found.examples, chosen, found.name)
 
@@ -270,8 +269,7 @@ def similarity(
     >>> similarity([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)]).span
     (0.5, 4.5)
     """
-    own = not isinstance(metric, str)
-    chosen = own_metric_of(metric) if own else choose_metric("similarity", metric, METRICS)
+    chosen = read_metric("similarity", metric, METRICS)
     found = read_labelled(examples, "similarity", Columns(text, text2, label, header))
     if found.examples[0].second is None:
         raise InputError(

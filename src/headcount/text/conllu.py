@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from conllu import parser
@@ -175,15 +176,9 @@ def _sentences(
 
 def _blocks(file: TextFile) -> Iterator[list[Line]]:
     """Runs of lines between blank lines."""
-    block: list[Line] = []
-    for number, line in file.lines():
-        if line.strip():
-            block.append((number, line))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    for filled, lines in groupby(file.lines(), key=lambda line: bool(line[1].strip())):
+        if filled:
+            yield list(lines)
 
 
 def _comments(block: Sequence[Line]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -26,6 +28,21 @@ def back(
         made = function(x)
     found = torch.autograd.grad(made, [x, ledger.biases[0]], told, materialize_grads=True)
     return found[0], float(found[1])
+
+
+@pytest.mark.parametrize("rule", ["default", "ding", "z+", "alpha-beta"])
+def test_a_pass_leaves_nothing_behind(rule: str) -> None:
+    def run() -> weakref.ref[Tensor]:
+        ledger = RelevanceCounter(rows=1)
+        ledger.enter(Cut("enc", 0, ledger.counter(X), []), X)
+        x = X.clone().requires_grad_() * 1
+        with Tracer(rule_named(rule), ledger, "mine"):
+            functional.linear(x, torch.ones(2, 2)).sum(dim=-1)
+        return weakref.ref(x)
+
+    held = run()
+    gc.collect()
+    assert held() is None
 
 
 X = torch.tensor([[1.0, 3.0]])

@@ -9,10 +9,6 @@ if TYPE_CHECKING:
     from headcount.rooms.compare.runs import (
         Changes,
         compare_runs,
-        draw_columns,
-        draw_grid,
-        draw_layers,
-        draw_role_changes,
     )
 
 #: What it adds; see `headcount.plugins`.

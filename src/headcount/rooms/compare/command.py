@@ -18,6 +18,7 @@ from headcount.cli import (
     output,
     print_json,
     print_notes,
+    print_rows,
     sample_corpus,
     status,
     without,
@@ -164,7 +165,7 @@ def _corpus(corpus: CorpusArguments, treebank: str | None, work: WorkOptions) ->
 
 
 def _print(found: Changes) -> None:
-    from headcount.rooms.compare.runs import draw_columns, draw_grid, draw_layers, draw_role_changes
+    from headcount.rooms.compare.runs import column_rows, draw_grid, layer_rows, role_rows
 
     console = output()
     console.print(f"{found.before} and {found.after}: {len(found.heads)} heads", style="bold")
@@ -173,10 +174,14 @@ def _print(found: Changes) -> None:
         for stack in found.heads.index.get_level_values("stack").unique():
             console.print(draw_grid(found, str(stack)))
     if len(found.layers):
-        console.print(draw_layers(found.layers))
-    console.print(draw_columns(found))
+        figures = ["cosine", "95%", "JS (nats a row)", "more than others", "p"]
+        print_rows(["layer", *figures], layer_rows(found.layers), figures)
+    figures = ["mean change", "rose", "fell", "most"]
+    print_rows(["column", *figures], column_rows(found), figures)
     if found.roles is not None:
         kept = int((found.roles["change"] == "kept").sum())
         console.print(f"Roles: {kept} kept, {len(found.roles) - kept} lost or won.")
-        console.print(draw_role_changes(found.roles))
+        figures = ["before", "after"]
+        titles = ["head", "role", "label", "change", *figures]
+        print_rows(titles, role_rows(found.roles), figures)
     print_notes(found.notes)

@@ -5,7 +5,7 @@ No model is loaded here: two run directories are compared by the columns that bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -233,61 +233,46 @@ def draw_grid(found: Changes, stack: str) -> Table:
     return table
 
 
-def draw_layers(layers: pd.DataFrame) -> Table:
+def layer_rows(layers: pd.DataFrame) -> list[list[str]]:
     """Each layer's mean cosine and divergence, and whether it changed more than the others."""
-    table = _table("layer", "cosine", "95%", "JS (nats a row)", "more than others", "p")
-    for row in layers.to_dict("records"):
-        table.add_row(
+    return [
+        [
             f"{row['stack']}.{row['layer']}",
             _number(row["cosine"]),
             f"{_number(row['cosine_low'])}–{_number(row['cosine_high'])}",
-            _number(row["js"], 4),
-            NA if np.isnan(row["more"]) else f"{row['more']:+.3f}",
-            NA if np.isnan(row["p_adjusted"]) else f"{row['p_adjusted']:.2g}",
-        )
-    return table
+            _number(row["js"], ".4f"),
+            _number(row["more"], "+.3f"),
+            _number(row["p_adjusted"], ".2g"),
+        ]
+        for row in layers.to_dict("records")
+    ]
 
 
-def _table(*titles: str, words: int = 1) -> Table:
-    """A table whose first columns are words and whose others are numbers."""
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for place, title in enumerate(titles):
-        numbers = place >= words
-        table.add_column(title, justify="right" if numbers else "left", no_wrap=words == 1)
-    return table
-
-
-def draw_columns(found: Changes) -> Table:
+def column_rows(found: Changes) -> Iterator[list[str]]:
     """For each column its mean change, and in how many heads it rose or fell beyond doubt."""
-    table = _table("column", "mean change", "rose", "fell", "most")
     for row in found.sure().to_dict("records"):
         values = found.heads[row["column"]]
-        if values.abs().max() == 0:
-            continue
-        stack, layer, head = values.abs().idxmax()
-        most = f"{stack}.{layer}.{head} {values.loc[stack, layer, head]:+.3f}"
-        change = f"{row['mean_change']:+.3f}"
-        table.add_row(row["column"], change, str(row["rose"]), str(row["fell"]), most)
-    return table
+        if values.abs().max() > 0:
+            head = Head(*values.abs().idxmax())
+            most = f"{head} {values.loc[head]:+.3f}"
+            change = f"{row['mean_change']:+.3f}"
+            yield [row["column"], change, str(row["rose"]), str(row["fell"]), most]
 
 
-def draw_role_changes(roles: pd.DataFrame) -> Table:
+def role_rows(roles: pd.DataFrame) -> list[list[str]]:
     """Roles that were lost or won; those that were kept are counted by the caller."""
-    from rich.text import Text
+    return [
+        [
+            f"{row['stack']}.{row['layer']}.{row['head']}",
+            *(row[name] for name in ("role", "label", "change")),
+            *(_number(row[name], ".2f") for name in ("value_before", "value_after")),
+        ]
+        for row in roles[roles["change"] != "kept"].to_dict("records")
+    ]
 
-    table = _table("head", "role", "label", "change", "before", "after", words=4)
-    for row in roles[roles["change"] != "kept"].to_dict("records"):
-        head = f"{row['stack']}.{row['layer']}.{row['head']}"
-        figures = (_number(row["value_before"], 2), _number(row["value_after"], 2))
-        words = (head, row["role"], row["label"], row["change"], *figures)
-        table.add_row(*(Text(str(word)) for word in words))
-    return table
 
-
-def _number(value: float, digits: int = 3) -> str:
-    return NA if np.isnan(value) else f"{value:.{digits}f}"
+def _number(value: float, shape: str = ".3f") -> str:
+    return NA if np.isnan(value) else f"{value:{shape}}"
 
 
 def _shade(step: int) -> str:

@@ -307,6 +307,11 @@ class Tracer(TorchFunctionMode):
         """From here on a dense layer on a tensor already seen is another one: a new attention."""
         self._fans.clear()
 
+    def __exit__(self, *how: Any) -> None:
+        """What ran leads to the tracer, and a fan back to what ran: a circle nobody collects."""
+        self.close_fans()
+        super().__exit__(*how)
+
     def _settled(self, flow: Tensor, total: Tensor) -> Tensor:
         by_row = flow.reshape(self.ledger.rows, -1, flow.shape[-1])
         return self.rule.settle(by_row, total).reshape(flow.shape)
