@@ -6,11 +6,13 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.lesions.by_word import WordLosses, word_losses
+    from headcount.rooms.lesions.causation import causes, with_causes
     from headcount.rooms.lesions.word_by_head import Lesions, lesions
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
-    "names": {"lesions": "word_by_head:lesions"},
+    "commands": {"lesions": "command:lesions_command"},
+    "names": {"lesions": "word_by_head:lesions", "causes": "causation:causes"},
 }
 
 open_door(__name__)
