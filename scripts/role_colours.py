@@ -5,7 +5,7 @@ python scripts/role_colours.py [light] [dark]
 Greedy: colours that are kept stay, each next one has the largest smallest distance (OKLab) to those
 before it, under normal sight and simulated protanopia, deuteranopia and tritanopia (Machado et al.
 2009), among colours that stand out from the ground by 4.2 to 1. What it prints goes into
-src/headcount/reports/assets/roles.json by hand.
+the `Kind` of each role by hand.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headcount.models.site import Site
-from headcount.surveys.trials.trial import TrialCounts, TrialMetric
+from headcount.surveys.trial import TrialCounts, TrialMetric
 from headcount.text.batch import Batch, ready_batch
 from headcount.wiring.sighting import look
 

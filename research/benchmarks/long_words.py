@@ -23,8 +23,8 @@ import torch
 from headcount.bundle.sample import read
 from headcount.records import provenance
 from headcount.rooms.features.tally import FeatureTally
+from headcount.rooms.relations.relations import Relations
 from headcount.surveys.passes import PassOptions, run_pass
-from headcount.surveys.tallies.relations import Relations
 from headcount.text import Sentence, Word, read_corpus
 from headcount.text.sentence import spaced
 from headcount.wiring import TILE

@@ -20,7 +20,7 @@ from headcount.bundle import sample
 from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records import provenance
-from headcount.surveys.tallies.relations import Relations
+from headcount.rooms.relations.relations import Relations
 from headcount.text import encode, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 from research.benchmarks.baselines import relations_map_by_map as fixed

@@ -18,7 +18,7 @@ import pandas as pd
 import headcount as hc
 from headcount.importance.scoring import texts_of_task
 from headcount.records.files import to_strict
-from headcount.surveys.roles.linguistic import Features
+from headcount.rooms.features.feature import Features
 from research import RESULTS
 
 COMMAND = "python -m research.features"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headcount.surveys.roles.linguistic import OWN_TEXT
+from headcount.rooms.rarity.rare import OWN_TEXT
 
 from .reading import Survey, Surveys, best, by_layer, layer_of, twin, verdicts
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 import headcount as hc
 from headcount.errors import InputError
-from headcount.surveys.tallies.relations import DIRECTIONS
+from headcount.rooms.relations.relations import DIRECTIONS
 
 __all__ = ["kept", "plain"]
 

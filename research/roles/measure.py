@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.surveys.roles.linguistic import Features, Rare
+from headcount.rooms.features.feature import Features
+from headcount.rooms.rarity.rare import Rare
 from headcount.surveys.roles.role import Role
 
 from .keep import kept, plain

@@ -16,8 +16,8 @@ from scipy import stats
 
 import headcount as hc
 from headcount.errors import InputError, UsageError
+from headcount.rooms.rarity.rarity import training_frequencies
 from headcount.stats import bleu
-from headcount.surveys.tallies.rarity import training_frequencies
 from research import ROOT
 from research.gates.config import Config, Plan, Schedule, read_settings
 from research.gates.counts import packed_counts, unpacked_counts

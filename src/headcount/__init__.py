@@ -39,4 +39,4 @@ if TYPE_CHECKING:
         """What rooms add, as `headcount.plugins` finds it."""
 
 
-open_door(__name__, to_rooms=True)
+open_door(__name__, "names")

@@ -20,13 +20,13 @@ class _Door(ModuleType):
 
     __homes__: dict[str, tuple[str, str]]
     __all__: list[str]
-    #: Whether rooms and other packages put names on this door: the façade's.
-    __open__: bool
+    #: The group of the registry whose things have their names on this door too; empty for none.
+    __group__: str
+    __shown__: list[str]
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            known = [*self.__homes__, *self._added()]
-            return sorted(name for name in known if not name.startswith("_"))
+            return sorted({*self.__shown__, *self._added()})
         if name not in self.__homes__:
             if not name.startswith("_") and name in (added := self._added()):
                 return added[name].load()
@@ -43,17 +43,20 @@ class _Door(ModuleType):
         return list(self.__all__)
 
     def _added(self) -> dict[str, Any]:
-        """The names that the registry has for the façade."""
-        if not self.__open__:
+        """What the registry has for this door: by its name, or a role by the name of its class."""
+        if not self.__group__:
             return {}
         plugins = importlib.import_module("headcount.plugins")
-        return {plugin.name: plugin for plugin in plugins.listed("names")}
+        found = plugins.listed(self.__group__)
+        if self.__group__ == "names":
+            return {plugin.name: plugin for plugin in found}
+        return {plugin.target.rpartition(":")[2]: plugin for plugin in found}
 
 
-def open_door(package: str, to_rooms: bool = False) -> None:
+def open_door(package: str, group: str = "") -> None:
     """Let a package give out the names that it imports under ``if TYPE_CHECKING:``.
 
-    With `to_rooms` also those that rooms add (`headcount.plugins`).
+    With a `group` also what the registry has of that (`headcount.plugins`).
     """
     module = sys.modules[package]
     homes: dict[str, tuple[str, str]] = {}
@@ -64,7 +67,8 @@ def open_door(package: str, to_rooms: bool = False) -> None:
                     for alias in line.names:
                         homes[alias.asname or alias.name] = (line.module, alias.name)
     module.__class__ = _Door
-    module.__dict__.update(__homes__=homes, __open__=to_rooms)
-    if not to_rooms:
-        public = sorted(name for name in homes if not name.startswith("_"))
-        module.__dict__.setdefault("__all__", public)  # a package may show users fewer
+    public = sorted(name for name in homes if not name.startswith("_"))
+    shown = module.__dict__.pop("__all__", public)  # a package may show users fewer
+    module.__dict__.update(__homes__=homes, __group__=group, __shown__=shown)
+    if not group:
+        module.__dict__["__all__"] = shown

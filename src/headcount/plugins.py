@@ -53,9 +53,11 @@ GROUPS: dict[str, tuple[str, str]] = {
     "trials": ("trial", "inputs made to ask one question: `headcount.surveys.Trial`"),
     "tasks": ("task", "what good means, of a file: a function that reads it"),
     "stages": ("stage", "a part of the story that `headcount report` tells"),
+    "formats": ("format", "a format of corpora: `headcount.text.CorpusFormat`"),
     "exporters": ("exporter", "a format that models are written in"),
     "engines": ("engine", "where work is done: `headcount.records.Engine`"),
     "names": ("name", "a name of the façade, `hc.<name>`"),
+    "parts": ("part", "what the core uses by a name that it knows, where it is there"),
 }
 
 
@@ -206,12 +208,22 @@ def plugin_of(group: str, name: str) -> Plugin | None:
 def get(group: str, name: str) -> Any:
     """One thing by its name, loaded; a name that is not there is refused with those that are."""
     plugin = plugin_of(group, name)
+    if plugin is None and group == "parts":
+        raise UsageError(
+            f"This needs '{name}', and no room here has it; install headcount with all its rooms."
+        )
     if plugin is None:
         raise UsageError(
             f"There is no {GROUPS.get(group, (group,))[0]} '{name}'; there are "
             f"{', '.join(names_of(group)) or 'none'}."
         )
     return plugin.load()
+
+
+def part(name: str) -> Any:
+    """A part that the core uses where a room has it; else None."""
+    plugin = plugin_of("parts", name)
+    return None if plugin is None else plugin.load()
 
 
 def every(group: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from headcount.cli.inputs import read_task_file
 from headcount.records import Journal, read_exhibits
 from headcount.rooms.probing import Probe
 from headcount.rooms.probing.vectors import read_vectors
-from headcount.surveys import frequencies_of
+from headcount.rooms.rarity.rarity import frequencies_of
 from headcount.text import read_corpus
 
 Read = Callable[[Path], Any]

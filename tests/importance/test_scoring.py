@@ -173,7 +173,9 @@ def test_a_run_of_another_model_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hc.score(classifier(), CLASSES, run=tmp_path / "run")
-    monkeypatch.setattr(MODULE, "gradient", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr(
+        "headcount.importance.gradient.gradient", lambda *_, **__: pytest.fail("worked")
+    )
     with pytest.raises(RunError, match="holds a table of tiny bert"):
         hc.score(classifier(seed=1), CLASSES, run=tmp_path / "run")
 

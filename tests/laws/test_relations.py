@@ -10,9 +10,9 @@ from tiny_subjects import encoder, translator, writer
 import headcount as hc
 from headcount.bundle.sample import path
 from headcount.models.subject import Subject
+from headcount.rooms.relations.relations import DIRECTIONS, Relations
+from headcount.surveys.counts import RelationCounts, RelationTest
 from headcount.surveys.surveying import survey
-from headcount.surveys.tallies.counts import RelationCounts, RelationTest
-from headcount.surveys.tallies.relations import DIRECTIONS, Relations
 from headcount.text import Corpus, read_corpus
 
 SUBJECTS = {"enc": encoder(), "dec": writer(), "enc-dec": translator()}

@@ -11,10 +11,10 @@ import pytest
 import tiny_subjects
 from tiny_tokenizers import ENGLISH, PAIRS
 
+from headcount.rooms.trials.alignment import Pairs, SinkTrial
+from headcount.rooms.trials.needle import Needle
+from headcount.rooms.trials.repeats import Copying, Repeats
 from headcount.surveys.passes import run_trials
-from headcount.surveys.trials.alignment import Pairs, SinkTrial
-from headcount.surveys.trials.needle import Needle
-from headcount.surveys.trials.repeats import Copying, Repeats
 
 WRITER, TRANSLATOR = tiny_subjects.writer("gpt2"), tiny_subjects.translator()
 LONG = [" ".join(ENGLISH)] * 4

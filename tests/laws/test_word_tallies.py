@@ -17,12 +17,12 @@ from headcount.rooms.coreference.tally import CoreferenceTally, PronounChoice
 from headcount.rooms.families.divergence import Divergence
 from headcount.rooms.features.tally import FeatureTally
 from headcount.rooms.patterns.tally import Patterns
+from headcount.rooms.relations.links import ArgumentTally, Frames, Links
+from headcount.rooms.relations.relations import Relations
+from headcount.rooms.relations.rest_by_relation import RestByRelation
+from headcount.surveys.offsets import OffsetMass
 from headcount.surveys.passes import PassOptions, run_pass
-from headcount.surveys.tallies.links import ArgumentTally, Frames, Links
-from headcount.surveys.tallies.offsets import OffsetMass
-from headcount.surveys.tallies.relations import Relations
-from headcount.surveys.tallies.rest_by_relation import RestByRelation
-from headcount.surveys.tallies.surface import SeparatorRow
+from headcount.surveys.surface import SeparatorRow
 from headcount.surveys.tally import Tally
 from headcount.text.corpus import read_corpus
 from headcount.text.sentence import Argument, Item, Pair, Predicate, Sentence, Span, Word, spaced

@@ -12,7 +12,7 @@ import torch
 from trees import batch_of, site
 
 from headcount.rooms.features.tally import FeatureTally
-from headcount.surveys.tallies.links import ArgumentTally, Links, LinkTally
+from headcount.rooms.relations.links import ArgumentTally, Links, LinkTally
 from headcount.surveys.tally import FEATURES, NEGATIONS
 from headcount.text.batch import Side
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, spaced

@@ -9,7 +9,7 @@ import pytest
 import torch
 from trees import batch_of, side_of, sighting_of, site, tree
 
-from headcount.surveys.tallies.relations import CLARKS_OFFSETS, OFFSETS, Relations
+from headcount.rooms.relations.relations import CLARKS_OFFSETS, OFFSETS, Relations
 from headcount.text.sentence import Sentence
 from headcount.text.words import Words
 

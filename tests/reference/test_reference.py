@@ -16,8 +16,8 @@ from torch import Tensor
 import headcount as hc
 from headcount.models.subject import Subject
 from headcount.rooms.families.divergence import Divergence
+from headcount.surveys.surface import Confidence
 from headcount.surveys.surveying import survey
-from headcount.surveys.tallies.surface import Confidence
 from headcount.text.batch import Batch, Side
 from headcount.wiring import Needs, tap
 

@@ -9,7 +9,7 @@ import tiny_subjects
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.reports.chosen_sentences import (
+from headcount.rooms.exhibits.choosing import (
     chosen_items,
     exhibits_of,
     look_at,

@@ -270,7 +270,7 @@ def test_gates_and_healing_are_told_where_they_were_asked_for(
 ) -> None:
     """Killed between two trainings, it goes on with the second."""
     asked = replace(translated, gates=3, heal=2)
-    freed = import_module("headcount.pruning.freeing")
+    freed = import_module("headcount.rooms.gates.freeing")
     learn, begun = freed.learn_gates, []
 
     def killed_at_the_second(*given: object, **how: object) -> object:

@@ -23,8 +23,10 @@ from tiny import TINY
 from tiny_subjects import encoder, writer
 
 import headcount as hc
-from headcount.surveys.roles.linguistic import Alignment, Syntactic
-from headcount.surveys.roles.resting import NoOp, SourceEnd
+from headcount.rooms.relations.syntactic import Syntactic
+from headcount.rooms.resting.separator import NoOp
+from headcount.rooms.resting.source_end import SourceEnd
+from headcount.rooms.trials.aligning import Alignment
 from headcount.text import read_sample
 from headcount.text.sentence import Pair, Sentence
 

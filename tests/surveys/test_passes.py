@@ -18,6 +18,9 @@ from headcount.models.loading import load
 from headcount.models.subject import Subject
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
+from headcount.rooms.trials.alignment import Pairs, SinkTrial
+from headcount.rooms.trials.needle import Needle
+from headcount.rooms.trials.repeats import Copying, Repeats
 from headcount.surveys.passes import (
     PassOptions,
     SurveyPlan,
@@ -29,9 +32,6 @@ from headcount.surveys.passes import (
 )
 from headcount.surveys.roles.catalogue import all_roles
 from headcount.surveys.surveying import SurveyOptions, plan_survey, read_corpora, survey
-from headcount.surveys.trials.alignment import Pairs, SinkTrial
-from headcount.surveys.trials.needle import Needle
-from headcount.surveys.trials.repeats import Copying, Repeats
 
 READS = frozenset(name for role in all_roles() for name in role.reads)
 

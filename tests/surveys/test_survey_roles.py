@@ -196,7 +196,7 @@ def test_numbers_do_not_depend_on_batches() -> None:
 
 
 def test_your_own_tally_is_the_one_that_counts() -> None:
-    from headcount.surveys.tallies.surface import Confidence
+    from headcount.surveys.surface import Confidence
 
     tally = Confidence(drop=frozenset())
     assert tally.needs != Needs()

@@ -25,8 +25,8 @@ from headcount.models.subject import Subject
 from headcount.records.columns import Column
 from headcount.surveys.passes import PassOptions
 from headcount.surveys.roles.catalogue import all_roles
+from headcount.surveys.surface import Entropy
 from headcount.surveys.surveying import SurveyOptions, plan_survey, read_corpora, ready_corpora
-from headcount.surveys.tallies.surface import Entropy
 from headcount.surveys.tally import Reading, SumsTally, add_micro, over_rows, read_micro
 from headcount.text.sentence import Argument, Predicate, Sentence, Span, Word, split_words
 from headcount.wiring import Needs, Sighting, Watch, rows, taps

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         print_notes,
         print_ranking,
         print_rows,
+        print_run,
         say,
         status,
     )

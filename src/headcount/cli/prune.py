@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount import pruning
+from headcount import plugins, pruning
 from headcount.cli.inputs import TaskArguments, parse_task, work_on
 from headcount.cli.options import Json, Model, loaded
 from headcount.cli.prune_output import print_pruning
@@ -303,14 +303,12 @@ def _pruned(
     how: dict[str, Any],
 ) -> pruning.Pruned:
     """Do the work, with bars; Ctrl-C says what was kept."""
-    from headcount.rooms.figures import _draw_plan as draw_plan
-    from headcount.rooms.gates import TrainingOptions
-
     for kind, steps in (("gates", asked.gate_steps), ("heal", asked.heal_steps)):
-        options = TrainingOptions(steps=steps, lr=asked.lr, **training)
+        options = pruning.TrainingOptions(steps=steps, lr=asked.lr, **training)
         how[kind] = options if getattr(asked, kind) else None
     try:
-        return pruning.prune_run(subject, task, place=place, draw=draw_plan, **how)
+        draw = plugins.part("plan figure")
+        return pruning.prune_run(subject, task, place=place, draw=draw, **how)
     except KeyboardInterrupt:
         kept = "nothing was written."
         if place is not None and place.is_under_way:

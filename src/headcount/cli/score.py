@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import headcount as hc
-from headcount import importance, tasks
+from headcount import importance, plugins, tasks
 from headcount.cli.inputs import TaskArguments
 from headcount.cli.options import Json, Model, RunArguments, loaded
 from headcount.cli.printing import (
@@ -15,7 +15,6 @@ from headcount.cli.printing import (
     print_json,
     print_notes,
     print_ranking,
-    print_rows,
     print_run,
 )
 from headcount.errors import StatsError, UsageError
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from headcount.records import Engine
 
-#: Whole sets of heads off together; see `headcount.rooms.knockout`.
+#: Whole sets of heads off together, where a room has that.
 KNOCKOUT = "knockout"
 
 _scoring = partial(option, panel="Scoring every head")
@@ -148,7 +147,8 @@ def score_command(
         off = heads_named(asked.shut, subject.heads) if asked.shut else []
         _evaluate(subject, examples, off, work, json)
     elif asked.by == KNOCKOUT:
-        _knock_out(subject, examples, asked, target, work, where, json)
+        knock_out = plugins.get("parts", KNOCKOUT)
+        knock_out(subject, examples, asked, target, work, where, json)
     else:
         _score_heads(subject, examples, asked, target, work, where, json)
 
@@ -214,53 +214,6 @@ def _evaluated(
 
 def _listed(heads: list[hc.Head]) -> str:
     return ", ".join(str(head) for head in heads)
-
-
-# --- Whole sets of heads ------------------------------------------------------------------------
-
-
-def _knock_out(
-    subject: hc.Subject,
-    task: tasks.Task,
-    asked: ScoreArguments,
-    target: RunArguments,
-    work: WorkOptions,
-    engine: Engine,
-    json: bool,
-) -> None:
-    from headcount.rooms.knockout import knockout_sentences
-
-    sets: Any = target.out
-    if asked.shut is not None:
-        sets = {asked.shut: heads_named(asked.shut, subject.heads)}
-    frame = hc.knockout(
-        subject,
-        task,
-        sets,
-        mode=asked.mode or "zero",
-        metric=asked.metric,
-        run=target.out,
-        batch_size=work.examples,
-        seed=work.seed or 0,
-        engine=engine,
-    )
-    if json:
-        print_json({"knockout": frame.to_dict("records")})
-        return
-    ends, rows = ("added", "control", "excess"), []
-    for row in frame.to_dict("records"):
-        added = f"{row['added']:+.3g} [{row['added_low']:+.2g}, {row['added_high']:+.2g}]"
-        control, excess = row["note"], ""
-        if row["draws"]:
-            control = f"{row['control']:+.3g} ({row['control_least']:+.2g} to "
-            control += f"{row['control_most']:+.2g})"
-            excess = f"{row['excess']:+.3g} [{row['low']:+.2g}, {row['high']:+.2g}]"
-        rows.append((row["set"], row["heads"], added, control, excess, row["answer"]))
-    print_rows(("set", "heads", *ends, ""), rows, right=("heads",))
-    for sentence in knockout_sentences(frame):
-        output().print(sentence)
-    output().print(f"{len(task):,} examples of {task.name}; {subject!r}", style="dim")
-    print_run(target.out)
 
 
 # --- Every head ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import headcount as hc
+from headcount import plugins
 from headcount.cli.inputs import CorpusArguments, read_annotated
 from headcount.cli.options import Json, Model, RunArguments, loaded
 from headcount.cli.printing import (
@@ -25,7 +26,6 @@ from headcount.records import EngineOptions, names, option
 from headcount.surveys import ReadingOptions, RoleOptions
 
 if TYPE_CHECKING:
-    from headcount.rooms.families import Families
     from headcount.surveys.roles import Role
 
 
@@ -119,8 +119,6 @@ def survey_command(
     where = engine.made()
     _check_best_heads(judge, judging, json)
     with status("Reading the corpus"):
-        from headcount.surveys import frequencies_of
-
         files = {"treebank": judge.treebank, "coref": judge.coref, "arguments": judging.arguments}
         annotated = read_annotated(files, reading)
         text = corpus.read(reading) if corpus.given or not any(annotated.values()) else None
@@ -131,8 +129,10 @@ def survey_command(
             judging,
             roles=wanted,
             arguments=annotated.pop("arguments"),
-            frequencies=frequencies_of(judging.frequencies),
         )
+        if judging.frequencies is not None:  # a bad file shows before a model is loaded
+            known = plugins.get("parts", "frequencies")(judging.frequencies)
+            judging = replace(judging, frequencies=known)
         _check_columns(asked.columns, reading)
         reading = replace(reading, own_output=reading.own_output or None)
     # The run is made and locked before the work: a bad place is refused at once.
@@ -194,14 +194,15 @@ def _check_best_heads(judge: RoleArguments, judging: RoleOptions, json: bool) ->
 
 def _check_columns(columns: list[str] | None, reading: ReadingOptions) -> None:
     """Refuse a column that is not known before a model is loaded for it."""
-    from headcount.rooms.patterns import PATTERN, PATTERN_COLUMNS
-    from headcount.surveys import chosen_tallies
+    from headcount.surveys import COLUMNS, chosen_tallies, tally_columns
 
     if columns is not None and not columns:
         raise UsageError("--columns names no column; name some, e.g. --columns self,next.")
-    patterns = {PATTERN.name, *(column.name for column in PATTERN_COLUMNS)}
-    others = None if columns is None else [name for name in columns if name not in patterns]
-    chosen_tallies(others, reading.convention, reading.confidence_without)
+    ours = [column.name for column in COLUMNS]
+    if columns is not None and not set(columns) <= set(ours):
+        known = tally_columns()
+        columns = [name for name in columns if name not in known]
+    chosen_tallies(columns, reading.convention, reading.confidence_without)
 
 
 def _tallies(asked: SurveyArguments, convention: str) -> list[Any]:
@@ -209,17 +210,13 @@ def _tallies(asked: SurveyArguments, convention: str) -> list[Any]:
     switches = {"patterns": asked.patterns, "offset-mass": asked.offset_mass}
     found: list[Any] = [name for name, wanted in switches.items() if wanted]
     if asked.families:
-        from headcount.rooms.families import Divergence
-
-        found.append(Divergence(convention))
+        found.append(plugins.get("parts", "families").Divergence(convention))
     return found
 
 
-def _families(subject: hc.Subject, table: hc.HeadTable, tallies: Sequence[Any]) -> Families:
-    from headcount.rooms.families import families_of_tally
-
-    about = table.provenance
-    return families_of_tally(subject, tallies[-1], seed=about["seed"] or 0, about=about)
+def _families(subject: hc.Subject, table: hc.HeadTable, tallies: Sequence[Any]) -> Any:
+    room, about = plugins.get("parts", "families"), table.provenance
+    return room.families_of_tally(subject, tallies[-1], seed=about["seed"] or 0, about=about)
 
 
 # --- What is printed ----------------------------------------------------------------------------
@@ -238,13 +235,6 @@ WORTH_SEEING = (
     "self",
     "punctuation",
 )
-#: What would have to be given for a role to be judged.
-_NEEDED = {
-    "syntactic": "--treebank",
-    "coreference": "--coref",
-    "argument": "--judging arguments=FILE",
-    "feature": "--treebank",
-}
 
 
 def _print_survey(
@@ -386,9 +376,7 @@ def _percent(share: float) -> str:
 
 def _print_patterns(table: hc.HeadTable) -> None:
     """The mean share of each pattern in every layer."""
-    from headcount.rooms.patterns import layer_shares
-
-    shares = layer_shares(table)
+    shares = plugins.get("parts", "patterns by layer")(table)
     output().print("Patterns, mean share over the heads of a layer:", style="bold")
     names = [str(name).replace("_diagonal", "+diagonal") for name in shares]
     output().print("layer   " + "  ".join(names), style="dim")
@@ -402,7 +390,8 @@ def _why(role: Role, table: hc.HeadTable) -> str:
     noted = [table.notes[name] for name in role.reads if name in table.notes]
     if noted and "trials" not in role.reads:
         return noted[0]
-    return _NEEDED.get(role.name, "")
+    kind = hc.roles.KINDS.get(role.name)
+    return "" if kind is None else kind.needs
 
 
 def _sizes(name: str, about: Mapping[str, Any]) -> str:
@@ -418,7 +407,7 @@ def _sizes(name: str, about: Mapping[str, Any]) -> str:
 # --- Families of heads on the command line: `survey --families` ---------------------------------
 
 
-def _families_json(found: Families) -> dict[str, Any]:
+def _families_json(found: Any) -> dict[str, Any]:
     """The figures of each stack, and every head's cluster, place and nearest heads."""
     from headcount.records import to_strict
 
@@ -442,12 +431,10 @@ def _families_json(found: Families) -> dict[str, Any]:
     return {"families": to_strict({"stacks": stacks, "heads": heads})}
 
 
-def _print_families(found: Families) -> None:
+def _print_families(found: Any) -> None:
     """The pairs most alike, and a sentence for each stack."""
-    from headcount.rooms.families import draw_nearest, family_sentences
-
-    console = output()
+    families, console = plugins.get("parts", "families"), output()
     console.print()
-    console.print(draw_nearest(found))
-    for line in family_sentences(found):
+    console.print(families.draw_nearest(found))
+    for line in families.family_sentences(found):
         console.print(line)

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
         importance_columns,
         role_sentences,
     )
-    from headcount.importance.examples import Arrays, BatchWork, Measure, ScoreWork, origin
+    from headcount.importance.examples import (
+        Arrays,
+        BatchWork,
+        Measure,
+        Score,
+        ScoreOptions,
+        ScoreWork,
+        origin,
+    )
     from headcount.importance.scoring import (
         check_score_names,
         column_of,
@@ -26,5 +34,10 @@ if TYPE_CHECKING:
     )
     from headcount.importance.sweeps.interventions import Intervention, check_mode, sets
     from headcount.importance.sweeps.sweeping import Sweep, in_words, sweep, sweep_task
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "scores": {"gradient": "gradient:GradientScore", "ablation": "ablation:AblationScore"},
+}
 
 open_door(__name__)

@@ -7,14 +7,14 @@ Michel et al., NeurIPS 2019, sections 3.2 and 3.3 (one head, all but one); Koval
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
 from headcount.errors import StatsError, UsageError
-from headcount.importance.examples import Interrupted, origin
+from headcount.importance.examples import Interrupted, Score, ScoreOptions, origin
 from headcount.importance.sweeps.interventions import (
     Intervention,
     Mode,
@@ -254,3 +254,20 @@ def _columns(unit: str, found: Sweep) -> list[Column]:
         for kind, how in corrected.items()
     ]
     return [cost, *tests]
+
+
+class AblationScore(Score):
+    """Ablation among the scores of the registry; a column for each unit."""
+
+    column = Column("ablation", meaning=_BY_UNIT["head"][1])
+    takes = ("mode", "unit", "metric")
+
+    def filled(self, own: Mapping[str, Any]) -> str:
+        """One column for heads, others for other units."""
+        unit = own.get("unit") or "head"
+        return "ablation" if unit == "head" else f"ablation_{unit}"
+
+    def compute(self, subject: Subject, task: Task, options: ScoreOptions) -> HeadTable:
+        """See `ablation`."""
+        shared = options.shared("batch_size", "journal", "engine")
+        return ablation(subject, task, seed=options.seed or 0, **shared)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -272,6 +272,53 @@ class ExampleSums:
 
 
 # --- A score under way --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What every score is computed with."""
+
+    convention: str = "headcount"
+    batch_size: int = 16
+    seed: int | None = None
+    journal: Journal | None = None
+    engine: Engine | EngineOptions | str | None = None
+    #: Those options of `hc.score` that are this score's own: `Score.takes`.
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def shared(self, *names: str) -> dict[str, Any]:
+        """Some of these by name, with the score's own."""
+        return {name: getattr(self, name) for name in names} | dict(self.own)
+
+
+class Score:
+    """A measure of how much heads matter to a task: a name, what it takes, and how it is computed.
+
+    Higher is more important. It comes in through the registry (`headcount.plugins`).
+
+    >>> class Size(Score):
+    ...     column = Column("size", meaning="The size of a head.", more="larger")
+    ...     def compute(self, subject, task, options):
+    ...         sizes = [float(s.head_dim) for s in subject.anatomy.sites for _ in range(s.heads)]
+    ...         return HeadTable.of(subject.heads, {"size": sizes}, [self.column])
+    >>> Size().filled({})
+    'size'
+    """
+
+    #: The column that it fills; its name is what the score is asked for by.
+    column: ClassVar[Column]
+    #: The keywords of `hc.score` that are its own.
+    takes: ClassVar[tuple[str, ...]] = ()
+    #: Its words of `per`, of which several scores have some.
+    per: ClassVar[tuple[str, ...]] = ()
+
+    def filled(self, own: Mapping[str, Any]) -> str:
+        """The column that is filled under these options of its own."""
+        return self.column.name
+
+    def compute(self, subject: Subject, task: Task, options: ScoreOptions) -> HeadTable:
+        """The table with the column, a value for every head."""
+        raise UsageError(f"The score {type(self).__name__} has no compute(); write one.")
 
 
 @dataclass

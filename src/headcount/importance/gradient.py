@@ -21,6 +21,8 @@ from headcount.importance.examples import (
     Arrays,
     BatchWork,
     Measure,
+    Score,
+    ScoreOptions,
     ScoreWork,
     michels_counts,
     over_layer_norm,
@@ -333,3 +335,14 @@ class _Work(ScoreWork):
         if self.way.normalize == "layer":
             found = over_layer_norm(self.subject.heads, *found)
         return self.column_table(GRADIENT, found)
+
+
+class GradientScore(Score):
+    """Gradient among the scores of the registry."""
+
+    column, takes, per = GRADIENT, ("per", "normalize"), get_args(Per)
+
+    def compute(self, subject: Subject, task: Task, options: ScoreOptions) -> HeadTable:
+        """See `gradient`."""
+        shared = options.shared("convention", "batch_size", "journal", "engine")
+        return gradient(subject, task, **shared)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headcount import plugins
 from headcount.errors import InputError, UsageError
-from headcount.importance.ablation import ablation
 from headcount.importance.agreement import compared
-from headcount.importance.examples import Interrupted
-from headcount.importance.gradient import gradient
+from headcount.importance.examples import Interrupted, Score, ScoreOptions, origin
 from headcount.models import Subject
 from headcount.records import (
     Engine,
@@ -24,21 +23,11 @@ from headcount.records import (
     hash_strings,
     old_keywords,
 )
-from headcount.rooms.relevance import relevance
 from headcount.surveys import COLUMNS, ReadingOptions, survey
 from headcount.tasks import Labelled, Similarity, Task, batches
 from headcount.text import Item, Pair, Sentence, read_corpus
 
 # --- Which options belong to which score, sorted out before any work begins ---------------------
-
-#: The scores that run the model, and the options of each.
-SCORES: dict[str, tuple[str, ...]] = {
-    "gradient": ("per", "normalize"),
-    "ablation": ("mode", "unit", "metric"),
-    "relevance": ("per", "rule"),
-}
-#: Two scores have an option `per`; its words tell which one is meant.
-PER = {"gradient": ("example", "token", "batch"), "relevance": ("step", "sentence")}
 
 
 def read_names(by: str | Sequence[str]) -> list[str]:
@@ -50,7 +39,7 @@ def read_names(by: str | Sequence[str]) -> list[str]:
     words = by.split(",") if isinstance(by, str) else list(by)
     names = list(dict.fromkeys(word.strip() for word in words if word.strip()))
     if not names:
-        raise UsageError(f"No score was asked for; choose {', '.join(SCORES)}, or a column.")
+        raise UsageError(f"No score was asked for; choose {', '.join(_scores())}, or a column.")
     return names
 
 
@@ -62,18 +51,20 @@ def options_by_score(names: Sequence[str], options: Mapping[str, Any]) -> dict[s
     """
     given = {key: value for key, value in options.items() if value is not None}
     sorted_out: dict[str, dict[str, Any]] = {name: {} for name in names}
+    chosen = {name: _score_of(name) for name in names if name in _scores()}
     for key, value in given.items():
-        takers = [name for name in names if key in SCORES.get(name, ())]
+        takers = [name for name, one in chosen.items() if key in one.takes]
         if not takers:
-            owners = " or ".join(name for name, keys in SCORES.items() if key in keys)
+            every = plugins.every("scores")
+            owners = " or ".join(name for name, one in every.items() if key in one.takes)
             raise UsageError(
                 f"{key} is '{value}', an option of {owners}, and the scores asked for are "
                 f"{', '.join(names)}; leave {key} out."
             )
         for name in takers:
-            told = _own_words(name, takers, str(value)) if key == "per" else value
-            if told:
-                sorted_out[name][key] = told
+            words = _words_of(name, takers, str(value)) if key == "per" else value
+            if words:
+                sorted_out[name][key] = words
     return sorted_out
 
 
@@ -83,20 +74,28 @@ def column_of(name: str, options: Mapping[str, Any]) -> str:
     >>> column_of("ablation", {"unit": "others"}), column_of("gradient", {})
     ('ablation_others', 'gradient')
     """
-    unit = options.get("unit") or "head"
-    return f"ablation_{unit}" if name == "ablation" and unit != "head" else name
+    return _score_of(name).filled(options) if name in _scores() else name
 
 
-def _own_words(name: str, takers: Sequence[str], value: str) -> str:
+def _scores() -> list[str]:
+    return plugins.names_of("scores")
+
+
+def _score_of(name: str) -> Score:
+    made: Score = plugins.get("scores", name)()
+    return made
+
+
+def _words_of(name: str, takers: Sequence[str], value: str) -> str:
     """What of `per` is for a score: all of it where no other takes it, else its own words."""
     if len(takers) == 1:
         return value
     words = [word.strip() for word in value.split(",")]
-    known = [word for score in takers for word in PER[score]]
+    known = [word for score in takers for word in _score_of(score).per]
     for word in words:
         if word not in known:
             raise UsageError(f"per is '{word}'; choose {', '.join(known[:-1])} or {known[-1]}.")
-    return ",".join(word for word in words if word in PER[name])
+    return ",".join(word for word in words if word in _score_of(name).per)
 
 
 # --- The texts of a task as a corpus, for what looks at attention and not at answers ------------
@@ -197,7 +196,7 @@ def score(
         work.begin(replace)
         check_score_names(names, work.table)
         with work.journal() as journal:
-            how = _How(convention, batch_size, seed, journal, where)
+            how = ScoreOptions(convention, batch_size, seed, journal, where)
             for name in names:
                 work.measure(name, how, options[name])
         columns = [column_of(name, options[name]) for name in names] if compare else None
@@ -209,23 +208,12 @@ def check_score_names(names: Sequence[str], table: HeadTable | None) -> None:
     there = [] if table is None else table.names
     surveyed = [column.name for column in COLUMNS]
     for name in names:
-        if name not in (*SCORES, *there, *surveyed):
+        if name not in (*_scores(), *there, *surveyed):
             columns = ", ".join(dict.fromkeys([*there, *surveyed]))
             raise UsageError(
-                f"There is no score '{name}'; choose {', '.join(SCORES)}, or one of the columns "
+                f"There is no score '{name}'; choose {', '.join(_scores())}, or one of the columns "
                 f"{columns}."
             )
-
-
-@dataclass(frozen=True)
-class _How:
-    """What all measures share."""
-
-    convention: str
-    batch_size: int
-    seed: int | None
-    journal: Journal | None
-    engine: Engine
 
 
 # --- the work -----------------------------------------------------------------------------------
@@ -272,10 +260,10 @@ class _Work:
         with self.run.journal(fingerprint) as journal:
             yield journal
 
-    def measure(self, name: str, how: _How, options: Mapping[str, Any]) -> None:
+    def measure(self, name: str, how: ScoreOptions, options: Mapping[str, Any]) -> None:
         """One score: measured, or found in the table."""
         stage = None if self.run is None else self.run.stage(f"score-{name}")
-        if name not in SCORES and self.table is not None and name in self.table.names:
+        if name not in _scores() and self.table is not None and name in self.table.names:
             return
         try:
             found = self._measured(name, how, options)
@@ -292,17 +280,14 @@ class _Work:
             about = found.provenance
             stage.finish({"convention": how.convention, **about["settings"]}, about)
 
-    def _measured(self, name: str, how: _How, options: Mapping[str, Any]) -> HeadTable:
+    def _measured(self, name: str, how: ScoreOptions, options: Mapping[str, Any]) -> HeadTable:
         """A score, or a column of the survey on the texts of the task."""
         subject, task = self.subject, self.task
-        shared: dict[str, Any] = {"batch_size": how.batch_size, "engine": how.engine}
-        if name == "ablation":
-            shared |= {"journal": how.journal, "seed": how.seed or 0}
-            return ablation(subject, task, **shared, **options)
-        shared["convention"] = how.convention
-        if name in SCORES:
-            measure: Callable[..., HeadTable] = gradient if name == "gradient" else relevance
-            return measure(subject, task, journal=how.journal, **shared, **options)
+        if name in _scores():
+            table = _score_of(name).compute(subject, task, replace(how, own=options))
+            if not table.provenance.get("task"):  # a score of somebody's own may say nothing
+                table.provenance = origin(subject, task, convention=how.convention, seed=how.seed)
+            return table
         corpus = read_corpus(texts_of_task(task))
         corpus.name = task.name
         reading = ReadingOptions(

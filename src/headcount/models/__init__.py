@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.models.anatomy import KEY, Anatomy, heads_left, sites_of, whole_counts
+    from headcount.models.anatomy import (
+        GGUF,
+        KEY,
+        MAP,
+        Anatomy,
+        heads_left,
+        map_beside,
+        sites_of,
+        whole_counts,
+    )
     from headcount.models.dummy_forward import (
         capture_hooks_off,
         check_not_open,
@@ -33,7 +42,17 @@ if TYPE_CHECKING:
         output_of,
     )
     from headcount.models.resize import OwnConfig, Pick, forget_bias, put
-    from headcount.models.saving.save import Saved
+    from headcount.models.saving.fresh_process import apart_of, room_of
+    from headcount.models.saving.routes import Route
+    from headcount.models.saving.save import (
+        CARD,
+        Saved,
+        card_for,
+        draft_of,
+        map_of,
+        put_in_place,
+        save_tokenizer,
+    )
     from headcount.models.site import Site, SiteGroup, members_of
     from headcount.models.subject import (
         Subject,

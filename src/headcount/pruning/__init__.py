@@ -6,18 +6,23 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.pruning.costs import ModelCosts, model_costs, part_times
-    from headcount.pruning.curve import held_out_curves, measure_curve, removal_table
-    from headcount.pruning.freeing import SizeStudy, sets_of_frame, sets_of_order, sizes
+    from headcount.pruning.curve import (
+        held_out_curves,
+        measure_curve,
+        removal_table,
+        trained_curve,
+    )
     from headcount.pruning.goal import (
         GATE_STEPS,
         HEAL_STEPS,
         Goal,
         OutputFolder,
+        TrainingOptions,
         output_folder,
         read_goal,
         removed_counts,
     )
-    from headcount.pruning.order import check_stacks, removable_units
+    from headcount.pruning.order import Order, check_stacks, removable_units
     from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, prune_plan
     from headcount.pruning.pruned import Pruned, prune_run
     from headcount.pruning.remove import prune, read_heads, trial_inputs

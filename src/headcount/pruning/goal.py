@@ -6,9 +6,11 @@ No model library is loaded here, so that a mistake shows before the long work.
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from headcount.errors import UsageError
 from headcount.records import InnerPath, is_leftover, recover
@@ -18,6 +20,27 @@ JOURNAL = "prune"
 
 #: Training steps of gates and of healing where no other number is given.
 GATE_STEPS, HEAL_STEPS = 500, 200
+
+# --- How a model learns --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model learns: so many steps at a rate, on these examples."""
+
+    steps: int
+    lr: float = 5e-5
+    #: The examples to learn from; None for those that heads are chosen on.
+    task: Any = None
+    #: Where a training that was killed goes on.
+    checkpoint: str | os.PathLike[str] | None = None
+    batch_size: int = 16
+    seed: int = 0
+
+    def options(self) -> dict[str, Any]:
+        """What `heal` and `learn_gates` take by name."""
+        return {name: value for name, value in vars(self).items() if name != "task"}
+
 
 # --- How many heads are gone after each step ----------------------------------------------------
 

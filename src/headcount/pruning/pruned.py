@@ -12,14 +12,14 @@ from typing import Any
 
 import pandas as pd
 
+from headcount import plugins
 from headcount.errors import RunError, UsageError
 from headcount.importance import by_role
 from headcount.models import Saved, Subject
 from headcount.pruning.costs import ModelCosts, model_costs
-from headcount.pruning.curve import removal_table, trained_curve
+from headcount.pruning.curve import removal_table
 from headcount.pruning.cut import keeps
-from headcount.pruning.goal import JOURNAL, Goal, OutputFolder
-from headcount.pruning.order import Order
+from headcount.pruning.goal import JOURNAL, OutputFolder, TrainingOptions
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
 from headcount.pruning.survival import role_survival
@@ -35,78 +35,10 @@ from headcount.records import (
     provenance,
     write_bytes,
 )
-from headcount.rooms.gates import TrainingOptions
-from headcount.rooms.gates import learning as learn
 from headcount.surveys import Corpora, ReadingOptions, ShardWork, read_corpora, sample_for
 from headcount.surveys import survey as run_survey
 from headcount.tasks import LanguageModelling, Task, continued
 from headcount.text import Corpus
-
-# --- Prunings in which weights learn ------------------------------------------------------------
-
-
-def gates_plan(
-    subject: Subject,
-    task: Task,
-    training: TrainingOptions,
-    *,
-    price: float | None = None,
-    keep: int | None = None,
-    stacks: Sequence[str] | None = None,
-    train: str = "all",
-    judge: Task | None = None,
-    convention: str = "headcount",
-) -> tuple[Plan, Subject | None]:
-    """Learn gates on one half of a task, and judge the model without the closed heads on the other.
-
-    `price` is the paper's lambda; `keep` instead drives it to so many heads, and the most open ones
-    stay: exactly so many, unless heads can only go together. Gives the plan, whose curve has the
-    whole model and the trained one, and the model that is left, if any head goes. `judge` is a task
-    to judge by, in place of the second half.
-    """
-    choose, held_out = task.split(0.5, training.seed) if judge is None else (task, judge)
-    learned = learn.learn_gates(
-        subject,
-        training.task or choose,
-        stacks=stacks,
-        keep=keep,
-        penalty=price,
-        train=train,
-        convention=convention,
-        **training.options(),
-    )
-    # However many gates are open when training ends, so many as were asked for stay.
-    going, small = tuple(learned.gates.closed(keep)), learned.prune(keep)
-    order = Order("gates", "all", (going,) if going else ())
-    sweep, frame, notes = trained_curve(
-        subject, small, held_out, order, training.batch_size, training.seed
-    )
-    notes = [*learned.notes, *notes]
-    left = len(learned.gates.heads) - len(going)
-    if keep is not None and left < keep:
-        notes.append(f"{left} heads stay where {keep} were asked for: some can only go together.")
-    plan = Plan(
-        going, Goal(keep=keep), (order,), len(order), frame, sweep, None, tuple(notes), choose
-    )
-    return plan, small if going else None
-
-
-def healed_plan(
-    plan: Plan, subject: Subject, small: Subject, training: TrainingOptions
-) -> tuple[Plan, Subject]:
-    """Train what is left with the whole model as the teacher, and add the result to the curve."""
-    examples = training.task or plan.choose
-    assert examples is not None  # or it would learn from what it is judged on
-    healed = learn.heal(small, examples, teacher=subject, **training.options()).subject
-    first = plan.orders[0]
-    order = Order(first.name, first.scope, (plan.going,))
-    _, frame, notes = trained_curve(
-        subject, healed, plan.sweep.task, order, training.batch_size, training.seed
-    )
-    point = frame[frame["step"] == 1].assign(step=plan.step, removed="")
-    curve = pd.concat([plan.curve, point], ignore_index=True)
-    return replace(plan, curve=curve, notes=(*plan.notes, *notes)), healed
-
 
 # --- A whole pruning into a folder --------------------------------------------------------------
 
@@ -188,13 +120,14 @@ def prune_run(
         return replace(training, checkpoint=checkpoint)
 
     notes: list[str] = []
+    training: Any = plugins.get("parts", "training") if gates or heal else None
     with _warnings_into(notes), _run_at(place, task, subject, force) as run:
         common: dict[str, Any] = {"run": run, "batch_size": batch_size, "seed": seed}
         common["engine"] = engine
         plan, small = None, None
         if gates is not None:
             assert task is not None  # nothing can be learned without one
-            plan, small = gates_plan(subject, task, resumed(gates, "gates"), **how)
+            plan, small = training.gates_plan(subject, task, resumed(gates, "gates"), **how)
         elif heads is None:
             assert task is not None  # a score needs one
             plan = prune_plan(subject, task, **how, **common)
@@ -206,7 +139,7 @@ def prune_run(
                 plan = plan_of_heads(subject, task, going, halve=heal is not None, **common)
             small = prune(subject, going)
         if heal is not None and plan is not None and small is not None:
-            plan, small = healed_plan(plan, subject, small, resumed(heal, "heal"))
+            plan, small = training.healed_plan(plan, subject, small, resumed(heal, "heal"))
         left = set(subject.heads if small is None else small.heads)
         going = tuple(head for head in subject.heads if head not in left)
         notes += [] if plan is None else plan.notes

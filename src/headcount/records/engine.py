@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from headcount import plugins
 from headcount.errors import HeadcountError, ModelError, RunError, UsageError
 from headcount.records.options import option
 
@@ -71,7 +72,6 @@ class EngineOptions:
         "local",
         "NAME",
         "Where the work is done: local (this process), or ray (a cluster, or all cores here).",
-        choices=("local", "ray"),
         panel="Running",
     )
     address: str | None = option(
@@ -96,10 +96,16 @@ class EngineOptions:
 
     def made(self) -> Engine:
         """The engine; what belongs to Ray alone is refused elsewhere."""
-        if self.engine == "ray":
-            from headcount.rooms.ray import RayEngine
-
-            return RayEngine(self.address, self.workers, self.gpus_per_worker or 0)
+        if self.engine != "local":
+            known = plugins.names_of("engines")
+            if self.engine not in known:
+                raise UsageError(
+                    f"There is no engine '{self.engine}'; choose {' or '.join(['local', *known])}."
+                )
+            made: Engine = plugins.get("engines", self.engine)(
+                self.address, self.workers, self.gpus_per_worker or 0
+            )
+            return made
         for name in ("address", "workers", "gpus_per_worker"):
             if getattr(self, name) is not None:
                 key = name.replace("_", "-")
@@ -116,10 +122,8 @@ def engine_of(given: Engine | EngineOptions | str | None) -> Engine:
         return given.made()
     if given is None or given == "local":
         return LocalEngine()
-    if given == "ray":
-        return EngineOptions("ray").made()
     if isinstance(given, str):
-        raise UsageError(f"There is no engine '{given}'; choose local or ray.")
+        return EngineOptions(given).made()
     return given
 
 

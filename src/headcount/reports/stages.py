@@ -1,4 +1,4 @@
-"""The stages of a story: survey, exhibits, families, patterns, scores, agreement, curve.
+"""The stages of a story: survey, exhibits, scores, agreement, curve; rooms add theirs.
 
 Each is a function that looks at the model, its texts and its task, and returns a `StoryStage`: what
 its figures depend on, how it is done, and roughly how long it takes. What they measure: the columns
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from headcount import importance, tasks
+from headcount import importance, plugins, tasks
 from headcount.models import Subject
 from headcount.pruning import can_go, read_tolerance, removed_counts
 from headcount.records import (
@@ -28,12 +28,8 @@ from headcount.records import (
     HeadTable,
     Journal,
     Run,
-    write_exhibits,
 )
-from headcount.reports.chosen_sentences import exhibits_of
 from headcount.reports.parts.numbers import metric_title
-from headcount.rooms.families import families
-from headcount.rooms.patterns import PATTERN_COLUMNS
 from headcount.surveys import PassOptions, ReadingOptions, RoleOptions, ShardWork, run_pass, survey
 from headcount.tasks import Task, Translation
 from headcount.text import Corpus, texts_of
@@ -199,7 +195,7 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
     return min(len(task), max(_LEAST, int(budget / each)))
 
 
-def _forwards(context: StoryContext, times: float) -> tuple[tuple[Step, float], ...]:
+def forward_steps(context: StoryContext, times: float) -> tuple[tuple[Step, float], ...]:
     """So many forwards of a text, a few of which make a step."""
     texts = context.texts.limit(16, 0)
     how = PassOptions(context.subject.anatomy.stacks, context.texts_at_once)
@@ -211,7 +207,7 @@ def _forwards(context: StoryContext, times: float) -> tuple[tuple[Step, float], 
     return ((Step("forward", run), times),)
 
 
-def _evaluation(context: StoryContext, task: Task) -> Step:
+def evaluation_step(context: StoryContext, task: Task) -> Step:
     """A batch of a task's examples of a usual length; the batches of all are sorted by it too."""
     some = task.limit(3 * context.batch_size, 0)
     lengths = [sum(map(len, texts_of(item))) for item in importance.texts_of_task(some)]
@@ -260,103 +256,35 @@ def survey_stage(context: StoryContext) -> StoryStage:
 
     settings = {**context.about_texts, "control": control, "convention": "headcount"}
     title = "Where every head looks, and its roles"
-    runs = _forwards(context, _EACH * len(context.texts))
+    runs = forward_steps(context, _EACH * len(context.texts))
     return StoryStage("survey", title, settings, work, runs=runs)
-
-
-# --- A few sentences to look at -----------------------------------------------------------------
-
-#: As many sentences are kept.
-COUNT = 3
-
-
-def exhibit_stage(context: StoryContext) -> StoryStage:
-    """Sentences that show what the verdicts are about, with every head's map of them."""
-
-    def work() -> list[str]:
-        roles = context.run.read_frame("roles") if "roles" in context.run.frames else None
-        found, notes = exhibits_of(
-            context.subject,
-            context.treebank or context.texts,
-            roles=roles,
-            count=COUNT,
-            own_text=context.own_text,
-            coref=context.coref,
-        )
-        write_exhibits(context.run, found)
-        return notes
-
-    settings = {**context.about_texts, "count": COUNT, "own_text": context.own_text}
-    return StoryStage("exhibits", "A few sentences to look at", settings, work)
-
-
-# --- Which heads are alike, and what their maps look like ---------------------------------------
-
-#: Texts that settle which heads are alike, and a head's shares of patterns.
-_TEXTS = 96
-
-
-def families_stage(context: StoryContext) -> StoryStage:
-    """Divergences between all heads of a stack, a map of them, clusters and nearest heads."""
-    texts = context.some_texts(_TEXTS)
-
-    def work() -> list[str]:
-        found = families(
-            context.subject,
-            texts,
-            batch_size=min(8, context.batch_size),
-            seed=context.seed,
-        )
-        context.run.write_arrays("pairs", found.arrays())
-        return []
-
-    settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
-    title = "Which heads are alike"
-    return StoryStage("families", title, settings, work, runs=_forwards(context, 4.0 * len(texts)))
-
-
-def patterns_stage(context: StoryContext) -> StoryStage:
-    """Each head's shares of the five patterns among its maps."""
-    texts = context.some_texts(_TEXTS)
-
-    def work() -> list[str]:
-        names = [column.name for column in PATTERN_COLUMNS]
-        context.keep_survey("patterns", texts, columns=names, roles=False)
-        return []
-
-    settings = {"texts": texts.hash, "seed": context.seed, "convention": "headcount"}
-    title = "What its maps look like"
-    return StoryStage("patterns", title, settings, work, runs=_forwards(context, 10.0 * len(texts)))
 
 
 # --- How much every head matters ----------------------------------------------------------------
 
 #: Multiplications that each score of a quick story may take: half a minute to two minutes.
-_BUDGETS = {"gradient": 1e12, "relevance": 3.5e11, "ablation": 1.35e12}
+_BUDGETS = {"gradient": 1e12, "ablation": 1.35e12}
 
 
 def gradient_stage(context: StoryContext) -> StoryStage:
     """How much the loss notices a head: one forward and one backward an example."""
-    return _score_stage(context, "gradient", "How much the loss notices each head", forwards=3)
-
-
-def relevance_stage(context: StoryContext) -> StoryStage:
-    """Which share of its predictions a head carries: a backward for every prediction."""
-    title = "Which share of a prediction each head carries"
-    return _score_stage(context, "relevance", title, forwards=40)
+    return score_stage(context, "gradient", "How much the loss notices each head", forwards=3)
 
 
 def ablation_stage(context: StoryContext) -> StoryStage:
     """What happens without a head: the task once for every head, by its loss."""
     title = "What happens without each head, by loss"
-    return _score_stage(context, "ablation", title, forwards=0.6 * len(context.heads))
+    return score_stage(context, "ablation", title, forwards=0.6 * len(context.heads))
 
 
-def _score_stage(context: StoryContext, name: str, title: str, *, forwards: float) -> StoryStage:
+def score_stage(
+    context: StoryContext, name: str, title: str, *, forwards: float, budget: float | None = None
+) -> StoryStage:
+    """A score of every head, on as many examples as a budget of multiplications allows."""
     whole = context.task
     if whole is None:
         return StoryStage(f"score-{name}", title, why_not=context.why_no_task)
-    task = context.afforded(whole, forwards, _BUDGETS[name])
+    task = context.afforded(whole, forwards, budget or _BUDGETS[name])
     settings = {**context.about_task(task), "convention": "headcount"}
 
     def work() -> list[str]:
@@ -377,7 +305,7 @@ def _score_stage(context: StoryContext, name: str, title: str, *, forwards: floa
         return notes
 
     if name == "ablation":  # all heads of a few examples would take too long
-        runs = ((_evaluation(context, importance.sweep_task(task)), forwards * len(task)),)
+        runs = ((evaluation_step(context, importance.sweep_task(task)), forwards * len(task)),)
     else:
         runs = ((_scoring(context, task, name), float(len(task))),)
     return StoryStage(f"score-{name}", title, settings, work, task, runs)
@@ -448,7 +376,7 @@ def own_metric_stage(context: StoryContext) -> StoryStage:
         return [f"{tried}, those whose ablation costs most loss."]
 
     title = f"What the most important heads cost in {metric_title(task.metric.name)}"
-    runs = ((_evaluation(context, task), (count + 1.0) * len(task)),)
+    runs = ((evaluation_step(context, task), (count + 1.0) * len(task)),)
     return StoryStage("own-metric", title, settings, work, task, runs)
 
 
@@ -508,7 +436,7 @@ _MOST = 1000
 
 
 @dataclass(frozen=True)
-class _Halves:
+class Halves:
     """The examples of the curve: a half to choose on, and the other to judge by each metric."""
 
     task: Task
@@ -522,38 +450,40 @@ class _Halves:
         return self.judges[1] if self.judges[1:] else None
 
 
-def _too_few(task: Task) -> str:
+def too_few(task: Task) -> str:
+    """Why a task cannot be halved; empty where it can."""
     return f"{task.name} has {len(task)} examples, too few." if len(task) < 4 else ""
 
 
-def _halves(context: StoryContext, whole: Task) -> _Halves:
+def halves_of(context: StoryContext, whole: Task) -> Halves:
+    """The examples of the story's task as the curve uses them."""
     task = context.afforded(importance.sweep_task(whole), 18, _BUDGET, most=_MOST)
     choose, held_out = task.split(0.5, context.seed or 0)
     own = own_metric(context)
     if own is None:
-        return _Halves(task, choose, [held_out])
+        return Halves(task, choose, [held_out])
     each = 7.0 if own.generates else 1.0
     own = context.afforded(replace(own, examples=held_out.examples), 8 * each, _OWN, most=_MOST)
-    return _Halves(task, choose, [held_out, own])
+    return Halves(task, choose, [held_out, own])
 
 
 def curve_stage(context: StoryContext) -> StoryStage:
     """Heads are ordered on one half of the examples; the other half judges what is left."""
     if context.task is None:
         return StoryStage(_NAME, _TITLE, why_not=context.why_no_task)
-    if why := _too_few(context.task):
+    if why := too_few(context.task):
         return StoryStage(_NAME, _TITLE, why_not=why)
-    halves = _halves(context, context.task)
+    halves = halves_of(context, context.task)
     task, choose, held_out = halves.task, halves.choose, halves.judges[0]
     names = ["gradient", *(["ablation"] if context.thorough else []), "random"]
     own, counts = halves.own, removed_counts(len(context.heads), _STEP, fine=True)
     orders = len(names) - 1, _RANDOMS * round(100 / _RANDOM_STEP)
     # Layers before the first head that went are not run again: about a quarter is saved.
     points = 0.75 * (1.0 + orders[0] * len(counts) + orders[1])
-    runs = [(_evaluation(context, held_out), points * len(held_out))]
+    runs = [(evaluation_step(context, held_out), points * len(held_out))]
     runs.append((_scoring(context, choose, "gradient"), float(len(choose))))
     # the first order once more, by what people judge the task by
-    runs += [] if own is None else [(_evaluation(context, own), 9.0 * len(own))]
+    runs += [] if own is None else [(evaluation_step(context, own), 9.0 * len(own))]
     settings = {**context.about_task(task), "by": names, "step": _STEP, "randoms": _RANDOMS}
     settings |= {} if own is None else {"own": own.hash}
 
@@ -598,60 +528,6 @@ def can_go_stage(context: StoryContext) -> StoryStage:
     return StoryStage("can-go", title, settings, work, derived=True)
 
 
-# --- What learned gates free, and what healing gives back ----------------------------------------
-
-
-def gates_stage(context: StoryContext) -> StoryStage:
-    """Heads that gates choose, learned on one half with frozen weights, judged on the other."""
-    return _size_stage(context, "gates", "What learned gates free", context.gates)
-
-
-def heal_stage(context: StoryContext) -> StoryStage:
-    """The model without these heads, or those of the curve where no gates chose, trained on."""
-    return _size_stage(context, "healed", "What healing gives back", context.heal)
-
-
-def _size_stage(context: StoryContext, name: str, title: str, steps: int) -> StoryStage:
-    from headcount.pruning import SizeStudy, sets_of_frame, sets_of_order, sizes
-    from headcount.rooms.gates import TrainingOptions
-
-    why = context.why_no_task if context.task is None else _too_few(context.task)
-    if context.task is None or why:
-        return StoryStage(name, title, why_not=why)
-    halves = _halves(context, context.task)
-    run, gated = context.run, context.gates
-    if not gated and "gates" in run.frames:  # they learned before
-        gated = run.stages["gates"]["settings"]["steps"]
-    by = "gates" if gated else "gradient"
-    settings = {**context.about_task(halves.task), "steps": steps, "by": by, "gates": gated}
-    settings |= {"batch_size": context.batch_size}
-    settings |= {} if halves.own is None else {"own": halves.own.hash}
-
-    def work() -> list[str]:
-        training = TrainingOptions(steps, batch_size=context.batch_size, seed=context.seed or 0)
-        with context.journal(name, title, settings) as journal:
-            parts = (context.subject, halves.choose, halves.judges, training)
-            study = SizeStudy(*parts, journal, run.shards(name))
-            if name == "gates":
-                sets, notes = study.gates()
-                frame, more = study.judged(sets, by)
-            else:
-                kept = run.read_frame("gates" if gated else _NAME)
-                sets = sets_of_frame(kept) if gated else sets_of_order(kept, len(context.heads))
-                notes = []
-                frame, more = study.healed(sets, by)
-            run.write_frame(name, frame)
-        run.drop_shards(name)
-        return list(dict.fromkeys([*notes, *more]))
-
-    # Forward and backward of each step, and for healing the teacher's forward.
-    each = context.batch_size * (3.0 if name == "gates" else 4.0) * steps
-    count = len(sizes(len(context.heads)))
-    runs = [(_evaluation(context, judge), float(count * len(judge))) for judge in halves.judges]
-    runs.append((_evaluation(context, halves.judges[0]), count * each))
-    return StoryStage(name, title, settings, work, halves.task, tuple(runs))
-
-
 # --- Do heads with a role matter more, and go later? --------------------------------------------
 
 
@@ -675,26 +551,37 @@ def function_stage(context: StoryContext) -> StoryStage:
 
 # --- All stages ---------------------------------------------------------------------------------
 
-#: In this order; each may read what those before it found.
-STAGES: tuple[Callable[[StoryContext], StoryStage], ...] = (
-    survey_stage,
-    exhibit_stage,
-    families_stage,
-    patterns_stage,
-    gradient_stage,
-    relevance_stage,
-    ablation_stage,
-    own_metric_stage,
-    agreement_stage,
-    curve_stage,
-    can_go_stage,
-    gates_stage,
-    heal_stage,
-    function_stage,
-)
+
+@dataclass(frozen=True)
+class StageMaker:
+    """How a stage comes into the story: made when its turn comes, right after another."""
+
+    make: Callable[[StoryContext], StoryStage]
+    #: The stage that it follows, by its name in the registry; the core's stand as they are listed.
+    after: str = ""
+    #: Whether this story asks for it.
+    wanted: Callable[[StoryContext], bool] = lambda context: True
+
+
+SURVEY = StageMaker(survey_stage)
+GRADIENT, ABLATION = StageMaker(gradient_stage), StageMaker(ablation_stage)
+OWN_METRIC, AGREEMENT = StageMaker(own_metric_stage), StageMaker(agreement_stage)
+CURVE, CAN_GO = StageMaker(curve_stage), StageMaker(can_go_stage)
+FUNCTION = StageMaker(function_stage)
 
 
 def stages_of(context: StoryContext) -> Iterator[StoryStage]:
-    """Every stage, made when its turn comes; gates and healing only where they were asked for."""
-    unasked = ([] if context.gates else [gates_stage]) + ([] if context.heal else [heal_stage])
-    return (make(context) for make in STAGES if make not in unasked)
+    """Every stage of the registry that the story asks for; each may read what those before found.
+
+    Rooms put theirs behind one that is there; behind one that is missing, they come last.
+    """
+    makers: dict[str, StageMaker] = plugins.every("stages")
+    order = [name for name, maker in makers.items() if not maker.after]
+    waiting = [name for name, maker in makers.items() if maker.after]
+    while waiting:
+        ready = [name for name in waiting if makers[name].after in order] or waiting[:1]
+        for name in reversed(ready):
+            after = makers[name].after
+            order.insert(order.index(after) + 1 if after in order else len(order), name)
+        waiting = [name for name in waiting if name not in ready]
+    return (makers[name].make(context) for name in order if makers[name].wanted(context))

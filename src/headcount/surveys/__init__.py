@@ -5,9 +5,46 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
+    from headcount.surveys.counts import (
+        ALL,
+        BatchCells,
+        ChoiceTest,
+        HitsTally,
+        RelationCounts,
+        RelationTest,
+        SiteHits,
+        Small,
+        Unit,
+        choice_frame,
+        correct_tests,
+        counts_of,
+        figures_by_split,
+        hits_by_cell,
+        in_selection,
+        number_cells,
+        resample_units,
+        universal,
+    )
     from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
-    from headcount.surveys.passes import Pass, PassOptions, SurveyPlan, run_pass
+    from headcount.surveys.pairs import (
+        Compared,
+        LayerSums,
+        MeansTally,
+        PairedMeans,
+        Pairs,
+        WordPairs,
+        chosen_texts,
+        word_pairs,
+    )
+    from headcount.surveys.passes import (
+        Pass,
+        PassOptions,
+        SurveyPlan,
+        batches_of,
+        run_pass,
+    )
     from headcount.surveys.shards import ShardWork, run_shards
+    from headcount.surveys.surface import Confidence
     from headcount.surveys.surveying import (
         COLUMNS,
         Corpora,
@@ -16,45 +53,47 @@ if TYPE_CHECKING:
         sample_for,
         stacks_of,
         survey,
+        tally_columns,
     )
-    from headcount.surveys.tallies.counts import (
-        ALL,
-        BatchCells,
-        ChoiceTest,
-        HitsTally,
-        SiteHits,
-        Unit,
-        choice_frame,
-        counts_of,
-        hits_by_cell,
-        in_selection,
-        number_cells,
-        resample_units,
-        universal,
-    )
-    from headcount.surveys.tallies.links import Links
-    from headcount.surveys.tallies.pairs import Compared, LayerSums, MeansTally, chosen_texts
-    from headcount.surveys.tallies.rarity import Frequencies, frequencies_of
-    from headcount.surveys.tallies.relations import (
-        OFFSETS,
-        ROOT,
-        Arcs,
-        BatchArcs,
-        Relations,
-        arcs_of,
-    )
-    from headcount.surveys.tallies.surface import Confidence
     from headcount.surveys.tally import (
         FEATURES,
+        NOUN,
+        PRONOUN,
+        VERB,
         BatchCache,
         Feature,
         Reading,
         SumsTally,
         Tally,
+        TallyPlan,
+        add_micro,
         compact_words,
+        micro_sums,
+        over_rows,
+        read_micro,
         readings_of,
         tabulate,
+        word_tiles,
     )
-    from headcount.surveys.trials.alignment import Aligner, linked
+    from headcount.surveys.trial import (
+        Finding,
+        Findings,
+        Layout,
+        Measure,
+        Stream,
+        TrialCounts,
+        TrialPlan,
+        TrialTexts,
+        interval_of,
+        measure_of,
+        predicts_tokens,
+        run_metrics,
+        stream_of,
+        token_logits,
+        wrapping_of,
+    )
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {"roles": {"positional": "roles.positional:Positional"}}
 
 open_door(__name__)

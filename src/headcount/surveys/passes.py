@@ -7,7 +7,7 @@ head that only does as well has learnt nothing that can be told apart.
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
@@ -20,6 +20,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from headcount import plugins
 from headcount.bundle import sample
 from headcount.errors import InputError, UsageError
 from headcount.models import (
@@ -31,6 +32,7 @@ from headcount.models import (
     subject_facts,
 )
 from headcount.records import Column, HeadTable, provenance, working
+from headcount.surveys.roles.role import TRIALS
 from headcount.surveys.shards import ShardWork, Told, run_shards
 from headcount.surveys.tally import (
     Reading,
@@ -40,10 +42,7 @@ from headcount.surveys.tally import (
     receivers,
     tabulate,
 )
-from headcount.surveys.trials.alignment import Pairs, SinkTrial
-from headcount.surveys.trials.needle import Needle
-from headcount.surveys.trials.repeats import Copying, Repeats
-from headcount.surveys.trials.trial import Trial, trial_table
+from headcount.surveys.trial import Trial, TrialPlan, TrialTexts, trial_table
 from headcount.text import (
     Batch,
     BatchSize,
@@ -261,16 +260,20 @@ def trials_for(subject: Subject, corpus: Any = None, *, seed: int = 0) -> list[T
     Decoders read repeated random tokens, natural text and needles in haystacks; encoder-decoders
     random tokens and the corpus' pairs; encoders random tokens.
     """
-    texts, pairs = _texts(corpus)
-    repeats = Repeats(seed=seed)
-    every: list[Trial] = [
-        repeats,
-        Copying(repeats),
-        SinkTrial(texts),
-        Needle(texts, seed=seed),
-        Pairs(pairs),
-    ]
-    return [trial for trial in every if trial.unfit(subject) is None]
+    texts, pairs = texts_and_pairs(corpus)
+    return chosen_trials(subject, TrialTexts(texts, pairs, seed), {TRIALS})
+
+
+def chosen_trials(subject: Subject, given: TrialTexts, reads: Collection[str]) -> list[Trial]:
+    """The trials of the registry that these reads ask for and that fit a subject."""
+    made = [_trial_plan(one) for one in plugins.every("trials").values()]
+    made.sort(key=lambda plan: plan.read_by != TRIALS)
+    trials = [plan.make(given) for plan in made if plan.read_by in reads]
+    return [trial for trial in trials if trial is not None and trial.unfit(subject) is None]
+
+
+def _trial_plan(found: Any) -> TrialPlan:
+    return found if isinstance(found, TrialPlan) else TrialPlan(lambda given: found())
 
 
 def run_trials(
@@ -318,7 +321,7 @@ def run_trials(
     return table
 
 
-def _texts(corpus: Any) -> tuple[list[str], list[tuple[str, str]]]:
+def texts_and_pairs(corpus: Any) -> tuple[list[str], list[tuple[str, str]]]:
     """The corpus' texts (the sources, where it has pairs) and its pairs, the first so many."""
     if corpus is None:
         return sample.sentences(), []

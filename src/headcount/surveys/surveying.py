@@ -32,48 +32,33 @@ from headcount.records import (
     old_keywords,
     writable_run,
 )
-from headcount.rooms.coreference import PASSAGE, CoreferenceTally, PronounChoice
-from headcount.rooms.features import FeatureTally
-from headcount.rooms.patterns import PATTERN, Patterns, with_pattern
+from headcount.surveys.offsets import OffsetMass, Offsets
 from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
 from headcount.surveys.passes import (
     Pass,
     PassOptions,
     SurveyPlan,
     add_control,
-    batches_of,
     check_control,
-    trials_for,
+    chosen_trials,
+    texts_and_pairs,
     twin_tables,
 )
 from headcount.surveys.roles.catalogue import all_roles, judged
-from headcount.surveys.roles.linguistic import Syntactic
 from headcount.surveys.roles.role import TRIALS, Role, verdict_frame, with_roles
 from headcount.surveys.shards import ShardWork
-from headcount.surveys.tallies.counts import RelationTest
-from headcount.surveys.tallies.links import ArgumentTally, Links
-from headcount.surveys.tallies.offsets import OffsetMass, Offsets
-from headcount.surveys.tallies.rarity import (
-    Frequencies,
-    Rarity,
-    corpus_frequencies,
-    frequencies_of,
-    training_frequencies,
-)
-from headcount.surveys.tallies.relations import Relations
-from headcount.surveys.tallies.rest_by_relation import RestByRelation
-from headcount.surveys.tallies.surface import (
+from headcount.surveys.surface import (
     Confidence,
     Entropy,
     Neighbours,
     SeparatorRow,
     Specials,
 )
-from headcount.surveys.tally import Tally
-from headcount.surveys.trials.noop import NoOpTrial
-from headcount.surveys.trials.trial import Trial
+from headcount.surveys.tally import Tally, TallyPlan
+from headcount.surveys.trial import Trial, TrialTexts
 from headcount.tasks import own_output
 from headcount.text import (
+    PASSAGE,
     Corpus,
     Ready,
     Rows,
@@ -82,7 +67,6 @@ from headcount.text import (
     read_corpus,
     read_sample,
     sentences_of,
-    texts_of,
 )
 
 # --- The corpora of a survey --------------------------------------------------------------------
@@ -263,9 +247,6 @@ def chosen_tallies(
 
 # --- Options become a plan ----------------------------------------------------------------------
 
-#: As many texts are enough for gradients.
-_GRADIENTS = 64
-
 
 @dataclass(frozen=True)
 class SurveyOptions:
@@ -280,7 +261,7 @@ class SurveyOptions:
     word_rows: Rows | None = None
     relations: Sequence[str] | None = None
     #: None: those of the model's training text where they are known, else of the text itself.
-    frequencies: Frequencies | None = None
+    frequencies: Any = None
     #: What confidence leaves out; None: as the convention has it.
     confidence_without: str | None = None
     seed: int | None = None
@@ -312,28 +293,75 @@ def plan_survey(subject: Subject, corpora: Corpora, options: SurveyOptions) -> S
     passes = [_text_pass(subject, corpora, options)]
     if not options.reads:
         return SurveyPlan(tuple(passes))
-    for name, corpus, tallies in (
-        ("Following relations", corpora.treebank, _tree_tallies(options)),
-        ("Following mentions", corpora.coref, _mention_tallies(options)),
-        ("Following arguments", corpora.arguments, [ArgumentTally(options.convention)]),
-    ):
+    for kind, name in ANNOTATED.items():
+        corpus = getattr(corpora, kind)
         if corpus is not None:
+            tallies = _of_rooms(subject, corpus, options, kind)
             _add_pass(passes, name, corpus, tallies, options.for_annotated(subject, corpus))
     return SurveyPlan(tuple(passes), tuple(_trials(subject, corpora.text, options)))
+
+
+#: What an annotated corpus is gone through for.
+ANNOTATED = {
+    "treebank": "Following relations",
+    "coref": "Following mentions",
+    "arguments": "Following arguments",
+}
+
+
+def _tally_plans(kind: str) -> list[TallyPlan]:
+    """The tallies of rooms and packages that look at such a corpus."""
+    plans = [
+        one
+        if isinstance(one, TallyPlan)
+        else TallyPlan(lambda *_, one=one: one(), columns=one.columns)
+        for one in plugins.every("tallies").values()
+    ]
+    return [plan for plan in plans if plan.corpus == kind]
+
+
+def tally_columns() -> list[str]:
+    """The columns that rooms and packages add to surveys of text."""
+    return [column.name for plan in _tally_plans("text") for column in plan.columns]
+
+
+def _of_rooms(
+    subject: Subject, corpus: Corpus | Ready, options: SurveyOptions, kind: str
+) -> list[Tally]:
+    """The tallies of rooms for such a corpus; of text those whose columns are asked for."""
+    made = [plan.make(subject, corpus, options) for plan in _asked_plans(options, kind)]
+    return [tally for tally in made if tally is not None]
+
+
+def _asked_plans(options: SurveyOptions, kind: str) -> list[TallyPlan]:
+    if kind != "text":
+        return _tally_plans(kind)
+    asked = {*options.reads, *(options.columns or ())} - {column.name for column in COLUMNS}
+    if not asked:  # nothing of a room is loaded
+        return []
+    asked -= {column.name for tally in options.tallies for column in columns_of(tally)}
+    return [plan for plan in _tally_plans(kind) if any(one.name in asked for one in plan.columns)]
+
+
+def columns_of(tally: Tally) -> tuple[Column, ...]:
+    """The columns that a tally fills, and those that are made of them."""
+    derived: tuple[Column, ...] = getattr(tally, "derives", ())
+    return (*tally.columns, *derived)
 
 
 def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pass:
     """The columns of every survey, those of the caller's tallies, and how rare tokens fare."""
     if options.reads and corpora.text_is_annotated:
         options = options.for_annotated(subject, corpora.text)
-    given = {column.name for tally in options.tallies for column in tally.columns}
-    given |= {column.name for column in Rarity.columns}  # of which the frequencies must be known
+    more = [SeparatorRow(), *_of_rooms(subject, corpora.text, options, "text")]
+    more = more if "separator" in options.reads else more[1:]
+    given = {column.name for tally in (*options.tallies, *more) for column in columns_of(tally)}
+    given |= {one.name for plan in _asked_plans(options, "text") for one in plan.columns}
     columns = options.columns
     ours = None if columns is None else [name for name in columns if name not in given]
     tallies = chosen_tallies(ours, options.convention, options.confidence_without)
     own = {column.name: column for tally in tallies for column in tally.columns}
     tallies += options.tallies
-    more = _for_roles(subject, corpora.text, options)
     described = [
         own.get(one.name, one) for one in COLUMNS if columns is None or one.name in columns
     ]
@@ -348,39 +376,6 @@ def _text_pass(subject: Subject, corpora: Corpora, options: SurveyOptions) -> Pa
         missing,
         options.facts(),
     )
-
-
-def _for_roles(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> list[Tally]:
-    """What roles read of plain text besides the columns of every survey."""
-    resting: list[Tally] = [SeparatorRow()] if "separator" in options.reads else []
-    unread = options.reads.isdisjoint(("rarity", *(column.name for column in Rarity.columns)))
-    if unread or options.convention == "code" or isinstance(text, Ready):
-        return resting  # of rare tokens there is no program of the authors
-    known = options.frequencies or training_frequencies(subject.tokenizer)
-    known = known or corpus_frequencies(batches_of(subject, text, options.inputs))
-    return [*resting, Rarity(known)]
-
-
-def _tree_tallies(options: SurveyOptions) -> list[Tally]:
-    """Relations, what kinds of words are looked at, and where a head rests without a relation."""
-    from headcount.rooms.nulls import PointingRelations
-
-    relations = PointingRelations if options.nulls else Relations
-    test = RelationTest(relations=options.relations)
-    return [
-        relations(options.convention, rows=options.word_rows, test=test),
-        FeatureTally(options.convention),
-        Links(options.convention),
-        RestByRelation(),
-    ]
-
-
-def _mention_tallies(options: SurveyOptions) -> list[Tally]:
-    """Antecedents, and pronouns between two names; the authors published no program for them."""
-    if options.convention == "code":
-        return []
-    rows = options.word_rows or "mean"
-    return [CoreferenceTally(options.convention, rows=rows), PronounChoice(rows=rows)]
 
 
 def _add_pass(
@@ -400,21 +395,15 @@ def _add_pass(
 
 
 def _trials(subject: Subject, text: Corpus | Ready, options: SurveyOptions) -> list[Trial]:
-    """Those that fit the model, on the text; ready inputs are no text to make trials of.
-
-    How much the loss notices a head that rests is measured on a few texts: it runs backwards.
-    """
+    """Those that fit the model, on the text; ready inputs are no text to make trials of."""
     if isinstance(text, Ready):
         return []
-    found = trials_for(subject, text, seed=options.seed or 0) if TRIALS in options.reads else []
-    fits = options.convention != "code" and text.paired == ("cross" in subject.anatomy.stacks)
-    if "separator" in options.reads and fits:
-        texts = [texts_of(item) for item in text.limit(_GRADIENTS)]
-        trial = NoOpTrial(
-            texts if text.paired else [one for (one,) in texts], convention=options.convention
-        )
-        found += [trial] if trial.unfit(subject) is None else []
-    return found
+    if options.reads.isdisjoint((TRIALS, "separator")):
+        return []
+    texts, pairs = texts_and_pairs(text)
+    fit = text.paired == ("cross" in subject.anatomy.stacks)
+    given = TrialTexts(texts, pairs, options.seed or 0, options.convention, fit)
+    return chosen_trials(subject, given, options.reads)
 
 
 # --- The survey ---------------------------------------------------------------------------------
@@ -539,32 +528,20 @@ def _tallies(given: Sequence[Tally | str], convention: str) -> list[Tally]:
     """Tallies as they come, or by name."""
     made: list[Tally] = []
     for one in given:
+        name, _, way = one.partition(":") if isinstance(one, str) else ("", "", "")
         if not isinstance(one, str):
             made.append(one)
-            continue
-        name, _, way = one.partition(":")
-        known = name in TALLIES
-        made.append(TALLIES[name](convention, way) if known else plugins.get("tallies", name)())
+        elif name == "offset-mass":
+            made.append(OffsetMass())
+        else:
+            found = plugins.get("tallies", name)
+            if not isinstance(found, TallyPlan):
+                made.append(found())
+            elif found.named is not None:
+                made.append(found.named(convention, way))
+            else:
+                raise UsageError(f"The tally '{name}' comes with its roles; leave it out.")
     return made
-
-
-def _patterns_by(convention: str, way: str) -> Tally:
-    by: Any = way or "network"  # another word is refused there
-    return Patterns(by, convention)
-
-
-def _divergence(convention: str, way: str) -> Tally:
-    from headcount.rooms.families import Divergence
-
-    return Divergence(convention)
-
-
-#: What `tallies` may name: each is made of a convention and of what stands after a colon.
-TALLIES: dict[str, Callable[[str, str], Tally]] = {
-    "patterns": _patterns_by,
-    "offset-mass": lambda convention, way: OffsetMass(),
-    "families": _divergence,
-}
 
 
 @dataclass
@@ -578,7 +555,7 @@ class _Asked:
     tallies: list[Tally]
 
     def __post_init__(self) -> None:
-        reading, columns = self.reading, self.columns
+        reading = self.reading
         # A sample of rows has the first one and at least one of the others.
         rows: object = reading.rows
         if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 2):
@@ -591,12 +568,6 @@ class _Asked:
             *(reading.batch_size, reading.max_length, reading.long, reading.chat),
             *(reading.segments, reading.rows, reading.seed or 0),
         )
-        patterned = {PATTERN.name, *(column.name for column in Patterns.columns)}
-        known = any(isinstance(one, Patterns) for one in self.tallies)
-        if not known and not patterned.isdisjoint(columns or ()):
-            self.tallies.insert(0, _patterns_by(reading.convention, ""))
-        if columns is not None:  # the most frequent pattern is made of the others
-            self.columns = [name for name in columns if name != PATTERN.name]
 
     def read(self, corpus: Any, treebank: Any, coref: Any) -> Corpora:
         """What was given, "sample" as this model reads it, and a translator's own output."""
@@ -631,8 +602,9 @@ class _Asked:
         plan = plan_survey(self.subject, corpora, self._options())
         unused = plan.again()
         table = plan.run(self.subject, work=work)
-        if any(isinstance(one, Patterns) for one in self.tallies):
-            table = with_pattern(table)
+        for tally in plan.passes[0].tallies:
+            finish = getattr(tally, "finish", None)  # makes columns of the whole table
+            table = table if finish is None else finish(table)
         if not self.roles:
             return table
         judging, twins = self.judging, list[HeadTable]()
@@ -643,26 +615,27 @@ class _Asked:
         _note_few_arcs(table, self.roles, corpora.treebank)
         shown = (one for one in verdicts if one.head.stack in self.inputs.stacks)
         table.details["roles"] = verdict_frame(shown)
-        if judging.nulls is not False:
-            from headcount.rooms.nulls import Twins, add_rungs
-
-            sharp, every = Twins(self.subject, unused, work), bool(judging.nulls)
-            margin = next((one.margin for one in self.roles if isinstance(one, Syntactic)), 0.0)
-            add_rungs(table, plan, sharp, self.roles, margin=margin, every=every)
+        ladder = None if judging.nulls is False else plugins.part("nulls")
+        if ladder is not None:
+            sharp, every = ladder.Twins(self.subject, unused, work), bool(judging.nulls)
+            syntactic = (one for one in self.roles if one.name == "syntactic")
+            margin = next((getattr(one, "margin", 0.0) for one in syntactic), 0.0)
+            ladder.add_rungs(table, plan, sharp, self.roles, margin=margin, every=every)
         return with_roles(table)
 
     def _options(self) -> SurveyOptions:
-        reading, rare = self.reading, {column.name for column in Rarity.columns}
+        reading, known = self.reading, self.judging.frequencies
+        if known is not None:
+            known = plugins.get("parts", "frequencies")(known)
         return SurveyOptions(
             self.inputs,
             reading.convention,
             self.columns,
             self.tallies,
-            reads=frozenset(name for role in self.roles for name in role.reads)
-            | rare.intersection(self.columns or ()),
+            reads=frozenset(name for role in self.roles for name in role.reads),
             word_rows=reading.word_rows,
             relations=self.judging.relations,
-            frequencies=frequencies_of(self.judging.frequencies),
+            frequencies=known,
             confidence_without=reading.confidence_without,
             seed=reading.seed,
             limit=reading.limit,
@@ -751,9 +724,10 @@ def _other_texts(old: HeadTable, new: HeadTable, path: Path) -> list[str]:
 def _note_few_arcs(table: HeadTable, roles: Sequence[Role], treebank: Corpus | None) -> None:
     """Say with the treebank where its arcs are too few for syntactic roles."""
     for role in roles:
-        if isinstance(role, Syntactic) and treebank is not None and "relations" in table.details:
+        too_few = getattr(role, "too_few", None)
+        if too_few is not None and treebank is not None and "relations" in table.details:
             about = table.provenance["corpora"][treebank.name]
-            few = role.too_few(table.details["relations"], about["counts"]["sentences"])
+            few = too_few(table.details["relations"], about["counts"]["sentences"])
             about["remarks"] = [*about["remarks"], *filter(None, [few])]
 
 

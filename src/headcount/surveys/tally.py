@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, NamedTuple, Protocol, Self, TypedDict, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypedDict, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -182,6 +182,20 @@ class Tally(Protocol):
 
     def details(self) -> dict[str, pd.DataFrame]:
         """Tables finer than one row a head, by name; usually none."""
+
+
+@dataclass(frozen=True)
+class TallyPlan:
+    """How a survey comes by a tally of the registry; a class alone is made without arguments."""
+
+    #: Given the model, the corpus and the `SurveyOptions`; None where it has nothing to say.
+    make: Callable[[Any, Any, Any], Tally | None]
+    #: What it looks at: "text", "treebank", "coref" or "arguments".
+    corpus: str = "text"
+    #: Of text: a survey has it where one of these columns is asked for, or read by a role.
+    columns: tuple[Column, ...] = ()
+    #: By its name in `tallies`, given the convention and what stands after a colon.
+    named: Callable[[str, str], Tally] | None = None
 
 
 @dataclass

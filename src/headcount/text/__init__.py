@@ -6,7 +6,17 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.text.batch import SIDES, Batch, Ready, Side, bare_side, is_ready, ready_batch
-    from headcount.text.corpus import Corpus, CorpusPart, read_corpus, read_sample, side_by_side
+    from headcount.text.corpus import (
+        PASSAGE,
+        Corpus,
+        CorpusFormat,
+        CorpusPart,
+        Parser,
+        ReadOptions,
+        read_corpus,
+        read_sample,
+        side_by_side,
+    )
     from headcount.text.encoding import BatchSize, Encoded, Long, encode
     from headcount.text.lines import (
         Line,

@@ -12,16 +12,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from headcount import plugins
 from headcount.bundle import sample
 from headcount.errors import Fault, InputError, UsageError
-from headcount.rooms.arguments import PREDICATE_KEYS, read_predicates
-from headcount.rooms.coreference import files as coreference
-from headcount.rooms.parsers import Parser, load_parser, parsed, parser_name
 from headcount.text.conllu import read_conll, read_conllu
 from headcount.text.lines import (
     BINARY,
@@ -44,8 +41,14 @@ from headcount.text.tables import (
     read_pairs,
 )
 
+#: Words of a passage, as many as Clark et al. 2019 (section 4.3) cut documents to.
+PASSAGE = 128
+
 #: One pass over a corpus; what it leaves out goes into the counter, by reason.
 Reader = Callable[[Counter[str]], Iterator[Item]]
+
+#: A text's words and trees. Where a text has several sentences it has as many roots.
+Parser = Callable[[str], Sentence]
 
 
 class Corpus:
@@ -216,11 +219,13 @@ def read_corpus(
     given = [each for each in (parser, target_parser) if each is not None]
     if not given:
         return corpus
+    parsers = plugins.get("parts", "parsers")
     first, second = (
-        None if each is None else load_parser(each) for each in (parser, target_parser)
+        None if each is None else parsers.load_parser(each) for each in (parser, target_parser)
     )
-    reader = _cached(lambda skipped: (parsed(item, first, second) for item in corpus))
-    found = Corpus(reader, f"{corpus.name} (parsed by {' and '.join(map(parser_name, given))})")
+    reader = _cached(lambda skipped: (parsers.parsed(item, first, second) for item in corpus))
+    called = " and ".join(map(parsers.parser_name, given))
+    found = Corpus(reader, f"{corpus.name} (parsed by {called})")
     found.skipped = corpus.skipped + found.skipped
     return found
 
@@ -334,6 +339,18 @@ class ReadOptions:
     strict: bool = False
 
 
+@dataclass(frozen=True)
+class CorpusFormat:
+    """A format of annotated sentences that a room adds; seen by its keys or its header."""
+
+    #: The items of a file; what is left out goes into the counter, by reason.
+    read: Callable[[TextFile, Counter[str], ReadOptions], Iterator[Item]]
+    #: What every one of its JSON lines has.
+    keys: tuple[str, ...] = ()
+    #: Cells of the first line, where it is a table with tabs.
+    header: tuple[str, ...] = ()
+
+
 def _path_reader(source: str | Path, format: str | None, how: ReadOptions) -> tuple[Reader, str]:
     """The reader of a file, or of all files that a folder or a pattern stands for."""
     if str(source) == "-":
@@ -412,21 +429,17 @@ def _file_reader(file: TextFile, format: str, how: ReadOptions) -> Reader:
         return _table_reader(cells, how)[0]
     if format == "jsonl":
         return _table_reader(object_records(file, how.strict), how)[0]
-    most = how.passage or coreference.PASSAGE
-    readers: dict[str, Callable[..., Iterator[Sentence]]] = {
-        "gap": coreference.read_gap,
-        "predicates": read_predicates,
-        "coref": partial(
-            coreference.read_coref, passage=how.passage or coreference.PASSAGE, trees=how.trees
-        ),
-        "conllu": read_conllu,
-        "conll": read_conll,
-    }
+    of_room = None if is_treebank else plugins.get("formats", format)
 
     def read(skipped: Counter[str]) -> Iterator[Item]:
-        found = readers[format](file, skipped, strict=how.strict)
-        if is_treebank and how.passage is not None:
-            return coreference.entity_passages(found, skipped, passage=most, strict=how.strict)
+        if of_room is not None:
+            items: Iterator[Item] = of_room.read(file, skipped, how)
+            return items
+        read_tree = read_conllu if format == "conllu" else read_conll
+        found = read_tree(file, skipped, strict=how.strict)
+        if how.passage is not None:
+            passages: Iterator[Item] = plugins.get("parts", "passages")(found, skipped, how)
+            return passages
         if how.translation is not None:
             return _translated(found, how.translation, file.name)
         return found
@@ -467,23 +480,27 @@ def _detected(file: TextFile, format: str) -> str:
     if format not in ("jsonl", "tsv"):
         return format
     first = next((line for _, line in file.filled(Counter())), "")
+    known: dict[str, CorpusFormat] = plugins.every("formats")
     if format == "tsv":
-        return "gap" if set(coreference.GAP_HEADER) <= set(first.split("\t")) else format
+        cells = set(first.split("\t"))
+        return next(
+            (n for n, one in known.items() if one.header and cells >= {*one.header}), format
+        )
     try:
         found = json_value(first or "{}", "")
     except Fault:
         found = {}
     keys = list(found) if isinstance(found, dict) else []
-    kinds = {"coref": coreference.COREF_KEYS, "predicates": PREDICATE_KEYS}
+    kinds = {name: one.keys for name, one in known.items() if one.keys}
     for kind, needed in kinds.items():
         if set(needed) <= set(keys):
             return kind
     if any(isinstance(value, str) for value in (found.values() if keys else ())):
         return format
+    needs = ["text", *(f"{' and '.join(needed)} ({kind})" for kind, needed in kinds.items())]
     raise InputError(
         f"{file.name} has a first line with {', '.join(keys) or 'no keys'}; JSON lines of a corpus "
-        f"have text, {' and '.join(kinds['coref'])} (coreference) or "
-        f"{' and '.join(kinds['predicates'])} (predicates); say which they should be with --format "
+        f"have {', '.join(needs[:-1])} or {needs[-1]}; say which they should be with --format "
         "(format=)."
     )
 

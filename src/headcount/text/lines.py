@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from headcount import plugins
 from headcount.errors import Fault, InputError
 
 #: What a corpus file can be, by suffix.
@@ -40,8 +41,6 @@ FORMATS = {
 }
 #: Those that are no lines of text.
 BINARY = ("parquet", "arrow")
-#: What a suffix does not tell: kinds of JSON lines, and GAP's table.
-FURTHER = ("coref", "predicates", "gap")
 #: What a table of examples can be.
 TABLES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson")
 
@@ -235,7 +234,7 @@ def format_of(source: str | Path, asked: str | None = None) -> str:
     >>> format_of("news.tsv.xz")
     'tsv'
     """
-    names = sorted({*FORMATS.values(), *FURTHER})
+    names = sorted({*FORMATS.values(), *plugins.names_of("formats")})
     if asked is not None and asked not in names:
         raise InputError(f"'{asked}' is not a corpus format; choose one of {', '.join(names)}.")
     if asked is None and str(source) == "-":

@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
+from headcount import plugins
 from headcount.errors import ModelError
 from headcount.models import (
     Site,
@@ -26,7 +27,6 @@ from headcount.models import (
     window_of,
 )
 from headcount.records import STACKS
-from headcount.rooms.kernel import fused
 from headcount.text import Batch, Side
 from headcount.wiring.recording import Recordings
 from headcount.wiring.rows import Call, Scores, agrees, attended, eager_tiles, merged, tiled
@@ -223,7 +223,7 @@ class Watch:
             None if whole or not large else partial(_rows_at, call if scores is None else scores)
         )
         if scores is not None:
-            if fused.serves(scores, asked):
+            if (kernel := _kernel()) is not None and kernel.serves(scores, asked):
                 self._note(now, site, "fused")
                 now.hold(_Waiting(site, asked, now.visible(site, asked, mask), scores, reader))
                 return as_it_comes()
@@ -415,7 +415,7 @@ class _Now:
         size = scores.query.nbytes + scores.key.nbytes  # of layers that are alike
         alone = self.apart or scores.bias is not None or visible.shape[1] > _LONG or one.reader
         texts = scores.query.shape[0] * heads
-        if alone or size * len(held) >= _HELD or texts * (len(held) + 1) > fused.MOST_TEXTS:
+        if alone or size * len(held) >= _HELD or texts * (len(held) + 1) > _kernel().MOST_TEXTS:
             self._launch(alike)
 
     def left(self) -> list[_Waiting]:
@@ -426,7 +426,7 @@ class _Now:
 
     def _launch(self, alike: tuple[Any, ...]) -> None:
         held = self._held.pop(alike)
-        found = fused.row_quantities(Scores.together([one.what for one in held]), held[0].asked)
+        found = _kernel().row_quantities(Scores.together([one.what for one in held]), held[0].asked)
         self.show(_together(held, found))
 
     def _joined(self, number: int) -> _Waiting:
@@ -519,6 +519,12 @@ def _rows_at(source: Scores | Call, places: Tensor) -> Tensor:
         if isinstance(source, Scores):
             return source.of_rows(places.expand(len(source.query), -1)).softmax(-1)
         return in_float32(source.eager(places)[1])
+
+
+@cache
+def _kernel() -> Any:
+    """The kernel of a room, where there is one."""
+    return plugins.part("kernel")
 
 
 def _is_eager(module: nn.Module) -> bool:

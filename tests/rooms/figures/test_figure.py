@@ -14,7 +14,7 @@ from report_runs import THREE, made_curve
 import headcount as hc
 from headcount.errors import HeadcountError, RunError, UsageError
 from headcount.records.run import Run
-from headcount.reports.parts.look import LOOKS
+from headcount.reports.parts.look import looks
 from headcount.rooms.figures.figure import SERIES, role_marker
 
 LACKS: list[tuple[Callable[..., Any], str]] = [
@@ -170,7 +170,7 @@ def test_matplotlib_is_asked_for_by_name(bare: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_roles_and_lines_are_told_without_colour() -> None:
-    assert len({str(role_marker(role)) for role in LOOKS}) == len(LOOKS)
+    assert len({str(role_marker(role)) for role in looks()}) == len(looks())
     assert len({marker for _, marker in SERIES}) == len(SERIES)
 
 

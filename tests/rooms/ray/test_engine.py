@@ -28,7 +28,7 @@ from headcount.rooms.ray import engine as ray_engine
 from headcount.rooms.ray.engine import RayEngine
 from headcount.surveys import shards
 from headcount.surveys.shards import ShardWork
-from headcount.surveys.tallies.surface import Confidence
+from headcount.surveys.surface import Confidence
 from headcount.text import read_sample
 
 ray = pytest.importorskip("ray", reason="the engine on Ray needs ray: pip install 'headcount[ray]'")

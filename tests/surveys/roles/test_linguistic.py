@@ -14,14 +14,12 @@ from trial_tables import trial_table
 
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.surveys.roles.linguistic import (
-    Alignment,
-    Arguments,
-    Coreference,
-    Features,
-    Rare,
-    Syntactic,
-)
+from headcount.rooms.arguments.argument import Arguments
+from headcount.rooms.coreference.coreferent_heads import Coreference
+from headcount.rooms.features.feature import Features
+from headcount.rooms.rarity.rare import Rare
+from headcount.rooms.relations.syntactic import Syntactic
+from headcount.rooms.trials.aligning import Alignment
 from headcount.surveys.roles.role import Role
 
 TABLE = trial_table(

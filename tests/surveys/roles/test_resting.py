@@ -14,7 +14,10 @@ from trial_tables import sinks_of, trial_table
 
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.surveys.roles.resting import NoOp, Positional, Previous, Separator, Sink
+from headcount.rooms.resting.separator import NoOp, Separator
+from headcount.rooms.resting.sink import Sink
+from headcount.rooms.trials.previous import Previous
+from headcount.surveys.roles.positional import Positional
 
 HEADS = [Head("enc", 0, n) for n in range(4)]
 

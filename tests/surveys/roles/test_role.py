@@ -13,8 +13,10 @@ from trial_tables import trial_table
 from headcount.errors import UsageError
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.surveys.roles.recall import Duplicate, Induction
-from headcount.surveys.roles.resting import Previous, SourceEnd
+from headcount.rooms.resting.source_end import SourceEnd
+from headcount.rooms.trials.duplicate import Duplicate
+from headcount.rooms.trials.induction import Induction
+from headcount.rooms.trials.previous import Previous
 from headcount.surveys.roles.role import (
     COLUMNS,
     KINDS,

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,18 +22,18 @@ import torch
 import transformers
 from safetensors import SafetensorError
 
+from headcount import plugins
 from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.models import resize as fit
-from headcount.models.anatomy import GGUF, HINT, MAP, heads_left, map_beside, whole_counts
+from headcount.models.anatomy import HINT, MAP, heads_left, whole_counts
 from headcount.models.dummy_forward import check_not_open
 from headcount.models.finding import find
 from headcount.models.guards import quiet
-from headcount.models.loading import DTYPES, load
-from headcount.models.saving.fresh_process import LoadCheck, apart_of, check_fresh, room_of
+from headcount.models.loading import DTYPES
+from headcount.models.saving.fresh_process import LoadCheck, check_fresh, room_of
 from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
 from headcount.models.subject import Subject
 from headcount.records import json_decode, reason, recover, replace_folder, version
-from headcount.rooms.exports import ONNX, filled_with_zeros, write_gguf, write_onnx
 
 # --- Files next to a model that other programs read ---------------------------------------------
 
@@ -157,10 +157,9 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
 
 # --- Save a subject so that others load it ------------------------------------------------------
 
-_ZEROS = "it has its old size, with zeros in the place of removed heads"
-
-#: Other things than the model itself that can be saved.
-EXPORTS = ("zeros", "onnx", "gguf")
+#: Something else than the model itself that is saved: a room writes it into a folder beside and
+#: puts that in place (`draft_of`), or gives another subject, to be saved in its stead.
+Exporter = Callable[[Subject, Path, Sequence[str]], "Saved | Subject"]
 
 
 @dataclass(frozen=True)
@@ -207,17 +206,20 @@ def save(
             "first (model.merge_and_unload()), or save the adapter with model.save_pretrained."
         )
     check_not_open(subject.model, "saved")
-    if export not in (None, *EXPORTS):
-        raise UsageError(f"There is no export '{export}'; it is one of {', '.join(EXPORTS)}.")
-    if export == "onnx":
-        return _save_onnx(subject, place, about)
-    if export == "gguf":
-        return _save_gguf(subject, place, about)
-    if export == "zeros":
-        subject = _filled(subject)
+    if export not in (None, *plugins.names_of("exporters")):
+        known = ", ".join(plugins.names_of("exporters"))
+        raise UsageError(f"There is no export '{export}'; it is one of {known}.")
+    if export is not None:
+        exporter: Exporter = plugins.get("exporters", export)
+        made = exporter(subject, place, about)
+        if isinstance(made, Saved):
+            return made
+        subject = made
     failures = []
     with draft_of(place) as draft:
-        for route in _routes(subject, export):
+        for route in routes_for(subject.inner):
+            # A model that stands for another is a plain one and says why.
+            route = route if export is None else replace(route, why=subject.notes[-1])
             written(subject, draft, route, wanted)
             try:
                 (apart,) = check_fresh([LoadCheck(draft, subject, route, room_of(wanted))])
@@ -238,75 +240,6 @@ def save(
         f"{subject.name} could not be saved so that it loads again; nothing was written. "
         + " ".join(failures)
     )
-
-
-def _routes(subject: Subject, export: str | None) -> Iterator[Route]:
-    """The ways to try; a model that was filled with zeros is a plain one and says why."""
-    for route in routes_for(subject.inner):
-        yield route if export is None else replace(route, why=_ZEROS)
-
-
-def _filled(subject: Subject) -> Subject:
-    """The subject at its old size; its heads are numbered as they were born."""
-    whole = filled_with_zeros(subject.inner)
-    filled = replace(subject, model=whole, notes=[*subject.notes, "Removed heads are zeros."])
-    apart = apart_of(subject, filled)
-    if not apart <= room_of(subject.dtype):
-        raise ModelError(
-            f"{subject.name} with zeros in the place of removed heads gives other outputs "
-            f"({apart:.1e} apart), so it was not saved; save it without export."
-        )
-    return filled
-
-
-def _save_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
-    """A folder with the model as ONNX, its tokenizer and its map."""
-    why = "layers with different numbers of heads load in any runtime"
-    with draft_of(place) as draft:
-        draft.mkdir()
-        apart = write_onnx(subject, draft)
-        with quiet():
-            if subject.tokenizer is not None:
-                _save_tokenizer(subject.tokenizer, draft)
-        route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
-        (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
-        card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{ONNX}')", about)
-        (draft / CARD).write_text(card, encoding="utf8")
-        put_in_place(draft, place)
-    return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
-
-
-def _save_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
-    """A folder with the model as GGUF: the file that it came from, without the heads that went."""
-    try:
-        found = None if subject.source == "in hand" else find(subject.source)
-    except HeadcountError:
-        found = None
-    if found is None or found.gguf is None:
-        raise UsageError(
-            f"{subject.name} did not come from a GGUF file, so there is none to write back; save "
-            "it without export and convert that folder with llama.cpp's convert_hf_to_gguf.py."
-        )
-    why = "llama.cpp and what is built on it read it"
-    with draft_of(place) as draft:
-        draft.mkdir()
-        born = (map_beside(found) or {}).get("heads")
-        write_gguf(subject, found.folder / found.gguf, draft / GGUF, born)
-        again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
-        apart = apart_of(subject, again)
-        if not apart <= room_of(torch.float16):
-            raise ModelError(
-                f"The GGUF file gives other outputs than {subject.name} ({apart:.1e} apart), so it "
-                "was not kept; weights that learned since it was loaded cannot be written back: "
-                "save it without export and convert that folder with llama.cpp."
-            )
-        card = card_for(subject, "gguf", why, f"llama-cli -m {GGUF}", about)
-        (draft / CARD).write_text(card, encoding="utf8")
-        route = Route("gguf", why, subject.inner.config, type(subject.inner).__name__)
-        (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
-        put_in_place(draft, place)
-    loads = f"llama-cli -m {place / GGUF} and headcount.load('{place / GGUF}')"
-    return Saved(place, "gguf", why, loads, apart)
 
 
 def _checked(folder: str | os.PathLike[str], force: bool) -> Path:
@@ -403,12 +336,12 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
         config.dtype = dtype or model.dtype
         config.save_pretrained(draft)
         if subject.tokenizer is not None:
-            _save_tokenizer(subject.tokenizer, draft)
+            save_tokenizer(subject.tokenizer, draft)
     assert model.config is own
     if route.code:
         (draft / f"{CODE}.py").write_text(code_for(model), encoding="utf8")
     copy_companions(subject, draft)
-    (draft / MAP).write_text(json.dumps(_map(subject, route), indent=1), encoding="utf8")
+    (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
 
 
 def _cast(weights: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
@@ -425,7 +358,7 @@ def _place(weight: torch.Tensor) -> tuple[Any, ...]:
     return weight.device, weight.data_ptr(), weight.dtype, weight.shape, weight.stride()
 
 
-def _save_tokenizer(tokenizer: Any, folder: Path) -> None:
+def save_tokenizer(tokenizer: Any, folder: Path) -> None:
     """Save a tokenizer; the library of tokenizers tells a full disk by a bare `Exception`."""
     try:
         tokenizer.save_pretrained(folder)
@@ -437,7 +370,7 @@ def _save_tokenizer(tokenizer: Any, folder: Path) -> None:
         raise OSError(number, os.strerror(number), str(folder)) from error
 
 
-def _map(subject: Subject, route: Route) -> dict[str, Any]:
+def map_of(subject: Subject, route: Route) -> dict[str, Any]:
     """What the file of heads holds; `per_layer_config` is for the day transformers reads it."""
     return {
         "schema": 1,

@@ -1,25 +1,26 @@
 import { argmax } from "./dom.js";
-import { D, heads, verdicts } from "./data.js";
+import { D, heads, kinds, verdicts } from "./data.js";
 import { hasMap, mapOf, sides } from "./maps.js";
 // What a verdict expects of a sentence, and whether the head does it here.
 const SAID = { "dep->head": "from the dependent to its head", "head->dep": "from the head to the dependent", "head<-dep": "the head looks most at it" };
 const piecesOf = (text, word) => (text.words || []).flatMap((w, t) => w === word ? [t] : []);
 // [{ rows, cols }, ...] of tokens: who asks, and who should answer.
 function expected(v, i, ex) {
+  const shows = kinds.get(v.role).shows, followed = shows === "followed";
   const { arcs, links, sides: by } = D.exhibits[ex], stack = heads[i].stack, [asks, answers] = sides(i, ex), own = by[stack][0] === by[stack][1], places = asks.tokens.map((_, t) => t);
   const special = new Set(asks.special), earlier = t => special.has(t) || !/\p{L}/u.test(asks.tokens[t]) ? -1 : asks.tokens.lastIndexOf(asks.tokens[t], t - 1), there = (r, c) => c >= 0 && c < answers.tokens.length ? [{ rows: [r], cols: [c] }] : [];
-  if (v.role === "syntactic" && own) {
+  if (shows === "arcs" && own) {
     const [, relation, way] = /^(.*) (\S+)$/.exec(v.label) || [], found = arcs.filter(a => a[0] === by[stack][0] && (a[1] === relation || a[1].split(":")[0] === relation));
     const pairs = found.map(([, , child, head]) => way === "dep->head" ? [child, head] : [head, child]).filter(([r, c]) => stack !== "dec" || c < r);
     return { what: `${relation} arc`, how: SAID[way], inWords: true, column: way === "head<-dep", pairs: pairs.map(([r, c]) => ({ rows: piecesOf(asks, r), cols: piecesOf(answers, c) })) };
   }
-  if (v.role === "coreference" && own && /^antecedents/.test(v.label)) {
+  if (shows === "mentions" && own && /^antecedents/.test(v.label)) {
     const kind = / of (\S+) /.exec(v.label)?.[1] || "", found = arcs.filter(a => a[0] === by[stack][0] && a[1].startsWith(`coref:${kind}`));
     return { what: `${kind} mention`.trim(), how: "to an antecedent", inWords: true, before: true, pairs: [...new Set(found.map(a => a[2]))].map(w => ({ rows: piecesOf(asks, w), any: found.filter(a => a[2] === w).map(a => piecesOf(answers, a[3])) })) };
   }
-  if (v.role === "alignment") return { what: "linked token", how: `to its source ${v.label}`, pairs: links.flatMap(([t, s]) => there(t - (v.label === "when predicted"), s)), plain: true };
-  if (v.dir != null && v.role === "positional" || v.role === "previous") return { what: "token", how: v.label, pairs: places.flatMap(t => there(t, t + (v.dir ?? -1))) };
-  if (v.role === "induction" || v.role === "duplicate") return { what: "repeated token", how: v.role === "induction" ? "to what followed it" : "to its first place", pairs: places.flatMap(t => t > 0 && earlier(t) >= 0 ? there(t, earlier(t) + (v.role === "induction")) : []) };
+  if (shows === "links") return { what: "linked token", how: `to its source ${v.label}`, pairs: links.flatMap(([t, s]) => there(t - (v.label === "when predicted"), s)), plain: true };
+  if (v.dir != null && shows === "offset" || shows === "before") return { what: "token", how: v.label, pairs: places.flatMap(t => there(t, t + (v.dir ?? -1))) };
+  if (followed || shows === "repeated") return { what: "repeated token", how: followed ? "to what followed it" : "to its first place", pairs: places.flatMap(t => t > 0 && earlier(t) >= 0 ? there(t, earlier(t) + followed) : []) };
   return null;
 }
 const asked = (i, ex) => verdicts(i).map(v => [v, expected(v, i, ex)]).find(([, e]) => e?.pairs.length);

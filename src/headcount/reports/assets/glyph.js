@@ -3,7 +3,7 @@ import { heads, kinds, mainRole, ofRole } from "./data.js";
 import { S, mark, on, pressed, setRole } from "./state.js";
 // A role's sign: colour and shape, so that neither is needed alone. A positional head points where it looks.
 export function glyph(role, dir) {
-  const kind = kinds.get(role), turned = role === "positional" && (dir > 0 ? "translate(16 0) scale(-1 1)" : dir === 0 && "rotate(-90 8 8)");
+  const kind = kinds.get(role), turned = kind.shows === "offset" && (dir > 0 ? "translate(16 0) scale(-1 1)" : dir === 0 && "rotate(-90 8 8)");
   return sv("path", { d: kind.d, transform: turned || null, class: `g-${role} ${kind.solid ? "solid" : "drawn"}` });
 }
 export const sign = (role, dir) => sv("svg", { viewBox: "0 0 16 16", class: `r-${role}`, "aria-hidden": "true" }, glyph(role, dir));

@@ -12,19 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from headcount.reports.parts.look import LOOKS
 from headcount.reports.parts.numbers import figures, printed, unpack_column
 from headcount.reports.parts.title import costs_in_words, does, head_name
 from headcount.reports.parts.verdicts import TOO_FEW
+from headcount.surveys.roles import KINDS
 
 #: A head matters by itself when its test says so after correction.
 _LEVEL = 0.05
-#: Roles that one picture shows, the most telling first.
-_TELLING = (
-    *("alignment", "syntactic", "coreference", "induction", "retrieval", "previous"),
-    *("positional", "duplicate", "rare", "argument", "feature", "other"),
-)
-
 Data = dict[str, Any]
 
 
@@ -152,7 +146,7 @@ def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator
 
 def _resting(data: Data, costs: set[int]) -> Iterator[Data]:
     """The largest group that looks at one place."""
-    yield from _group(data, costs, [role for role in LOOKS if LOOKS[role].rests])
+    yield from _group(data, costs, [role for role, kind in KINDS.items() if kind.rests])
 
 
 def _going(data: Data) -> Iterator[Data]:
@@ -170,7 +164,7 @@ def _going(data: Data) -> Iterator[Data]:
 
 def _kinds(data: Data, costs: set[int]) -> Iterator[Data]:
     """The largest group that does something, where there is room."""
-    doing = [role for role in LOOKS if role != "none" and not LOOKS[role].rests]
+    doing = [role for role, kind in KINDS.items() if not kind.rests]
     yield from _group(data, costs, doing)
 
 
@@ -179,7 +173,7 @@ def _group(data: Data, costs: set[int], roles: list[str]) -> Iterator[Data]:
     role = max(sizes, key=lambda one: len(sizes[one]), default=None)
     if role is None or len(sizes[role]) < 2:
         return
-    verb, _, rest = LOOKS[role].meaning.partition(" ")
+    verb, _, rest = KINDS[role].meaning.partition(" ")
     costly_ones = len(costs & set(sizes[role]))
     matter = f"; {costly_ones or 'none'} matter{'s' if costly_ones == 1 else ''} alone"
     matter = "" if data["costly"] is None else matter
@@ -216,7 +210,8 @@ def telling_head(data: Data, worth: list[float | None]) -> int | None:
     >>> telling_head({"roles": roles, "costly": None}, [2.0, 1.0])
     1
     """
-    for role in _TELLING:
+    telling = {role: kind.telling for role, kind in KINDS.items() if kind.telling is not None}
+    for role in sorted(telling, key=lambda role: telling[role]):
         own = _with(data, role)
         if own and data["costly"]:
             return max(own, key=lambda one: worth[one] or 0.0)
@@ -250,7 +245,7 @@ def profile_part(data: Data) -> list[Data]:
         first = [own[0]["role"] if own else None for own in data["roles"]]
         titles = {"Heads that do something": False, "Heads that look at one place": True}
         for title, rests in titles.items():
-            shares = [float(bool(role) and LOOKS[role].rests is rests) for role in first]
+            shares = [float(role is not None and KINDS[role].rests is rests) for role in first]
             means = _by_layer(
                 data, [None if i in set(data["absent"]) else s for i, s in enumerate(shares)]
             )

@@ -1,39 +1,20 @@
 """How the page looks: the colours and glyphs of roles, and the colours of values.
 
-A role has one colour for light paper, one for dark, and one glyph, in ``assets/roles.json``.
+A role has one colour for light paper, one for dark, and one glyph; they stand in its `Kind`.
 
 Colours are found by ``scripts/role_colours.py``, which keeps them apart for all kinds of sight; the
-glyph keeps roles apart without any colour. Roles outside the list are drawn as ``other``.
+glyph keeps roles apart without any colour. Roles that are not here are drawn as ``other``.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
 
+from headcount.surveys.roles import KINDS, Kind
+
 # --- How a role looks ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Look:
-    """A role's words and signs on a page.
-
-    `glyph` is an SVG path in a box of 16; it is filled where `solid`, else drawn as a line.
-    """
-
-    title: str
-    meaning: str
-    light: str
-    dark: str
-    glyph: str
-    #: The glyph as a letter, for terminals.
-    sign: str
-    solid: bool = False
-    #: Whether it names a place at which such a head looks, and no job.
-    rests: bool = False
 
 
 def asset(name: str) -> str:
@@ -41,13 +22,30 @@ def asset(name: str) -> str:
     return (files("headcount.reports") / "assets" / name).read_text(encoding="utf-8")
 
 
-#: Every role of the toolkit in the order in which people read them, then the rest.
-LOOKS = {role: Look(**about) for role, about in json.loads(asset("roles.json")).items()}
+#: What a head without a role looks like.
+NONE = Kind(
+    "none",
+    "no test fired",
+    says="observation",
+    sign="·",
+    light="#8d9098",
+    dark="#7d818b",
+    glyph="M9.7 8A1.7 1.7 0 1 1 6.3 8 1.7 1.7 0 1 1 9.7 8Z",
+    solid=True,
+)
 
 
-#: The order in which a head's first role is chosen, the one that it is counted by everywhere: what
-#: it does before where it looks (`survey.roles.with_roles` goes by the same).
-FIRST = sorted((role for role in LOOKS if role != "none"), key=lambda role: LOOKS[role].rests)
+def looks() -> dict[str, Kind]:
+    """Every role that is there in the order in which people read them, then none."""
+    return {**KINDS, "none": NONE}
+
+
+def first_roles() -> list[str]:
+    """The order in which a head's first role is chosen, the one that it is counted by everywhere.
+
+    What it does comes before where it looks (`with_roles` goes by the same).
+    """
+    return sorted(KINDS, key=lambda role: KINDS[role].rests)
 
 
 def terminal_signs() -> dict[str, tuple[str, str]]:
@@ -63,7 +61,9 @@ def terminal_signs() -> dict[str, tuple[str, str]]:
         shine = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]  # WCAG 2.2
         return min((shine + 0.05) / 0.05, 1.05 / (shine + 0.05))
 
-    return {role: (look.sign, max(look.light, look.dark, key=seen)) for role, look in LOOKS.items()}
+    return {
+        role: (look.sign, max(look.light, look.dark, key=seen)) for role, look in looks().items()
+    }
 
 
 def role_css() -> str:
@@ -73,10 +73,10 @@ def role_css() -> str:
     True
     """
     light, dark = (
-        "".join(f"--r-{role}:{getattr(look, theme)};" for role, look in LOOKS.items())
+        "".join(f"--r-{role}:{getattr(look, theme)};" for role, look in looks().items())
         for theme in ("light", "dark")
     )
-    classes = "".join(f".r-{role}{{color:var(--r-{role})}}" for role in LOOKS)
+    classes = "".join(f".r-{role}{{color:var(--r-{role})}}" for role in looks())
     return f":root{{{light}}}\n:root[data-theme=dark]{{{dark}}}\n{classes}\n"
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 from headcount.errors import HeadcountError, UsageError
 from headcount.pruning import at_chance, can_go, freed, in_points, point_of
 from headcount.records import Head, parse_heads
-from headcount.reports.parts.look import LOOKS
 from headcount.reports.parts.numbers import (
     HELD_OUT,
     Source,
@@ -28,6 +27,7 @@ from headcount.reports.parts.numbers import (
     row_head,
 )
 from headcount.reports.parts.verdicts import role_part
+from headcount.surveys.roles import KINDS
 
 # --- Do measures of importance rank heads alike? Spearman's correlation of each pair ------------
 
@@ -342,7 +342,7 @@ def _changes_said(
     first = _first_roles(source, source)
     if first is not None and second is not None:
         pairs = list(zip(first, second, strict=True))
-        does = [tuple(role != "none" and not LOOKS[role].rests for role in one) for one in pairs]
+        does = [tuple(role != "none" and not KINDS[role].rests for role in one) for one in pairs]
         changed = sum(a != b for a, b in pairs)
         won, lost = does.count((False, True)), does.count((True, False))
         heads = f"{changed} of {len(pairs)} heads changed their role"

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headcount.records import parse_heads
-from headcount.reports.parts.look import LOOKS
 from headcount.reports.parts.numbers import Source, figure, metric_title, printed, unpack_column
 from headcount.reports.parts.verdicts import UD
+from headcount.surveys.roles import KINDS
 
 Data = dict[str, Any]
 
@@ -152,7 +152,7 @@ def _unsure(data: Data) -> str:
     verdicts = [
         (own[0]["value"] or 0.0, place, own[0])
         for place, own in enumerate(data["roles"] or ())
-        if own and not LOOKS[own[0]["role"]].rests
+        if own and not KINDS[own[0]["role"]].rests
     ]
     if not verdicts:
         sharp = _sharp(data)
@@ -188,8 +188,8 @@ def does(verdict: Data) -> str:
     'points to the rarest token'
     """
     relation, _, way = verdict["label"].rpartition(" ")
-    if verdict["role"] != "syntactic" or way not in _WAYS:
-        return LOOKS[verdict["role"]].meaning
+    if KINDS[verdict["role"]].shows != "arcs" or way not in _WAYS:
+        return KINDS[verdict["role"]].meaning
     meaning = UD.get(relation.partition(":")[0])
     return f"points along {relation}{f' ({meaning})' if meaning else ''}, {_WAYS[way]}"
 
@@ -222,7 +222,7 @@ def job_part(source: Source) -> list[Data]:
     rows = []
     for row in frame.to_dict("records"):
         name = str(row["set"])
-        look = LOOKS.get(name)
+        look = KINDS.get(name)
         role = f"with the role {look.title.lower()}" if look else f"in the set {name}"
         title, that = _JOINT.get(name, (look.title if look else name, role))
         places = [source.places.get(head) for head in parse_heads(str(row["members"]))]
@@ -250,5 +250,5 @@ def job_part(source: Source) -> list[Data]:
                 "alone": figure(row["alone"]),
             }
         )
-    order = [*LOOKS, *_JOINT]
+    order = [*KINDS, *_JOINT]
     return sorted(rows, key=lambda row: order.index(row["set"]) if row["set"] in order else -1)

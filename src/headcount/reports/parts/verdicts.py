@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headcount import plugins
 from headcount.records import Exhibit, Text, parse_head, token_texts
-from headcount.reports.parts.look import FIRST, LOOKS, asset
+from headcount.reports.parts.look import asset, first_roles, looks
 from headcount.reports.parts.numbers import (
     Fineness,
     Source,
@@ -23,11 +24,11 @@ from headcount.reports.parts.numbers import (
     printed,
     row_head,
 )
+from headcount.surveys.roles import KINDS
 
 # --- The verdicts of each head, the strongest role first ----------------------------------------
 
 _OFFSET = re.compile(r"offset ([+-]?\d+)")
-_ORDER = {role: place for place, role in enumerate(FIRST)}
 
 
 def role_part(source: Source) -> list[list[dict[str, Any]]] | None:
@@ -40,7 +41,8 @@ def role_part(source: Source) -> list[list[dict[str, Any]]] | None:
     for row in frame.to_dict("records"):
         if (head := row_head(row)) in places:
             found[places[head]].append(_verdict(row))
-    return [sorted(verdicts, key=lambda one: _ORDER[one["role"]]) for verdicts in found]
+    order = first_roles()
+    return [sorted(verdicts, key=lambda one: order.index(one["role"])) for verdicts in found]
 
 
 def kind_part() -> list[dict[str, Any]]:
@@ -48,19 +50,20 @@ def kind_part() -> list[dict[str, Any]]:
     return [
         {
             "id": role,
-            "title": look.title,
+            "title": "No role found" if role == "none" else look.title,
             "meaning": look.meaning,
             "d": look.glyph,
             "solid": look.solid,
-            "rests": look.rests,
+            "rests": look.rests and role != "none",
+            "shows": look.shows,
         }
-        for role, look in LOOKS.items()
+        for role, look in looks().items()
     ]
 
 
 def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     role = str(row["role"])
-    known = role in LOOKS and role != "none"
+    known = role in KINDS
     words = "; ".join(filter(None, [str(row["evidence"] or row["label"]), row.get("beyond")]))
     verdict: dict[str, Any] = {
         "role": role if known else "other",
@@ -110,16 +113,20 @@ def _nearer(best: dict[int, tuple[float, str]], place: int, part: float, said: s
         best[place] = part, said
 
 
+def _syntactic() -> Any:
+    """The rule of heads that follow relations, where a room has it."""
+    plugin = plugins.plugin_of("roles", "syntactic")
+    return None if plugin is None else plugin.load()()
+
+
 #: Of a head that was asked along no relation, for none occurs often enough.
 TOO_FEW = "relations not judged: too few arcs"
 
 
 def _unjudged(source: Source) -> list[int]:
     """The heads of stacks in which relations were counted, and none has arcs enough."""
-    from headcount.surveys.roles import Syntactic
-
-    frame, rule = source.frame("relations"), Syntactic()
-    if frame is None:
+    frame, rule = source.frame("relations"), _syntactic()
+    if frame is None or rule is None:
         return []
     most = frame[~frame["relation"].isin(rule.without)].query("split == 'all'")
     few = most.groupby("stack")["n"].max() < rule.support
@@ -128,24 +135,16 @@ def _unjudged(source: Source) -> list[int]:
 
 def _asked() -> Iterator[tuple[str, str, float]]:
     """What the rules that ask for one share measure: in words, its column, and the least."""
-    from headcount.surveys.roles import Alignment, Positional, Rare, Separator, all_roles
+    from headcount.surveys.roles import all_roles
 
-    yield "the same offset for a share of", "best_offset_share", Positional().share
-    yield "mass on separators", "separator", Separator().share
-    yield "the two rarest tokens", "rare_two", Rare().share
-    yield "the translation of a token when read", "alignment_read", Alignment().least
-    yield "the translation of a token when predicted", "alignment", Alignment().least
     for role in all_roles():
-        if hasattr(role, "measured"):
-            yield role.measured, role.column, role.least  # type: ignore[attr-defined]
+        yield from getattr(role, "asks", ())
 
 
 def _missed_relations(source: Source) -> Iterator[tuple[int, float, str]]:
     """Each head's relation nearest to ten points above its offset, of those with cases enough."""
-    from headcount.surveys.roles import Syntactic
-
-    frame, rule = source.frame("relations"), Syntactic()
-    if frame is None:
+    frame, rule = source.frame("relations"), _syntactic()
+    if frame is None or rule is None:
         return
     held = held_out(frame[~frame["relation"].isin(rule.without) & (frame["n"] >= rule.support / 2)])
     for row in held.dropna(subset=["baseline"]).to_dict("records"):

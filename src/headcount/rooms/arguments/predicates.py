@@ -9,8 +9,11 @@ from typing import Any
 from headcount.errors import sound
 from headcount.text import (
     Argument,
+    CorpusFormat,
+    Item,
     Line,
     Predicate,
+    ReadOptions,
     Sentence,
     Span,
     TextFile,
@@ -119,3 +122,11 @@ def _argument(given: Any, count: int, where: str) -> Argument:
 
 def _is_word(place: Any, count: int) -> bool:
     return type(place) is int and 0 <= place < count
+
+
+def _read_format(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
+    return read_predicates(file, skipped, strict=how.strict)
+
+
+#: Predicates among the formats of corpora.
+PREDICATES = CorpusFormat(_read_format, keys=PREDICATE_KEYS)

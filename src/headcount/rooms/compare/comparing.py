@@ -31,8 +31,8 @@ from headcount.rooms.compare.likeness import (
 )
 from headcount.rooms.compare.runs import Changes, role_changes
 from headcount.rooms.features import FeatureTally
+from headcount.rooms.relations import Links
 from headcount.surveys import (
-    Links,
     ReadingOptions,
     Tally,
     chosen_tallies,

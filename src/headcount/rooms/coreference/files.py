@@ -14,8 +14,12 @@ from typing import Any
 
 from headcount.errors import Fault, InputError, UsageError, sound
 from headcount.text import (
+    PASSAGE,
     Clusters,
+    CorpusFormat,
+    Item,
     Line,
+    ReadOptions,
     Sentence,
     Span,
     TextFile,
@@ -32,9 +36,6 @@ from headcount.text import (
 )
 
 # --- Documents cut into passages ----------------------------------------------------------------
-
-#: Words of a passage, as many as Clark et al. 2019 (section 4.3) cut documents to.
-PASSAGE = 128
 
 
 def split_passages(
@@ -401,3 +402,27 @@ def _gap_span(cells: Mapping[str, str], key: str, words: tuple[Word, ...], where
         "lines with a wrong offset",
     )
     return Span(inside[0], inside[-1])
+
+
+# --- Among the formats of corpora ---------------------------------------------------------------
+
+
+def _read_coref_format(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
+    most = how.passage or PASSAGE
+    return read_coref(file, skipped, passage=most, trees=how.trees, strict=how.strict)
+
+
+def _read_gap_format(file: TextFile, skipped: Counter[str], how: ReadOptions) -> Iterator[Item]:
+    return read_gap(file, skipped, strict=how.strict)
+
+
+def treebank_passages(
+    sentences: Iterable[Sentence], skipped: Counter[str], how: ReadOptions
+) -> Iterator[Sentence]:
+    """The passages of a treebank, as long as was asked."""
+    most = how.passage or PASSAGE
+    return entity_passages(sentences, skipped, passage=most, strict=how.strict)
+
+
+COREF = CorpusFormat(_read_coref_format, keys=COREF_KEYS)
+GAP = CorpusFormat(_read_gap_format, header=GAP_HEADER)

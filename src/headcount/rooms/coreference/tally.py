@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,7 @@ from headcount.surveys import (
     HitsTally,
     Reading,
     SiteHits,
+    TallyPlan,
     Unit,
     choice_frame,
     compact_words,
@@ -647,3 +648,20 @@ class PronounChoice(ChoiceTally):
         missing = pd.Series(dtype=float, index=pd.MultiIndex.from_tuples([], names=key))
         bias = parts.get("feminine", missing) / parts.get("masculine", missing)
         return found.join(bias.rename("bias"), on=key)
+
+
+def _antecedents(subject: Any, corpus: Any, options: Any) -> CoreferenceTally | None:
+    """Antecedents; the authors published no program for them."""
+    if options.convention == "code":
+        return None
+    return CoreferenceTally(options.convention, rows=options.word_rows or "mean")
+
+
+def _pronouns(subject: Any, corpus: Any, options: Any) -> PronounChoice | None:
+    """Pronouns between two names."""
+    return None if options.convention == "code" else PronounChoice(rows=options.word_rows or "mean")
+
+
+#: Both among the tallies of the registry.
+COREFERENCE_PLAN = TallyPlan(_antecedents, "coref")
+PRONOUNS_PLAN = TallyPlan(_pronouns, "coref")

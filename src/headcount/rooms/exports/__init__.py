@@ -1,15 +1,10 @@
-"""Exports: models as ONNX and GGUF."""
+"""Exports: models as ONNX and GGUF, and at their old size."""
 
-from typing import TYPE_CHECKING
-
-from headcount.doors import open_door
-
-if TYPE_CHECKING:
-    from headcount.rooms.exports.exports import (
-        ONNX,
-        filled_with_zeros,
-        write_gguf,
-        write_onnx,
-    )
-
-open_door(__name__)
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "exporters": {
+        "zeros": "exports:export_zeros",
+        "onnx": "exports:export_onnx",
+        "gguf": "exports:export_gguf",
+    }
+}

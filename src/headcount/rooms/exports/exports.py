@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
+from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +16,34 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import ModelError, UsageError, install_hint
+from headcount.errors import HeadcountError, ModelError, UsageError, install_hint
 from headcount.models import (
+    CARD,
+    GGUF,
     KEY,
+    MAP,
     HeadWeight,
+    Route,
+    Saved,
     Site,
     Subject,
+    apart_of,
+    card_for,
     core_of,
+    draft_of,
     eval_mode,
+    find,
     head_weights,
     heads_left,
+    load,
+    map_beside,
+    map_of,
     no_logs,
     probe_inputs,
+    put_in_place,
     quiet,
+    room_of,
+    save_tokenizer,
     sites_of,
     switched,
     whole_counts,
@@ -362,3 +380,71 @@ def _fill_table(
                 )
             seen[number] = column
             whole[:, number] = column
+
+
+# --- As exporters of the registry --------------------------------------------------------------
+
+_ZEROS = "it has its old size, with zeros in the place of removed heads"
+
+
+def export_zeros(subject: Subject, place: Path, about: Sequence[str]) -> Subject:
+    """The subject at its old size; its heads are numbered as they were born."""
+    whole = filled_with_zeros(subject.inner)
+    filled = replace(subject, model=whole, notes=[*subject.notes, _ZEROS])
+    apart = apart_of(subject, filled)
+    if not apart <= room_of(subject.dtype):
+        raise ModelError(
+            f"{subject.name} with zeros in the place of removed heads gives other outputs "
+            f"({apart:.1e} apart), so it was not saved; save it without export."
+        )
+    return filled
+
+
+def export_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
+    """A folder with the model as ONNX, its tokenizer and its map."""
+    why = "layers with different numbers of heads load in any runtime"
+    with draft_of(place) as draft:
+        draft.mkdir()
+        apart = write_onnx(subject, draft)
+        with quiet():
+            if subject.tokenizer is not None:
+                save_tokenizer(subject.tokenizer, draft)
+        route = Route("onnx", why, subject.inner.config, type(subject.inner).__name__)
+        (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
+        card = card_for(subject, "onnx", why, f"onnxruntime.InferenceSession('{ONNX}')", about)
+        (draft / CARD).write_text(card, encoding="utf8")
+        put_in_place(draft, place)
+    return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
+
+
+def export_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
+    """A folder with the model as GGUF: the file that it came from, without the heads that went."""
+    try:
+        found = None if subject.source == "in hand" else find(subject.source)
+    except HeadcountError:
+        found = None
+    if found is None or found.gguf is None:
+        raise UsageError(
+            f"{subject.name} did not come from a GGUF file, so there is none to write back; save "
+            "it without export and convert that folder with llama.cpp's convert_hf_to_gguf.py."
+        )
+    why = "llama.cpp and what is built on it read it"
+    with draft_of(place) as draft:
+        draft.mkdir()
+        born = (map_beside(found) or {}).get("heads")
+        write_gguf(subject, found.folder / found.gguf, draft / GGUF, born)
+        again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
+        apart = apart_of(subject, again)
+        if not apart <= room_of(torch.float16):
+            raise ModelError(
+                f"The GGUF file gives other outputs than {subject.name} ({apart:.1e} apart), so it "
+                "was not kept; weights that learned since it was loaded cannot be written back: "
+                "save it without export and convert that folder with llama.cpp."
+            )
+        card = card_for(subject, "gguf", why, f"llama-cli -m {GGUF}", about)
+        (draft / CARD).write_text(card, encoding="utf8")
+        route = Route("gguf", why, subject.inner.config, type(subject.inner).__name__)
+        (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
+        put_in_place(draft, place)
+    loads = f"llama-cli -m {place / GGUF} and headcount.load('{place / GGUF}')"
+    return Saved(place, "gguf", why, loads, apart)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "names": {"families": "grouping:families"},
+    "stages": {"families": "stage:STAGE"},
+    "parts": {"families": "."},
+    "tallies": {"families": "divergence:PLAN"},
 }
 
 open_door(__name__)

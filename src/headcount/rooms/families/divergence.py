@@ -22,7 +22,7 @@ from headcount.errors import check_convention
 from headcount.models import Site, Subject
 from headcount.records import Column, HeadTable, Run
 from headcount.rooms.families.similarity import StackPairs
-from headcount.surveys import Reading
+from headcount.surveys import Reading, TallyPlan
 from headcount.text import Batch
 from headcount.wiring import Needs, Sighting, tiles_of
 
@@ -300,3 +300,9 @@ def _distances(products: Tensor) -> NDArray[np.float64]:
     apart = (own[:, None] + own[None, :]) / 2 - products
     apart = ((apart + apart.T) / 2).clamp_min(0).fill_diagonal_(0)
     return apart.numpy()
+
+
+#: It among the tallies of the registry, by its name alone.
+PLAN = TallyPlan(
+    lambda subject, corpus, options: None, named=lambda convention, way: Divergence(convention)
+)

@@ -7,4 +7,10 @@ from headcount.doors import open_door
 if TYPE_CHECKING:
     from headcount.rooms.features.tally import FeatureTally
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "roles": {"feature": "feature:Features"},
+    "tallies": {"features": "tally:PLAN"},
+}
+
 open_door(__name__)

@@ -26,6 +26,7 @@ from headcount.surveys import (
     Feature,
     LayerSums,
     MeansTally,
+    TallyPlan,
     chosen_texts,
     resample_units,
 )
@@ -533,3 +534,7 @@ def _column(name: str) -> Column:
         range=(0, 1),
         group="What it looks at",
     )
+
+
+#: It among the tallies of the registry.
+PLAN = TallyPlan(lambda subject, corpus, options: FeatureTally(options.convention), "treebank")

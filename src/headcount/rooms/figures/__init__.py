@@ -38,11 +38,8 @@ if TYPE_CHECKING:
         two_data_sets,
         two_scores,
     )
-    from headcount.rooms.figures.gallery import draw_plan as _draw_plan
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {
-    "names": {"plot": "."},
-}
+ADDS = {"names": {"plot": "."}, "parts": {"plan figure": "gallery:draw_plan"}}
 
 open_door(__name__)

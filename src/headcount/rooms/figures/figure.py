@@ -19,7 +19,7 @@ import pandas as pd
 
 from headcount.errors import HeadcountError, RunError, UsageError, install_hint
 from headcount.records import HeadTable, Run, write_bytes
-from headcount.reports import LOOKS, run_at
+from headcount.reports import looks, run_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,19 +160,19 @@ def _spot(panel: Axes) -> tuple[int, int]:
 def role_colour(role: str) -> str:
     """The colour that the role has on the page of a report.
 
-    >>> role_colour("sink") == LOOKS["sink"].light, role_colour("mine") == LOOKS["other"].light
+    >>> role_colour("sink") == looks()["sink"].light, role_colour("mine") == looks()["other"].light
     (True, True)
     """
-    return LOOKS.get(role, LOOKS["other"]).light
+    return looks().get(role, looks()["other"]).light
 
 
 def role_marker(role: str) -> str:
     """The sign that the role has in a terminal and on the page, as a marker.
 
-    >>> role_marker("rare") == f"${LOOKS['rare'].sign}$"
+    >>> role_marker("rare") == f"${looks()['rare'].sign}$"
     True
     """
-    return f"${LOOKS.get(role, LOOKS['other']).sign}$"
+    return f"${looks().get(role, looks()['other']).sign}$"
 
 
 # --- What a figure needs, and the one sentence that says what is not there ----------------------

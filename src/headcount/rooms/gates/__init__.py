@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.gates.learning import TrainingOptions, heal, learn_gates
+    from headcount.rooms.gates.freeing import sets_of_frame
+    from headcount.rooms.gates.learning import heal, learn_gates
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
@@ -14,6 +15,8 @@ ADDS = {
         "learn_gates": "learning:learn_gates",
         "add_gates": "trainer:add_gates",
     },
+    "stages": {"gates": "freeing:GATES", "healed": "freeing:HEAL"},
+    "parts": {"training": "plans"},
 }
 
 open_door(__name__)

@@ -29,28 +29,6 @@ from headcount.rooms.gates.gates import (
 )
 from headcount.rooms.gates.recipe import Chosen, Schedule
 from headcount.rooms.gates.training import Row, Session, TrainingData
-from headcount.tasks import Task
-
-# --- How a model learns --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How a model learns: so many steps at a rate, on these examples."""
-
-    steps: int
-    lr: float = 5e-5
-    #: The examples to learn from; None for those that heads are chosen on.
-    task: Task | None = None
-    #: Where a training that was killed goes on.
-    checkpoint: str | os.PathLike[str] | None = None
-    batch_size: int = 16
-    seed: int = 0
-
-    def options(self) -> dict[str, Any]:
-        """What `heal` and `learn_gates` take by name."""
-        return {name: value for name, value in vars(self).items() if name != "task"}
-
 
 # --- Gates that close while the model trains ----------------------------------------------------
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "names": {"knockout": "knockout:knockout"},
+    "parts": {"knockout": "command:knock_out"},
 }
 
 open_door(__name__)

@@ -10,4 +10,7 @@ if TYPE_CHECKING:
     from headcount.rooms.nulls.pointing import Pointing, PointingRelations
     from headcount.rooms.nulls.sharp import layer_confidence, sharp_twin
 
+#: What it adds; see `headcount.plugins`.
+ADDS = {"parts": {"nulls": "."}}
+
 open_door(__name__)

@@ -17,16 +17,8 @@ from torch import Tensor
 
 from headcount.models import Site
 from headcount.records import STACKS, Head
-from headcount.surveys import (
-    ROOT,
-    Arcs,
-    BatchArcs,
-    Relations,
-    Unit,
-    arcs_of,
-    in_selection,
-    universal,
-)
+from headcount.rooms.relations import ROOT, Arcs, BatchArcs, Relations, arcs_of
+from headcount.surveys import Unit, in_selection, universal
 from headcount.text import Words
 
 Places = NDArray[np.int64]

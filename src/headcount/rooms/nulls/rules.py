@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headcount.rooms.nulls.pointing import AskedArcs, Flags, Places, Pointing
-from headcount.surveys import OFFSETS
+from headcount.rooms.relations import OFFSETS
 
 # --- Rung 2: the nearest word of a class, to the left or to the right -----------------------------
 

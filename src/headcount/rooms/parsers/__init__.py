@@ -6,11 +6,13 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.parsers.parsers import (
-        Parser,
         load_parser,
         parsed,
         parser_name,
         plain_sentence,
     )
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {"parts": {"parsers": "."}}
 
 open_door(__name__)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from headcount.errors import InputError, UsageError, install_hint
-from headcount.text import Item, Multiword, Sentence, Word, divided
+from headcount.text import Item, Multiword, Parser, Sentence, Word, divided
 
 # --- A UDPipe 1 model as a parser (Straka and Straková 2017) ------------------------------------
 
@@ -161,9 +161,6 @@ def _spacy_pipeline_word(token: Any, numbers: dict[int, int]) -> Word:
 
 
 # --- Raw text through a parser ------------------------------------------------------------------
-
-#: A text's words and trees. Where a text has several sentences it has as many roots.
-Parser = Callable[[str], Sentence]
 
 
 def load_parser(name: str | Path | Parser) -> Parser:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from torch import Tensor
 from headcount import stats
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Site
-from headcount.records import HeadTable
+from headcount.records import Column, HeadTable
 from headcount.rooms.patterns.network import (
     PATTERN,
     PATTERN_COLUMNS,
@@ -28,7 +28,7 @@ from headcount.rooms.patterns.network import (
     pictures,
     shrink,
 )
-from headcount.surveys import Reading, SumsTally
+from headcount.surveys import Reading, SumsTally, TallyPlan
 from headcount.wiring import Needs, Sighting
 
 # --- Where the texts of a map meet, when nobody says --------------------------------------------
@@ -340,11 +340,16 @@ class Patterns(SumsTally):
     by: Judge = "network"
     convention: str = "headcount"
     columns = PATTERN_COLUMNS
+    derives: ClassVar[tuple[Column, ...]] = (PATTERN,)
 
     def __post_init__(self) -> None:
         """Check who tells."""
         check_judge(self.by)
         check_convention(self.convention, "Patterns do")
+
+    def finish(self, table: HeadTable) -> HeadTable:
+        """The most frequent pattern is made of the shares."""
+        return with_pattern(table)
 
     @property
     def needs(self) -> Needs:
@@ -425,3 +430,16 @@ def _texts(sighting: Sighting) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         if len(places) >= LEAST:
             ends = side.separator[row, places].long()
             yield row, places, side.special[row, places], ends.cumsum(0) - ends
+
+
+def _named(convention: str, way: str) -> Patterns:
+    by: Any = way or "network"  # another word is refused there
+    return Patterns(by, convention)
+
+
+#: It among the tallies of the registry; the most frequent pattern is made of the shares.
+PLAN = TallyPlan(
+    lambda subject, corpus, options: Patterns(convention=options.convention),
+    columns=(PATTERN, *Patterns.columns),
+    named=_named,
+)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headcount import tasks
 from headcount.errors import ModelError, UsageError
-from headcount.importance import Arrays, BatchWork, Measure, ScoreWork
+from headcount.importance import Arrays, BatchWork, Measure, Score, ScoreOptions, ScoreWork
 from headcount.models import Anatomy, Subject, check_finite, enough_memory
 from headcount.records import STACKS, Column, Engine, EngineOptions, HeadTable, Journal
 from headcount.rooms.relevance.propagate import (
@@ -400,3 +400,14 @@ class _Work(ScoreWork):
             [f"{stack}: no relevance reaches it in this task" for stack in missing],
             details={"relevance_flow": self.flow.frame()},
         )
+
+
+class RelevanceScore(Score):
+    """Relevance among the scores of the registry."""
+
+    column, takes, per = RELEVANCE, ("per", "rule"), get_args(Per)
+
+    def compute(self, subject: Subject, task: tasks.Task, options: ScoreOptions) -> HeadTable:
+        """See `relevance`."""
+        shared = options.shared("convention", "batch_size", "journal", "engine")
+        return relevance(subject, task, **shared)

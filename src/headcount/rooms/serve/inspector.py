@@ -13,18 +13,11 @@ import torch
 from torch import Tensor
 
 from headcount.models import Subject, eval_mode
-from headcount.pruning import read_heads, sets_of_frame
+from headcount.pruning import read_heads
 from headcount.records import Column, Exhibit, Head, HeadTable, Run, token_texts
-from headcount.reports import (
-    LOOKS,
-    Source,
-    encode_one,
-    kind_part,
-    known_heads,
-    look_at,
-    read_source,
-    role_part,
-)
+from headcount.reports import Source, kind_part, known_heads, looks, read_source, role_part
+from headcount.rooms.exhibits import encode_one, look_at
+from headcount.rooms.gates import sets_of_frame
 from headcount.tasks import forward, own_output
 from headcount.text import Batch, Pair
 from headcount.wiring import valve
@@ -226,7 +219,7 @@ class Inspector:
         return dict(known["roles"]) if known else {}
 
     def _sets(self, roles: dict[str, str]) -> Iterable[dict[str, Any]]:
-        for role, look in LOOKS.items():
+        for role, look in looks().items():
             own = [head for head, name in roles.items() if name == role]
             if own:
                 name = f"{len(own)} {look.title.lower()}"

@@ -15,7 +15,7 @@ from rich.text import Text
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, refuse_nan
 from headcount.records import Head, check_heads, parse_head, token_texts, view_html, visible_token
-from headcount.reports import encode_one
+from headcount.rooms.exhibits import encode_one
 from headcount.text import Batch, Pair, intake_of
 from headcount.wiring import Needs, Sighting, tap
 

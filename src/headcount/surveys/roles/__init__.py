@@ -1,56 +1,57 @@
 """Roles: a head's numbers read as a verdict with its evidence; no model is run here.
 
->>> from headcount.survey import roles
+Rooms and other packages add roles (`headcount.plugins`); each is had from here by its class.
+
+>>> from headcount.surveys import roles
 >>> roles.Positional(share=0.8).share
 0.8
+>>> roles.Syntactic().margin
+0.1
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.surveys.roles.best import best_heads
     from headcount.surveys.roles.catalogue import all_roles, judged, unread
-    from headcount.surveys.roles.linguistic import (
-        Alignment,
-        Arguments,
-        Coreference,
-        Features,
-        Rare,
-        Syntactic,
-    )
-    from headcount.surveys.roles.recall import Duplicate, Induction, Retrieval
-    from headcount.surveys.roles.resting import Positional, Previous, Separator, Sink, SourceEnd
+    from headcount.surveys.roles.positional import Positional
     from headcount.surveys.roles.role import (
+        HEAD_KEY,
         KINDS,
+        MEASURES,
+        TRIALS,
+        Kind,
         Role,
         RolesText,
+        TrialRole,
         Verdict,
         best_of,
+        confirmed,
         counted,
+        first_of,
+        head_of,
+        passing_rows,
+        plain_words,
+        reported,
+        row_verdicts,
+        value_text,
         verdict_frame,
         verdicts_of,
     )
 
-#: What users see; the other names are for headcount's own packages.
+    def __getattr__(name: str) -> Any:
+        """The class of a role that a room adds."""
+
+
+#: What users see; the other names are for packages.
 __all__ = [
     "KINDS",
-    "Alignment",
-    "Arguments",
-    "Coreference",
-    "Duplicate",
-    "Features",
-    "Induction",
+    "Kind",
     "Positional",
-    "Previous",
-    "Rare",
-    "Retrieval",
     "Role",
-    "Separator",
-    "Sink",
-    "SourceEnd",
-    "Syntactic",
+    "TrialRole",
     "Verdict",
     "all_roles",
     "best_heads",
@@ -60,4 +61,4 @@ __all__ = [
     "verdicts_of",
 ]
 
-open_door(__name__)
+open_door(__name__, "roles")

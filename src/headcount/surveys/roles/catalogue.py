@@ -5,38 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from headcount import plugins
 from headcount.records import HeadTable
-from headcount.surveys.roles.linguistic import (
-    Alignment,
-    Arguments,
-    Coreference,
-    Features,
-    Rare,
-    Syntactic,
-)
-from headcount.surveys.roles.recall import Duplicate, Induction, Retrieval
-from headcount.surveys.roles.resting import Positional, Previous, Separator, Sink, SourceEnd
 from headcount.surveys.roles.role import KINDS, Role, Verdict
 
 
 def all_roles() -> list[Role]:
     """Every role with the thresholds of its paper, in the order of `KINDS`."""
-    return [
-        Positional(),
-        Syntactic(),
-        Alignment(),
-        Coreference(),
-        Induction(),
-        Retrieval(),
-        Duplicate(),
-        Previous(),
-        Rare(),
-        Arguments(),
-        Features(),
-        Separator(),
-        Sink(),
-        SourceEnd(),
-    ]
+    made: list[Role] = [role() for role in plugins.every("roles").values()]
+    return sorted(made, key=lambda role: [*KINDS].index(role.name))
 
 
 def judged(
@@ -47,6 +24,8 @@ def judged(
     Where random twins were measured they decide: what the best head of a model that has learned
     nothing reaches is no role. The lower end of a verdict's interval must lie above their mean.
     """
+    for role in roles:
+        KINDS.know(role)
     found = [
         verdict.beside(_chance(role, verdict, twins)) if twins else verdict
         for role in roles

@@ -9,67 +9,118 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import pandas as pd
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from headcount import plugins
 from headcount.errors import UsageError
 from headcount.records import Column, Head, HeadTable, parse_head
 
-# --- The closed list of roles -------------------------------------------------------------------
-# A picture or a page needs one colour and one sign for each of these, and for no more.
+# --- What a role says of itself -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A role's name with what such a head does, in a few words."""
+    """A role's name with what such a head does, in a few words, and how it looks.
+
+    `glyph` is an SVG path in a box of 16, filled where `solid`, else drawn as a line; the glyph
+    keeps roles apart without any colour, `light` and `dark` are its colours on such paper, and
+    `sign` is the glyph as a letter, for terminals.
+    """
 
     name: str
     meaning: str
     paper: str = ""
-    #: Whether it says no more than at which place a head looks (the first token, a separator, the
-    #: end of the source), rather than what the head does: no job that we can name. Whether such a
-    #: head matters less is a question of its own (`headcount.importance.by_role`).
-    rests: bool = False
+    #: A job; or no more than at which place a head looks (the first token, a separator, the end of
+    #: the source); or an observation, from which no job follows. Whether such heads matter less is
+    #: a question of its own (`headcount.importance.by_role`).
+    says: Literal["job", "place", "observation"] = "job"
+    #: Its place among roles, as people read them.
+    rank: int = 500
+    #: Its place among the roles of which a picture shows one; None: never shown first.
+    telling: int | None = None
+    sign: str = "✕"
+    light: str = "#1b1d22"
+    dark: str = "#ece9e2"
+    glyph: str = "M3 3 13 13M13 3 3 13"
+    solid: bool = False
+    #: What would have to be given to a survey, as its option: "--treebank".
+    needs: str = ""
+    #: How the page looks for what it says in a sentence: "arcs", "mentions", "links", "offset",
+    #: "before", "followed", "repeated"; empty where a sentence shows nothing of it.
+    shows: str = ""
+
+    @property
+    def rests(self) -> bool:
+        """Whether no job can be named."""
+        return self.says != "job"
+
+    @property
+    def title(self) -> str:
+        """The name as a title."""
+        return self.name.capitalize()
 
 
-#: Every role of the toolkit, in the order in which people read them.
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind("positional", "points to one offset", "Voita et al. 2019, section 5.1"),
-        Kind("syntactic", "points along a dependency", "Voita et al. 2019, section 5.2"),
-        Kind("alignment", "points to the word's translation", "Garg et al. 2019"),
-        Kind("coreference", "points to an antecedent", "Clark et al. 2019, section 4.3"),
-        Kind("induction", "looks at what followed last time", "Olsson et al. 2022"),
-        Kind("retrieval", "copies from far back", "Wu et al. 2024"),
-        Kind("duplicate", "looks at the same token earlier", "Wang et al. 2023"),
-        Kind("previous", "looks at the token before", "Elhage et al. 2021"),
-        Kind("rare", "points to the rarest token", "Voita et al. 2019, section 5.3"),
-        Kind("argument", "links predicate and argument", "Kovaleva et al. 2019, section 4.2"),
-        Kind("feature", "looks at one kind of word", "Kovaleva et al. 2019, section 4.4"),
-        Kind("separator", "looks much at separators", "Clark et al. 2019, section 3.2", True),
-        Kind("punctuation", "looks much at punctuation", "Clark et al. 2019, section 3.2", True),
-        Kind("sink", "looks much at the first token", "Xiao et al. 2024", True),
-        Kind("source-end", "looks much at the end of the source", "Voita et al. 2019", True),
-        Kind("other", "told by its label"),
-    )
-}
+#: What is told by its label alone, or by a role of somebody else who is not here.
+OTHER = Kind("other", "told by its label", rank=1000, telling=1000)
+
+
+class _Kinds(Mapping[str, Kind]):
+    """The kinds of all roles of the registry, in the order in which people read them."""
+
+    def __init__(self) -> None:
+        self._more: dict[str, Kind] = {}
+        self._known: dict[tuple[str, ...], dict[str, Kind]] = {}
+
+    def know(self, role: Any) -> None:
+        """Take in a role that is given in hand."""
+        for kind in _kinds_of(role):
+            if kind.name not in self:
+                self._more[kind.name] = kind
+                self._known.clear()
+
+    def _all(self) -> dict[str, Kind]:
+        key = tuple(plugins.names_of("roles"))
+        if key not in self._known:
+            every = [kind for role in plugins.every("roles").values() for kind in _kinds_of(role)]
+            every = sorted([*every, *self._more.values(), OTHER], key=lambda kind: kind.rank)
+            self._known[key] = {kind.name: kind for kind in every}
+        return self._known[key]
+
+    def __getitem__(self, name: str) -> Kind:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _kinds_of(role: Any) -> list[Kind]:
+    """A role's kind, and others that its verdicts may be of."""
+    own = getattr(role, "kind", None) or Kind(role.name, "told by its label")
+    return [own, *getattr(role, "also", ())]
+
+
+#: Every role that is there.
+KINDS = _Kinds()
 
 
 def kind_of(role: str) -> Kind:
     """The kind of a role by its name.
 
-    >>> kind_of("rare").meaning
-    'points to the rarest token'
+    >>> kind_of("positional").meaning
+    'points to one offset'
     """
     if role not in KINDS:
         raise UsageError(
-            f"There is no role '{role}'; there are {', '.join(KINDS)}. A role of your own is "
-            "'other' with a label."
+            f"There is no role '{role}'; there are {', '.join(KINDS)}. A role of your own comes in "
+            "by the registry (`hc.plugins.role`), or is 'other' with a label."
         )
     return KINDS[role]
 
@@ -149,7 +200,7 @@ class Role(Protocol):
 
     @property
     def name(self) -> str:
-        """One of `KINDS`."""
+        """What it is called, as its `kind`; without one it is told by its label."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -252,10 +303,11 @@ def verdicts_of(frame: HeadTable | pd.DataFrame, head: str | Head | None = None)
     }
     lacking.pop("head", None)
     known = frame.assign(**lacking)[list(COLUMNS)].itertuples(index=False, name=None)
-    found = [
-        Verdict(Head(str(stack), int(layer), int(index)), *figures)
-        for stack, layer, index, *figures in known
-    ]
+    found = []
+    for stack, layer, index, name, label, *figures in known:
+        if name not in KINDS:  # of a package that is not here
+            name, label = OTHER.name, f"{name}: {label}"
+        found.append(Verdict(Head(str(stack), int(layer), int(index)), name, label, *figures))
     return found if head is None else [one for one in found if one.head == parse_head(head)]
 
 
@@ -280,6 +332,22 @@ def confirmed(frame: pd.DataFrame, key: Sequence[str], chosen: Rule, judged: Rul
     select, report = halves["select"], halves["report"]
     found = select.index[chosen(select)]
     return report[judged(report) & report.index.isin(found)].reset_index()
+
+
+HEAD_KEY = ["stack", "layer", "head"]
+
+
+def reported(frame: pd.DataFrame, verdict: Verdict, **same: str) -> pd.DataFrame:
+    """The rows of `report` of a verdict's stack with these values."""
+    rows = frame[(frame["split"] == "report") & (frame["stack"] == verdict.head.stack)]
+    for column, value in same.items():
+        rows = rows[rows[column] == value]
+    return rows
+
+
+def first_of(values: pd.Series) -> float:
+    """The first of these figures; NaN where there is none."""
+    return float(values.iloc[0]) if len(values) else math.nan
 
 
 # --- Verdicts from rows of figures --------------------------------------------------------------
@@ -358,6 +426,11 @@ class TrialRole:
     def chance(self, twin: HeadTable, verdict: Verdict) -> float:
         """The value of the twin's best head."""
         return best_of(twin, self.column, verdict.head.stack)
+
+    @property
+    def asks(self) -> tuple[tuple[str, str, float], ...]:
+        """What it asks a share of, in words, the column, and the least."""
+        return ((self.measured, self.column, self.least),)
 
     def line(self, table: HeadTable, rows: pd.DataFrame) -> pd.Series:
         """What the lower end of each head's interval must reach."""

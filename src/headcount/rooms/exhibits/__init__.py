@@ -1,0 +1,15 @@
+"""Exhibits: a few sentences that show what the verdicts are about, with every head's map."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.exhibits.choosing import encode_one, exhibits_of, look_at
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "stages": {"exhibits": "stage:STAGE"},
+}
+
+open_door(__name__)

@@ -1,0 +1,14 @@
+"""Relevance among the stages of a story."""
+
+from __future__ import annotations
+
+from headcount.reports import StageMaker, StoryContext, StoryStage, score_stage
+
+
+def relevance_stage(context: StoryContext) -> StoryStage:
+    """Which share of its predictions a head carries: a backward for every prediction."""
+    title = "Which share of a prediction each head carries"
+    return score_stage(context, "relevance", title, forwards=40, budget=3.5e11)
+
+
+STAGE = StageMaker(relevance_stage, after="gradient")

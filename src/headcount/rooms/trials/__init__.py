@@ -1,0 +1,28 @@
+"""Trials: inputs made to ask heads one question, and the roles that read them."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.trials.alignment import Aligner, linked
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "roles": {
+        "alignment": "aligning:Alignment",
+        "induction": "induction:Induction",
+        "retrieval": "retrieval:Retrieval",
+        "duplicate": "duplicate:Duplicate",
+        "previous": "previous:Previous",
+    },
+    "trials": {
+        "repeats": "repeats:REPEATS",
+        "copying": "repeats:COPYING",
+        "sink": "alignment:SINKS_PLAN",
+        "needle": "needle:NEEDLE",
+        "pairs": "alignment:PAIRS_PLAN",
+    },
+}
+
+open_door(__name__)

@@ -1,0 +1,265 @@
+"""Retrieval: does a head look at the very token that the model copies out of a long text?
+
+Wu et al. 2024, equation 1: of the needle's tokens, the share for which the head's largest weight,
+while the model says the token, lies on that token inside the needle. By default the answer is
+put into the model's mouth (teacher forcing: the same for every model, and quick); with
+`generated` the model says it itself, as in the paper.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headcount.errors import UsageError
+from headcount.models import Subject, quiet
+from headcount.records import Column
+from headcount.surveys import (
+    Finding,
+    Findings,
+    Measure,
+    Stream,
+    TrialPlan,
+    measure_of,
+    predicts_tokens,
+    run_metrics,
+    stream_of,
+    token_logits,
+    wrapping_of,
+)
+from headcount.text import Batch, intake_of, ready_batch
+from headcount.wiring import Needs, Sighting
+
+# --- A needle in a haystack ---------------------------------------------------------------------
+# Wu et al. 2024, "Retrieval head mechanistically explains long-context factuality", section 2. The
+# needle is a sentence of this project's own with random words in it, so that no model can know the
+# answer; the end of the text begins the sentence again, and the model has to go on.
+
+_PEOPLE = ("Mara", "Tobin", "Ilse", "Corin", "Nadia", "Pavel", "Selma", "Oskar", "Yusuf", "Greta")
+_LOOKS = ("copper", "striped", "hollow", "velvet", "rusty", "crooked", "golden", "frozen", "salted")
+_THINGS = ("lantern", "kettle", "ladder", "violin", "anchor", "basket", "mirror", "whistle", "drum")
+_PLACES = ("willow", "chapel", "bakery", "harbour", "quarry", "orchard", "stable", "cellar", "mill")
+_BEASTS = ("goose", "badger", "otter", "donkey", "heron", "lizard", "camel", "rooster", "beetle")
+
+
+@dataclass(frozen=True)
+class Haystack:
+    """One example: token ids, where the needle's answer stands, and the rows that repeat it."""
+
+    ids: tuple[int, ...]
+    #: The first place of the answer inside the needle.
+    needle: int
+    #: The answer's ids; they also end `ids`.
+    answer: tuple[int, ...]
+    depth: float
+
+    @property
+    def rows(self) -> slice:
+        """The rows that predict the answer's tokens at the end."""
+        return slice(len(self.ids) - len(self.answer) - 1, len(self.ids) - 1)
+
+    def answering(self, answer: Sequence[int]) -> Haystack:
+        """The same example with another answer said at its end."""
+        said = self.ids[: len(self.ids) - len(self.answer)]
+        return replace(self, ids=(*said, *answer))
+
+
+def needles(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """Beginnings and answers: a person, and where that person hid what.
+
+    >>> "".join(next(needles(1, np.random.default_rng(0))))
+    'The secret of Yusuf is that the crooked anchor lies behind the bakery of the hollow goose'
+    """
+    for _ in range(count):
+        person, look, thing, place, other, beast = (
+            str(rng.choice(words)) for words in (_PEOPLE, _LOOKS, _THINGS, _PLACES, _LOOKS, _BEASTS)
+        )
+        fact = f" the {look} {thing} lies behind the {place} of the {other} {beast}"
+        yield f"The secret of {person} is that", fact
+
+
+def haystacks(
+    subject: Subject,
+    texts: Sequence[str],
+    lengths: Sequence[int],
+    depths: Sequence[float],
+    each: int,
+    seed: int,
+) -> list[Haystack]:
+    """Examples of every length and depth, `each` of them, shortest first."""
+    _check(lengths, depths, each)
+    rng = np.random.default_rng(seed)
+    stream = stream_of(subject, texts)
+    places = [(length, depth) for length in lengths for depth in depths for _ in range(each)]
+    asked = zip(places, needles(len(places), rng), strict=True)
+    return [
+        _haystack(subject, stream, length, depth, needle, int(rng.integers(0, len(stream) or 1)))
+        for (length, depth), needle in asked
+    ]
+
+
+def _haystack(
+    subject: Subject, stream: Stream, length: int, depth: float, needle: tuple[str, str], start: int
+) -> Haystack:
+    """Text, needle, text, and the needle's beginning again, exactly `length` tokens with it all."""
+    stem, fact = needle
+    front = list(wrapping_of(subject).before)
+    told, answer, stop = (stream_of(subject, [f" {part}"]).ids for part in (stem, fact[1:], "."))
+    asked = stream_of(subject, [f"\n\n{stem}"]).ids
+    room = length - len(front) - len(told) - 2 * len(answer) - len(stop) - len(asked)
+    if room < 1:
+        raise UsageError(
+            f"A haystack of {length} tokens has no room for its needle; use {length - room + 1} "
+            "or more."
+        )
+    hay = stream.cut(start, room)
+    above = round(depth * room)
+    before = [*front, *hay[:above], *told]
+    ids = [*before, *answer, *stop, *hay[above:], *asked, *answer]
+    return Haystack(tuple(ids), len(before), tuple(answer), depth)
+
+
+def _check(lengths: Sequence[int], depths: Sequence[float], each: int) -> None:
+    if not lengths or not depths or each < 1:
+        raise UsageError("A haystack needs a length, a depth and an example; give one or more.")
+    for depth in depths:
+        if not 0 <= depth <= 1:
+            raise UsageError(f"The depth of a needle is {depth}; it lies between 0 and 1.")
+
+
+# --- Retrieval ----------------------------------------------------------------------------------
+
+RETRIEVAL = Column(
+    "retrieval",
+    meaning="Share of a needle's tokens that the head points at while the model copies them out "
+    "of a long text.",
+    paper="Wu et al. 2024, equation 1",
+    range=(0, 1),
+    direction="higher",
+    group="What it finds again",
+)
+
+_ALL = frozenset[str]()
+
+
+@dataclass
+class NeedleHits:
+    """The question: is the top key of the row the token to be said, inside the needle?"""
+
+    examples: Sequence[Haystack]
+    finding: Finding = field(default_factory=lambda: Finding(RETRIEVAL, "a random token"))
+    needs = Needs(tops=frozenset({_ALL}))
+
+    def update(self, sighting: Sighting) -> None:
+        """Count the tokens pointed at in each example."""
+        keys = sighting.tops[_ALL][1]
+        hits, chance, cells = [], [], []
+        for row, index in enumerate(sighting.batch.index):
+            example = self.examples[index]
+            wanted = _wanted(example).to(keys.device)
+            top = keys[row, :, example.rows]
+            hits.append(
+                torch.gather(wanted.expand(len(top), -1, -1), 2, top[..., None]).sum((1, 2))
+            )
+            chance.append((wanted.sum(-1) / sighting.visible[row, example.rows].double()).sum())
+            cells.append(len(example.answer))
+        counted = torch.stack(hits), torch.stack(chance), torch.tensor(cells, device=keys.device)
+        self.finding.counts.add(sighting.site, sighting.batch.index, *counted)
+
+
+@dataclass(frozen=True)
+class Needle:
+    """Needles in haystacks; answers `retrieval`, and whether the model retrieves at all."""
+
+    texts: Sequence[str]
+    #: Tokens of the whole input.
+    lengths: tuple[int, ...] = (96, 192)
+    #: Where the needle lies: 0 at the beginning, 1 at the end.
+    depths: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    #: Examples of each length and depth.
+    each: int = 2
+    generated: bool = False
+    batch_size: int = 4
+    seed: int = 0
+    name = "needle"
+    columns: tuple[Column, ...] = (RETRIEVAL,)
+
+    def unfit(self, subject: Subject) -> str | None:
+        """Only decoder-only models that read text and predict tokens."""
+        if subject.kind != "dec":
+            return "only decoders that read text by themselves are asked"
+        if subject.tokenizer is None:
+            return "the model has no tokenizer to read text"
+        if not predicts_tokens(subject):
+            return "the model has no layer that predicts tokens"
+        limit = intake_of(subject.model, subject.tokenizer).target_limit
+        if limit is not None and limit < max(self.lengths):
+            return (
+                f"the model takes {limit} tokens and the longest haystack has {max(self.lengths)}"
+            )
+        return None
+
+    def __call__(self, subject: Subject) -> Findings:
+        """Make the haystacks, see what the model says, and ask the heads."""
+        made = haystacks(subject, self.texts, self.lengths, self.depths, self.each, self.seed)
+        if self.generated:
+            made = [with_continuation(subject, example) for example in made]
+        measures = self.accuracy(subject, made)
+        question = NeedleHits(made)
+        run_metrics(subject, self._batches(subject, made), [question])
+        return Findings([question.finding], measures)
+
+    def _batches(self, subject: Subject, made: Sequence[Haystack]) -> Iterator[Batch]:
+        """Examples of one length together, so that nothing is padded."""
+        first = 0
+        for _, group in groupby(made, key=lambda example: len(example.ids)):
+            rows = [example.ids for example in group]
+            for start in range(0, len(rows), self.batch_size):
+                ids = torch.tensor(rows[start : start + self.batch_size])
+                inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+                yield ready_batch(inputs, subject.anatomy.stacks, first + start)
+            first += len(rows)
+
+    def accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
+        """The share of the answer's tokens that the model itself would say."""
+        hits, longest = np.zeros(len(made)), max(len(example.answer) for example in made)
+        for batch in self._batches(subject, made):
+            with torch.no_grad():
+                likely = token_logits(subject, batch, last=longest + 1).argmax(-1).cpu()
+            for row, index in enumerate(batch.index):
+                answer = torch.tensor(made[index].answer)
+                hits[index] = (likely[row, -len(answer) - 1 : -1] == answer).sum()
+        cells = np.array([float(len(example.answer)) for example in made])
+        return [measure_of(self.name, "right tokens of the answer", hits, cells, (0, 1))]
+
+
+def _wanted(example: Haystack) -> Tensor:
+    """Which keys hold the token that a row predicts, inside the needle: ``[row, key]``."""
+    ids = torch.tensor(example.ids)
+    inside = torch.zeros_like(ids, dtype=torch.bool)
+    inside[example.needle : example.needle + len(example.answer)] = True
+    said_next = ids[example.rows.start + 1 :]
+    return (ids == said_next[:, None]) & inside
+
+
+def with_continuation(subject: Subject, example: Haystack) -> Haystack:
+    """The example with what the model itself goes on to say, greedily."""
+    settings = copy.deepcopy(subject.inner.generation_config)
+    new = len(example.answer)
+    settings.update(do_sample=False, num_beams=1, max_new_tokens=new, min_new_tokens=new)
+    prompt = torch.tensor([example.ids[: len(example.ids) - new]], device=subject.device)
+    with quiet(), torch.no_grad():
+        ids = subject.model.generate(
+            prompt, attention_mask=torch.ones_like(prompt), generation_config=settings
+        )
+    return example.answering(ids[0, prompt.shape[1] :].tolist())
+
+
+#: It among the trials of the registry.
+NEEDLE = TrialPlan(lambda given: Needle(given.texts, seed=given.seed))

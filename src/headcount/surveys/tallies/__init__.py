@@ -1,1 +1,0 @@
-"""Tallies: statistics of attention maps, a few sums each, merged at will."""

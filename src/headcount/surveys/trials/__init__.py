@@ -1,1 +1,0 @@
-"""Trials: made-up or chosen inputs that show what a head does."""
