@@ -28,7 +28,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 MOST_MODULES = 200
 MOST_LINES = 39_000
 MOST_IMPORTS = 0.105
-MOST_EDGES = 60
+#: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
+MOST_EDGES = 0
 
 # --- the ladder ---------------------------------------------------------------------------------
 
