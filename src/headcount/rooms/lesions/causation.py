@@ -18,10 +18,11 @@ from headcount import stats
 from headcount.errors import UsageError
 from headcount.importance import Intervention
 from headcount.models import Subject
-from headcount.records import Head, HeadTable, Progress, Run, writable_run
+from headcount.records import Head, HeadTable, Run, writable_run
 from headcount.rooms.lesions.by_word import Place, WordLosses, word_losses
+from headcount.rooms.trials import Aligner
 from headcount.stats import Floats
-from headcount.surveys import Aligner, universal
+from headcount.surveys import universal
 from headcount.surveys.roles import Verdict, verdicts_of
 from headcount.text import Item, Pair, Sentence, Word, read_corpus, split_words
 
@@ -48,7 +49,6 @@ def causes(
     limit: int | None = None,
     batch_size: int = 16,
     run: Run | str | None = None,
-    progress: Progress | None = None,
 ) -> pd.DataFrame:
     """For each verdict on a relation: do the words it concerns lose most without its head?
 
@@ -79,7 +79,6 @@ def causes(
         items,
         [Intervention([head]) for head in heads],
         batch_size=batch_size,
-        progress=progress,
     )
     concerned = _Concerned(items, found.words)
     with writable_run(run) as kept:
