@@ -21,7 +21,7 @@ from headcount.importance import Sweep, sets, sweep
 from headcount.pruning import removable_units
 from headcount.pruning.curve import loss_bounds
 from headcount.records import Head, provenance
-from headcount.rooms.refit import Refit, refitted_sweep
+from headcount.rooms.refit import Refit
 from headcount.tasks import Task
 from research import RESULTS
 
@@ -119,7 +119,7 @@ def measured(name: str, choose: Task, judges: Sequence[Task]) -> dict[str, Any]:
         cut = sweep(subject, task, sets(points(by_gradient)), metric="task")
         rows += _rows(cut, "gradient, cut", gone)
         for way, order in (("gradient, refitted", by_gradient), ("refit, refitted", by_cost)):
-            rows += _rows(refitted_sweep(refit, task, points(order)), way, gone)
+            rows += _rows(refit.sweep(task, points(order)), way, gone)
     return {"heads": len(subject.heads), "measured_on": len(choose), "rows": rows}
 
 

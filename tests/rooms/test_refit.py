@@ -13,8 +13,8 @@ from small_tasks import PAIRS, TEXTS
 from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models import Subject, output_of
-from headcount.pruning import prune, removable_units
-from headcount.rooms.refit import Refit, refitted_sweep
+from headcount.pruning import prune, prune_plan, removable_units
+from headcount.rooms.refit import Refit
 
 Made = tuple[Subject, tasks.Task]
 
@@ -114,7 +114,7 @@ def test_the_curve_is_measured_on_refitted_models_and_goes_on_after_a_kill() -> 
     refit = Refit(subject, task)
     order = [unit[0] for unit, _ in refit.order(removable_units(subject.anatomy, subject.heads))]
     points = {"first": order[:2], "second": order[:5]}
-    swept = refitted_sweep(refit, task, points)
+    swept = refit.sweep(task, points)
     assert swept.outcome("second").value == pytest.approx(
         task.evaluate(refit.prune(order[:5])).value, abs=1e-5
     )
@@ -127,9 +127,9 @@ def test_the_curve_is_measured_on_refitted_models_and_goes_on_after_a_kill() -> 
             self.done[unit] = kept
 
     journal = Kept()
-    refitted_sweep(refit, task, points, journal=journal)  # type: ignore[arg-type]
+    refit.sweep(task, points, journal=journal)  # type: ignore[arg-type]
     assert list(journal.done) == ["refit first", "refit second"]
-    again = refitted_sweep(refit, task, points, journal=journal)  # type: ignore[arg-type]
+    again = refit.sweep(task, points, journal=journal)  # type: ignore[arg-type]
     assert [one.value for one in again.outcomes] == [one.value for one in swept.outcomes]
 
 
@@ -142,3 +142,16 @@ def test_a_loss_that_torch_cannot_differentiate_is_refused() -> None:
     task = tasks.custom(TEXTS, score=score)
     with pytest.raises(UsageError, match=r"refit|loss|differentiat"):
         Refit(subject, task)
+
+
+def test_a_plan_judges_refitted_models_and_removes_as_it_judged() -> None:
+    subject, task = KINDS["marian"]()
+    plan = prune_plan(subject, task, drop_share=0.25, step=25.0, refit=True)
+    assert [order.name for order in plan.orders] == ["refit"]
+    small = plan.prune(subject)
+    judged = plan.sweep.outcome(plan.sweep.interventions[0].name)
+    assert plan.sweep.task.evaluate(small).value == pytest.approx(judged.value, abs=1e-4)
+    named = prune(subject, plan.going, refit=plan.choose)
+    assert task.evaluate(named).value == pytest.approx(task.evaluate(small).value, abs=1e-4)
+    with pytest.raises(UsageError, match=r"add refit=True \(--refit\)"):
+        prune_plan(subject, task, by="refit", keep=10)

@@ -109,6 +109,11 @@ class PruneArguments:
     learn: str = _learn(
         "all", "WHAT", "Weights that learn with the gates: all, gates (none), enc or dec."
     )
+    refit: bool = _learn(
+        False,
+        None,
+        "Let what is left make up for the heads that go: closed form, seconds, no training.",
+    )
     heal: bool = _learn(
         False, None, "Train what is left for a while, with the whole model as its teacher."
     )
@@ -154,7 +159,7 @@ class PruneArguments:
 # --- Mistakes that show before anything is read or loaded ---------------------------------------
 
 _GOALS = ("max_loss", "keep", "drop_share", "heads", "price")
-_RANKING = ("by", "normalize", "scores", "step", "exact", "even", "at_least", "by_stack")
+_RANKING = ("by", "normalize", "scores", "step", "exact", "even", "at_least", "by_stack", "refit")
 
 
 def _flag(name: str) -> str:
@@ -283,7 +288,7 @@ def prune_command(
         if asked.gates:
             how |= {"price": asked.price, "train": asked.learn}
         else:
-            how |= {name: getattr(asked, name) for name in (*ranking, "normalize")}
+            how |= {name: getattr(asked, name) for name in (*ranking, "normalize", "refit")}
             how |= {"table": table}
     common = {"batch_size": work.examples, "seed": work.seed or 0}
     how |= {"engine": where}

@@ -31,18 +31,24 @@ def measure_curve(
     part: str,
     name: str = "curve",
     seed: int = 0,
+    refit: Any = None,
     **options: Any,
 ) -> tuple[Sweep, pd.DataFrame, list[str]]:
     """The task after every step of every order: example by example, as a frame, and what to note.
 
-    `name` is what a journal calls it; `options` are those of `importance.sweep`.
+    `name` is what a journal calls it; `options` are those of `importance.sweep`. With a `refit`
+    (`hc.Refit`) what is left is refitted at every point.
     """
     points = {
         point_name(order, step): order.gone(step)
         for order in orders
         for step in range(1, len(order) + 1)
     }
-    found = sweep(subject, task, sets(points), metric="task", name=name, seed=seed, **options)
+    if refit is not None:
+        kept = {key: options[key] for key in ("batch_size", "journal") if key in options}
+        found: Sweep = refit.sweep(task, points, **kept)
+    else:
+        found = sweep(subject, task, sets(points), metric="task", name=name, seed=seed, **options)
     frame, notes = curve_frame(found, orders, subject, part=part, seed=seed)
     return found, frame, [*found.notes, *notes]
 

@@ -10,12 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from headcount import plugins
 from headcount.errors import InputError, UsageError
 from headcount.importance import (
     Sweep,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
 # --- Orders of heads from scores ----------------------------------------------------------------
 
-RANDOM = "random"
+RANDOM, REFIT = "random", "refit"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ class OrderOptions:
     batch_size: int = 16
     seed: int = 0
     normalize: str | None = None
+    #: What is left is refitted at every point of the curve.
+    refit: bool = False
 
 
 @dataclass
@@ -102,6 +105,12 @@ class Orders:
     run: Run | None = None
     journal: Journal | None = None
     engine: Engine | EngineOptions | str | None = None
+
+    @cached_property
+    def fitted(self) -> Any:
+        """What output projections become without heads, measured on the task (`hc.Refit`)."""
+        make = plugins.get("names", "Refit")
+        return make(self.subject, self.task, batch_size=self.how.batch_size)
 
     def of(self, names: Sequence[str], goal: Goal) -> list[Order]:
         """An order for every score, and by stack for the first with `by_stack`."""
@@ -163,6 +172,8 @@ class Orders:
         unit = f"scores {name} {scope} {len(gone)}" if gone else f"scores {name}"
         if self.journal is not None and unit in self.journal.done:
             return {Head(*row[:3]): row[3] for row in self.journal.done[unit]}
+        if name == REFIT:
+            return dict(self.fitted.worth(candidates(self.subject.anatomy)))
         table = score(
             prune(self.subject, gone) if gone else self.subject,
             self.task,
@@ -194,6 +205,7 @@ class Orders:
             batch_size=self.how.batch_size,
             journal=self.journal,
             engine=self.engine,
+            refit=self.fitted if self.how.refit else None,
         )
         if self.run is not None:
             if not self.run.has_table:
@@ -287,6 +299,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     #: The examples that heads were chosen on; None where they were named.
     choose: Task | None = None
+    #: With what the models of the curve were refitted (`hc.Refit`); None where they were only cut.
+    refit: Any = None
 
     @property
     def chosen(self) -> pd.DataFrame:
@@ -299,6 +313,11 @@ class Plan:
     def aim(self) -> str:
         """The goal in the unit of the metric: points, nats, BLEU."""
         return str(self.goal).replace("points", unit_of(self.sweep.baseline.name))
+
+    def prune(self, subject: Subject) -> Subject:
+        """The model without the heads that go, refitted where the curve was measured so."""
+        small: Subject = (self.refit.prune if self.refit else partial(prune, subject))(self.going)
+        return small
 
     def __repr__(self) -> str:
         return f"Plan({len(self.going)} heads to go: {self.aim})"
@@ -324,6 +343,7 @@ def prune_plan(
     table: HeadTable | None = None,
     run: Run | str | Path | None = None,
     normalize: str | None = None,
+    refit: bool = False,
     convention: str = "headcount",
     batch_size: int = 16,
     seed: int = 0,
@@ -343,7 +363,11 @@ def prune_plan(
     is on the disk at once, and the same call goes on after a kill.
     Scores and the curve are measured in this process, or by the workers of an `engine`.
 
-    `hc.prune(subject, plan.going)` then removes the heads.
+    With `refit` what is left makes up for the heads that go, solved for on the half that chooses
+    (`hc.Refit`), and every point of the curve is of a refitted model; `by="refit"` is the order of
+    cost after that, the default then.
+
+    `plan.prune(subject)` then removes the heads.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
@@ -368,9 +392,15 @@ def prune_plan(
         batch_size=batch_size,
         seed=seed,
         normalize=normalize,
+        refit=refit,
     )
-    names = read_names(by)
-    check_score_names([name for name in names if name != RANDOM], table)
+    names = read_names(REFIT if refit and by == "gradient" else by)
+    if REFIT in names and (exact or not refit):
+        raise UsageError(
+            "The order 'refit' is of what heads cost after a refit; add refit=True (--refit), and "
+            "leave out exact (--exact)."
+        )
+    check_score_names([name for name in names if name not in (RANDOM, REFIT)], table)
     if len(task) < 2:
         raise InputError(
             f"{task.name} has {len(task)} example; heads are chosen on one half of a task and "
@@ -391,10 +421,11 @@ def prune_plan(
         maker = Orders(subject, choose, how, table, kept, log, engine)
         orders = maker.of(names, goal)
         sweep, frame, notes = maker.curve(held_out, orders, "held-out")
+        fitted = maker.fitted if refit else None
     found = None if max_loss is None else search(sweep, orders[0], max_loss, seed=seed)
     reached = found.step if found else last_step(orders[0], goal, units, at_least)
     going = orders[0].gone(reached)
-    return Plan(going, goal, tuple(orders), reached, frame, sweep, found, notes, choose)
+    return Plan(going, goal, tuple(orders), reached, frame, sweep, found, notes, choose, fitted)
 
 
 def _check_provable(held_out: Task, max_loss: float | None, *, halved: bool) -> None:

@@ -131,7 +131,7 @@ def prune_run(
         elif heads is None:
             assert task is not None  # a score needs one
             plan = prune_plan(subject, task, **how, **common)
-            small = prune(subject, plan.going) if plan.going else None
+            small = plan.prune(subject) if plan.going else None
         else:
             going = tuple(read_heads(heads, subject.heads))
             keeps(subject.anatomy, going)  # heads that only go together are named before the work

@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from headcount import plugins
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import (
     Subject,
@@ -34,6 +35,7 @@ from headcount.records import (
     heads_named,
     parse_heads,
 )
+from headcount.tasks import Task
 from headcount.wiring import valve
 
 # --- The heads that a call means, however it names them -----------------------------------------
@@ -160,8 +162,11 @@ def _run(subject: Subject, inputs: dict[str, Any]) -> Tensor:
 # --- Remove heads for good ----------------------------------------------------------------------
 
 
-def prune(subject: Subject, heads: Heads) -> Subject:
+def prune(subject: Subject, heads: Heads, *, refit: Task | None = None) -> Subject:
     """A copy of the subject without these heads; the subject itself is not changed.
+
+    With `refit` what is left makes up for the heads that go, as well as it can on the examples of
+    that task (`hc.Refit`); judge the result on other examples.
 
     `heads` are names (`"enc.0.1,enc.3"`, or a list), layers with their heads (`{0: [1, 2]}`, for
     an encoder-decoder `{"enc": {0: [1]}}`), or rows of a table's frame.
@@ -179,6 +184,9 @@ def prune(subject: Subject, heads: Heads) -> Subject:
      ['enc.0.0', 'enc.0.3'])
     """
     _check_subject(subject)
+    if refit is not None:
+        fitted: Subject = plugins.get("names", "Refit")(subject, refit).prune(heads)
+        return fitted
     going = read_heads(heads, subject.heads)
     kept = keeps(subject.anatomy, going)
     model = deepcopy(subject.model)

@@ -224,6 +224,44 @@ class Refit:
                     costs[unit] = sum(one.cost(unit) for one in homes[unit])
         return order
 
+    def worth(self, units: Sequence[tuple[Head, ...]]) -> dict[Head, float]:
+        """A score by which heads go in that order: the cost so far at which each one goes."""
+        worth, so_far = dict[Head, float](), 0.0
+        for unit, cost in self.order(units):
+            so_far += max(cost, 0.0) + 1e-300
+            worth |= dict.fromkeys(unit, so_far / len(unit))
+        return worth
+
+    def sweep(
+        self,
+        task: Task,
+        points: Mapping[str, Sequence[Head]],
+        *,
+        batch_size: int = 16,
+        journal: Journal | None = None,
+    ) -> Sweep:
+        """A task without the heads of each point, what is left refitted; as `importance.sweep`.
+
+        `task` must have other examples than those that the refit was measured on.
+        """
+        done = {} if journal is None else journal.done
+        batches = list(task.batches(self.subject, batch_size))
+        outcomes: list[Outcome] = []
+        with working("Judging refitted models", len(points) + 1) as shown:
+            for name, heads in {"whole": (), **points}.items():
+                unit = f"refit {name}"
+                if unit in done:
+                    outcome = replace(outcomes[0], statistics=np.array(done[unit], dtype=float))
+                else:
+                    with self.applied(heads):
+                        outcome = task.evaluate(self.subject, batches=batches)
+                    if journal is not None and heads:
+                        journal.append(unit, outcome.statistics.tolist())
+                outcomes.append(outcome)
+                shown()
+        made = tuple(Intervention(tuple(heads), name=name) for name, heads in points.items())
+        return Sweep(task, made, outcomes[0], tuple(outcomes[1:]), len(task), fast=False)
+
     @contextmanager
     def applied(self, heads: Sequence[Head]) -> Iterator[None]:
         """Within the block the model is refitted and these heads give nothing; then as before."""
@@ -250,38 +288,6 @@ class Refit:
         going = read_heads(heads, self.subject.heads)
         with self.applied(going):
             return prune(self.subject, going)
-
-
-# --- The curve of a model that is refitted at every point ---------------------------------------
-
-
-def refitted_sweep(
-    refit: Refit,
-    task: Task,
-    points: Mapping[str, Sequence[Head]],
-    *,
-    batch_size: int = 16,
-    journal: Journal | None = None,
-) -> Sweep:
-    """A task without the heads of each point, what is left refitted; as `importance.sweep` has it.
-
-    `task` must have other examples than those that the refit was measured on.
-    """
-    subject, done = refit.subject, {} if journal is None else journal.done
-    batches = list(task.batches(subject, batch_size))
-    outcomes: list[Outcome] = []
-    for name, heads in {"whole": (), **points}.items():
-        unit = f"refit {name}"
-        if unit in done:
-            outcome = replace(outcomes[0], statistics=np.array(done[unit], dtype=np.float64))
-        else:
-            with refit.applied(heads):
-                outcome = task.evaluate(subject, batch_size=batch_size, batches=batches)
-            if journal is not None and heads:
-                journal.append(unit, outcome.statistics.tolist())
-        outcomes.append(outcome)
-    made = tuple(Intervention(tuple(heads), name=name) for name, heads in points.items())
-    return Sweep(task, made, outcomes[0], tuple(outcomes[1:]), len(task), fast=False)
 
 
 # --- The projections of a model, and how they are listened to -----------------------------------
