@@ -103,11 +103,11 @@ class CorpusArguments:
         )
 
 
-def sample_corpus(name: str, work: WorkOptions, translation: str | None = None) -> Corpus:
+def sample_corpus(name: str, work: WorkOptions) -> Corpus:
     """A file of the bundled sample, as many texts as asked for."""
     from headcount.text import read_sample
 
-    return read_sample(name, limit=work.limit, seed=work.seed, translation=translation)
+    return read_sample(name, limit=work.limit, seed=work.seed)
 
 
 # --- Corpora with annotation --------------------------------------------------------------------

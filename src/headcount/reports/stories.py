@@ -32,9 +32,9 @@ from headcount.records import (
 from headcount.reports.page import Report, check_page, report
 from headcount.reports.parts.numbers import Fineness, read_source
 from headcount.reports.stages import StoryContext, StoryStage, stages_of
-from headcount.surveys import read_corpora
+from headcount.surveys import read_corpora, sample_for
 from headcount.tasks import Task, natural_task, own_output
-from headcount.text import Corpus, read_corpus, read_sample
+from headcount.text import Corpus, read_corpus
 
 State = Literal["running", "done", "kept", "left out"]
 
@@ -127,7 +127,7 @@ def story(
         if replace:
             kept.clear()
         own_text = bool(corpora)
-        corpora = corpora or _sample(subject, limit, seed)
+        corpora = corpora or _sample(subject, limit=limit, seed=seed)
         corpora, why = _translated(subject, corpora, batch_size or 16)
         if task is not None:
             task.check(subject)
@@ -202,11 +202,9 @@ def _read_texts(
     return {"texts": found.text, "treebank": found.treebank, "coref": found.coref}
 
 
-def _sample(subject: Subject, limit: int | None, seed: int | None) -> dict[str, Corpus]:
-    """The bundled sample as this model reads it: a translator takes its translations."""
-    translation = "text_de" if "cross" in subject.anatomy.stacks else None
-    trees = read_sample(limit=limit, seed=seed, translation=translation)
-    coref = read_sample("coref.jsonl", limit=limit, seed=seed)
+def _sample(subject: Subject, **drawn: Any) -> dict[str, Corpus]:
+    """The bundled sample as this model reads it."""
+    trees, coref = (sample_for(subject, "sample", w, **drawn) for w in ("treebank", "coref"))
     return {"texts": trees, "treebank": trees, "coref": coref}
 
 

@@ -18,7 +18,6 @@ from headcount.cli import (
     print_json,
     print_notes,
     read_toml,
-    sample_corpus,
     without,
 )
 from headcount.errors import UsageError
@@ -142,19 +141,16 @@ def _task(config: Path, text: Any) -> Callable[[], Any]:
 
 
 def _corpus(files: dict[str, str], work: WorkOptions, subject: hc.Subject) -> dict[str, Any]:
-    """The arguments of a survey; a translator reads the sample with its translations."""
+    """The arguments of a survey."""
+    from headcount.surveys import sample_for
     from headcount.text import read_corpus
 
-    pairs = "cross" in subject.anatomy.stacks
     found: dict[str, Any] = {}
     for key, file in files.items():
         name = "corpus" if key in ("text", "pairs") else key
-        if file != SAMPLE:
-            found[name] = read_corpus(file, limit=work.limit)
-        elif key == "coref":
-            found[name] = sample_corpus("coref.jsonl", work)
-        elif key == "pairs":
-            found[name] = sample_corpus("sample.en-de.tsv", work)
+        if file == SAMPLE:
+            what = key if key in ("pairs", "coref") else "treebank"
+            found[name] = sample_for(subject, file, what, limit=work.limit, seed=work.seed)
         else:
-            found[name] = sample_corpus("sample.conllu", work, "text_de" if pairs else None)
+            found[name] = read_corpus(file, limit=work.limit)
     return found
