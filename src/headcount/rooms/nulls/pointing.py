@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from torch import Tensor
 from headcount.models import Site
 from headcount.records import STACKS, Head
 from headcount.rooms.relations import ROOT, Arcs, BatchArcs, Relations, arcs_of
-from headcount.surveys import Unit, in_selection, universal
+from headcount.surveys import BatchCache, Unit, in_selection, universal
 from headcount.text import Words
 
 Places = NDArray[np.int64]
@@ -40,11 +40,12 @@ class BatchWords(NamedTuple):
 class PointingRelations(Relations):
     """`Relations` that also keeps the word each word points to, and the one that points to it."""
 
+    kept: ClassVar[tuple[type, ...]] = (*Relations.kept, Arcs, BatchWords)
     _kept: dict[Site, list[tuple[BatchWords, NDArray[np.int16]]]] = field(
         default_factory=lambda: defaultdict(list), init=False, repr=False, compare=False
     )
-    _last: tuple[object, BatchWords] | None = field(
-        default=None, init=False, repr=False, compare=False
+    _words: BatchCache[BatchWords] = field(
+        default_factory=BatchCache, init=False, repr=False, compare=False
     )
 
     def merge(self, other: Self) -> None:
@@ -56,9 +57,9 @@ class PointingRelations(Relations):
     def _keep(
         self, site: Site, arcs: BatchArcs, words: Words, found: tuple[Tensor, Tensor]
     ) -> None:
-        if self._last is None or self._last[0] is not words:
+        def made() -> BatchWords:
             sentences = [sentence.words or () if sentence else () for sentence in words.sentences]
-            own = BatchWords(
+            return BatchWords(
                 arcs.cells.units,
                 tuple(tuple(word.form for word in sentence) for sentence in sentences),
                 tuple(
@@ -68,9 +69,9 @@ class PointingRelations(Relations):
                 words.there.cpu().numpy(),
                 arcs_of(words, self._marks),
             )
-            self._last = (words, own)
+
         pointed = np.stack([part.cpu().numpy() for part in found]).astype(np.int16)
-        self._kept[site].append((self._last[1], pointed))
+        self._kept[site].append((self._words.get(words, "words", made), pointed))
 
     def pointings(self) -> list[Pointing]:
         """What was kept, a stack each; nothing of a convention whose arcs are not words alone."""
