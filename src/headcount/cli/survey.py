@@ -327,6 +327,11 @@ def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
             signs=terminal_signs(),
         )
     )
+    if "prevalence" in table.details:
+        from headcount.rooms.nulls import prevalence_sentences
+
+        for line in prevalence_sentences(table.details["prevalence"]):
+            output().print(line, style="dim")
 
 
 def _best_heads_json(table: hc.HeadTable) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from headcount.models import Subject
 from headcount.records import Head, HeadTable
 from headcount.rooms.nulls.ladder import SUPPORT, WITHOUT, Ladder, details_of, with_rungs
 from headcount.rooms.nulls.pointing import Pointing, PointingRelations
+from headcount.rooms.nulls.prevalence import prevalence_frame
 from headcount.rooms.nulls.sharp import layer_confidence, sharp_twin
 from headcount.surveys import Pass, ShardWork, SurveyPlan
 from headcount.surveys.roles import Role, Verdict, unread, verdicts_of
@@ -119,6 +120,8 @@ def add_rungs(
     if len(climbed):
         table.details["ladder"] = climbed.reset_index(drop=True)
         table.details["relations"] = with_rungs(table.details["relations"], climbed, rungs)
+    if ladders:
+        table.details["prevalence"] = prevalence_frame(table)
     rows = [_told(verdict, rungs, climbed) for verdict in verdicts]
     if every:
         twins.programme(True)
