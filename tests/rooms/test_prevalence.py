@@ -7,7 +7,7 @@ import pytest
 
 from headcount.errors import UsageError
 from headcount.records import HeadTable
-from headcount.rooms.nulls import prevalence_frame, prevalence_of, prevalence_sentences
+from headcount.rooms.nulls import prevalence_frame, prevalence_of
 
 
 def drawn(seed: int, error: float) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +48,7 @@ def test_too_few_effects_are_refused() -> None:
 def test_a_survey_says_how_many_heads_there_are(relations_table: HeadTable) -> None:
     frame = prevalence_frame(relations_table)
     assert frame["stack"].tolist() == ["enc"]
-    (said,) = prevalence_sentences(frame)
+    (said,) = frame["sentence"]
     assert said.startswith("enc: about ")
     assert "of 8 heads" in said
 

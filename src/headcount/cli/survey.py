@@ -328,10 +328,8 @@ def _print_roles(table: hc.HeadTable, subject: hc.Subject) -> None:
         )
     )
     if "prevalence" in table.details:
-        from headcount.rooms.nulls import prevalence_sentences
-
-        for line in prevalence_sentences(table.details["prevalence"]):
-            output().print(line, style="dim")
+        for line in table.details["prevalence"]["sentence"]:
+            output().print(str(line), style="dim", markup=False)
 
 
 def _best_heads_json(table: hc.HeadTable) -> dict[str, Any]:

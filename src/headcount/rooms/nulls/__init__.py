@@ -8,11 +8,7 @@ if TYPE_CHECKING:
     from headcount.rooms.nulls.climb import Twins, add_rungs
     from headcount.rooms.nulls.ladder import Ladder
     from headcount.rooms.nulls.pointing import Pointing, PointingRelations
-    from headcount.rooms.nulls.prevalence import (
-        prevalence_frame,
-        prevalence_of,
-        prevalence_sentences,
-    )
+    from headcount.rooms.nulls.prevalence import prevalence_frame, prevalence_of
     from headcount.rooms.nulls.sharp import layer_confidence, sharp_twin
 
 #: What it adds; see `headcount.plugins`.

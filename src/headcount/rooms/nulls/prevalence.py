@@ -152,18 +152,11 @@ def prevalence_frame(table: HeadTable, strength: float = STRENGTH) -> pd.DataFra
     """A row for each stack whose relations were surveyed."""
     leads = relation_leads(table.details["relations"])
     rows = []
+    what = "points over the offset"
     for stack, own in leads.groupby("stack", sort=False):
         if own["error"].notna().sum() >= 2:
             found = prevalence_of(own["effect"], own["error"], strength)
-            rows.append({"stack": stack, "what": "points over the offset", **vars(found)})
+            said = f"{stack}: {found.in_words(what)}."
+            rows.append({"stack": stack, "what": what, **vars(found), "sentence": said})
     names = ["stack", "what", "heads", "strength", "count", "low", "high", "detectable"]
-    return pd.DataFrame(rows, columns=names)
-
-
-def prevalence_sentences(frame: pd.DataFrame) -> list[str]:
-    """What the frame says, a sentence a stack."""
-    names = ("heads", "strength", "count", "low", "high", "detectable")
-    return [
-        f"{row['stack']}: {Prevalence(*(row[name] for name in names)).in_words(row['what'])}."
-        for row in frame.to_dict("records")
-    ]
+    return pd.DataFrame(rows, columns=[*names, "sentence"])
