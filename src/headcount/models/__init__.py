@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from headcount.models.finding import PACKAGES, find, is_model, known_models, model_dir
     from headcount.models.guards import eval_mode, frozen, no_logs, on_exit, out_of_memory, quiet
     from headcount.models.loading import load
+    from headcount.models.modeling_headcount import (
+        OwnConfig,
+        Pick,
+        forget_bias,
+        put,
+        take_along,
+        whole_class,
+    )
     from headcount.models.options import LoadOptions
     from headcount.models.outside import entering, family_of, window_of
     from headcount.models.projections import (
@@ -41,7 +49,6 @@ if TYPE_CHECKING:
         layout_of,
         output_of,
     )
-    from headcount.models.resize import OwnConfig, Pick, forget_bias, put
     from headcount.models.saving.fresh_process import apart_of, room_of
     from headcount.models.saving.routes import Route
     from headcount.models.saving.save import (

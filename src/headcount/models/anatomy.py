@@ -42,10 +42,6 @@ from headcount.records import STACKS, Head
 #: The attribute of the config.
 KEY = "headcount"
 
-#: A tensor in the weights of a model that brings code. Whoever loads it without that code reads its
-#: name in the report of transformers, next to the sizes that do not fit.
-HINT = "PRUNED_MODEL_load_it_with_trust_remote_code_True"
-
 #: The file in a saved folder that names its heads and says how it was saved.
 MAP = "headcount.json"
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models.guards import on_exit
-from headcount.models.resize import bare
+from headcount.models.modeling_headcount import bare
 from headcount.models.switch import switched
 
 # --- Small inputs that make any model run once --------------------------------------------------

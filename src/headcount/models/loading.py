@@ -32,7 +32,7 @@ from transformers import (
 
 from headcount.bundle import is_packed, read_packed
 from headcount.errors import ModelError, UsageError
-from headcount.models.anatomy import HINT, KEY, restore_numbers
+from headcount.models.anatomy import KEY, restore_numbers
 from headcount.models.explain import (
     as_model_error,
     check_files,
@@ -43,8 +43,8 @@ from headcount.models.explain import (
 from headcount.models.finding import FoundModel, find
 from headcount.models.guards import global_state, on_exit, quiet
 from headcount.models.hub import Listing, files_of, options_for
+from headcount.models.modeling_headcount import pruned_class, take_along
 from headcount.models.options import LoadOptions
-from headcount.models.resize import fit
 from headcount.models.subject import Subject
 
 # --- Which class a checkpoint names -------------------------------------------------------------
@@ -297,20 +297,15 @@ def fitted_class(chosen: Any, config: Any) -> Any:
     """A class that builds the model in the sizes that its config writes down.
 
     >>> from transformers import AutoModel, BertConfig, BertModel
-    >>> fitted_class(AutoModel, BertConfig()).__mro__[1] is BertModel
+    >>> fitted_class(AutoModel, BertConfig()).__mro__[2] is BertModel
     True
     """
     mapping = getattr(chosen, "_model_mapping", None)
     whole = chosen if mapping is None else mapping[type(config)]
     whole = whole[0] if isinstance(whole, tuple | list) else whole
 
-    def build(self: Any, config: Any, *args: Any, **kwargs: Any) -> None:
-        whole.__init__(self, config, *args, **kwargs)
-        fit(self, getattr(config, KEY))
-        known = self._keys_to_ignore_on_load_unexpected or ()
-        self._keys_to_ignore_on_load_unexpected = {*known, HINT}
-
-    return type(whole.__name__, (whole,), {"__init__": build, "__module__": whole.__module__})
+    # Of a class in a module of its own transformers reads no weights under older names.
+    return type(whole.__name__, (pruned_class(whole),), {"__module__": whole.__module__})
 
 
 # --- GGUF files ---------------------------------------------------------------------------------
@@ -555,7 +550,8 @@ def _open_model(
             reading = _reading(found, wanted, config, listing.offline)
             model, info = chosen.from_pretrained(found.location, **how, **reading)
     if cut:
-        model.__class__ = chosen.__mro__[1]  # a model of its family, like any other
+        model.__class__ = chosen.__mro__[1]
+        take_along(model)
     restore_numbers(found, model.config)  # that of a GGUF file is made anew
     notes = check_weight_names(model, info, found.name)
     folder = files_of(found, listing)

@@ -30,6 +30,7 @@ from headcount.models import (
     head_weights,
     layout_of,
     put,
+    take_along,
 )
 from headcount.records import Head
 
@@ -130,7 +131,9 @@ def _shares(model: nn.Module, site: Site) -> bool:
     """Whether a layer is handed the bias of another, or hands its own on."""
     module = model.get_submodule(site.module)
     handed = "position_bias" in inspect.signature(module.forward).parameters  # not in UMT5
-    own = forget_bias in module._forward_pre_hooks.values()
+    # By name: a model that was loaded with the code in its folder has hooks of that code.
+    names = [getattr(hook, "__name__", "") for hook in module._forward_pre_hooks.values()]
+    own = forget_bias.__name__ in names
     return handed and hasattr(module, _FLAG) and not own
 
 
@@ -144,7 +147,7 @@ def _left(site: Site, keeps: Sequence[Keep]) -> tuple[Any, ...]:
 
 # --- Cut heads out of a model's weights ---------------------------------------------------------
 
-#: What `headcount.models.resize.fit` reads, and what `config.headcount` holds.
+#: What `headcount.models.modeling_headcount.fit` reads, and what `config.headcount` holds.
 Sizes = dict[str, Any]
 
 
@@ -173,6 +176,7 @@ def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
             left = [] if keep.dead else [index for index, stays in kept if stays]
             sizes["heads"][f"{site.stack}.{site.layer}"] = left
     setattr(config, KEY, sizes)
+    take_along(model)
 
 
 def _cut_weights(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
@@ -222,7 +226,8 @@ def _cut_given(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
     if name is None:
         return
     module = model.get_submodule(site.module)
-    pick = next((h for h in module._forward_pre_hooks.values() if isinstance(h, Pick)), None)
+    hooks: list[Any] = list(module._forward_pre_hooks.values())
+    pick = next((hook for hook in hooks if type(hook).__name__ == Pick.__name__), None)
     if pick is None:
         pick = Pick(name, list(range(site.heads)), site.heads)
         module.register_forward_pre_hook(pick, with_kwargs=True)

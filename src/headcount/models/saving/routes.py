@@ -14,8 +14,10 @@ from typing import Any
 import torch
 import transformers
 
+from headcount.errors import UsageError
 from headcount.models.anatomy import KEY, Site, heads_left, sites_of, whole_counts
 from headcount.models.guards import quiet
+from headcount.models.modeling_headcount import auto_map, classes_of, whole_class
 
 # --- Which of transformers' auto classes give a model's class -----------------------------------
 
@@ -30,34 +32,17 @@ def auto_classes(model_type: str, architecture: str) -> list[str]:
     ['AutoModelForMaskedLM']
     """
     names = [name for name in sorted(dir(transformers)) if name.startswith("AutoModel")]
-    return [name for name in names if architecture in _given(name, model_type)]
-
-
-def _given(auto: str, model_type: str) -> tuple[str, ...]:
-    mapping = getattr(getattr(transformers, auto), "_model_mapping", None)
-    given = mapping._model_mapping.get(model_type, ()) if mapping is not None else ()
-    return tuple(given) if isinstance(given, tuple | list) else (given,)
+    return [name for name in names if architecture in classes_of(name, model_type)]
 
 
 def best_auto_class(model_type: str, architecture: str) -> str | None:
     """The auto class that a user would load this class with; none where there is none."""
     found = auto_classes(model_type, architecture)
-    whole = [name for name in found if _given(name, model_type)[0] == architecture]
+    whole = [name for name in found if classes_of(name, model_type)[0] == architecture]
     return next((name for name in (*_FIRST, *whole) if name in whole), None)
 
 
-def code_classes(model: Any) -> dict[str, str]:
-    """Which auto class leads to which class of a model's own code: its class, the bare model's."""
-    kind, core = model.config.model_type, type(model.base_model).__name__
-    classes = {"AutoModel": core} if core in _given("AutoModel", kind) else {}
-    classes |= dict.fromkeys(auto_classes(kind, type(model).__name__), type(model).__name__)
-    return {auto: f"Pruned{name}" for auto, name in classes.items()}
-
-
 # --- The ways in which a model can be saved so that others load it ------------------------------
-
-#: The file of code that goes with a model no config can describe.
-CODE = "modeling_headcount"
 
 
 @dataclass(frozen=True)
@@ -90,6 +75,11 @@ def routes_for(model: Any) -> Iterator[Route]:
         made = _tried(model, make)
         if made is not None:
             yield Route(name, why, made[0], made[1])
+    if getattr(transformers, own, None) is not whole_class(model):
+        raise UsageError(
+            f"{own} is no class of transformers, so the code that a pruned model brings cannot "
+            "build it; save it with export='zeros' (--export zeros)."
+        )
     yield Route(
         "code",
         f"no config of '{model.config.model_type}' says how many heads each layer has",
@@ -122,6 +112,7 @@ def _bare(model: Any, *counts: str) -> Any:
     The `counts` are about to be those of the heads that are left: what they were is kept.
     """
     config = deepcopy(model.config)
+    vars(config).pop("auto_map", None)
     whole = {name: getattr(config, name, None) for name in counts} | whole_counts(config)
     setattr(config, KEY, {"heads": getattr(config, KEY)["heads"], "whole": whole})
     return config
@@ -184,5 +175,5 @@ _NATIVE = (
 
 def _with_code(model: Any) -> Any:
     config = deepcopy(model.config)
-    config.auto_map = {name: f"{CODE}.{cls}" for name, cls in code_classes(model).items()}
+    config.auto_map = auto_map(model)
     return config

@@ -6,7 +6,6 @@ there before is still there.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -24,14 +23,14 @@ from safetensors import SafetensorError
 
 from headcount import plugins
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.models import resize as fit
-from headcount.models.anatomy import HINT, MAP, heads_left, whole_counts
+from headcount.models.anatomy import MAP, heads_left, whole_counts
 from headcount.models.dummy_forward import check_not_open
 from headcount.models.finding import find
 from headcount.models.guards import quiet
 from headcount.models.loading import DTYPES
+from headcount.models.modeling_headcount import HINT, save_with_code, whole_class
 from headcount.models.saving.fresh_process import LoadCheck, check_fresh, room_of
-from headcount.models.saving.routes import CODE, Route, code_classes, per_layer_counts, routes_for
+from headcount.models.saving.routes import Route, per_layer_counts, routes_for
 from headcount.models.subject import Subject
 from headcount.records import json_decode, reason, recover, replace_folder, version
 
@@ -71,38 +70,6 @@ def _home(subject: Subject) -> Path | None:
     except HeadcountError:
         return None
     return found.folder if found.kind == "folder" else None
-
-
-# --- The file of code that a saved model brings where no config can say its sizes ---------------
-# It holds a copy of `headcount.models.resize` and a class that uses it, and needs
-# only transformers.
-
-_CLASS = '''
-class Pruned{name}(transformers.{name}):
-    """{name} without some of its heads; config.headcount says which."""
-
-    def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(config, *args, **kwargs)
-        fit(self, config.headcount)
-        known = self._keys_to_ignore_on_load_unexpected or ()
-        self._keys_to_ignore_on_load_unexpected = {{*known, "{hint}"}}
-'''
-
-
-def code_for(model: Any) -> str:
-    """The text of the file.
-
-    >>> from transformers import BertConfig, BertModel
-    >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
-    ...                     intermediate_size=16, vocab_size=32)
-    >>> "class PrunedBertModel(transformers.BertModel):" in code_for(BertModel(config))
-    True
-    """
-    text = inspect.getsource(fit).replace(
-        "import torch\n", "import torch\nimport transformers\n", 1
-    )
-    names = dict.fromkeys(name.removeprefix("Pruned") for name in code_classes(model).values())
-    return text + "".join(f"\n{_CLASS.format(name=name, hint=HINT)}" for name in names)
 
 
 # --- The card: what a stranger who finds the folder should know ---------------------------------
@@ -147,7 +114,7 @@ def card_for(subject: Subject, route: str, why: str, call: str, about: Sequence[
             "",
             "Without `trust_remote_code=True` transformers builds the layers in their old sizes, "
             f"and stops at weights of another size (size mismatch, and `{HINT}`). The code is "
-            f"`{CODE}.py` in this folder: it needs transformers only.",
+            "`modeling_headcount.py` in this folder: it needs transformers only.",
         ]
     lines += [f"\n{about_it}" for about_it in about]
     lines += ["", "## Heads that are left", ""]
@@ -323,14 +290,11 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
     model = subject.inner
     own = model.config
     how: dict[str, Any] = {}
-    if route.code or (dtype is not None and dtype != model.dtype):
-        kept = dtype or model.dtype
-        how["state_dict"] = _cast(model.state_dict(), kept)
-    if route.code:
-        how["state_dict"][HINT] = torch.zeros(1, dtype=dtype or model.dtype)
+    if dtype is not None and dtype != model.dtype:
+        how["state_dict"] = _cast(model.state_dict(), dtype)
     with quiet():
-        # Code of one's own is left out of transformers' renaming of weights (ViT, GPT-NeoX).
-        model.save_pretrained(draft, save_original_format=not route.code, **how)
+        save = save_with_code if route.code else whole_class(model).save_pretrained
+        save(model, draft, **how)
         config = route.config
         config.architectures = [route.architecture]
         config.dtype = dtype or model.dtype
@@ -338,8 +302,6 @@ def written(subject: Subject, draft: Path, route: Route, dtype: torch.dtype | No
         if subject.tokenizer is not None:
             save_tokenizer(subject.tokenizer, draft)
     assert model.config is own
-    if route.code:
-        (draft / f"{CODE}.py").write_text(code_for(model), encoding="utf8")
     copy_companions(subject, draft)
     (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
 

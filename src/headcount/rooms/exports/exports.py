@@ -46,6 +46,7 @@ from headcount.models import (
     save_tokenizer,
     sites_of,
     switched,
+    whole_class,
     whole_counts,
 )
 
@@ -330,7 +331,7 @@ def _built_whole(model: Any) -> Any:
             setattr(config, name, value)
     delattr(config, KEY)
     with torch.random.fork_rng(devices=[]):
-        return type(model)(config).to(device=model.device, dtype=model.dtype)
+        return whole_class(model)(config).to(device=model.device, dtype=model.dtype)
 
 
 def _key(site: Site) -> str:
