@@ -15,12 +15,13 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from subjects import save
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
 from tiny_subjects import encoder
 
-from headcount.errors import ModelError, UsageError
 import headcount.models.modeling_headcount as modeling_headcount
+from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import MAP
 from headcount.models.loading import load
 from headcount.models.saving import save as saving
@@ -364,6 +365,37 @@ def test_sentence_transformers_files_come_along(minilm: Subject, tmp_path: Path)
     assert said.route == "code"
     assert (tmp_path / "small" / "modules.json").is_file()
     assert (tmp_path / "small" / "1_Pooling" / "config.json").is_file()
+    assert (tmp_path / "small" / "2_Normalize").is_dir()
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf8")
+    assert "SentenceTransformer('FOLDER', trust_remote_code=True)" in card
+    theirs = pytest.importorskip("sentence_transformers")
+    model = theirs.SentenceTransformer(str(tmp_path / "small"), trust_remote_code=True)
+    assert [type(part).__name__ for part in model] == ["Transformer", "Pooling", "Normalize"]
+    texts = ["The cat sat on the mat.", "Stock markets fell on Monday."]
+    assert small.tokenizer is not None
+    given = small.tokenizer(texts, padding=True, return_tensors="pt")
+    real = given["attention_mask"][..., None]
+    with torch.no_grad():
+        means = (answer(small.model(**given)) * real).sum(1) / real.sum(1)
+    wanted = torch.nn.functional.normalize(means, dim=-1)
+    torch.testing.assert_close(torch.tensor(model.encode(texts)), wanted)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_folders_that_modules_json_names_are_those_beside_it(tmp_path: Path) -> None:
+    source, away = tmp_path / "source", tmp_path / "away"
+    save(source, "bert", "wordpiece")
+    away.mkdir()
+    (away / "secret").write_text("mine")
+    (source / "4_Dense").mkdir()
+    (source / "4_Dense" / "config.json").write_text("{}")
+    paths = ["", "4_Dense", "5_Normalize", "../away", str(away), ".", ".."]
+    listed = [{"idx": number, "path": path} for number, path in enumerate(paths)]
+    (source / "modules.json").write_text(json.dumps(listed))
+    prune(load(source, device="cpu"), "enc.0.1").save(tmp_path / "small")
+    folders = {one.name for one in (tmp_path / "small").rglob("*") if one.is_dir()}
+    assert folders == {"4_Dense", "5_Normalize"}
+    assert not list((tmp_path / "small").rglob("secret"))
 
 
 @pytest.mark.real

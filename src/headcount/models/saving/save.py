@@ -37,14 +37,14 @@ from headcount.records import json_decode, reason, recover, replace_folder, vers
 # --- Files next to a model that other programs read ---------------------------------------------
 
 #: Of sentence-transformers, then of models of images and sound.
+MODULES = "modules.json"
 FILES = (
-    "modules.json",
+    MODULES,
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
     "preprocessor_config.json",
     "processor_config.json",
 )
-FOLDERS = ("1_Pooling", "2_Normalize", "2_Dense", "3_Normalize")
 
 
 def copy_companions(subject: Subject, folder: Path) -> None:
@@ -55,11 +55,23 @@ def copy_companions(subject: Subject, folder: Path) -> None:
     for name in FILES:
         if (source / name).is_file() and not (folder / name).exists():
             shutil.copy(source / name, folder / name)
-    for name in FOLDERS:
+    for name in _modules_in(source):
         if (source / name).is_dir():
             shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
-        elif (source / "modules.json").is_file() and name in (source / "modules.json").read_text():
+        else:
             (folder / name).mkdir(exist_ok=True)  # a module without settings has an empty folder
+
+
+def _modules_in(source: Path) -> list[str]:
+    """The folders of what sentence-transformers runs after the model: pooling, norms, layers."""
+    try:
+        listed = json_decode((source / MODULES).read_bytes())
+    except (OSError, ValueError):
+        return []
+    entries = listed if isinstance(listed, list) else []
+    paths = [str(one.get("path")) for one in entries if isinstance(one, dict)]
+    # Others wrote that file: a name of a folder beside it, never a way to elsewhere.
+    return [path for path in paths if re.fullmatch(r"\w[\w.-]*", path)]
 
 
 def _home(subject: Subject) -> Path | None:
@@ -197,9 +209,10 @@ def save(
             loader = LoadCheck(draft, subject, route).loader
             more = ", trust_remote_code=True" if route.code else ""
             call = f"{loader}.from_pretrained('{place}'{more}) and headcount.load('{place}')"
-            card = card_for(
-                subject, route.name, route.why, call.replace(f"'{place}'", "'FOLDER'"), about
-            )
+            named = call.replace(f"'{place}'", "'FOLDER'")
+            if (draft / MODULES).is_file():
+                named += f" and sentence_transformers.SentenceTransformer('FOLDER'{more})"
+            card = card_for(subject, route.name, route.why, named, about)
             (draft / CARD).write_text(card, encoding="utf8")
             put_in_place(draft, place)
             return Saved(place, route.name, route.why, call, apart)
