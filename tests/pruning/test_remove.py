@@ -11,6 +11,7 @@ import pytest
 import torch
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
+from transformers import BertModel
 
 from headcount.errors import HeadcountError, ModelError, UnknownHead, UnsupportedModel, UsageError
 from headcount.models.anatomy import anatomy_of
@@ -178,7 +179,7 @@ def test_a_subject_made_anew_from_the_small_model_knows_the_names() -> None:
 
 def test_a_model_that_is_not_the_one_of_its_config_is_numbered_afresh() -> None:
     small = prune(bert(), "enc.0.1,enc.1.0")
-    whole = type(small.model)(small.model.config)
+    whole = BertModel(small.model.config)
     with pytest.warns(UserWarning, match="heads are numbered afresh"):
         anatomy = anatomy_of(whole)
     assert anatomy.heads == [Head("enc", layer, index) for layer in (0, 1) for index in range(4)]
