@@ -82,14 +82,14 @@ def auto_map(model: Any) -> dict[str, str]:
     """Which class every auto class of a model's family leads to, in a copy of this file."""
     found = {}
     for auto in (name for name in dir(transformers) if name.startswith("AutoModel")):
-        classes = classes_of(auto, model.config.model_type)
+        classes = auto_targets(auto, model.config.model_type)
         if classes:
             own = type(model).__name__
             found[auto] = f"{Path(__file__).stem}.{own if own in classes else classes[0]}"
     return found
 
 
-def classes_of(auto: str, model_type: str) -> tuple[str, ...]:
+def auto_targets(auto: str, model_type: str) -> tuple[str, ...]:
     """The names of the classes that an auto class of transformers has for a type of model."""
     mapping = getattr(getattr(transformers, auto), "_model_mapping", None)
     given = mapping._model_mapping.get(model_type, ()) if mapping is not None else ()

@@ -17,7 +17,7 @@ import transformers
 from headcount.errors import UsageError
 from headcount.models.anatomy import KEY, Site, heads_left, sites_of, whole_counts
 from headcount.models.guards import quiet
-from headcount.models.modeling_headcount import auto_map, classes_of, whole_class
+from headcount.models.modeling_headcount import auto_map, auto_targets, whole_class
 
 # --- Which of transformers' auto classes give a model's class -----------------------------------
 
@@ -32,13 +32,13 @@ def auto_classes(model_type: str, architecture: str) -> list[str]:
     ['AutoModelForMaskedLM']
     """
     names = [name for name in sorted(dir(transformers)) if name.startswith("AutoModel")]
-    return [name for name in names if architecture in classes_of(name, model_type)]
+    return [name for name in names if architecture in auto_targets(name, model_type)]
 
 
 def best_auto_class(model_type: str, architecture: str) -> str | None:
     """The auto class that a user would load this class with; none where there is none."""
     found = auto_classes(model_type, architecture)
-    whole = [name for name in found if classes_of(name, model_type)[0] == architecture]
+    whole = [name for name in found if auto_targets(name, model_type)[0] == architecture]
     return next((name for name in (*_FIRST, *whole) if name in whole), None)
 
 
