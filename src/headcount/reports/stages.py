@@ -77,6 +77,8 @@ class StoryStage:
     why_not: str = ""
     #: Whether it only reads what other stages left: it may be done again at any time.
     derived: bool = False
+    #: Whether it keeps sentences of the texts; a story without exhibits leaves it out.
+    keeps_text: bool = False
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ def run_story(context: StoryContext, *, exhibits: bool = True) -> list[StageStat
     check_stages(context, exhibits=exhibits)
     ended = []
     for stage in stages_of(context):
-        if exhibits or stage.name != "exhibits":
+        if exhibits or not stage.keeps_text:
             ended.append(_run_stage(context, stage))
             announce(ended[-1])
     return ended
@@ -287,7 +287,7 @@ def check_stages(context: StoryContext, *, exhibits: bool = True) -> None:
             )
     for stage in stages_of(context):
         record = run.stage(stage.name)
-        if stage.why_not or stage.derived or (stage.name == "exhibits" and not exhibits):
+        if stage.why_not or stage.derived or (stage.keeps_text and not exhibits):
             continue
         if record.record and not _is_kept(context, stage) and not record.begun_with(stage.settings):
             raise RunError(

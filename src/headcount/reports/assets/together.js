@@ -14,8 +14,10 @@ function setLane(r, x, w) {
     r.draws && [sv("path", { class: "others", d: `M${at(r.least)} 13H${at(r.most)}` }), sv("circle", { class: "other", cx: at(r.control), cy: 13, r: 3.4 })],
     sv("path", { class: `sure r-${r.role || "joint"}`, d: `M${at(r.lo)} 13H${at(r.hi)}` }), sv("circle", { class: `sum r-${r.role || "joint"}`, cx: at(r.added), cy: 13, r: 6.5 }));
 }
+// A knock-out counts every verdict of a role, not only the first of each head.
+function counted(chip, n) { chip.lastChild.textContent = n; return chip; }
 function setRow(r, x, w) {
-  const name = r.role && D.roles ? roleChip(r.role) : el("span", { class: "joint" }, r.title, el("i", { text: ` ${r.heads}` }));
+  const name = r.role && D.roles ? counted(roleChip(r.role), r.heads) : el("span", { class: "joint" }, r.title, el("i", { text: ` ${r.heads}` }));
   const told = el("span", { class: "told" }, el("b", { text: setAmount(r, r.added) }), r.draws ? `, others ${setAmount(r, r.control)}` : "", el("span", { class: "note", text: r.draws ? ` ${ANSWERS[r.answer] || "no clear difference"}` : ` ${r.note}` }));
   return el("div", { class: "tr", "data-set": r.set }, name, setLane(r, x, w), told, el("button", { class: "btn tiny", text: "show", "aria-label": `Show the grid without ${r.title.toLowerCase()}`, onclick: () => { showWithout(r.members); $("#inst").scrollIntoView({ block: "start" }); } }));
 }

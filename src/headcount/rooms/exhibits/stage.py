@@ -27,7 +27,7 @@ def exhibit_stage(context: StoryContext) -> StoryStage:
         return notes
 
     settings = {**context.about_texts, "count": COUNT, "own_text": context.own_text}
-    return StoryStage("exhibits", "A few sentences to look at", settings, work)
+    return StoryStage("exhibits", "A few sentences to look at", settings, work, keeps_text=True)
 
 
 STAGE = StageMaker(exhibit_stage, after="survey")

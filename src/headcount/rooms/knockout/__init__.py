@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 ADDS = {
     "names": {"knockout": "knockout:knockout"},
     "parts": {"knockout": "command:knock_out"},
+    "stages": {"knockout": "stage:STAGE"},
 }
 
 open_door(__name__)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"lesions": "command:lesions_command"},
+    "stages": {"lesions": "stage:STAGE"},
     "names": {"lesions": "word_by_head:lesions", "causes": "causation:causes"},
 }
 
