@@ -45,7 +45,7 @@ def main() -> None:
                 continue
             print(f"{name} ...", flush=True)
             known[name] = measured(model, path and Path(given.data) / path)
-            text = json.dumps({"command": COMMAND, "surveys": known}, ensure_ascii=False, indent=1)
+            text = json.dumps({"command": COMMAND, "surveys": known}, ensure_ascii=False)
             write_bytes(file, text.encode() + b"\n")
 
 
