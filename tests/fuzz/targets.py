@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -17,16 +18,23 @@ from typing import Any
 
 import numpy as np
 import peft
+import safetensors.torch
 from gguf_files import write_llama
 from report_runs import THREE, made_run
 from subjects import save, subject_of
 from tiny import TINY
+from tiny_subjects import classifier
 from transformers import AutoModel
 
 import headcount as hc
 from headcount import tasks
 from headcount.cli.inputs import read_task_file
-from headcount.records import Journal, read_exhibits
+from headcount.models import LoadOptions
+from headcount.pruning.goal import OutputFolder
+from headcount.pruning.pruned import _marked
+from headcount.records import Journal, WorkOptions, read_exhibits
+from headcount.rooms.atlas.command import AtlasArguments, read_plan
+from headcount.rooms.gates import learn_gates
 from headcount.rooms.probing import Probe
 from headcount.rooms.probing.vectors import read_vectors
 from headcount.rooms.rarity.rarity import frequencies_of
@@ -267,6 +275,95 @@ def _report(folder: Path) -> None:
     hc.report(folder / "run", folder / "page.html")
 
 
+ATLAS = """[models]
+small = "model"
+"a twin" = {twin_of = "model", seed = 3}
+half = {pruned_from = "model", drop_share = 0.5}
+[corpora]
+ours = "sample"
+theirs = {text = "a.txt"}
+[tasks]
+words = "lm:a.txt"
+"""
+
+
+def _atlas(folder: Path) -> None:
+    (folder / "a.txt").write_text(TXT)
+    (folder / "atlas.toml").write_text(ATLAS)
+
+
+def _read_atlas(folder: Path) -> Any:
+    return read_plan(folder / "atlas.toml", AtlasArguments(), WorkOptions(), LoadOptions())
+
+
+def _limited(folder: Path) -> Any:
+    """A text whose limit is the number in another file, as the command line would read it."""
+    told = (folder / "limit").read_text(encoding="utf8", errors="replace")
+    try:
+        limit = int(told)
+    except ValueError:
+        return None  # click refuses it
+    (folder / "a.txt").write_text(TXT)
+    return list(read_corpus(folder / "a.txt", limit=limit))
+
+
+def _shard(folder: Path) -> None:
+    """A survey that was done but not written down, in one shard."""
+    texts = ["Rain fell.", "She left."]
+    hc.survey(_probed(), texts, columns=["entropy"], journal=folder / "kept")
+    (file,) = (folder / "kept").rglob("shard-0.safetensors")
+    (folder / "shard-0.safetensors").write_bytes(file.read_bytes())
+
+
+def _go_on(folder: Path) -> Any:
+    """Go on with it, the checksum being that of the damaged file."""
+    (journal,) = (folder / "kept").rglob("journal.jsonl")
+    data = (folder / "shard-0.safetensors").read_bytes()
+    journal.with_name("shard-0.safetensors").write_bytes(data)
+    head, line = journal.read_text().splitlines()
+    unit = json.loads(line)
+    unit["result"]["sha256"] = hashlib.sha256(data).hexdigest()
+    journal.write_text(f"{head}\n{json.dumps(unit)}\n")
+    texts = ["Rain fell.", "She left."]
+    return hc.survey(_probed(), texts, columns=["entropy"], journal=folder / "kept")
+
+
+def _train(folder: Path) -> Any:
+    """Gates that learn, or go on from the file that is there."""
+    task = tasks.classification([("Rain fell.", 0), ("She left early.", 1)] * 2)
+    how: dict[str, Any] = {"keep": 4, "steps": 2, "batch_size": 2, "checkpoint": folder}
+    return learn_gates(classifier(), task, train="gates", **how)
+
+
+@cache
+def _training_bytes() -> bytes:
+    with tempfile.TemporaryDirectory() as scratch:
+        _train(Path(scratch))
+        return Path(scratch, "training.safetensors").read_bytes()
+
+
+def _training(folder: Path) -> None:
+    (folder / "training.safetensors").write_bytes(_training_bytes())
+
+
+def _told_training(told: bytes) -> bytes:
+    """The same tensors with other words beside them."""
+    tensors = safetensors.torch.load(_training_bytes())
+    return safetensors.torch.save(tensors, {"headcount": told.decode("utf8", "replace")})
+
+
+def _marked_folder(folder: Path) -> None:
+    (folder / ".unfinished.json").write_text(json.dumps({"of": {}, "before": 1}))
+
+
+def _read_mark(folder: Path) -> Any:
+    """The mark of a pruning, which is nobody's if it cannot be read."""
+    place = OutputFolder(folder)
+    with _marked(place, _probed(), [], force=False) as may_replace:
+        _marked_folder(folder)
+    return may_replace
+
+
 def _npy(data: bytes) -> bytes:
     """The first array of an .npz."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -290,6 +387,20 @@ def _records() -> list[Target]:
     run = {"make": _run, "cost": 2}
     return [
         Target("journal", "journal.jsonl", _journal, _open_journal),
+        Target("file of an atlas", "atlas.toml", _atlas, _read_atlas),
+        Target("limit", "limit", _written("limit", "3"), _limited, named=""),
+        Target("shard", "shard-0.safetensors", _shard, _go_on, text=False, cost=8),
+        Target("mark of a pruning", ".unfinished.json", _marked_folder, _read_mark, cost=2),
+        Target("training", "training.safetensors", _training, _train, text=False, cost=20),
+        Target(
+            "metadata of training",
+            "training.safetensors",
+            _training,
+            _train,
+            unpack=lambda data: json.loads(_parts(data)[0])["__metadata__"]["headcount"].encode(),
+            pack=_told_training,
+            cost=20,
+        ),
         Target("run.json", "run/run.json", read=_read_run, named="run", **run),
         Target("table of heads", "run/heads.parquet", read=_read_run, text=False, **run),
         Target("frame of a run", "run/roles.parquet", read=_read_run, text=False, **run),
@@ -336,23 +447,52 @@ def _records() -> list[Target]:
 
 
 @cache
-def _model_files() -> dict[str, bytes]:
-    """A saved model from which heads were removed, so that it has headcount's own map, too."""
+def _model_files(family: str = "bert") -> dict[str, bytes]:
+    """A saved model from which heads were removed, so that it has headcount's own map, too.
+
+    That of Llama has equal layers, so that it loads by its config alone.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        small = hc.prune(subject_of("bert", "wordpiece"), ["enc.0.1", "enc.1.0", "enc.1.3"])
+        if family == "bert":
+            small = hc.prune(subject_of("bert", "wordpiece"), ["enc.0.1", "enc.1.0", "enc.1.3"])
+        else:
+            small = hc.prune(
+                hc.Subject(TINY[family]()), ["dec.0.0", "dec.0.1", "dec.1.0", "dec.1.1"]
+            )
         small.save(Path(scratch, "model"))
         place = Path(scratch, "model")
         return {file.name: file.read_bytes() for file in place.iterdir() if file.is_file()}
 
 
-def _model(folder: Path) -> None:
-    for name, data in _model_files().items():
+def _model(folder: Path, family: str = "bert") -> None:
+    for name, data in _model_files(family).items():
         (folder / "model").mkdir(exist_ok=True)
         (folder / "model" / name).write_bytes(data)
 
 
 def _whole_model(folder: Path) -> None:
     save(folder / "model", "bert", "wordpiece")
+
+
+def _lost_numbers(folder: Path) -> None:
+    """A model whose config has lost the numbers of its heads, so that the map is read."""
+    _model(folder, "llama")
+    file = folder / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"headcount": None}))
+
+
+def _sizes(data: bytes) -> bytes:
+    return json.dumps(json.loads(data)["headcount"]).encode()
+
+
+def _with_sizes(sizes: bytes) -> bytes:
+    """The config with other words under `headcount`, of whatever kind."""
+    config = json.loads(_model_files()["config.json"])
+    try:
+        told = json.loads(sizes)
+    except (ValueError, RecursionError):
+        told = sizes.decode("latin-1")
+    return json.dumps(config | {"headcount": told}).encode()
 
 
 def _load(folder: Path) -> Any:
@@ -430,6 +570,16 @@ def _models() -> list[Target]:
     return [
         Target("config.json", "model/config.json", _whole_model, _load, **model),
         Target("config.json of a pruned model", "model/config.json", _model, _load, **model),
+        Target(
+            "config.headcount",
+            "model/config.json",
+            _model,
+            _load,
+            unpack=_sizes,
+            pack=_with_sizes,
+            **model,
+        ),
+        Target("map of heads", "model/headcount.json", _lost_numbers, _load, **model),
         Target("tokenizer.json", "model/tokenizer.json", _whole_model, _load, **model),
         Target(
             "tokenizer_config.json", "model/tokenizer_config.json", _whole_model, _load, **model

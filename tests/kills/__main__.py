@@ -1,6 +1,6 @@
 """Break commands off at every file operation, and count how many reruns end the same.
 
-python tests/kills [--only WORD] [--modes kill,torn,full,read-only] [--each N] [--json FILE]
+python tests/kills [--only WORD] [--modes kill,torn,full,read-only,interrupt] [--each N]
 
 With --each N only N operations of each command and mode, spread evenly. Linux and a C compiler.
 """
@@ -16,16 +16,19 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kills.commands import COMMANDS
-from kills.harness import MODES, SHIM, Bench, build_shim, shim_environment, warm_up
+from kills.harness import ANYTIME, MODES, SHIM, Bench, build_shim, shim_environment, warm_up
 
 
 def chosen(operations: list[str], mode: str, each: int | None) -> list[int]:
-    """The operations to break off at, counting from 1."""
+    """The operations to break off at, counting from 1; or the hundredths of its time."""
+    if mode in ANYTIME:
+        return sorted(Random(each).sample(range(2, 100), each or 20))
     every = [
         number
         for number, operation in enumerate(operations, start=1)
@@ -46,7 +49,8 @@ def trials(bench: Bench, modes: list[str], each: int | None) -> dict[str, Any]:
         for number in numbers:
             wrong = bench.trial(mode, number)
             if wrong:
-                failed.append({"at": number, "on": bench.operations[number - 1], "wrong": wrong})
+                on = "" if mode in ANYTIME else bench.operations[number - 1]
+                failed.append({"at": number, "on": on, "wrong": wrong})
         seconds = round(time.monotonic() - began)
         row[mode] = {
             "injected": len(numbers),

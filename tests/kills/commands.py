@@ -22,10 +22,21 @@ COMMANDS: dict[str, list[str]] = {
         *("report", "classes", "--text", "a.txt", "--task", CLASSES, "--limit", "6"),
         *("--run", "run", "-o", "page.html"),
     ],
+    "atlas": ["atlas", "atlas.toml", "--limit", "6", "-o", "atlas"],
 }
 #: What all of them are told.
-ALWAYS = ["--device", "cpu", "--seed", "0"]
+ALWAYS = ["--device", "cpu"]
+#: A command that takes no seed, or what it is told in its place; 0 for all others.
+SEED: dict[str, list[str]] = {"atlas": []}
 
+ATLAS = f"""[models]
+one = "classes"
+two = {{twin_of = "classes", seed = 1}}
+[corpora]
+text = {{text = "a.txt"}}
+[tasks]
+labels = "{CLASSES}"
+"""
 WORDS = ["rain", "fell", "on", "the", "old", "roof", "all", "night"]
 
 
@@ -48,6 +59,7 @@ def make_inputs(folder: Path) -> None:
     save(folder / "classes", "bert", "wordpiece", model_class="BertForSequenceClassification")
     rows = [f"{text}\t{number % 2}" for number, (text, _) in enumerate(PAIRS * 2)]
     (folder / "dev.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n", encoding="utf8")
+    (folder / "atlas.toml").write_text(ATLAS)
     (folder / "a.txt").write_text("\n".join(ENGLISH) + "\n", encoding="utf8")
     trees = "".join(_tree(number) for number in range(12))
     (folder / "trees.conllu").write_text(trees, encoding="utf8")

@@ -6,6 +6,8 @@ torch is imported once; the children count operations below their folder and bre
 - kill: SIGKILL before the k-th operation; torn: after half of the bytes of the k-th, a write
 - full: from the k-th on everything that needs room fails with ENOSPC
 - read-only: from the k-th on everything fails with EROFS
+- interrupt: SIGINT (Ctrl-C) before the k-th operation
+- kill-anytime, interrupt-anytime: the signal comes after k hundredths of the command's own time
 
 A broken command that was not killed must end with one sentence. The same command, run again
 undisturbed, must end well, with the same files as if nothing had happened.
@@ -25,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +35,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from kills.commands import ALWAYS, COMMANDS, make_inputs
+from kills.commands import ALWAYS, COMMANDS, SEED, make_inputs
 
-MODES = ("count", "kill", "torn", "full", "read-only")
+MODES = ("count", "kill", "torn", "full", "read-only", "interrupt")
+#: Those in which a signal comes at a moment rather than at an operation.
+ANYTIME = {"kill-anytime": signal.SIGKILL, "interrupt-anytime": signal.SIGINT}
 SHIM = "HEADCOUNT_SHIM"
 #: A command that takes a second alone, on a machine with other work.
 _SECONDS = 400
@@ -74,15 +79,24 @@ class Ended:
     operations: list[str]
 
 
-def run(folder: Path, command: list[str], mode: str = "count", at: int = 0) -> Ended:
-    """Run a command in the folder, broken off at the `at`-th operation."""
+def run(
+    folder: Path, command: list[str], mode: str = "count", at: int = 0, seconds: float = 0.0
+) -> Ended:
+    """Run a command in the folder, broken off at the `at`-th operation.
+
+    Where a signal comes at a moment, that is after `at` hundredths of so many seconds.
+    """
     with tempfile.TemporaryFile("w+b") as said, tempfile.TemporaryFile("w+b") as log:
         child = os.fork()
         if child == 0:
             signal.alarm(_SECONDS)  # a command that hangs is killed, and seen as such
             os.dup2(said.fileno(), 1)
             os.dup2(said.fileno(), 2)
-            os._exit(_run_here(folder, command, mode, at, log.fileno()))
+            armed = "count" if mode in ANYTIME else mode
+            os._exit(_run_here(folder, command, armed, at, log.fileno()))
+        if mode in ANYTIME:
+            time.sleep(seconds * at / 100)
+            os.kill(child, ANYTIME[mode])  # of a child that has ended, until it is waited for
         _, status = os.waitpid(child, 0)
         for file in (said, log):
             file.seek(0)
@@ -99,7 +113,7 @@ def _run_here(folder: Path, command: list[str], mode: str, at: int, log: int) ->
 
     shim = ctypes.CDLL(os.environ[SHIM])
     os.chdir(folder)
-    sys.argv = ["headcount", *command, *ALWAYS]
+    sys.argv = ["headcount", *command, *ALWAYS, *SEED.get(command[0], ["--seed", "0"])]
     subprocess.run = _forked(subprocess.run, shim.shim_disarm)
     shim.shim_arm(str(folder).encode(), ctypes.c_long(at), MODES.index(mode), log)
     code = 70
@@ -232,7 +246,9 @@ class Bench:
 
     def _whole(self) -> tuple[dict[str, Any], list[str]]:
         folder = self._folder()
+        began = time.monotonic()
         ended = run(folder, self.command)
+        self.seconds = time.monotonic() - began
         if ended.code != 0:
             raise RuntimeError(f"{self.name} ends with {ended.code}: {ended.said[-2000:]}")
         return contents(folder, self.names), ended.operations
@@ -240,8 +256,10 @@ class Bench:
     def trial(self, mode: str, at: int) -> str:
         """What is wrong after a break at one operation; empty where all is well."""
         folder = self._folder()
-        broken = run(folder, self.command, mode, at)
-        if mode in ("full", "read-only") and (wrong := _unsaid(broken)):
+        broken = run(folder, self.command, mode, at, self.seconds)
+        if mode in ("full", "read-only", "interrupt", "interrupt-anytime") and (
+            wrong := _unsaid(broken)
+        ):
             return wrong
         if wrong := _unreadable(folder):
             return wrong
@@ -271,7 +289,7 @@ def _last(said: str) -> str:
 
 def _unsaid(ended: Ended) -> str:
     """A disk that is full or read-only ends in one sentence, or is no hindrance any more."""
-    if ended.code not in (0, 1):
+    if ended.code not in (0, 1, 130):
         return f"ended with {ended.code}: {_last(ended.said)}"
     if "Traceback" in ended.said:
         return f"a traceback: {_last(ended.said)}"

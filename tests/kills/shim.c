@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { COUNT, KILL, TORN, FULL, READ_ONLY };
+enum { COUNT, KILL, TORN, FULL, READ_ONLY, INTERRUPT };
 
 static char root[PATH_MAX];
 static atomic_long seen;
@@ -88,6 +88,7 @@ static int step(const char *name, const char *path, int fd, int grows) {
     long k = ++seen;
     note(name, path, fd);
     if (mode == KILL && k == at) die();
+    if (mode == INTERRUPT && k == at) kill(getpid(), SIGINT);
     if (mode == FULL && k >= at && grows) return ENOSPC;
     if (mode == READ_ONLY && k >= at) return EROFS;
     return 0;

@@ -8,6 +8,7 @@ that any family that speaks the attention interface is known at once.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import UnsupportedModel
+from headcount.errors import ModelError, UnsupportedModel
 from headcount.models.dummy_forward import (
     core_of,
     finding_heads,
@@ -52,13 +53,31 @@ GGUF = "model.gguf"
 def heads_left(config: Any) -> dict[str, list[int]] | None:
     """The numbers of the heads of each layer, ``{"enc.0": [0, 3]}``; none for a whole model."""
     kept = getattr(config, KEY, None)
-    return kept["heads"] if isinstance(kept, dict) and "heads" in kept else None
+    heads = kept.get("heads") if isinstance(kept, dict) else None
+    return None if heads is None else _checked_numbers(heads, "The config of the model")
+
+
+def _checked_numbers(heads: Any, who: str) -> dict[str, list[int]]:
+    """The numbers of heads by layer, if they are that."""
+    if isinstance(heads, dict) and all(
+        re.fullmatch(r"(enc|dec|cross)\.\d{1,6}", str(layer))
+        and isinstance(numbers, list)
+        and all(type(one) is int and 0 <= one < 2**31 for one in numbers)
+        and len({*numbers}) == len(numbers)
+        for layer, numbers in heads.items()
+    ):
+        return heads
+    raise ModelError(
+        f"{who} names its heads as {str(heads)[:60]!r}, and needs the numbers of each layer, such "
+        'as {"enc.0": [0, 3]}; restore it, or save the model again.'
+    )
 
 
 def whole_counts(config: Any) -> dict[str, Any]:
     """What a config said of heads before it was given the counts of those that are left."""
     kept = getattr(config, KEY, None)
-    return kept.get("whole", {}) if isinstance(kept, dict) else {}
+    whole = kept.get("whole") if isinstance(kept, dict) else None
+    return whole if isinstance(whole, dict) else {}
 
 
 def restore_numbers(found: FoundModel, config: Any) -> None:
@@ -72,10 +91,16 @@ def map_beside(found: FoundModel) -> dict[str, Any] | None:
     file = found.folder / MAP
     if found.kind == "hub" or not file.is_file():
         return None
-    kept = json.loads(file.read_text(encoding="utf8"))
-    if kept["heads"] is None or (kept["route"] == "gguf") != (found.gguf == GGUF):
+    try:
+        kept = json.loads(file.read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{file} cannot be read as JSON; restore or delete it.") from error
+    if not isinstance(kept, dict) or "heads" not in kept:
+        raise ModelError(f"{file} names no heads, which headcount always writes; restore it.")
+    if kept["heads"] is None or (kept.get("route") == "gguf") != (found.gguf == GGUF):
         return None  # of a whole model, or of another file that lies there
-    return {name: kept[name] for name in ("heads", "whole") if name in kept}
+    heads = _checked_numbers(kept["heads"], str(file))
+    return {"heads": heads} | ({"whole": kept["whole"]} if "whole" in kept else {})
 
 
 def numbered(core: Any, sites: Sequence[Site]) -> list[Site]:
@@ -93,7 +118,7 @@ def numbered(core: Any, sites: Sequence[Site]) -> list[Site]:
             stacklevel=2,
         )
         return list(sites)
-    named = [replace(site, numbers=tuple(left[_key(site)])) for site in sites]
+    named = [replace(site, numbers=tuple(left.get(_key(site), ()))) for site in sites]
     return [site for site in named if site.numbers]
 
 

@@ -416,9 +416,16 @@ def _open_base(found: FoundModel, settings: dict[str, Any], wanted: LoadOptions)
             "add base_model_name_or_path."
         )
     inside = found.folder / base
+    place = inside if not Path(base).exists() and inside.exists() else Path(base)
+    if (place / "adapter_config.json").is_file() and not (place / "config.json").is_file():
+        itself = "itself" if place.resolve() == found.folder.resolve() else "another adapter"
+        raise ModelError(
+            f"The adapter_config.json of '{found.name}' names {itself} as its base model; name the "
+            "model that it was trained on."
+        )
     own_tokenizer = (found.folder / "tokenizer_config.json").is_file()
     return load(
-        inside if not Path(base).exists() and inside.exists() else base,
+        place if place == inside else base,
         device=wanted.device,
         dtype=wanted.dtype,
         trust_remote_code=wanted.trust_remote_code,

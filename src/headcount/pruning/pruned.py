@@ -301,11 +301,12 @@ def _marked(
     then takes that model for its own; one that was there before, or another pruning, needs `force`.
     """
     what = {"weights": subject.weights_hash, "removed": [str(head) for head in going]}
-    mark: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
+    mark: Any = None
+    with suppress(OSError, ValueError, RecursionError):
         mark = json_decode(place.mark.read_bytes())
     before = _folder_id(place.model)
-    own = mark.get("of") == what and mark["before"] != before
+    told = mark if isinstance(mark, dict) else {}
+    own = told.get("of") == what and told.get("before", before) != before
     if before is not None and not (force or own):
         raise UsageError(place.why_not_replaced)
     if not own:

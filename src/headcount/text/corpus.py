@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -263,7 +264,7 @@ def _reader_of(
 
 
 def _first(reader: Reader, count: int) -> Reader:
-    return lambda skipped: islice(reader(skipped), count)
+    return lambda skipped: islice(reader(skipped), min(count, sys.maxsize))
 
 
 def _picked(reader: Reader, chosen: frozenset[int]) -> Reader:

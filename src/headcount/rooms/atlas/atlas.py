@@ -23,6 +23,7 @@ from headcount.pruning import can_go, prune, prune_plan
 from headcount.records import (
     Engine,
     HeadTable,
+    InnerPath,
     Run,
     hash_strings,
     json_encode,
@@ -102,6 +103,11 @@ def _subject(model: AtlasModel, plan: AtlasPlan) -> Subject:
         found = score(subject, task, by="gradient", batch_size=plan.batch_size)
         ranked = np.argsort(found.numbers("gradient"), kind="stable")
         gone = ranked[: round(model.drop_share * len(ranked))]
+        if len(gone) == len(ranked):
+            raise UsageError(
+                f"drop_share of {model.name} is {model.drop_share:g}, which leaves none of "
+                f"{len(ranked)} heads; give a smaller one."
+            )
         subject = prune(subject, [found.heads[place] for place in gone.tolist()])
     subject.name = model.name
     return subject
@@ -128,7 +134,9 @@ def _measured(
     name: str,
 ) -> dict[str, Any]:
     """Survey, importance and curve of a model on a corpus; what the run holds is kept."""
-    folder = out / "runs" / f"{_slug(name)}--{_slug(corpus)}"
+    place = InnerPath(out) / "runs" / f"{_slug(name)}--{_slug(corpus)}"
+    place.exists()  # a link is refused
+    folder = Path(place)
     folder.parent.mkdir(parents=True, exist_ok=True)
     texts, notes = read(subject), list[str]()
     with Run.open(folder) as run:

@@ -25,7 +25,7 @@ from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
 
 if TYPE_CHECKING:
-    from headcount.rooms.atlas.atlas import AtlasModel
+    from headcount.rooms.atlas.atlas import AtlasModel, AtlasPlan
 
 Config = Annotated[Path, argument("CONFIG", "A .toml with the tables models, corpora and tasks.")]
 
@@ -56,36 +56,45 @@ def atlas_command(
     [dim]headcount atlas models.toml -o atlas/[/dim]
     [dim]headcount atlas models.toml -o atlas/ --engine ray --workers 4[/dim]
     """
-    given, where = _read(config), engine.made()
-    from headcount.rooms.atlas.atlas import AtlasPlan, run_atlas
+    where = engine.made()
+    plan = read_plan(config, asked, work, load)
+    from headcount.rooms.atlas.atlas import run_atlas
 
-    corpora = {
-        name: partial(_corpus, _of(config, one, ("text", "pairs", "treebank", "coref")), work)
-        for name, one in given["corpora"].items()
-    }
-    tasks = {name: _task(config, text) for name, text in given["tasks"].items()}
-    plan = AtlasPlan(
-        models=[_model(config, name, one) for name, one in given["models"].items()],
-        corpora=corpora,
-        tasks=tasks,
-        control=asked.control,
-        step=asked.step,
-        limit=work.limit,
-        batch_size=work.examples,
-        loading={key: value for key, value in vars(load).items() if value is not None},
-    )
     found = run_atlas(plan, asked.out, engine=where)
     if json:
         print_json({"rows": found.to_dict("records")})
         return
     console = output()
-    for (model, corpus), part in found.groupby(["model", "corpus"], sort=False):
+    groups = [] if found.empty else found.groupby(["model", "corpus"], sort=False)
+    for (model, corpus), part in groups:
         first = part.iloc[0]
         named = 1 - float((part["unnamed"] * part["heads_here"]).sum() / first["heads"])
         console.print(f"{model} on {corpus}: {int(first['heads'])} heads, {named:.0%} with a role")
     console.print(f"Wrote {asked.out}/atlas.html, atlas.json and atlas.csv.")
     if found.empty:
         print_notes(["No model could be measured; the page says why."])
+
+
+def read_plan(
+    config: Path, asked: AtlasArguments, work: WorkOptions, load: LoadOptions
+) -> AtlasPlan:
+    """What the file asks for; nothing is loaded, and a bad line is refused before any work."""
+    given = _read(config)
+    from headcount.rooms.atlas.atlas import AtlasPlan
+
+    return AtlasPlan(
+        models=[_model(config, name, one) for name, one in given["models"].items()],
+        corpora={
+            name: partial(_corpus, _of(config, one, ("text", "pairs", "treebank", "coref")), work)
+            for name, one in given["corpora"].items()
+        },
+        tasks={name: _task(config, text) for name, text in given["tasks"].items()},
+        control=asked.control,
+        step=asked.step,
+        limit=work.limit,
+        batch_size=work.examples,
+        loading={key: value for key, value in vars(load).items() if value is not None},
+    )
 
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:
@@ -104,13 +113,24 @@ def _of(config: Path, given: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     """A table of the file with no other keys than these."""
     if given == SAMPLE:
         return {"treebank": SAMPLE}
-    if not isinstance(given, dict) or not given or set(given) - set(keys):
+    if not isinstance(given, dict) or not given or {*given} - set(keys):
         raise UsageError(f"{config} has {given!r}; give a table with {', '.join(keys)}.")
     files = {key: str(value) for key, value in given.items()}
-    return {
+    found = {
         key: value if value == SAMPLE else str(config.parent / value)
         for key, value in files.items()
     }
+    for file in found.values():
+        if file != SAMPLE and not _is_file(file):
+            raise UsageError(f"{config} names {file}, and there is no such file; correct the name.")
+    return found
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a null byte
+        return False
 
 
 def _model(config: Path, name: str, given: Any) -> AtlasModel:
@@ -119,11 +139,16 @@ def _model(config: Path, name: str, given: Any) -> AtlasModel:
     if isinstance(given, str):
         return AtlasModel(name, given)
     if isinstance(given, dict) and "twin_of" in given:
-        return AtlasModel(name, str(given["twin_of"]), twin=int(given.get("seed", 0)))
+        seed = given.get("seed", 0)
+        if type(seed) is not int or not 0 <= seed < 2**63:
+            raise UsageError(
+                f"{config}: seed of {name} is {seed!r}; give a number from 0 to 2^63-1."
+            )
+        return AtlasModel(name, str(given["twin_of"]), twin=seed)
     if isinstance(given, dict) and "pruned_from" in given:
-        share = float(given.get("drop_share", 0.5))
-        if not 0 < share < 1:
-            raise UsageError(f"{config}: drop_share of {name} is {share:g}; give 0.5 for half.")
+        share = given.get("drop_share", 0.5)
+        if type(share) is not float or not 0 < share < 1:
+            raise UsageError(f"{config}: drop_share of {name} is {share!r}; give 0.5 for half.")
         return AtlasModel(name, str(given["pruned_from"]), drop_share=share)
     raise UsageError(
         f"{config}: the model {name} is {given!r}; give a name, or a table with twin_of or "
