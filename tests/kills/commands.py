@@ -25,9 +25,9 @@ COMMANDS: dict[str, list[str]] = {
     "atlas": ["atlas", "atlas.toml", "--limit", "6", "-o", "atlas"],
 }
 #: What all of them are told.
-ALWAYS = ["--device", "cpu"]
-#: A command that takes no seed, or what it is told in its place; 0 for all others.
-SEED: dict[str, list[str]] = {"atlas": []}
+ALWAYS = ["--device", "cpu", "--seed", "0"]
+#: But for those that take fewer options.
+LESS = {"atlas": ALWAYS[:2], "ls": []}
 
 ATLAS = f"""[models]
 one = "classes"

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from kills.commands import ALWAYS, COMMANDS, SEED, make_inputs
+from kills.commands import ALWAYS, COMMANDS, LESS, make_inputs
 
 MODES = ("count", "kill", "torn", "full", "read-only", "interrupt")
 #: Those in which a signal comes at a moment rather than at an operation.
@@ -113,7 +113,7 @@ def _run_here(folder: Path, command: list[str], mode: str, at: int, log: int) ->
 
     shim = ctypes.CDLL(os.environ[SHIM])
     os.chdir(folder)
-    sys.argv = ["headcount", *command, *ALWAYS, *SEED.get(command[0], ["--seed", "0"])]
+    sys.argv = ["headcount", *command, *LESS.get(command[0], ALWAYS)]
     subprocess.run = _forked(subprocess.run, shim.shim_disarm)
     shim.shim_arm(str(folder).encode(), ctypes.c_long(at), MODES.index(mode), log)
     code = 70

@@ -189,6 +189,18 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
     assert names == {"run.json", "heads.parquet", "curve.parquet", "prune-ended.jsonl"}
 
 
+@pytest.mark.parametrize("left", [[], [".lock"], [".lock", ".run.json.0a1b2c3d.tmp"]])
+def test_killed_before_the_first_file_of_the_run(left: list[str], tmp_path: Path) -> None:
+    """The same command goes on without --force; a file of somebody else's is still respected."""
+    (tmp_path / "out" / "run").mkdir(parents=True)
+    for name in left:
+        (tmp_path / "out" / "run" / name).touch()
+    output_folder(tmp_path / "out", force=False)
+    (tmp_path / "out" / "run" / "thesis.tex").touch()
+    with pytest.raises(UsageError, match="is a folder that is not empty"):
+        output_folder(tmp_path / "out", force=False)
+
+
 def test_groups_are_cut_saved_and_counted(tmp_path: Path) -> None:
     subject = writer("llama", num_key_value_heads=2)
     place = output_folder(tmp_path / "out", force=False)

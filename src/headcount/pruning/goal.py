@@ -188,6 +188,12 @@ class OutputFolder:
         )
 
 
+def _is_bare(run: Path) -> bool:
+    """Whether a process was killed before the first file of a run: only its lock is left."""
+    inside = InnerPath(run).names() if run.is_dir() else ["nothing is there"]
+    return all(name == ".lock" or is_leftover(name) for name in inside)
+
+
 def output_folder(folder: Path, *, force: bool) -> OutputFolder:
     """The output folder, if it may be written; a pruning that was interrupted is gone on with."""
     place = OutputFolder(folder)
@@ -199,7 +205,8 @@ def output_folder(folder: Path, *, force: bool) -> OutputFolder:
     for parent in folder.parents:
         if parent.is_file():
             raise UsageError(f"'{parent}' is a file, so '{folder}' cannot be a folder within it.")
-    if force or not folder.is_dir() or {*folder.iterdir()} <= {*place.leftovers}:
+    bare = [place.run] if _is_bare(place.run) else []
+    if force or not folder.is_dir() or {*folder.iterdir()} <= {*place.leftovers, *bare}:
         return place
     if place.model.exists() and not place.mark.is_file():
         raise UsageError(place.why_not_replaced)
