@@ -627,6 +627,39 @@ def test_pages_link_to_what_is_there() -> None:
     assert not dead
 
 
+#: A path of a page: from a folder of the project, or from a package of headcount.
+PATH = re.compile(
+    r"`((?:src|tests|docs|scripts|research|"
+    + "|".join(sorted({path.relative_to(SOURCE).parts[0] for path in MODULES} - {"cli.py"}))
+    + r")/[\w/.-]+\.\w+)`"
+)
+
+
+def lost_paths(text: str) -> list[str]:
+    """The paths in backticks that lead nowhere."""
+    return [
+        path
+        for path in PATH.findall(text)
+        if not (ROOT / path).exists() and not (SOURCE / path).exists()
+    ]
+
+
+def test_paths_on_pages_lead_somewhere() -> None:
+    pages = [
+        page
+        for page in project_files()
+        if page.suffix == ".md"
+        and page.name != "CHANGELOG.md"
+        and not {"decisions", "results"} & set(page.parts)
+    ]
+    assert len(pages) > 20
+    lost = {str(page): lost_paths((ROOT / page).read_text(encoding="utf8")) for page in pages}
+    assert not {page: paths for page, paths in lost.items() if paths}
+    assert lost_paths("see `src/headcount/gone.py` and `records/heads.py`") == [
+        "src/headcount/gone.py"
+    ]
+
+
 def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = LINK.findall((folder / "README.md").read_text(encoding="utf8"))
