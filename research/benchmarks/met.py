@@ -201,7 +201,7 @@ def scores_case(shape: str, device: str) -> dict[str, Any]:
     import headcount as hc
 
     subject = subject_of(shape, device)
-    task = hc.tasks.language(sentences(64)) if shape != "translator" else _pairs()
+    task = hc.tasks.lm(sentences(64)) if shape != "translator" else _pairs()
     batches = [batch.to(subject.device) for batch in task.batches(subject, 16)]
     embedding = subject.inner.get_input_embeddings()
 
@@ -251,7 +251,7 @@ def story_case(shape: str, device: str) -> dict[str, Any]:
     import headcount as hc
 
     subject, texts = subject_of(shape, device), sentences(64)
-    task = hc.tasks.language(texts) if shape != "base" else None
+    task = hc.tasks.lm(texts) if shape != "base" else None
     found: dict[str, Any] = {}
 
     def stage(name: str, work: Callable[[], object]) -> None:
@@ -274,7 +274,7 @@ def story_case(shape: str, device: str) -> dict[str, Any]:
     smaller: list[Any] = []
     stage("prune", lambda: smaller.append(hc.prune(subject, going)))
     with tempfile.TemporaryDirectory() as folder:
-        stage("save", lambda: hc.save(smaller[0], Path(folder) / "pruned"))
+        stage("save", lambda: smaller[0].save(Path(folder) / "pruned"))
     found["story"] = sum(found.values())
     return found
 

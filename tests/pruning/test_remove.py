@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,11 +12,13 @@ import pytest
 import torch
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
-from transformers import BertModel
+from transformers import BertModel, LlamaConfig, LlamaForCausalLM
 
 from headcount.errors import HeadcountError, ModelError, UnknownHead, UnsupportedModel, UsageError
 from headcount.models.anatomy import anatomy_of
+from headcount.models.loading import load
 from headcount.models.subject import Subject
+from headcount.pruning import remove
 from headcount.pruning.remove import named_heads, prune, prune_heads
 from headcount.records.heads import Head
 
@@ -166,7 +169,7 @@ def test_a_wrong_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     true_cut = remove.cut
     monkeypatch.setattr(remove, "cut", wrong)
-    with pytest.raises(UnsupportedModel, match="is not tiny with the heads switched off"):
+    with pytest.raises(UnsupportedModel, match="changed where no head was removed"):
         prune(bert(), "enc.0.1")
 
 
@@ -309,3 +312,59 @@ def test_a_config_that_another_model_has_marked_is_started_anew() -> None:
         small = prune(Subject(type(TINY["bert"]())(config).eval()), "enc.1.0")
     assert small.model.config.headcount["heads"] == {"enc.0": [0, 1, 2, 3], "enc.1": [1, 2, 3]}
     assert len(small.heads) == 7
+
+
+def deep() -> Subject:
+    """Thirty-two narrow layers in bfloat16, where rounding grows past any fixed tolerance."""
+    config = LlamaConfig(
+        vocab_size=512, hidden_size=128, intermediate_size=256, num_hidden_layers=32,
+        num_attention_heads=8, num_key_value_heads=4,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    return Subject(LlamaForCausalLM(config).to(torch.bfloat16).eval(), name="deep")
+
+
+def test_a_deep_model_in_half_precision_is_pruned_saved_and_loaded(tmp_path: Path) -> None:
+    subject = deep()
+    small = prune(subject, [head for head in subject.heads if head.index >= 4])
+    assert len(small.heads) == 128
+    small.save(tmp_path / "small")
+    again = load(tmp_path / "small", device="cpu", dtype="bfloat16")
+    assert again.weights_hash == small.weights_hash
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        ("self_attn.o_proj.weight", "changed where no head was removed"),
+        ("self_attn.q_proj.weight", "changed where no head was removed"),
+    ],
+)
+def test_a_wrong_cut_is_refused_in_half_precision(
+    weight: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, right = deep(), remove.cut
+
+    def wrong(model: Any, *about: Any) -> None:
+        right(model, *about)
+        cut_one = model.get_parameter(f"model.layers.20.{weight}").data
+        axis = 1 if "o_proj" in weight else 0
+        cut_one.copy_(cut_one.flip(axis))
+
+    monkeypatch.setattr(remove, "cut", wrong)
+    with pytest.raises(UnsupportedModel, match=said):
+        prune(subject, [head for head in subject.heads if head.index >= 4])
+
+
+def test_an_attention_that_scales_otherwise_is_refused_in_half_precision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subject, right = deep(), remove.cut
+
+    def wrong(model: Any, *about: Any) -> None:
+        right(model, *about)
+        model.get_submodule("model.layers.20.self_attn").scaling *= 1.01
+
+    monkeypatch.setattr(remove, "cut", wrong)
+    with pytest.raises(UnsupportedModel, match=r"in float32 the outputs of model.layers.20"):
+        prune(subject, [head for head in subject.heads if head.index >= 4])

@@ -6,6 +6,7 @@ Clark et al. 2019, section 5, compare with BERT whose weights are random but for
 from __future__ import annotations
 
 from copy import deepcopy
+from hashlib import sha256
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
 
     With `keep_embeddings` the embeddings of tokens, positions and segments stay as trained.
     Tied weights stay tied; device and dtype are kept. Weights are drawn on the CPU in float32,
-    so that a seed means the same weights everywhere; nobody else's random numbers are touched.
+    so that a seed means the same weights everywhere, but where they are so many that this takes
+    minutes, and on a GPU: there they are drawn in place. Nobody else's random numbers are touched.
 
     >>> from transformers import BertConfig, BertModel
     >>> config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
@@ -40,7 +42,8 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
         notes=["Its weights are random."],
     )
     kinds = {key: (one.device, one.dtype) for key, one in _tensors(twin.model).items()}
-    for tensor in _tensors(twin.model).values():
+    in_place = _in_place(twin)
+    for tensor in _tensors(twin.model).values() if not in_place else ():
         wide = torch.float32 if tensor.is_floating_point() else tensor.dtype
         tensor.data = tensor.data.to("cpu", wide)
     parts: list[Any] = [*twin.inner.modules(), *_tensors(twin.inner).values()]
@@ -58,14 +61,29 @@ def random_twin(subject: Subject, *, seed: int = 0, keep_embeddings: bool = Fals
             if isinstance(module, nn.Embedding) and id(module) not in inside:
                 setattr(module, _FLAG, True)
                 setattr(module.weight, _FLAG, True)
-    with torch.random.fork_rng(devices=[]):
+    devices = sorted({device.index or 0 for device, _ in kinds.values()}) if in_place else []
+    with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         twin.inner.initialize_weights()
     _keep_dead(subject, twin)
     for key, tensor in _tensors(twin.model).items():
         tensor.data = tensor.data.to(*kinds[key])
     _check_drawn(subject, twin)
+    # What its weights are follows from these; to read them all again would take as long.
+    about = f"{subject.weights_hash} {seed} {keep_embeddings} {in_place}"
+    twin.__dict__["weights_hash"] = sha256(about.encode()).hexdigest()
     return twin
+
+
+#: From so many weights on, a twin on a GPU is drawn there.
+_MANY = 2**29
+
+
+def _in_place(subject: Subject) -> bool:
+    """Whether a twin's weights are drawn where they are."""
+    tensors = _tensors(subject.model).values()
+    on_gpu = all(tensor.device.type == "cuda" for tensor in tensors)
+    return on_gpu and sum(tensor.numel() for tensor in tensors) >= _MANY
 
 
 def _tensors(model: nn.Module) -> dict[int, Tensor]:

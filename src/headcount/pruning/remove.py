@@ -7,19 +7,24 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from typing import Any
+from functools import partial
+from itertools import takewhile
+from typing import Any, Self
 
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from headcount import plugins
 from headcount.errors import UnsupportedModel, UsageError
 from headcount.models import (
+    Site,
     Subject,
     check_not_open,
     core_of,
     eval_mode,
+    output_of,
     probe_inputs,
     quiet,
     quiet_arguments,
@@ -114,7 +119,10 @@ def _of_layers(stack: str, layers: Any) -> list[Head]:
 def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> None:
     """Raise unless the cut model gives what the whole one gives with these heads switched off.
 
-    Both are run as they attend by themselves, and by the plain formula of attention.
+    What is left of every weight is the same, bit for bit. Both are run as they attend by themselves
+    and by the plain formula of attention. In half precision what comes out at the end is as far
+    apart as two ways to attend leave the whole model itself, and three times that is allowed; so
+    each attention that was cut is held against the whole one in float32 too, on one input.
     """
     core = core_of(subject.model)
     inputs = probe_inputs(core)
@@ -123,13 +131,21 @@ def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> No
         if value.is_floating_point():
             inputs[name] = torch.randn(value.shape, generator=draw).to(value)
     inputs |= quiet_arguments(core)
+    _check_kept(subject, small)
+    interface = subject.anatomy.sites[0].route == "interface"
+    off = dict.fromkeys(going, 0.0)
+    outputs = []
+    for eager in [False, True] if interface else [False]:
+        with _attention(subject, eager), valve(subject, off):
+            outputs.append(_run(subject, inputs))
     # How far apart the two may be, of the largest number that comes out.
-    room = 1e-5 if subject.dtype in (torch.float32, torch.float64) else 2e-2
-    for eager in [False, True] if subject.anatomy.sites[0].route == "interface" else [False]:
-        with _attention(subject, eager), valve(subject, dict.fromkeys(going, 0.0)):
-            switched_off = _run(subject, inputs)
+    room, half = 1e-5, subject.dtype not in (torch.float32, torch.float64)
+    if half:
+        noise = _apart(outputs[0], outputs[-1]) if interface else 0.0
+        room = 3 * max(noise, torch.finfo(subject.dtype).eps)
+    for eager, switched_off in enumerate(outputs):
         try:
-            with _attention(small, eager):
+            with _attention(small, bool(eager)):
                 removed = _run(small, inputs)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -138,14 +154,141 @@ def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> No
                 f"not run once heads are cut out ({reason}), so none can be removed. Switch them "
                 "off with hc.valve instead."
             ) from error
-        largest = switched_off.abs().max().clamp_min(1e-30)
-        apart = float((switched_off - removed).abs().max() / largest)
-        if not apart <= room:
+        _refuse_apart(subject, "their outputs", _apart(switched_off, removed), room)
+    if half:
+        _check_attentions(subject, small, going, inputs)
+
+
+def _apart(one: Tensor, other: Tensor) -> float:
+    """The largest difference, of the largest number."""
+    return float((one - other).abs().max() / one.abs().max().clamp_min(1e-30))
+
+
+def _refuse_apart(subject: Subject, what: str, apart: float, room: float) -> None:
+    if not apart <= room:
+        raise UnsupportedModel(
+            f"{subject.name} without the heads is not {subject.name} with the heads switched off: "
+            f"{what} are {apart:.1e} apart, where {room:.0e} is allowed. Switch the heads off with "
+            "hc.valve instead."
+        )
+
+
+def _check_kept(subject: Subject, small: Subject) -> None:
+    """Raise unless every weight that was not cut, and what is left of one that was, is the same."""
+    whole, left = subject.model.state_dict(), small.model.state_dict()
+    for name, ours in left.items():
+        theirs = whole.get(name)
+        if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor):
+            continue  # a bias that a layer shared is its own now; quantised layers keep no tensors
+        same = torch.equal(ours, theirs) if ours.shape == theirs.shape else _part_of(ours, theirs)
+        if not same and ours.any():  # a layer without heads keeps one of zeros
             raise UnsupportedModel(
-                f"{subject.name} without the heads is not {subject.name} with the heads switched "
-                f"off: their outputs are {apart:.1e} apart, where {room:.0e} is allowed. Switch "
-                "the heads off with hc.valve instead."
+                f"{name} of {subject.name} changed where no head was removed from it, so none can "
+                "be removed. Switch the heads off with hc.valve instead."
             )
+
+
+def _part_of(ours: Tensor, theirs: Tensor) -> bool:
+    """Whether a weight is some rows, or columns, of another, in their order, bit for bit."""
+    axes = [axis for axis, size in enumerate(ours.shape) if size != theirs.shape[axis]]
+    if len(axes) != 1:
+        return False
+    mine, whole = (_row_hashes(part.movedim(axes[0], 0)) for part in (ours, theirs))
+    rest = iter(whole)
+    return all(row in rest for row in mine)
+
+
+def _row_hashes(weight: Tensor) -> list[int]:
+    rows = weight.reshape(len(weight), -1).contiguous().cpu().view(torch.uint8).numpy()
+    return [hash(row.tobytes()) for row in rows]
+
+
+def _check_attentions(
+    subject: Subject, small: Subject, going: Sequence[Head], inputs: dict[str, Any]
+) -> None:
+    """Raise unless each attention that was cut gives in float32 what the whole one gives."""
+    gone = set(going)
+    paths = {
+        _with_output(subject, site) for site in subject.anatomy.sites if gone & set(site.names)
+    }
+    if any(weight.is_meta for weight in subject.model.parameters()):
+        return  # weights that are fetched for each forward cannot be widened beforehand
+    with valve(subject, dict.fromkeys(going, 0.0)), _InFloat32(subject.model, paths) as whole:
+        _run(subject, inputs)
+    with _InFloat32(small.model, paths, whole.read) as cut_ones:
+        _run(small, inputs)
+    for path, given in whole.gave.items():
+        for theirs, ours in zip(given, cut_ones.gave[path], strict=True):
+            _refuse_apart(subject, f"in float32 the outputs of {path}", _apart(theirs, ours), 1e-5)
+
+
+def _with_output(subject: Subject, site: Site) -> str:
+    """The module that has a site and its output projection."""
+    names = site.module.split("."), output_of(subject.model, site).name.split(".")
+    return ".".join(one for one, _ in takewhile(lambda two: two[0] == two[1], zip(*names)))
+
+
+class _InFloat32:
+    """Within the block some modules compute in float32, on given hidden states where there are any.
+
+    `read` has what went in and `gave` what came out, call by call.
+    """
+
+    def __init__(
+        self, model: nn.Module, paths: Iterable[str], given: Mapping[str, list[Any]] | None = None
+    ) -> None:
+        self.read: dict[str, list[Any]] = {path: [] for path in paths}
+        self.gave: dict[str, list[Tensor]] = {path: [] for path in self.read}
+        self._given = given
+        self._modules = {path: model.get_submodule(path) for path in self.read}
+        self._dtype = next(model.parameters()).dtype
+
+    def __enter__(self) -> Self:
+        self._kept: list[tuple[Tensor, Tensor]] = []
+        self._hooks = []
+        for path, module in self._modules.items():
+            for part in (*module.parameters(), *module.buffers()):
+                if part.is_floating_point() and part.dtype != torch.float32:
+                    self._kept.append((part, part.data))
+                    part.data = part.data.float()
+            before, after = partial(self._before, path), partial(self._after, path)
+            self._hooks.append(
+                module.register_forward_pre_hook(before, with_kwargs=True, prepend=True)
+            )
+            self._hooks.append(module.register_forward_hook(after))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        for part, data in self._kept:
+            part.data = data
+
+    def _before(self, path: str, _: nn.Module, args: Any, kwargs: Any) -> Any:
+        taken = tree_map(self._wide, (args, kwargs))
+        number = len(self.read[path])
+        self.read[path].append(taken)
+        if self._given is None:
+            return taken
+        return tree_map(_hidden, taken, self._given[path][number])
+
+    def _after(self, path: str, _: nn.Module, args: Any, output: Any) -> Any:
+        first = output[0] if isinstance(output, tuple) else output
+        self.gave[path].append(first.detach())
+        return tree_map(self._narrow, output)
+
+    def _wide(self, part: Any) -> Any:
+        return part.float() if isinstance(part, Tensor) and part.dtype == self._dtype else part
+
+    def _narrow(self, part: Any) -> Any:
+        known = isinstance(part, Tensor) and part.dtype == torch.float32
+        return part.to(self._dtype) if known else part
+
+
+def _hidden(ours: Any, theirs: Any) -> Any:
+    """The other's hidden states `[batch, token, width]`; the rest, biases by head too, is ours."""
+    states = isinstance(ours, Tensor) and ours.is_floating_point() and ours.dim() == 3
+    return theirs if states and ours.shape == theirs.shape else ours
 
 
 def _attention(subject: Subject, eager: bool) -> AbstractContextManager[None]:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
@@ -87,11 +86,19 @@ PEARSON = Metric(
     each=lambda rows: _shares(rows[:, 1], rows[:, 2]),
     reason=lambda rows: _why(rows[:, 1], rows[:, 2]),
 )
+
+
+def _ranks(values: Floats) -> Floats:
+    from scipy.stats import rankdata  # a second to import, for this alone
+
+    return np.asarray(rankdata(values), dtype=np.float64)
+
+
 SPEARMAN = Metric(
     "spearman",
     ("prediction", "gold"),
     None,
-    each=lambda rows: _shares(rankdata(rows[:, 0]), rankdata(rows[:, 1])),
+    each=lambda rows: _shares(_ranks(rows[:, 0]), _ranks(rows[:, 1])),
     drawn=_spearman,
     reason=lambda rows: _why(rows[:, 0], rows[:, 1]),
 )

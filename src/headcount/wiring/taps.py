@@ -81,6 +81,7 @@ def tap(
     of the stacks only; `rows` at a sample of so many rows of longer texts. What is shown
     `together` may wait for batches to come, at the longest until the block ends or `watch.flush()`.
     """
+    fused.prepare(subject.device)
     watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS, rows, seed)
     training: list[nn.Module] = []
 

@@ -13,7 +13,12 @@ both: scores closer than 2^-17 of their size may be taken for equal.
 from __future__ import annotations
 
 import importlib.util
+import sys
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
+from subprocess import SubprocessError
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,6 +37,22 @@ MOST_TEXTS = 2**16 - 1
 def available(device: torch.device) -> bool:
     """Whether the kernel can run on a device: a GPU, and Triton."""
     return device.type == "cuda" and importlib.util.find_spec("triton") is not None
+
+
+def prepare(device: torch.device) -> None:
+    """Let Triton come up beside other work: its import and its driver take a second or two."""
+    if available(device) and "triton" not in sys.modules:
+        Thread(target=_come_up, daemon=True).start()
+
+
+def _come_up() -> None:
+    with suppress(
+        ImportError, RuntimeError, OSError, SubprocessError
+    ):  # who launches the kernel meets the same, and is told
+        from triton.runtime import driver
+
+        import_module("headcount.rooms.kernel.kernel")
+        driver.active.get_current_target()
 
 
 def serves(scores: Scores, asked: Asked) -> bool:
