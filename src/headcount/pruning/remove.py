@@ -225,7 +225,9 @@ def _check_attentions(
 def _with_output(subject: Subject, site: Site) -> str:
     """The module that has a site and its output projection."""
     names = site.module.split("."), output_of(subject.model, site).name.split(".")
-    return ".".join(one for one, _ in takewhile(lambda two: two[0] == two[1], zip(*names)))
+    return ".".join(
+        one for one, _ in takewhile(lambda two: two[0] == two[1], zip(*names, strict=False))
+    )
 
 
 class _InFloat32:

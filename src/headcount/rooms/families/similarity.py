@@ -53,8 +53,8 @@ def head_clusters(distances: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 # --- Heads on a plane ---------------------------------------------------------------------------
-# Clark et al., BlackBoxNLP 2019, figure 6. From the places of classical scaling (Torgerson 1952) one
-# run of SMACOF ends where five random starts do, in a twentieth of the time.
+# Clark et al., BlackBoxNLP 2019, figure 6. From the places of classical scaling (Torgerson 1952)
+# one run of SMACOF ends where five random starts do, in a twentieth of the time.
 
 Array = NDArray[np.float64]
 
