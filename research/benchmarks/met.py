@@ -138,8 +138,11 @@ def sums_by_hand(maps: Tensor, real: Tensor, ids: Tensor) -> Tensor:
     return torch.stack([(one * rows).sum((0, 2)) for one in found])
 
 
-def survey_case(shape: str, texts: list[str], device: str) -> dict[str, Any]:
-    """First and second call of a survey at default options beside plain forwards and by hand."""
+def survey_case(shape: str, texts: list[str], device: str, alone: bool = False) -> dict[str, Any]:
+    """First and second call of a survey at default options beside plain forwards and by hand.
+
+    `alone` times the plain forwards in a fresh process, which has kernels to load as well.
+    """
     import headcount as hc
     from headcount.surveys.passes import PassOptions, batches_of
     from headcount.text import read_corpus
@@ -174,6 +177,10 @@ def survey_case(shape: str, texts: list[str], device: str) -> dict[str, Any]:
     with torch.inference_mode():  # the device wakes up, as any use of it would make it
         first = {name: part[:1, :2].to(subject.device) for name, part in made[-1].inputs.items()}
         subject.model(**first, **spared)
+    if alone:
+        found["first plain forwards"] = seconds(plain)
+        found["second plain forwards"] = seconds(plain)
+        return found
     tables: list[Any] = []
     found["first call"] = seconds(lambda: tables.append(hc.survey(subject, texts)))
     found["second call"] = seconds(lambda: hc.survey(subject, texts))
@@ -260,7 +267,7 @@ def story_case(shape: str, device: str) -> dict[str, Any]:
 
     stage("hash", lambda: subject.weights_hash)
     stage("survey", lambda: hc.survey(subject, texts))
-    judged = {"roles": True, "control": "random-init"}
+    judged = {"roles": hc.RoleOptions(control="random-init")}
     stage("survey with roles and twin", lambda: hc.survey(subject, texts, **judged))
     stage("families", lambda: hc.families(subject, texts))
     if task is not None:
@@ -297,6 +304,7 @@ def start_case(device: str) -> dict[str, Any]:
 CASES: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
     "cuda": {
         "sentences": lambda: survey_case("base", sentences(4000), "cuda"),
+        "sentences, plain alone": lambda: survey_case("base", sentences(4000), "cuda", alone=True),
         "paragraphs": lambda: survey_case("base", paragraphs(1500), "cuda"),
         "long": lambda: survey_case("1b", mixed(8, 1500, 0, 1500), "cuda"),
         "one short text": lambda: survey_case("base", sentences(1), "cuda"),

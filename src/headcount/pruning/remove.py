@@ -143,9 +143,9 @@ def check_removed(subject: Subject, small: Subject, going: Sequence[Head]) -> No
     if half:
         noise = _apart(outputs[0], outputs[-1]) if interface else 0.0
         room = 3 * max(noise, torch.finfo(subject.dtype).eps)
-    for eager, switched_off in enumerate(outputs):
+    for eager, switched_off in zip([False, True], outputs, strict=False):
         try:
-            with _attention(small, bool(eager)):
+            with _attention(small, eager):
                 removed = _run(small, inputs)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
