@@ -81,7 +81,8 @@ def tap(
     of the stacks only; `rows` at a sample of so many rows of longer texts. What is shown
     `together` may wait for batches to come, at the longest until the block ends or `watch.flush()`.
     """
-    fused.prepare(subject.device)
+    if (kernel := _kernel()) is not None:
+        kernel.prepare(subject.device)
     watch = Watch(subject, needs or Needs(maps=True), stacks or STACKS, rows, seed)
     training: list[nn.Module] = []
 
