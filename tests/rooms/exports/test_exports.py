@@ -21,7 +21,7 @@ from headcount.models.saving import save as saving
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
 from headcount.rooms.bench.speed import even_heads
-from headcount.rooms.exports.exports import filled_with_zeros, write_onnx
+from headcount.rooms.exports.exports import filled_with_zeros, write_gguf, write_onnx
 
 
 def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
@@ -158,6 +158,44 @@ def test_a_gguf_that_was_written_is_pruned_and_written_again(
         wanted = answer(once.model(**inputs))
         torch.testing.assert_close(answer(twice.model(**inputs)), wanted)
         torch.testing.assert_close(answer(again.model(**inputs)), wanted)
+
+
+def test_layers_with_numbers_of_their_own_are_llamas_kind_deci(tmp_path: Path) -> None:
+    """A group gone, a query of every group gone, and a layer without attention."""
+    gguf = pytest.importorskip("gguf")
+    whole = TINY["llama"](num_hidden_layers=4)
+    write_llama(tmp_path / "tiny.gguf", whole)
+    loaded = load(tmp_path / "tiny.gguf", device="cpu")
+    small = prune(loaded, "dec.0.0-1,dec.1.0,dec.1.2,dec.2")
+    saved = small.save(tmp_path / "out", export="gguf")
+    assert saved.apart <= 1e-6
+    assert "headcount.load" not in saved.loads_with
+    reader = gguf.GGUFReader(str(tmp_path / "out" / "model.gguf"))
+    said = {name: field.contents() for name, field in reader.fields.items()}
+    assert said["general.architecture"] == "deci"
+    assert said["deci.attention.head_count"] == [2, 2, 0, 4]
+    assert said["deci.attention.head_count_kv"] == [1, 2, 0, 2]
+    assert said["deci.attention.key_length"] == 8
+    assert not [name for name in said if name.startswith("llama.")]
+    names = {tensor.name for tensor in reader.tensors}
+    assert "blk.2.ffn_norm.weight" in names
+    assert not [name for name in names if name.startswith("blk.2.attn")]
+    with torch.no_grad():
+        small.inner.model.norm.weight *= 2
+    with pytest.raises(ModelError, match="weights that learned since it was loaded cannot be"):
+        small.save(tmp_path / "none", export="gguf")
+
+
+def test_uneven_layers_of_another_kind_are_refused_by_name(tmp_path: Path) -> None:
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(str(tmp_path / "other.gguf"), "qwen2")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    small = prune(Subject(TINY["llama"](), name="tiny"), "dec.0.0-1")
+    with pytest.raises(UsageError, match="of Llama's kind only, not of 'qwen2'; take as many"):
+        write_gguf(small, tmp_path / "other.gguf", tmp_path / "out.gguf")
 
 
 # --- At the old size, with zeros ----------------------------------------------------------------

@@ -200,38 +200,50 @@ def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> fl
 def write_gguf(
     subject: Subject, source: Path, file: Path, born: dict[str, list[int]] | None = None
 ) -> None:
-    """Write a file for llama.cpp; every layer must have as many heads.
+    """Write a file for llama.cpp, where layers have as many heads or it is of Llama's kind.
 
-    `born` are the numbers of the heads that the source has, where some were gone before.
+    llama.cpp's `deci` is Llama with a number of heads for each layer, or none. `born` are the
+    numbers of the heads that the source has, where some were gone before.
     """
     gguf = _imported("GGUF", "gguf")
-    sites = sites_of(subject.inner)
-    if len({(site.heads, site.kv_heads, site.head_dim) for site in sites}) > 1:
-        raise UsageError(
-            f"The layers of {subject.name} have different numbers of heads, and a GGUF file has "
-            "one for all; take as many from every layer (even=True, --even)."
-        )
-    left = heads_left(subject.inner.config)
+    sites, left = sites_of(subject.inner), heads_left(subject.inner.config)
+    queries, keys = _counts(sites, left)
     with quiet():
         reader = gguf.GGUFReader(str(source))
-        kind = str(reader.fields["general.architecture"].contents())
+        came = str(reader.fields["general.architecture"].contents())
+        kind = came if is_even(sites, left) else "deci"
+        if kind != came and came != "llama":
+            raise UsageError(
+                f"The layers of {subject.name} have different numbers of heads, and llama.cpp "
+                f"reads such models of Llama's kind only, not of '{came}'; take as many from every "
+                "layer (even=True, --even)."
+            )
         writer = gguf.GGUFWriter(str(file), kind)
-        kept = _places_in(reader, kind, left, born)
-        size = {
-            "attention.head_count": sites[0].heads,
-            "attention.head_count_kv": sites[0].kv_heads,
+        kept = _places_in(reader, came, left, born)
+        width = {
             "attention.key_length": sites[0].head_dim,
             "attention.value_length": sites[0].head_dim,
         }
-        for name, value in size.items():
+        counts = {"attention.head_count": queries, "attention.head_count_kv": keys}
+        for name, value in width.items():
             writer.add_uint32(f"{kind}.{name}", value)
+        for name, numbers in counts.items():
+            if kind == came:
+                writer.add_uint32(f"{kind}.{name}", numbers[0])
+            else:
+                writer.add_array(f"{kind}.{name}", numbers)
         for name, field in reader.fields.items():
-            own = name.removeprefix(f"{kind}.") in size or name == "general.architecture"
+            bare = name.removeprefix(f"{came}.")
+            own = bare in width | counts or name == "general.architecture"
             if not own and not name.startswith("GGUF."):
                 inner = field.types[1] if len(field.types) > 1 else None
-                writer.add_key_value(name, field.contents(), field.types[0], inner)
+                named = name if bare == name else f"{kind}.{bare}"
+                writer.add_key_value(named, field.contents(), field.types[0], inner)
         for tensor in reader.tensors:
             data, stored = tensor.data, tensor.tensor_type
+            layer = re.match(r"blk\.(\d+)\.attn_", tensor.name)
+            if layer is not None and not queries[int(layer[1])]:
+                continue  # a layer without attention has not even its norm
             if kept:
                 data, stored = _without_heads(gguf, tensor, sites[0].head_dim, kept)
             writer.add_tensor(tensor.name, data, raw_dtype=stored)
@@ -239,6 +251,45 @@ def write_gguf(
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
+
+
+def _counts(
+    sites: Sequence[Site], left: dict[str, list[int]] | None
+) -> tuple[list[int], list[int]]:
+    """The heads of every layer, and those of its keys and values: none where all went."""
+    there = [left is None or bool(left[_key(site)]) for site in sites]
+    return (
+        [site.heads * has for site, has in zip(sites, there, strict=True)],
+        [site.kv_heads * has for site, has in zip(sites, there, strict=True)],
+    )
+
+
+def is_even(sites: Sequence[Site], left: dict[str, list[int]] | None) -> bool:
+    """Whether every layer has as many heads."""
+    return all(len(set(counts)) == 1 for counts in _counts(sites, left))
+
+
+def read_back(subject: Subject, file: Path) -> Any:
+    """A copy of a model of Llama's kind with the weights that a GGUF file of it holds."""
+    gguf = _imported("GGUF", "gguf")
+    model = deepcopy(subject.inner)
+    sites = {str(site.layer): site for site in sites_of(model)}
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, len(sites))
+    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(str(file)).tensors}
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            path, _, what = name.rpartition(".")
+            tensor = tensors.get(f"{names.get_name(path)}.{what}")
+            if tensor is None:
+                continue  # of a layer without attention
+            data = gguf.dequantize(tensor.data, tensor.tensor_type)
+            found = _BLOCK.fullmatch(tensor.name)
+            if found is not None and found[2] in "qk":  # pairs of a rotation stand side by side
+                site = sites[found[1]]
+                heads = site.heads if found[2] == "q" else site.kv_heads
+                data = data.reshape(heads, -1, 2, *data.shape[1:]).swapaxes(1, 2)
+            weight.copy_(torch.tensor(data).reshape(weight.shape))
+    return model
 
 
 _BLOCK = re.compile(r"blk\.(\d+)\.attn_(q|k|v|output)\.(weight|bias)")
@@ -434,7 +485,12 @@ def export_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
         draft.mkdir()
         born = (map_beside(found) or {}).get("heads")
         write_gguf(subject, found.folder / found.gguf, draft / GGUF, born)
-        again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
+        even = is_even(sites_of(subject.inner), heads_left(subject.inner.config))
+        if even:
+            again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
+        else:  # transformers reads no file whose layers differ
+            why = "llama.cpp reads it, as its kind 'deci', whose layers have numbers of their own"
+            again = replace(subject, model=read_back(subject, draft / GGUF))
         apart = apart_of(subject, again)
         if not apart <= room_of(torch.float16):
             raise ModelError(
@@ -447,5 +503,6 @@ def export_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
         route = Route("gguf", why, subject.inner.config, type(subject.inner).__name__)
         (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
         put_in_place(draft, place)
-    loads = f"llama-cli -m {place / GGUF} and headcount.load('{place / GGUF}')"
+    loads = f"llama-cli -m {place / GGUF}"
+    loads += f" and headcount.load('{place / GGUF}')" if even else ""
     return Saved(place, "gguf", why, loads, apart)
