@@ -17,9 +17,9 @@ import headcount as hc
 from headcount.bundle import sample
 from headcount.importance.sweeps.sweeping import Sweep
 from headcount.pruning.curve import measure_curve, point_name
-from headcount.pruning.goal import Goal
+from headcount.pruning.goal import Goal, RankingOptions
 from headcount.pruning.order import Order
-from headcount.pruning.plan import OrderOptions, Orders
+from headcount.pruning.plan import Orders
 from headcount.records import provenance
 from headcount.stats import holm
 from research import RESULTS, pages_of
@@ -46,7 +46,7 @@ KEPT = [*PLACE, "value", "low", "high", "delta", "delta_low", "delta_high", "p"]
 def order_of(name: str, subject: hc.Subject, choose: Any, steps: int) -> Order:
     """One order, on the heads that all of them may take."""
     score, how = CASES[name]
-    made = Orders(subject, choose, OrderOptions(**how)).of([score], Goal())[0]
+    made = Orders(subject, choose, RankingOptions(**how)).of([score], Goal())[0]
     return replace(made, name=name, steps=made.steps[:steps])
 
 
@@ -72,7 +72,7 @@ def measured(names: list[str], limit: int | None, seed: int) -> dict[str, Any]:
     task: Any = hc.tasks.translation(sample.pairs(), metric="loss")
     task = task if limit is None else task.limit(limit, seed)
     choose, held_out = task.split(0.5, seed)
-    chance = Orders(subject, choose, OrderOptions(seed=seed)).of(["random"], Goal())
+    chance = Orders(subject, choose, RankingOptions(seed=seed)).of(["random"], Goal())
     orders = [order_of(name, subject, choose, len(chance[0])) for name in names] + chance
     found, frame, _ = measure_curve(subject, held_out, orders, part="held-out", seed=seed)
     shown = frame[KEPT].round(5).astype(object)

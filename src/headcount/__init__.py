@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headcount.importance.scoring import score
     from headcount.models.loading import load
     from headcount.models.subject import Subject
+    from headcount.pruning.goal import RankingOptions
     from headcount.pruning.plan import prune_plan
     from headcount.pruning.remove import prune, prune_heads
     from headcount.records.columns import Column

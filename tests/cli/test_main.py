@@ -65,10 +65,10 @@ def test_help_names_every_verb(headcount: Callable, flag: str) -> None:
     [
         (
             "survey",
-            "--text --pairs --out -o --columns --stacks --format --max-length --long --chat "
-            "--replace --convention --limit --seed --batch-size --device --dtype --json",
+            "--text --pairs --treebank --out -o --columns --best-heads --control "
+            "--limit --device --json",
         ),
-        ("show", "--head --target --top --chat --device --dtype --json"),
+        ("show", "--head --target --chat --device --load --json"),
         ("ls", "--json"),
     ],
 )

@@ -13,6 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 import headcount as hc
+from headcount.cli import main
 from headcount.cli.options import Json, with_options, without
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
@@ -113,3 +114,91 @@ def test_load_takes_what_the_bundle_has() -> None:
     assert {one.name: one.default for one in fields(LoadOptions)} == {
         name: one.default for name, one in taken.items() if name != "name"
     }
+
+
+# --- all verbs together -------------------------------------------------------------------------
+
+#: Options of all verbs together, and what a verb's short help shows: both go down, never up.
+MOST_OPTIONS, MOST_SHOWN = 150, 15
+
+
+def verbs() -> dict[str, Any]:
+    """Every verb of headcount itself, as typer has it."""
+    group: Any = typer.main.get_command(main.app)
+    listed = hc.plugins.listed("commands")
+    own = [one.name for one in listed if one.origin.split()[0] in ("headcount", "room")]
+    return {name: group.get_command(None, name) for name in own}
+
+
+def options_of(verb: Any) -> list[str]:
+    """The options that a verb has: neither --help nor those of an earlier release."""
+    found = [one for one in verb.params if one.param_type_name == "option" and not one.hidden]
+    return [one.opts[0] for one in found]
+
+
+def test_all_verbs_together_have_few_options() -> None:
+    counts = {name: len(options_of(verb)) for name, verb in verbs().items()}
+    assert sum(counts.values()) <= MOST_OPTIONS, counts
+
+
+@pytest.mark.parametrize("verb", ["survey", "score", "prune", "probe", "report", "compare"])
+def test_help_shows_the_options_that_people_turn(headcount: Any, verb: str) -> None:
+    short, whole = (headcount(verb, flag).out for flag in ("--help", "--help-all"))
+    flags = re.compile(r"^│ (--[a-z-]+)", re.MULTILINE)
+    shown, every = set(flags.findall(short)), set(flags.findall(whole))
+    assert f"More options: headcount {verb} --help-all" in short
+    assert 5 < len(shown - {"--help"}) <= MOST_SHOWN
+    assert every >= {*options_of(verbs()[verb])} >= shown - {"--help"}
+    assert len(every) > len(shown)
+
+
+def test_the_first_help_fits_a_screen(headcount: Any) -> None:
+    lines = headcount("--help").out.splitlines()
+    assert 20 <= len(lines) <= 30
+    assert max(map(len, lines)) <= 100
+    order = [line.split()[0] for line in lines if line[:2] == "  " and line[2] != "h"]
+    assert order[:4] == ["report", "survey", "score", "prune"]
+    assert (
+        lines.index("  headcount report" + " " * 38 + "the whole story, on a bundled translator")
+        < 6
+    )
+
+
+def test_what_an_earlier_release_called_a_flag_works(headcount: Any) -> None:
+    told = headcount(
+        "survey", "./none", "--text", "sample", "--max-length", 9, "--table-format", "text"
+    )
+    assert "Warning: --max-length is --reading max-length=9 now; the old flag goes" in told.err
+    told = headcount("score", "./none", "--task-file", "none.toml")
+    assert "Warning: --task-file goes with the next release; use --task FILE.toml." in told.err
+    assert (
+        "There is no task file none.toml." in headcount("score", "./no", "--task", "none.toml").err
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["explain", "enc.5.3"],
+            "There is no verb 'explain'; to see one head on a sentence: headc",
+        ),
+        (
+            ["show", "translator", "A.", "--head", "8-11"],
+            "the stack is named: enc.7.10, or dec.7.10",
+        ),
+        (
+            ["prune", "./m", "--max-loss", "0.5%"],
+            "--max-loss is '0.5%'; it is in points: leave out",
+        ),
+        (["prune", "./m", "--drop-share", "x"], "--drop-share is 'x'; it must be a number."),
+    ],
+)
+def test_what_people_type_is_answered(headcount: Any, words: list[str], message: str) -> None:
+    told = headcount(*words)
+    assert (told.code, message in " ".join(told.err.split())) == (2, True), told.err
+
+
+def test_a_share_may_be_in_percent(headcount: Any) -> None:
+    told = headcount("prune", "./none", "--drop-share", "25%", "--dry-run")
+    assert "--drop-share needs a task to choose heads by" in told.err

@@ -36,7 +36,7 @@ def classes(tmp_path: Path) -> Path:
 
 
 def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: Path) -> None:
-    line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--step", 25]
+    line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--ranking", "step=25"]
     ended = headcount(*line, "--by", "gradient,random", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
@@ -75,7 +75,7 @@ def test_half_of_the_heads_and_a_model_that_loads(headcount: Callable, classes: 
 def test_the_heads_that_are_left_are_surveyed_anew(headcount: Callable, classes: Path) -> None:
     (classes / "text.txt").write_text("\n".join(text for text, _ in PAIRS))
     assert headcount("survey", "model", "--text", "text.txt", "--roles", "-o", "before").code == 0
-    line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--step", 25]
+    line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--ranking", "step=25"]
     ended = headcount(*line, "--scores", "before", "--survey", "text.txt", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
     told = " ".join(ended.out.split())
@@ -142,7 +142,7 @@ def test_a_survey_of_no_text_is_refused_before_the_work(headcount: Callable, cla
 
 
 def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
-    line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--step", 50, "--dry-run"]
+    line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--ranking", "step=50", "--dry-run"]
     ended = headcount(*line)
     assert (ended.code, ended.err) == (0, "")
     told = " ".join(ended.out.split())
@@ -155,7 +155,18 @@ def test_a_dry_run_writes_nothing(headcount: Callable, classes: Path) -> None:
 
 
 def test_the_same_for_machines(headcount: Callable, classes: Path) -> None:
-    line = ["prune", "model", "--task", TASK, "--max-loss", 0, "--step", 50, "--dry-run", "--json"]
+    line = [
+        "prune",
+        "model",
+        "--task",
+        TASK,
+        "--max-loss",
+        0,
+        "--ranking",
+        "step=50",
+        "--dry-run",
+        "--json",
+    ]
     told = json.loads(headcount(*line).out)
     assert told["limit"] == 0
     assert len(told["bounds"]) == 3  # one head, two, and half of them
@@ -172,7 +183,7 @@ def test_points_of_accuracy_throughout_and_what_is_no_better_than_chance(
 ) -> None:
     """One unit in the table, the sentences and the card; JSON keeps shares, and says so."""
     line = ["prune", "model", "--task", "classification:dev.tsv", "--drop-share", 0.5]
-    ended = headcount(*line, "--step", 25, "-o", "small")
+    ended = headcount(*line, "--ranking", "step=25", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
     curve = Run.open(classes / "small" / "run", create=False).read_frame("curve")
     told = " ".join(ended.out.split())
@@ -190,7 +201,7 @@ def test_points_of_accuracy_throughout_and_what_is_no_better_than_chance(
     rows = [row for row in ended.out.splitlines() if row.endswith("at chance")]
     low = curve[(curve["step"] > 0) & (curve["low"] <= curve["chance"])]
     assert len(rows) == len(low) > 0  # it has learned nothing
-    json_too = headcount(*line, "--step", 25, "--dry-run", "--json")
+    json_too = headcount(*line, "--ranking", "step=25", "--dry-run", "--json")
     machine = json.loads(json_too.out)
     assert (machine["unit"], machine["point"]) == ("points", 0.01)
     assert machine["chosen"]["value"] == last["value"]
@@ -201,7 +212,7 @@ def test_another_loss_takes_the_curve_that_was_measured(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
-    line = ["prune", "model", "--task", TASK, "--step", 50, "-o", "small", "--max-loss"]
+    line = ["prune", "model", "--task", TASK, "--ranking", "step=50", "-o", "small", "--max-loss"]
     first = headcount(*line, 0)
     told = " ".join(first.out.split())
     assert first.code == 1
@@ -222,7 +233,9 @@ def test_another_loss_takes_the_curve_that_was_measured(
     found = re.search(rf"(\d+) heads? can go within {wanted[2]} nats: (at most|nothing)", told)
     assert found is not None, told
     assert int(found[1]) >= int(wanted[1])
-    other = headcount(*line[:-1], "--keep", 4, "--force", "--step", 25)  # not the same curve
+    other = headcount(
+        *line[:-1], "--keep", 4, "--force", "--ranking", "step=25"
+    )  # not the same curve
     assert (other.code, other.err) == (0, "")
 
 
@@ -262,7 +275,7 @@ def test_a_decoder_says_what_it_says_before_and_after(
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
     save(tmp_path / "model", "gpt2", "gpt2")
     (tmp_path / "dev.txt").write_text("\n".join(text for text, _ in PAIRS), encoding="utf8")
-    line = ["prune", "model", "--task", "lm:dev.txt", "--keep", 4, "--step", 50]
+    line = ["prune", "model", "--task", "lm:dev.txt", "--keep", 4, "--ranking", "step=50"]
     told = json.loads(headcount(*line, "-o", "small", "--json").out)
     assert [set(one) for one in told["said"]] == [{"prompt", "before", "after"}] * 3
     card = (tmp_path / "small" / "model" / "README.md").read_text(encoding="utf8")
@@ -297,7 +310,18 @@ def test_named_heads_need_no_task(headcount: Callable, classes: Path) -> None:
 def test_broken_off_it_goes_on(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = ["prune", "model", "--task", TASK, "--max-loss", 50, "--step", 50, "-o", "small"]
+    line = [
+        "prune",
+        "model",
+        "--task",
+        TASK,
+        "--max-loss",
+        50,
+        "--ranking",
+        "step=50",
+        "-o",
+        "small",
+    ]
     added = Journal.append
 
     def stopping(journal: Journal, unit: str, result: object) -> None:
@@ -321,8 +345,8 @@ def test_broken_off_it_goes_on(
 
 
 def test_what_is_left_is_healed(headcount: Callable, classes: Path) -> None:
-    line = ["prune", "model", "--task", TASK, "--keep", 4, "--step", 50, "--dry-run"]
-    ended = headcount(*line, "--heal", "--heal-steps", 6, "--lr", 0.001)
+    line = ["prune", "model", "--task", TASK, "--keep", 4, "--ranking", "step=50", "--dry-run"]
+    ended = headcount(*line, "--heal", "--training", "heal-steps=6", "--training", "lr=0.001")
     assert (ended.code, ended.err) == (0, "")
     told = ended.out.splitlines()
     after = next(place for place, line in enumerate(told) if line.startswith("after training, "))
@@ -336,8 +360,8 @@ def test_gates_close_heads(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
-    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--gate-steps", 40]
-    ended = headcount(*line, "--train", "classification:dev.tsv", "-o", "small")
+    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--training", "gate-steps=40"]
+    ended = headcount(*line, "--training", "train=classification:dev.tsv", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
     assert "By gates: loss in nats (higher is worse) over 10 examples (held-out)" in ended.out
     assert "after training, loss " in ended.out
@@ -354,7 +378,7 @@ def test_gates_that_had_too_few_steps_still_keep_as_many_as_were_asked_for(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
-    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 2, "--gate-steps", 1]
+    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 2, "--training", "gate-steps=1"]
     ended = headcount(*line, "-o", "small")
     assert "Training left 8 gates open where 2 were asked for" in " ".join(ended.out.split())
     assert len(hc.load("small/model", device="cpu").heads) == 2
@@ -364,7 +388,7 @@ def test_gates_that_were_broken_off_go_on(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headcount.models.saving.save.check_fresh", lambda jobs: [0.0])
-    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--gate-steps", 40]
+    line = ["prune", "model", "--task", TASK, "--gates", "--keep", 5, "--training", "gate-steps=40"]
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -394,32 +418,64 @@ def test_gates_that_were_broken_off_go_on(
         (["--heads", "first"], 2, "'first' is not a head's name"),
         (["--drop-share", 2], 2, "The share to drop is 2; it must be above 0 and below 1"),
         (["--keep", 9], 2, "9 heads are to be kept, and there are 8 to choose from"),
-        (["--keep", 1, "--at-least", 1], 2, "7 heads are to go, but no more than 6 can"),
+        (["--keep", 1, "--ranking", "at-least=1"], 2, "7 heads are to go, but no more than 6 can"),
         (["--keep", 3, "--by", "gradiant"], 2, "There is no score 'gradiant'"),
         (["--keep", 3, "--stacks", "cross"], 2, "There is no stack 'cross' in this model"),
         (["--keep", 3, "--export", "onnx"], 2, "--export writes a folder, and --dry-run"),
         (["--keep", 3, "-o", "here"], 2, "Both -o and --dry-run were given"),
         (["--keep", 3, "--scores", "nowhere"], 1, "nowhere"),
-        (["--lambda", 0.1], 2, "--lambda is the price of gates; add --gates."),
-        (["--gates", "--drop-share", 0.5], 2, "--gates goes with --lambda or --keep, not with"),
+        (["--training", "price=0.1"], 2, "--training price (lambda) is of gates; add --gates."),
+        (
+            ["--gates", "--drop-share", 0.5],
+            2,
+            "--gates goes with --training price=X or --keep, not",
+        ),
         (["--gates"], 2, "No goal was given"),
-        (["--keep", 3, "--train", TASK], 2, "--train is what gates or healing learn from"),
+        (
+            ["--keep", 3, "--training", f'train="{TASK}"'],
+            2,
+            "--training train is what gates or healing learn from",
+        ),
         (["--heads", ""], 2, "--heads names no head; write it as enc.5.3"),
         (["--heads", "enc.0.1", "--by", "ablation"], 2, "--by means nothing with --heads"),
         (
-            ["--heads", "enc.0.1", "--gate-steps", 9],
+            ["--heads", "enc.0.1", "--training", "gate-steps=9"],
             2,
-            "--gate-steps means nothing without --gates",
+            "--training gate-steps means nothing without --gates",
         ),
-        (["--gates", "--keep", 3, "--exact"], 2, "--exact means nothing with --gates"),
-        (["--gates", "--lambda", -1], 2, "--lambda is -1; it must be 0 or more."),
-        (["--gates", "--keep", 3, "--lr", 0], 2, "--lr is 0; it must be above 0."),
-        (["--gates", "--keep", 3, "--learn", "some"], 2, "--learn is 'some'; choose all, gates"),
+        (
+            ["--gates", "--keep", 3, "--ranking", "exact"],
+            2,
+            "--ranking exact means nothing with --gates",
+        ),
+        (["--gates", "--training", "price=-1"], 2, "--training price is -1; it must be 0 or more."),
+        (
+            ["--gates", "--keep", 3, "--training", "lr=0"],
+            2,
+            "--training lr is 0; it must be above 0.",
+        ),
+        (
+            ["--gates", "--keep", 3, "--training", "learn=some"],
+            2,
+            "--training learn is 'some'; choose all, gates",
+        ),
         (["--max-loss", "nan"], 2, "The loss allowed is nan points; it must be 0 or more."),
-        (["--keep", 3, "--heal-steps", 9], 2, "--heal-steps means nothing without --heal"),
-        (["--keep", 3, "--by", "ablation", "--normalize", "layer"], 2, "--normalize is of the"),
+        (
+            ["--keep", 3, "--training", "heal-steps=9"],
+            2,
+            "--training heal-steps means nothing without --heal",
+        ),
+        (
+            ["--keep", 3, "--by", "ablation", "--ranking", "normalize=layer"],
+            2,
+            "--ranking normalize is of",
+        ),
         (["--keep", 3, "--stacks", "encoder"], 2, "There is no stack 'encoder'; stacks are"),
-        (["--keep", 3, "--heal", "--train", "lm:none.txt"], 1, "There is no file none.txt"),
+        (
+            ["--keep", 3, "--heal", "--training", "train=lm:none.txt"],
+            1,
+            "There is no file none.txt",
+        ),
     ],
 )
 def test_mistakes_are_told(
@@ -482,7 +538,7 @@ def test_what_is_there_is_left_alone(
 def test_a_full_disk_leaves_no_half_model_and_loses_nothing(
     headcount: Callable, classes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = ["prune", "model", "--task", TASK, "--keep", 4, "--step", 50, "-o", "small"]
+    line = ["prune", "model", "--task", TASK, "--keep", 4, "--ranking", "step=50", "-o", "small"]
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -106,7 +106,7 @@ def test_two_runs_beside_each_other(desk: Path, headcount: Command) -> None:
         (["one", "--text", "s.txt"], "name a model, with --run one to go on in that run"),
         (["one", "--compare", "empty"], "empty/ is empty, so there is no run in it"),
         (["one", "--compare", "bare"], "bare/ has no head table yet"),
-        (["one", "--maps", "huge"], "--maps is 'huge'; choose fine, coarse or none."),
+        (["one", "--page", "maps=huge"], "--page maps is 'huge'; choose fine, coarse or none."),
         (["there-is-no-such-model"], "there-is-no-such-model"),
         (["minilm", "--task", "lm"], "names no file"),
         (["minilm", "--text", "gone.txt"], "gone.txt"),
@@ -174,7 +174,7 @@ def test_without_exhibits_no_sentence_is_in_the_page(
     with_texts = headcount("report", model, "--text", "s.txt")
     assert "The page contains sentences of your texts" in with_texts.out
     assert "ferry" in (desk / "report.html").read_text(encoding="utf8")
-    ended = headcount("report", "run-bert", "--no-exhibits")
+    ended = headcount("report", "run-bert", "--page", "no-exhibits")
     assert "your texts" not in ended.out
     assert "ferry" not in (desk / "report.html").read_text(encoding="utf8")
 
@@ -184,7 +184,7 @@ def test_a_run_of_another_model_is_refused_unless_it_goes(
 ) -> None:
     _write(desk / "other", {"confidence": np.linspace(0, 1, 8)})
     gpt = saved("gpt2")
-    words = ("report", gpt, "--text", "s.txt", "--run", "other", "--no-exhibits")
+    words = ("report", gpt, "--text", "s.txt", "--run", "other", "--page", "no-exhibits")
     refused = headcount(*words)
     assert refused.code == 1
     assert "choose another folder" in refused.err

@@ -127,7 +127,7 @@ def test_ablation_says_who_costs_something(headcount: Callable, tmp_path: Path) 
     ended = headcount(*line)
     assert (ended.code, ended.err) == (0, "")
     assert "of 8 cost something (p < 0.05 after Holm)." in ended.out
-    layers = headcount(*line, "--unit", "layer", "--mode", "uniform", "-o", "run")
+    layers = headcount(*line, "--scoring", "unit=layer", "--scoring", "mode=uniform", "-o", "run")
     assert [row.split()[1] for row in layers.out.splitlines()[2:4]] in (
         ["enc.0", "enc.1"],
         ["enc.1", "enc.0"],
@@ -157,12 +157,28 @@ def test_the_same_for_machines(headcount: Callable) -> None:
         (["--by", "gradiant"], 2, "There is no score 'gradiant'; choose gradient, ablation, rel"),
         (["--by", ""], 2, "No score was asked for"),
         (["--by", "gradient", "--shut", "enc.0"], 2, "Both --shut and --by were given"),
-        (["--by", "gradient", "--mode", "mean"], 2, "mode is 'mean', an option of ablation"),
-        (["--by", "ablation", "--unit", "pair"], 2, "The unit of ablation is 'pair'"),
-        (["--per", "token"], 2, "--per is for scores of heads; say which, e.g. --by gradient"),
+        (
+            ["--by", "gradient", "--scoring", "mode=mean"],
+            2,
+            "mode is 'mean', an option of ablation",
+        ),
+        (["--by", "ablation", "--scoring", "unit=pair"], 2, "The unit of ablation is 'pair'"),
+        (
+            ["--scoring", "per=token"],
+            2,
+            "--scoring per is for scores of heads; say which, e.g. --by gradient",
+        ),
         (["-o", "run"], 2, "--out is for scores of heads"),
-        (["--by", "confidence", "--per", "token"], 2, "per is 'token', an option of gradient or"),
-        (["--by", "gradient", "--normalize", "l2"], 2, "--normalize is 'l2'; choose layer or none"),
+        (
+            ["--by", "confidence", "--scoring", "per=token"],
+            2,
+            "per is 'token', an option of gradient or",
+        ),
+        (
+            ["--by", "gradient", "--scoring", "normalize=l2"],
+            2,
+            "--scoring normalize is 'l2'; choose layer or none",
+        ),
     ],
 )
 def test_mistakes_of_scores_are_told(

@@ -163,9 +163,9 @@ def test_long_sentences_are_counted_and_said(desk: Path, headcount: Command, sav
     ended = headcount(*line)
     assert "Note: 1 of 2 sentences was too long and gave " in ended.out
     assert " windows." in ended.out
-    ended = headcount(*line, "--long", "truncate", "--max-length", 9)
+    ended = headcount(*line, "--reading", "long=truncate", "--reading", "max-length=9")
     assert "Note: 1 of 2 sentences was too long and lost the end." in ended.out
-    ended = headcount(*line, "--long", "error")
+    ended = headcount(*line, "--reading", "long=error")
     assert ended.code == 1
     assert "Item 1 of long.txt (line 1) has " in ended.err
     assert " tokens and the model takes 64; shorten it" in ended.err
@@ -175,13 +175,22 @@ def test_chat_puts_each_sentence_into_the_template(
     desk: Path, headcount: Command, saved: Saved
 ) -> None:
     line = ["survey", saved("chatty"), "--text", "s.txt", "--json"]
-    plain, chat = (json.loads(headcount(*line, *more).out) for more in ([], ["--chat"]))
+    plain, chat = (json.loads(headcount(*line, *more).out) for more in ([], ["--reading", "chat"]))
     tokens = [table["provenance"]["counts"]["tokens"]["target"] for table in (plain, chat)]
     assert tokens[1] > tokens[0] + 3 * 10
 
 
 def test_own_output_is_what_the_model_says(desk: Path, headcount: Command) -> None:
-    line = ["survey", "translator", "--text", "s.txt", "--own-output", "--columns", "first"]
+    line = [
+        "survey",
+        "translator",
+        "--text",
+        "s.txt",
+        "--reading",
+        "own-output",
+        "--columns",
+        "first",
+    ]
     ended = headcount(*line, "--limit", 2, "--json")
     told = json.loads(ended.out)
     assert told["provenance"]["corpus"] == "s.txt in its own words"
@@ -210,7 +219,7 @@ def test_a_model_without_a_tokenizer_takes_another_folders(
     ended = headcount(*line)
     assert ended.code == 2
     assert "Reading text needs a tokenizer and this subject has none; pass one: --tok" in ended.err
-    lent = headcount(*line, "--tokenizer", saved("bert"))
+    lent = headcount(*line, "--load", f"tokenizer={saved('bert')}")
     own = headcount("survey", saved("bert"), "--text", "s.txt", "--json")
     assert json.loads(lent.out)["heads"] == json.loads(own.out)["heads"]
 
@@ -392,12 +401,12 @@ BAD: dict[str, tuple[str, int, str]] = {
         "p.tsv holds pairs, which a decoder-only model cannot take; give one text a line (.txt).",
     ),
     "own output of no translator": (
-        "{bert} --text s.txt --own-output",
+        "{bert} --text s.txt --reading own-output",
         2,
         "bert is a BertModel, which translates nothing;",
     ),
     "no chat template": (
-        "{bert} --text s.txt --chat",
+        "{bert} --text s.txt --reading chat",
         2,
         "BertTokenizer has no chat template; leave out chat=True (--chat), or use the instruct "
         "version of the model.",
@@ -408,7 +417,7 @@ BAD: dict[str, tuple[str, int, str]] = {
         "There is no device 'tpu'; allowed: auto, cpu",
     ),
     "unknown dtype": (
-        "{bert} --text s.txt --dtype int3",
+        "{bert} --text s.txt --load dtype=int3",
         2,
         "There is no dtype 'int3'; allowed: auto, float32, bfloat16, float16, float64.",
     ),
@@ -419,17 +428,17 @@ BAD: dict[str, tuple[str, int, str]] = {
     ),
     "limit of none": ("{bert} --text s.txt --limit 0", 2, "--limit is 0; it must be 1 or more."),
     "unknown way with long ones": (
-        "{bert} --text s.txt --long drop",
+        "{bert} --text s.txt --reading long=drop",
         2,
-        "--long is 'drop'; choose window, truncate or error.",
+        "--reading long is 'drop'; choose window, truncate or error.",
     ),
     "unknown format": (
-        "{bert} --text s.txt --format xml",
+        "{bert} --text s.txt --input format=xml",
         2,
-        "--format is 'xml'; choose txt, tsv, csv, conllu, conll, jsonl, parquet or arrow.",
+        "--input format is 'xml'; choose txt, tsv, csv, conllu, conll, jsonl, parquet or arrow.",
     ),
     "longer than the model": (
-        "{bert} --text s.txt --max-length 999",
+        "{bert} --text s.txt --reading max-length=999",
         2,
         "The maximum length is 999; this model takes 1 to 64 tokens.",
     ),
@@ -530,7 +539,7 @@ def desk_survey_patterns(headcount: Command, tmp_path: Path) -> Path:
 def test_shares_of_layers_are_printed(
     desk_survey_patterns: Path, headcount: Command, saved: Saved
 ) -> None:
-    ended = headcount("survey", saved("bert"), "--text", "s.txt", "--patterns", "-o", "run")
+    ended = headcount("survey", saved("bert"), "--text", "s.txt", "--show", "patterns", "-o", "run")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
     start = lines.index("Patterns, mean share over the heads of a layer:")
@@ -555,7 +564,7 @@ def test_a_column_by_its_name_is_enough(
 def test_a_text_too_short_is_na_with_a_reason(
     desk_survey_patterns: Path, headcount: Command, saved: Saved
 ) -> None:
-    words = ["--text", "one.txt", "--patterns", "--json"]
+    words = ["--text", "one.txt", "--show", "patterns", "--json"]
     told = json.loads(headcount("survey", saved("bert"), *words).out)
     assert told["heads"][0]["pattern"] is None
     assert told["columns"]["pattern"]["note"] == "enc: no text has 4 tokens or more"
@@ -564,7 +573,7 @@ def test_a_text_too_short_is_na_with_a_reason(
 def test_there_is_no_author_code(
     desk_survey_patterns: Path, headcount: Command, saved: Saved
 ) -> None:
-    words = ["--text", "s.txt", "--patterns", "--convention", "code"]
+    words = ["--text", "s.txt", "--show", "patterns", "--convention", "code"]
     ended = headcount("survey", saved("bert"), *words)
     assert ended.code == 2
     assert "the authors published no program for it" in ended.err
@@ -655,7 +664,16 @@ def test_columns_are_shown_beside_roles_when_chosen(headcount: Command, saved: S
 
 
 def test_json_has_the_verdicts(headcount: Command, saved: Saved) -> None:
-    words = ["--treebank", "sample", "--limit", 20, "--control", "random-init", "--twins", 2]
+    words = [
+        "--treebank",
+        "sample",
+        "--limit",
+        20,
+        "--control",
+        "random-init",
+        "--judging",
+        "twins=2",
+    ]
     ended = headcount("survey", saved("bert"), *words, "--json")
     told = json.loads(ended.out)
     assert isinstance(told["roles"], list)
@@ -693,7 +711,7 @@ def test_a_translator_reads_the_sample_with_its_translations(
 
 
 def test_a_translators_own_words_keep_the_trees(headcount: Command, saved: Saved) -> None:
-    words = ["--treebank", sample.path(), "--limit", 3, "--own-output", "-o", "run"]
+    words = ["--treebank", sample.path(), "--limit", 3, "--reading", "own-output", "-o", "run"]
     ended = headcount("survey", saved("marian"), *words)
     assert ended.code == 0, ended.err
     assert "in its own words" in " ".join(ended.out.split())
@@ -712,15 +730,19 @@ def test_text_and_treebank_are_both_told(
 WRONG = {
     "missing treebank": ("--treebank none.conllu", 1, "There is no file none.conllu"),
     "missing coreference": ("--coref none.jsonl", 1, "There is no file none.jsonl"),
-    "missing arguments": ("--arguments none.jsonl", 1, "There is no file none.jsonl"),
+    "missing arguments": ("--judging arguments=none.jsonl", 1, "There is no file none.jsonl"),
     "no trees": ("--treebank bare.conllu", 1, "bare.conllu has no trees: no word has a HEAD"),
     "a plain text is no treebank": ("--treebank s.txt", 1, "s.txt has no trees"),
     "no clusters": ("--coref plain.jsonl", 1, "plain.jsonl has no coreference"),
-    "no text to parse": ("--parser x.udpipe", 2, "No --text or --pairs was given"),
-    "missing parser": ("--text s.txt --parser x.udpipe", 1, "x.udpipe"),
-    "no such pipeline": ("--text s.txt --parser en_none", 2, "There is no parser 'en_none'"),
+    "no text to parse": ("--judging parser=x.udpipe", 2, "No --text or --pairs was given"),
+    "missing parser": ("--text s.txt --judging parser=x.udpipe", 1, "x.udpipe"),
+    "no such pipeline": (
+        "--text s.txt --judging parser=en_none",
+        2,
+        "There is no parser 'en_none'",
+    ),
     "parser and treebank": (
-        "--text s.txt --parser x.udpipe --treebank tree.conllu",
+        "--text s.txt --judging parser=x.udpipe --treebank tree.conllu",
         2,
         "leave one of them out",
     ),
@@ -729,36 +751,39 @@ WRONG = {
         2,
         "--control is 'shuffle'; choose random-init or random-but-embeddings.",
     ),
-    "twins": ("--treebank sample --twins 0", 2, "--twins is 0; it must be 1 or more."),
-    "rows": ("--treebank sample --word-rows last", 2, "--word-rows is 'last'; choose mean"),
+    "twins": (
+        "--treebank sample --judging twins=0",
+        2,
+        "--judging twins is 0; it must be 1 or more.",
+    ),
+    "rows": (
+        "--treebank sample --reading word-rows=last",
+        2,
+        "--reading word-rows is 'last'; choose mean",
+    ),
     "best heads of nothing": (
         "--text s.txt --best-heads",
         2,
         "--best-heads is of relations, and there are no trees; give --treebank FILE",
     ),
-    "format of nothing": (
-        "--treebank tree.conllu --table-format latex",
-        2,
-        "--table-format latex is for the table of --best-heads",
-    ),
     "confidence": (
-        "--text s.txt --confidence-without cls",
+        "--text s.txt --reading confidence-without=cls",
         2,
-        "--confidence-without is 'cls'; choose special, separator or nothing.",
+        "--reading confidence-without is 'cls'; choose special, separator or nothing.",
     ),
     "confidence of code": (
-        "--text s.txt --confidence-without special --convention code",
+        "--text s.txt --reading confidence-without=special --convention code",
         2,
         "Column 'confidence' does not exist under the convention 'code'",
     ),
     "counts": (
-        "--treebank sample --word-frequencies counts.tsv",
+        "--treebank sample --judging frequencies=counts.tsv",
         1,
         "Line 1 of counts.tsv is 'rain",
     ),
-    "no counts": ("--treebank sample --word-frequencies no.tsv", 1, "There is no file no.tsv"),
+    "no counts": ("--treebank sample --judging frequencies=no.tsv", 1, "There is no file no.tsv"),
     "language": (
-        "--treebank sample --word-frequencies wordfreq:xx",
+        "--treebank sample --judging frequencies=wordfreq:xx",
         2,
         "wordfreq has no language 'xx'",
     ),
@@ -814,7 +839,9 @@ def test_a_survey_that_was_stopped_goes_on(
     assert (
         ended.err == "Error: Interrupted; what is done is in run/, and the same command goes on.\n"
     )
-    other = headcount("survey", saved("bert"), "--text", "s.txt", "--max-length", "9", "-o", "run")
+    other = headcount(
+        "survey", saved("bert"), "--text", "s.txt", "--reading", "max-length=9", "-o", "run"
+    )
     assert other.code == 1
     assert "was begun with settings.max_length = null, and now settings.max_length = 9" in other.err
     again = json.loads(headcount(*line, "run").out)

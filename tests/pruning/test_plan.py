@@ -132,7 +132,13 @@ CLASSES = tasks.classification(LABELLED, metric="loss")
 def test_each_point_is_the_model_with_these_heads_switched_off() -> None:
     subject = translator()
     task = tasks.translation(PAIRS * 2, metric="loss")
-    plan = prune_plan(subject, task, "gradient,random", step=25, drop_share=0.5, randoms=2)
+    plan = prune_plan(
+        subject,
+        task,
+        "gradient,random",
+        drop_share=0.5,
+        ranking=hc.RankingOptions(step=25, randoms=2),
+    )
     assert list(plan.curve.columns) == [
         *("order", "scope", "step", "heads_left", "removed", "metric", "more"),
         *("value", "low", "high", "delta", "delta_low", "delta_high", "p", "p_adjusted"),
@@ -157,7 +163,7 @@ def test_each_point_is_the_model_with_these_heads_switched_off() -> None:
 
 def test_estimated_again_is_estimated_without_the_heads_that_are_gone() -> None:
     subject = classifier()
-    plan = prune_plan(subject, CLASSES, exact=True, step=25, keep=2)
+    plan = prune_plan(subject, CLASSES, keep=2, ranking=hc.RankingOptions(exact=True, step=25))
     choose, _ = CLASSES.split(0.5, 0)
     first = hc.score(subject, choose).rank("gradient")[::-1][:2]
     again = hc.score(hc.prune(subject, first), choose).rank("gradient")[::-1][:2]
@@ -171,7 +177,12 @@ def test_the_order_of_the_authors_program(normalize: str | None) -> None:
     """Michel et al.: sort once, stably, over the norm of the layer where that was asked."""
     subject = classifier()
     choose, _ = CLASSES.split(0.5, 0)
-    plan = prune_plan(subject, CLASSES, convention="code", normalize=normalize, step=25)
+    plan = prune_plan(
+        subject,
+        CLASSES,
+        drop_share=0,
+        ranking=hc.RankingOptions(convention="code", normalize=normalize, step=25),
+    )
     table = hc.score(subject, choose, convention="code")
     scores = {head: float(table.numbers("gradient")[at]) for at, head in enumerate(table.heads)}
     if normalize == "layer":
@@ -186,20 +197,36 @@ def test_the_order_of_the_authors_program(normalize: str | None) -> None:
 
 def test_stacks_by_themselves_and_heads_in_every_layer() -> None:
     subject, task = translator(), tasks.translation(PAIRS, metric="loss")
-    plan = prune_plan(subject, task, "random", randoms=1, step=50, by_stack=True)
+    plan = prune_plan(
+        subject,
+        task,
+        "random",
+        drop_share=0,
+        ranking=hc.RankingOptions(randoms=1, step=50, by_stack=True),
+    )
     assert [order.scope for order in plan.orders] == ["all", "enc", "dec", "cross"]
     assert {head.stack for head in plan.orders[2].gone(1)} == {"dec"}
     assert plan.going == ()
-    kept = prune_plan(subject, task, "random", stacks=["enc"], at_least=1, keep=2, step=50)
+    kept = prune_plan(
+        subject,
+        task,
+        "random",
+        keep=2,
+        ranking=hc.RankingOptions(stacks=["enc"], at_least=1, step=50),
+    )
     left = {h.layer for h in subject.heads if h.stack == "enc" and h not in kept.going}
     assert left == {0, 1}
     with pytest.raises(UsageError, match="7 heads are to go, but no more than 6 can while every"):
-        prune_plan(subject, task, "random", stacks=["enc"], at_least=1, keep=1)
+        prune_plan(
+            subject, task, "random", keep=1, ranking=hc.RankingOptions(stacks=["enc"], at_least=1)
+        )
 
 
 def test_groups_go_whole() -> None:
     subject = writer("llama", num_key_value_heads=2)
-    plan = prune_plan(subject, tasks.lm(ENGLISH), step=25, drop_share=0.3)
+    plan = prune_plan(
+        subject, tasks.lm(ENGLISH), drop_share=0.3, ranking=hc.RankingOptions(step=25)
+    )
     assert len(plan.going) == 2  # 0.3 of 8 heads, and a group is 2
     assert hc.prune(subject, plan.going).heads == [h for h in subject.heads if h not in plan.going]
 
@@ -214,7 +241,7 @@ def test_a_column_of_ones_own_and_lower_is_more() -> None:
 
 def test_the_largest_sure_removal_follows_from_the_curve() -> None:
     subject = classifier()
-    plan = prune_plan(subject, CLASSES, max_loss=50, step=25)
+    plan = prune_plan(subject, CLASSES, max_loss=50, ranking=hc.RankingOptions(step=25))
     assert plan.found is not None
     gone = 8 - plan.curve["heads_left"]
     assert gone[plan.curve["order"] == "gradient"].tolist() == [0, 1, 2, 4, 6]  # one head first
@@ -222,7 +249,7 @@ def test_the_largest_sure_removal_follows_from_the_curve() -> None:
     assert len(plan.going) == 6
     decided = can_go(plan.curve, 50)[0]
     assert (decided.step, decided.heads, decided.bound) == (4, 6, plan.found.bounds[3])
-    none = prune_plan(subject, CLASSES, max_loss=0, step=25)
+    none = prune_plan(subject, CLASSES, max_loss=0, ranking=hc.RankingOptions(step=25))
     assert none.found is not None
     passed = none.found.bounds <= 0
     assert none.step == (4 if passed.all() else int(np.argmin(passed)))
@@ -230,15 +257,15 @@ def test_the_largest_sure_removal_follows_from_the_curve() -> None:
 
 def test_even_takes_as_many_from_every_layer() -> None:
     subject = classifier()
-    plan = prune_plan(subject, CLASSES, even=True, keep=4)
+    plan = prune_plan(subject, CLASSES, keep=4, ranking=hc.RankingOptions(even=True))
     assert sorted(head.layer for head in plan.going) == [0, 0, 1, 1]
     assert plan.orders[0].name == "gradient even"
-    odd = prune_plan(subject, CLASSES, even=True, keep=3)
+    odd = prune_plan(subject, CLASSES, keep=3, ranking=hc.RankingOptions(even=True))
     assert len(odd.going) == 4  # three cannot be shared by two layers
     with pytest.raises(UsageError, match="1 heads are to go, and 2 is the fewest that can go at"):
-        prune_plan(subject, CLASSES, even=True, keep=7)
+        prune_plan(subject, CLASSES, keep=7, ranking=hc.RankingOptions(even=True))
     with pytest.raises(UsageError, match="as many heads from every layer by one score; leave out"):
-        prune_plan(subject, CLASSES, even=True, exact=True, keep=4)
+        prune_plan(subject, CLASSES, keep=4, ranking=hc.RankingOptions(even=True, exact=True))
 
 
 def test_heads_that_were_chosen_already() -> None:
@@ -251,7 +278,9 @@ def test_heads_that_were_chosen_already() -> None:
 
 
 def test_too_few_examples_for_a_test_lose_no_curve() -> None:
-    plan = prune_plan(classifier(), CLASSES.limit(4), step=50)
+    plan = prune_plan(
+        classifier(), CLASSES.limit(4), drop_share=0, ranking=hc.RankingOptions(step=50)
+    )
     assert plan.curve["p"].isna().all()
     assert any("The curve is not tested." in note for note in plan.notes)
 
@@ -276,12 +305,12 @@ def test_what_cannot_be_is_told(given: dict[str, Any], message: str) -> None:
 
 def test_steps_that_are_too_large_are_told_before_the_work() -> None:
     with pytest.raises(UsageError, match=r"A step of 100% of \d+ heads is more than may go"):
-        prune_plan(classifier(), CLASSES, step=100)
+        prune_plan(classifier(), CLASSES, drop_share=0, ranking=hc.RankingOptions(step=100))
 
 
 def test_one_example_cannot_be_halved() -> None:
     with pytest.raises(InputError, match="has 1 example; heads are chosen on one half"):
-        prune_plan(classifier(), CLASSES.limit(1))
+        prune_plan(classifier(), CLASSES.limit(1), drop_share=0)
 
 
 # --- broken off, and gone on with ---------------------------------------------------------------

@@ -10,6 +10,7 @@ import torch
 from model_state import assert_same, state_of
 from small_tasks import PAIRS, TEXTS
 
+import headcount as hc
 from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models import Subject, output_of
@@ -146,7 +147,13 @@ def test_a_loss_that_torch_cannot_differentiate_is_refused() -> None:
 
 def test_a_plan_judges_refitted_models_and_removes_as_it_judged() -> None:
     subject, task = KINDS["marian"]()
-    plan = prune_plan(subject, task, drop_share=0.25, step=25.0, refit=True)
+    plan = prune_plan(
+        subject,
+        task,
+        drop_share=0.25,
+        ranking=hc.RankingOptions(step=25.0),
+        ranking=hc.RankingOptions(refit=True),
+    )
     assert [order.name for order in plan.orders] == ["refit"]
     small = plan.prune(subject)
     judged = plan.sweep.outcome(plan.sweep.interventions[0].name)

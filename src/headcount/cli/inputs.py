@@ -290,9 +290,9 @@ class TaskArguments:
         None,
         "What good means: KIND:FILE[,key=value...], e.g. translation:test.tsv,metric=bleu, "
         "classification:dev.tsv,text=sentence,label=label, regression:..., similarity:..., "
-        "lm:FILE, mlm:FILE, glue:sst2:DIR.",
+        "lm:FILE, mlm:FILE, glue:sst2:DIR; or FILE.toml with kind, file and the keys.",
     )
-    task_file: Path | None = option(None, None, "The same in a .toml: kind, file and the keys.")
+    task_file: Path | None = option(None, None, "", instead="--task FILE.toml")
 
     @property
     def given(self) -> bool:
@@ -302,6 +302,8 @@ class TaskArguments:
     def spec(self) -> TaskSpec:
         """The task that was asked for: exactly one of the two options."""
         if self.task_file is None and self.task is not None:
+            if self.task.endswith(".toml") and ":" not in self.task:
+                return read_task_file(Path(self.task))
             return parse_task(self.task)
         if self.task_file is not None and self.task is None:
             return read_task_file(self.task_file)

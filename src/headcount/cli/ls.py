@@ -26,7 +26,7 @@ class ListArguments:
     table: str | None = option(
         None, "NAME", "Of a run, for a paper: its roles, relations, curve or agreement."
     )
-    format: str = option("markdown", "HOW", "How a --table is written: markdown or latex.")
+    format: str = option("markdown", "HOW", "How it is written: markdown or latex.", key_of="table")
 
 
 def ls_command(

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from headcount import plugins
 from headcount.cli.options import Verb, with_options
 from headcount.cli.printing import Terminal, echo
-from headcount.errors import HeadcountError, printable
+from headcount.errors import HeadcountError, UsageError, printable
 
 
 class _Verbs(TyperGroup):
@@ -46,6 +46,23 @@ class _Verbs(TyperGroup):
         alone.command(cmd_name, cls=Verb)(with_options(plugin.load()))
         return typer.main.get_command(alone)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """One screen: examples first, then a line for each verb, in the order of the story."""
+        known = self.list_commands(ctx)
+        verbs = [name for name in _STORY if name in known]
+        verbs += [name for name in known if name not in _STORY]
+        echo(_HELP)
+        for name in verbs:
+            command = self.get_command(ctx, name)
+            echo(f"  {name:<8} {command.get_short_help_str(limit=66)}")
+        echo("\nheadcount VERB --help shows what people turn, --help-all every option.")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb that was typed; a word that people try gets the verb that does it."""
+        if args and args[0] in _TRIED and plugins.plugin_of("commands", args[0]) is None:
+            raise UsageError(f"There is no verb '{args[0]}'; {_TRIED[args[0]]}")
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *args: Any, **how: Any) -> Any:
         """Read the words before the verb."""
         with _spelt_out():
@@ -70,6 +87,29 @@ class _Verbs(TyperGroup):
             what = f"{error.filename}" if error.filename else "A file"
             _fail(f"{what} cannot be used: {(error.strerror or str(error)).lower()}.", 1)
 
+
+#: The verbs in the order in which people come to them; those of other packages follow.
+_STORY = (
+    *("report", "survey", "score", "prune", "show", "compare", "probe", "bench", "atlas"),
+    *("lesions", "serve", "ls", "fetch", "plugins"),
+)
+_HELP = """Usage: headcount [--version] VERB ...
+
+See what each attention head of a Transformer does, how much it matters, and prune the rest.
+
+  headcount report                                      the whole story, on a bundled translator
+  headcount survey minilm --treebank sample             what every head does
+  headcount score translator --task translation:sample --by gradient
+  headcount prune translator --task translation:sample --drop-share 0.25 -o small/
+  headcount show minilm "The cat sat." --head enc.0.2   where one head looks
+"""
+
+_ONE = 'to see one head on a sentence: headcount show MODEL "A sentence." --head enc.5.3'
+#: Words that people try, and what does it.
+_TRIED = dict.fromkeys(
+    ("explain", "head", "inspect", "attention", "visualize", "view", "why"),
+    f"{_ONE}; what every head does: headcount survey MODEL --text FILE.",
+)
 
 #: typer's own base of what can be wrong with a command line, which it does not name.
 _Mistake: Any = typer.BadParameter.__mro__[2]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
@@ -79,7 +80,9 @@ class _Bundle:
         for one in self.own:
             keys = self.families.get(one.name, [])
             help = _family_help(one.metadata["help"], keys) if keys else one.metadata["help"]
-            yield _parameter(one.name, one.default, self._flag(one, help, check=not keys))
+            hidden = one.metadata["instead"] is not None
+            flag = self._flag(one, help, hidden=hidden, check=not keys)
+            yield _parameter(one.name, one.default, flag)
         for family, keys in self.families.items():
             if family not in {one.name for one in self.own}:
                 flag = typer.Option(
@@ -101,6 +104,7 @@ class _Bundle:
             metavar=about["metavar"],
             help=help,
             callback=_check(about) if check else None,
+            parser=_number_of(one) if float in get_args(self.types[one.name][0]) else None,
             rich_help_panel=about["panel"],
             hidden=hidden,
         )
@@ -108,24 +112,30 @@ class _Bundle:
 
     def made(self, given: dict[str, Any]) -> Any:
         """The value, made of what was given; its options are taken out."""
+        for one in self.own:
+            if one.metadata["instead"] and given[one.name] != one.default:
+                flag = next(iter(one.metadata["flags"]), _flag_of(one.name))
+                new = one.metadata["instead"]
+                say(f"Warning: {flag} goes with the next release; use {new}.")
         found = {one.name: self._read(one, given.pop(one.name)) for one in self.own}
         for family, keys in self.families.items():
             named: dict[str, Any] = {}
             words = given.pop(f"{family}_keys", None) or []
             if family in found:
-                first, _, rest = str(found[family]).partition(",")
+                first, _, rest = str(found[family] or "").partition(",")
                 words = [*([rest] if rest else []), *words]
                 if "=" in first:
-                    words, first = [first, *words], getattr(self.kind, family)
+                    words, first = [first, *words], ""
                 (main,) = (one for one in self.own if one.name == family)
-                _checked(main.metadata, _flag_of(family), first)
-                found[family] = first
+                found[family] = first or getattr(self.kind, family)
+                _checked(main.metadata, _flag_of(family), found[family])
             for one in keys:  # the flags of an earlier release
                 old = given.pop(one.name)
                 if old != one.default:
                     named[one.name] = self._read(one, old)
                     flag = next(iter(one.metadata["flags"]), _flag_of(one.name))
-                    new = f"--{family} {_key(one)}" + ("" if old is True else f"={old}")
+                    word = f'"{old}"' if "," in str(old) else old
+                    new = f"--{family} {_key(one)}" + ("" if old is True else f"={word}")
                     say(f"Warning: {flag} is {new} now; the old flag goes with the next release.")
             found |= {**named, **self._keys(family, keys, ",".join(words))}
         return self.kind(**found)
@@ -138,7 +148,7 @@ class _Bundle:
         """What ``key=value,key`` gives to the fields of a family."""
         known = {_key(one): one for one in keys}
         found: dict[str, Any] = {}
-        for part in filter(None, (word.strip() for word in text.split(","))):
+        for part in filter(None, map(str.strip, _cut(text, f"--{family}"))):
             key, equals, word = part.partition("=")
             one = known.get(key.replace("_", "-"))
             if one is None:
@@ -155,8 +165,34 @@ class _Bundle:
         return found
 
 
+def _number_of(one: Field[Any]) -> Callable[[str], float]:
+    """Reads a number; 50% is a share of 0.5, and nothing else has a percent sign."""
+
+    def number(word: str | float) -> float:
+        text, sign, rest = str(word).partition("%")
+        if not sign or (rest == "" and one.metadata["metavar"] == "SHARE"):
+            return float(_converted(float, text, _flag_of(one.name))) / (100 if sign else 1)
+        raise UsageError(
+            f"{_flag_of(one.name)} is '{word}'; it is in {one.metadata['metavar'].lower()}: leave "
+            "out the percent sign: 0.5 is half a point of BLEU, or 0.005 of accuracy."
+        )
+
+    return number
+
+
 def _flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
+
+
+def _cut(text: str, flag: str) -> list[str]:
+    """The parts between commas; what stands in quotes is not cut."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace, lexer.whitespace_split = ",", True
+    lexer.escape = lexer.commenters = ""  # backslashes and # belong to paths
+    try:
+        return list(lexer)
+    except ValueError:
+        raise UsageError(f"{flag} has a quote that is not closed; close it.") from None
 
 
 def _is_switch(one: Field[Any]) -> bool:
@@ -243,7 +279,7 @@ class Verb(TyperCommand):
 
 
 #: A verb with so many parameters shows all of them.
-_FEW = 15
+_FEW = 12
 #: What people turn.
 COMMON = {
     *("--text", "--pairs", "--treebank", "--coref", "--task", "--out", "--run", "--json"),

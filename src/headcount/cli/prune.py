@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from headcount.cli.options import Json, Model, loaded
 from headcount.cli.prune_output import print_pruning
 from headcount.errors import RunError, UsageError
 from headcount.models import LoadOptions, find
+from headcount.pruning import RankingOptions
 from headcount.records import (
     EngineOptions,
-    WorkOptions,
     check_head_set,
     check_once,
-    check_stack,
     names,
     option,
 )
@@ -30,6 +29,7 @@ from headcount.records import (
 _goal = partial(option, panel="How far to go (one of these)")
 _order = partial(option, panel="Who goes first")
 _learn = partial(option, panel="Learning (gates, healing)")
+_train = partial(_learn, key_of="training")
 _result = partial(option, panel="The result")
 
 
@@ -58,7 +58,8 @@ class PruneArguments:
     gates: bool = _goal(
         False,
         None,
-        "Learn which heads go: gates close while the model trains; with --lambda or --keep.",
+        "Learn which heads go: gates close while the model trains; with --keep, or with --training "
+        "price=X, the paper's lambda.",
     )
 
     by: str = _order(
@@ -67,33 +68,12 @@ class PruneArguments:
         "gradient, ablation, relevance, random, or a column such as confidence; of several, with "
         "commas between, the first decides and the others are drawn next to it.",
     )
-    normalize: str | None = _order(
-        None,
-        "HOW",
-        "gradient: over the l2 norm of its layer (layer; the convention paper does), or as it is "
-        "(none).",
-        choices=("layer", "none"),
-    )
     scores: Path | None = _order(None, "RUN", "A run directory whose columns --by may name.")
-    step: float = _order(10.0, "PERCENT", "Heads that go at each step of the curve.")
-    exact: bool = _order(
-        False, None, "Score again before every step, without the heads that are gone."
-    )
-    even: bool = _order(
-        False,
-        None,
-        "As many heads from every layer: then a config can say it (Llama, Mistral, Qwen, T5, ViT "
-        "...), and other programs load the model without code.",
-    )
-    at_least: int = _order(0, "N", "Leave so many heads in every layer of every stack.", least=0)
-    stacks: str | None = _order(
-        None, "NAMES", "Take heads from these stacks only: enc, dec, cross."
-    )
-    by_stack: bool = _order(False, None, "Also draw the curve of each stack by itself.")
     chat: bool = _order(
         False,
         None,
         "An lm task of an instruct model: each text as a user's turn, in its chat template.",
+        instead="--task lm:FILE,chat=yes",
     )
     judge: str | None = _order(
         None,
@@ -102,11 +82,11 @@ class PruneArguments:
         "or a task of its own.",
     )
 
-    price: float | None = _learn(
+    price: float | None = _train(
         None, "X", "The price of an open gate; the higher, the fewer heads are left.", "--lambda"
     )
-    gate_steps: int = _learn(pruning.GATE_STEPS, "N", "Training steps of gates.", least=1)
-    learn: str = _learn(
+    gate_steps: int = _train(pruning.GATE_STEPS, "N", "Training steps of gates.", least=1)
+    learn: str = _train(
         "all", "WHAT", "Weights that learn with the gates: all, gates (none), enc or dec."
     )
     refit: bool = _learn(
@@ -117,9 +97,9 @@ class PruneArguments:
     heal: bool = _learn(
         False, None, "Train what is left for a while, with the whole model as its teacher."
     )
-    heal_steps: int = _learn(pruning.HEAL_STEPS, "N", "Training steps of healing.", least=1)
-    lr: float = _learn(5e-5, "X", "Learning rate of weights.")
-    train: str | None = _learn(
+    heal_steps: int = _train(pruning.HEAL_STEPS, "N", "Training steps of healing.", least=1)
+    lr: float = _train(5e-5, "X", "Learning rate of weights.")
+    train: str | None = _train(
         None,
         "TASK",
         "Learn from another task, written as --task is; by default from the half of the examples "
@@ -146,12 +126,14 @@ class PruneArguments:
         "FILE",
         "Survey the whole model and the one that is left, on a text, a treebank (.conllu) or the "
         "bundled sample: which roles were there and are left; into DIR/survey, DIR/survey-before.",
+        key_of="export",
     )
     save_dtype: str | None = _result(
         None,
         "TYPE",
         "The dtype of the saved weights; by default that in which they came.",
         choices=("float32", "bfloat16", "float16"),
+        key_of="export",
     )
     force: bool = _result(False, None, "Replace a model that is there.")
 
@@ -163,25 +145,32 @@ _RANKING = ("by", "normalize", "scores", "step", "exact", "even", "at_least", "b
 
 
 def _flag(name: str) -> str:
-    return "--lambda" if name == "price" else f"--{name.replace('_', '-')}"
+    word = name.replace("_", "-")
+    for bundle in (PruneArguments, RankingOptions):
+        for one in fields(bundle):
+            if one.name == name and (family := one.metadata.get("key_of")):
+                return f"--{family} {word}"
+    return f"--{word}"
 
 
-def _check(asked: PruneArguments, has_task: bool) -> None:
+def _check(asked: PruneArguments, ranking: RankingOptions, has_task: bool) -> None:
     """Refuse what cannot be or cannot go together."""
     _check_goal(asked, has_task)
-    _check_values(asked)
+    _check_values(asked, ranking)
     if (asked.out is None) != asked.dry_run:
         which = "Both -o and --dry-run were" if asked.dry_run else "Neither -o nor --dry-run was"
         raise UsageError(f"{which} given; name a folder to write (-o DIR), or only look.")
     if asked.export is not None and asked.dry_run:
         raise UsageError("--export writes a folder, and --dry-run writes nothing; leave one out.")
     if asked.price is not None and not asked.gates:
-        raise UsageError("--lambda is the price of gates; add --gates.")
+        raise UsageError("--training price (lambda) is of gates; add --gates.")
     if asked.train is not None and not (asked.gates or asked.heal):
-        raise UsageError("--train is what gates or healing learn from; add --gates or --heal.")
+        raise UsageError(
+            "--training train is what gates or healing learn from; add --gates or --heal."
+        )
     if asked.heal and not has_task:
         raise UsageError("--heal needs a task to learn from, e.g. --task translation:f.tsv.")
-    _check_read(asked)
+    _check_read(asked, ranking)
 
 
 def _check_goal(asked: PruneArguments, has_task: bool) -> None:
@@ -189,8 +178,8 @@ def _check_goal(asked: PruneArguments, has_task: bool) -> None:
     if len(given) != 1:
         which = f"{' and '.join(given)} were both given" if given else "No goal was given"
         raise UsageError(f"{which}; say how far to go with one of {', '.join(map(_flag, _GOALS))}.")
-    if asked.gates and given[0] not in ("--lambda", "--keep"):
-        raise UsageError(f"--gates goes with --lambda or --keep, not with {given[0]}.")
+    if asked.gates and given[0] not in ("--training price", "--keep"):
+        raise UsageError(f"--gates goes with --training price=X or --keep, not with {given[0]}.")
     if asked.heads is None and not has_task:
         raise UsageError(
             f"{given[0]} needs a task to choose heads by, e.g. --task translation:test.tsv; "
@@ -198,26 +187,24 @@ def _check_goal(asked: PruneArguments, has_task: bool) -> None:
         )
 
 
-def _check_values(asked: PruneArguments) -> None:
+def _check_values(asked: PruneArguments, ranking: RankingOptions) -> None:
     pruning.read_goal(asked.max_loss, asked.keep, asked.drop_share)
-    pruning.removed_counts(100, asked.step)
+    pruning.removed_counts(100, ranking.step)
     if asked.heads is not None:
         words = check_head_set(asked.heads)
         if not words:
             raise UsageError("--heads names no head; write it as enc.5.3, or several with commas.")
         check_once(words)
-    for stack in names(asked.stacks) or ():
-        check_stack(stack)
     if asked.learn not in ("all", "gates", "enc", "dec") and "*" not in asked.learn:
         told = "choose all, gates, enc or dec, or write names of weights with a *."
-        raise UsageError(f"--learn is '{asked.learn}'; {told}")
+        raise UsageError(f"--training learn is '{asked.learn}'; {told}")
     if asked.price is not None and not 0 <= asked.price < math.inf:
-        raise UsageError(f"--lambda is {asked.price:g}; it must be 0 or more.")
+        raise UsageError(f"--training price is {asked.price:g}; it must be 0 or more.")
     if not 0 < asked.lr < math.inf:
-        raise UsageError(f"--lr is {asked.lr:g}; it must be above 0.")
+        raise UsageError(f"--training lr is {asked.lr:g}; it must be above 0.")
 
 
-def _check_read(asked: PruneArguments) -> None:
+def _check_read(asked: PruneArguments, ranking: RankingOptions) -> None:
     """Refuse an option that nothing would read: whoever gave it expects something of it."""
     unread: dict[str, tuple[str, ...]] = {}
     if asked.heads is not None:
@@ -230,13 +217,20 @@ def _check_read(asked: PruneArguments) -> None:
         unread["without --heal"] = ("heal_steps",)
     if not asked.heal and not asked.gates:
         unread["without --gates or --heal"] = ("lr",)
-    given = {one.name for one in fields(asked) if getattr(asked, one.name) != one.default}
+    given = {
+        one.name
+        for bundle in (asked, ranking)
+        for one in fields(bundle)
+        if getattr(bundle, one.name) != one.default
+    }
     for when, unused in unread.items():
         for name in unused:
             if name in given:
                 raise UsageError(f"{_flag(name)} means nothing {when}; leave it out.")
-    if asked.normalize is not None and "gradient" not in (names(asked.by) or ()):
-        raise UsageError("--normalize is of the gradient score; rank --by gradient, or omit it.")
+    if ranking.normalize is not None and "gradient" not in (names(asked.by) or ()):
+        raise UsageError(
+            "--ranking normalize is of the gradient score; rank --by gradient, or omit it."
+        )
 
 
 # --- The verb -----------------------------------------------------------------------------------
@@ -246,7 +240,7 @@ def prune_command(
     model: Model,
     task: TaskArguments,
     asked: PruneArguments,
-    work: WorkOptions,
+    ranking: RankingOptions,
     engine: EngineOptions,
     load: LoadOptions,
     json: Json = False,
@@ -260,7 +254,7 @@ def prune_command(
     [dim]headcount prune ./my-classifier --task glue:sst2:SST-2 --drop-share 0.5 -o small/[/dim]
     [dim]headcount prune translator --heads enc.0.7,cross.5 -o small/[/dim]
     """
-    _check(asked, task.given)
+    _check(asked, ranking, task.given)
     where = engine.made()
     if where.remote and asked.gates:
         raise UsageError(
@@ -276,21 +270,20 @@ def prune_command(
     for one in (training, spec, judging):
         if one is not None:
             one.check_file()
-    examples = None if spec is None else work_on(spec, work)
+    examples = None if spec is None else work_on(spec, ranking)
     subject = loaded(model, load)
     how: dict[str, Any] = {
         name: getattr(asked, name) for name in ("heads", "export", "force", "save_dtype", "survey")
     }
     if asked.heads is None:
-        ranking = ("by", "step", "exact", "even", "at_least", "by_stack", "max_loss", "drop_share")
-        how |= {"stacks": names(asked.stacks), "keep": asked.keep, "convention": work.convention}
-        how |= {} if judging is None else {"judge": judging.build()}
+        how |= {"keep": asked.keep} | ({} if judging is None else {"judge": judging.build()})
         if asked.gates:
-            how |= {"price": asked.price, "train": asked.learn}
+            how |= {"price": asked.price, "train": asked.learn, "stacks": ranking.stacks}
+            how["convention"] = ranking.convention
         else:
-            how |= {name: getattr(asked, name) for name in (*ranking, "normalize", "refit")}
-            how |= {"table": table}
-    common = {"batch_size": work.examples, "seed": work.seed or 0}
+            how |= {name: getattr(asked, name) for name in ("by", "max_loss", "drop_share")}
+            how |= {"table": table, "ranking": replace(ranking, limit=None, refit=asked.refit)}
+    common = {"batch_size": ranking.examples, "seed": ranking.seed or 0}
     how |= {"engine": where}
     learned = None if training is None else training.build()
     done = _pruned(subject, examples, place, asked, {"task": learned, **common}, how | common)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _reading = partial(option, panel="What to read")
 _page = partial(option, panel="The page")
+_train = partial(option, panel="What is measured", key_of="training")
 
 What = Annotated[
     str | None,
@@ -72,8 +73,8 @@ class StoryArguments:
         "Also train what is left at these sizes, with the whole model as its teacher: what it "
         "gives back.",
     )
-    gate_steps: int | None = option(None, "N", "Training steps of gates; 500 by default.", least=1)
-    heal_steps: int | None = option(
+    gate_steps: int | None = _train(None, "N", "Training steps of gates; 500 by default.", least=1)
+    heal_steps: int | None = _train(
         None, "N", "Training steps of healing; 200 by default.", least=1
     )
     replace: bool = option(False, None, "Start the run directory anew, whatever it holds.")
@@ -84,12 +85,13 @@ class PageArguments:
     """The page and what is in it."""
 
     out: Path = _page(Path("report.html"), "FILE", "The page.", "--out", "-o")
-    no_exhibits: bool = _page(False, None, "No sentence of the texts in the page.")
+    no_exhibits: bool = _page(False, None, "No sentence of the texts in the page.", key_of="page")
     maps: str = _page(
         "fine",
         "HOW",
         "How exact maps in the page are: fine, coarse (smaller) or none.",
         choices=("fine", "coarse", "none"),
+        key_of="page",
     )
     tolerance: str | None = _page(
         None,
@@ -260,5 +262,6 @@ def _print_summary(found: dict[str, Any]) -> None:
         output().print("All at once: headcount report MODEL --task ... --run DIR", style="dim")
     if found["own_text"]:
         output().print(
-            "The page contains sentences of your texts; --no-exhibits leaves them out.", style="dim"
+            "The page contains sentences of your texts; --page no-exhibits leaves them out.",
+            style="dim",
         )

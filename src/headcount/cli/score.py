@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 KNOCKOUT = "knockout"
 
 _scoring = partial(option, panel="Scoring every head")
+_way = partial(_scoring, key_of="scoring")
 
 
 @dataclass(frozen=True)
@@ -55,30 +56,30 @@ class ScoreArguments:
         "Score every head by gradient, ablation, relevance, or a column such as confidence; "
         "several with commas between. Or take whole roles away: knockout.",
     )
-    per: str | None = _scoring(
+    per: str | None = _way(
         None,
         "WHAT",
         "gradient: absolute value per example, token or batch; relevance: per step or sentence.",
     )
-    normalize: str | None = _scoring(
+    normalize: str | None = _way(
         None,
         "HOW",
         "gradient: over the l2 norm of its layer (layer), or as it is (none).",
         choices=("layer", "none"),
     )
-    mode: str | None = _scoring(
+    mode: str | None = _way(
         None, "MODE", "ablation: what stands in a head's place: zero, mean, uniform or resample."
     )
-    unit: str | None = _scoring(
+    unit: str | None = _way(
         None,
         "WHAT",
         "ablation: one head at a time (head), all but one of a layer (others), or whole layers "
         "(layer).",
     )
-    metric: str | None = _scoring(
+    metric: str | None = _way(
         None, "WHICH", "ablation: the teacher-forced loss, or the task's own metric (task)."
     )
-    rule: str | None = _scoring(
+    rule: str | None = _way(
         None, "NAME", "relevance: the rule of propagation, default, ding, z+ or alpha-beta."
     )
 
@@ -93,7 +94,8 @@ class ScoreArguments:
         if self.shut is not None:
             check_head_set(self.shut)
         if self.by is None:
-            for key, value in {**self.how, "out": target.out}.items():
+            given = {f"scoring {key}": value for key, value in self.how.items()}
+            for key, value in {**given, "out": target.out}.items():
                 if value is not None:
                     raise UsageError(
                         f"--{key} is for scores of heads; say which, e.g. --by gradient,confidence."
@@ -113,7 +115,7 @@ class ScoreArguments:
         """Knock-outs take sets of heads, from --shut or from the verdicts of a run."""
         for key in ("per", "normalize", "unit", "rule"):
             if getattr(self, key) is not None:
-                raise UsageError(f"--{key} is no option of --by {KNOCKOUT}; leave it out.")
+                raise UsageError(f"--scoring {key} is no option of --by {KNOCKOUT}; leave it out.")
         if self.shut is None and target.out is None:
             raise UsageError(
                 f"--by {KNOCKOUT} takes whole roles away: name a run with verdicts (-o run/, after "

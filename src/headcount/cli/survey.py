@@ -41,25 +41,30 @@ class SurveyArguments:
     columns: list[str] | None = option(
         None, "NAMES", "Columns to measure and show, separated by commas.", reads=names
     )
-    all: bool = option(False, None, "Print a line for every head, not for the telling ones alone.")
+    all: bool = option(
+        False, None, "Print a line for every head, not for the telling ones alone.", key_of="show"
+    )
     explain: bool = option(
-        False, None, "Say how attention was read: as maps, in tiles, or in a fused kernel."
+        False,
+        None,
+        "Say how attention was read: as maps, in tiles, or in a fused kernel.",
+        key_of="show",
     )
     offset_mass: bool = option(
-        False, None, "Keep the whole distribution of mass by offset.", key_of="also"
+        False, None, "Keep the whole distribution of mass by offset.", key_of="show"
     )
     families: bool = option(
         False,
         None,
         "Measure how unlike every two heads are: nearest heads, clusters, a map (pairs.npz). "
         "Keeps the maps of one batch of all layers in memory.",
-        key_of="also",
+        key_of="show",
     )
     patterns: bool = option(
         False,
         None,
         "Name the pattern of every map (vertical, diagonal, both, block, heterogeneous).",
-        key_of="also",
+        key_of="show",
     )
 
 
@@ -79,7 +84,6 @@ class RoleArguments:
         "Coreference: .jsonl with sents and clusters, .conllu with Entity=, or GAP's .tsv; "
         "`sample` for the bundled one.",
     )
-    roles: bool = _role(False, None, "Judge heads also without any of the files above.")
     best_heads: bool = _role(
         False,
         None,
@@ -91,6 +95,7 @@ class RoleArguments:
         "HOW",
         "How --best-heads is written: text, markdown or latex.",
         choices=("text", "markdown", "latex"),
+        instead="headcount ls RUN --table relations,format=latex",
     )
 
 
@@ -122,8 +127,18 @@ def survey_command(
         files = {"treebank": judge.treebank, "coref": judge.coref, "arguments": judging.arguments}
         annotated = read_annotated(files, reading)
         text = corpus.read(reading) if corpus.given or not any(annotated.values()) else None
-        wanted: Any = judge.roles or None
-        if judge.best_heads and target.out is None and not judge.roles:
+        if judging.parser is not None:  # a parser that is not there shows before the model
+            from headcount.text import read_corpus
+
+            if annotated["treebank"] is not None:
+                raise UsageError(
+                    "Both --treebank and a parser were given; a parser makes a treebank of the "
+                    "text, so leave one of them out."
+                )
+            text = read_corpus(text or corpus.read(reading), parser=judging.parser)
+            annotated["treebank"], judging = text, replace(judging, parser=None)
+        wanted: Any = judging.roles
+        if judge.best_heads and target.out is None and not judging.roles:
             wanted = [hc.roles.Syntactic()]
         judging = replace(
             judging,
@@ -260,7 +275,7 @@ def _print_survey(
         output().print(few.draw(chosen or None, papers=False))
         if len(few) < len(shown):
             told = f"{len(few)} of {len(shown)} heads: the highest of each column and stack"
-            output().print(f"{told}. --all lists every head.", style="dim")
+            output().print(f"{told}. --show all lists every head.", style="dim")
     if "pattern" in table.names:
         _print_patterns(table)
     about, corpora = table.provenance, _corpora(table)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from headcount.importance.scoring import (
         check_score_names,
+        check_task,
         column_of,
         options_by_score,
         read_names,

@@ -12,7 +12,7 @@ from headcount import plugins
 from headcount.errors import InputError, UsageError
 from headcount.importance.agreement import compared
 from headcount.importance.examples import Interrupted, Score, ScoreOptions, origin
-from headcount.models import Subject
+from headcount.models import Subject, check_subject
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -327,18 +327,19 @@ def vocabulary_hash(subject: Subject) -> str | None:
 
 def _check_call(subject: Any, task: Any) -> None:
     """Tell the slips that Python would tell as something else."""
-    if not isinstance(subject, Subject):
+    check_subject(subject, "score(subject, task)")
+    check_task(task, "score")
+
+
+def check_task(given: Any, verb: str) -> None:
+    """Refuse what is no task, or one without examples."""
+    if not isinstance(given, Task):
         raise UsageError(
-            f"score takes a Subject, not {subject!r}; make one with hc.load(name) or "
-            "hc.Subject(model, tokenizer)."
+            f"{verb} takes a task, not {type(given).__name__} {str(given)[:60]!r}; make one with "
+            "hc.tasks, e.g. hc.tasks.classification(examples)."
         )
-    if not isinstance(task, Task):
-        raise UsageError(
-            f"score takes a task, not {task!r}; make one with hc.tasks, e.g. "
-            "hc.tasks.classification(examples)."
-        )
-    if not len(task):
-        raise InputError(f"The task {task!r} has no examples, so nothing can be scored on it.")
+    if not len(given):
+        raise InputError(f"The task {given!r} has no examples, so nothing can be scored on it.")
 
 
 def _opened(run: Run | str | Path | None) -> Any:

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         Subject,
         carried,
         check_finite,
+        check_subject,
         enough_memory,
         refuse_nan,
         subject_facts,

@@ -350,3 +350,23 @@ def refuse_nan(subject: Subject, where: str) -> NoReturn:
         f"{_plain(subject.dtype)} may be too narrow: use --dtype float32 "
         "(dtype='float32')."
     )
+
+
+def check_subject(given: Any, call: str) -> None:
+    """Refuse what is no Subject, with the call as it should be: ``score(subject, task)``.
+
+    >>> check_subject("minilm", "score(subject, task)")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: score takes a Subject, not the text 'minilm'; write
+    hc.score(hc.load('minilm'), task).
+    """
+    if isinstance(given, Subject):
+        return
+    what, made = f"a {type(given).__name__}", "hc.load(name)"
+    if isinstance(given, str | os.PathLike):
+        what, made = f"the text '{given}'", f"hc.load('{given}')"
+    elif isinstance(given, torch.nn.Module):
+        made = "hc.Subject(model, tokenizer)"
+    verb = call.partition("(")[0]
+    right = call.replace("subject", made, 1)
+    raise UsageError(f"{verb} takes a Subject, not {what}; write hc.{right}.")

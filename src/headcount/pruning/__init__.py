@@ -17,13 +17,14 @@ if TYPE_CHECKING:
         HEAL_STEPS,
         Goal,
         OutputFolder,
+        RankingOptions,
         TrainingOptions,
         output_folder,
         read_goal,
         removed_counts,
     )
     from headcount.pruning.order import Order, check_stacks, removable_units
-    from headcount.pruning.plan import OrderOptions, Orders, Plan, SearchResult, prune_plan
+    from headcount.pruning.plan import Orders, Plan, SearchResult, prune_plan
     from headcount.pruning.pruned import Pruned, prune_run
     from headcount.pruning.remove import prune, read_heads, trial_inputs
     from headcount.pruning.survival import FUNCTIONS, left_by_layer, left_by_stack, survivors

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headcount.errors import UsageError
-from headcount.records import InnerPath, is_leftover, recover
+from headcount.records import InnerPath, WorkOptions, is_leftover, option, recover, stack_names
 
 #: What the journal of a pruning is called within its run.
 JOURNAL = "prune"
@@ -106,6 +108,11 @@ class Goal:
     keep: int | None = None
     drop_share: float | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing says how far to go."""
+        return self.max_loss is None and self.keep is None and self.drop_share is None
+
     def removed(self, total: int) -> int | None:
         """How many of the heads that may go are to go; None where the loss decides."""
         if self.keep is not None:
@@ -115,7 +122,7 @@ class Goal:
                     "fewer."
                 )
             return total - self.keep
-        if self.drop_share is not None:
+        if self.drop_share:
             return int(round(total * self.drop_share, 6))
         return None
 
@@ -124,7 +131,7 @@ class Goal:
             return f"at most {self.max_loss:g} points lost"
         if self.keep is not None:
             return f"{self.keep} heads kept"
-        return "the curve alone" if self.drop_share is None else f"{self.drop_share:g} of all gone"
+        return "the curve alone" if not self.drop_share else f"{self.drop_share:g} of all gone"
 
 
 def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None) -> Goal:
@@ -134,16 +141,66 @@ def read_goal(max_loss: float | None, keep: int | None, drop_share: float | None
         raise UsageError(
             "More than one goal was given; choose one of max_loss, keep and drop_share."
         )
+    if isinstance(max_loss, str):
+        raise UsageError(
+            f"The loss allowed is '{max_loss}'; give a number of points: 0.5 is half a point of "
+            "BLEU, or 0.005 of accuracy."
+        )
     if max_loss is not None and not 0 <= max_loss < float("inf"):
         raise UsageError(f"The loss allowed is {max_loss:g} points; it must be 0 or more.")
     if keep is not None and keep < 1:
         raise UsageError(f"{keep} heads are to be kept; keep 1 or more.")
-    if drop_share is not None and not 0 < drop_share < 1:
+    if drop_share is not None and not 0 <= drop_share < 1:
         percent = f"{drop_share / 100:g} for {drop_share:g}%" if 1 < drop_share < 100 else "0.5"
         raise UsageError(
             f"The share to drop is {drop_share:g}; it must be above 0 and below 1, e.g. {percent}."
         )
     return Goal(max_loss, keep, drop_share)
+
+
+# --- How heads are ordered ----------------------------------------------------------------------
+
+_ranking = partial(option, panel="Which heads go first", key_of="ranking")
+
+
+@dataclass(frozen=True)
+class RankingOptions(WorkOptions):
+    """How heads are ordered, and in which steps they go.
+
+    >>> RankingOptions(step=25, even=True).seed is None
+    True
+    """
+
+    even: bool = _ranking(
+        False,
+        None,
+        "As many heads from every layer: then a config can say it (Llama, Mistral, Qwen, T5, ViT "
+        "...), and other programs load the model without code.",
+    )
+    step: float = _ranking(10.0, "PERCENT", "Heads that go at each step of the curve.")
+    exact: bool = _ranking(
+        False, None, "Score again before every step, without the heads that are gone."
+    )
+    at_least: int = _ranking(0, "N", "Leave so many heads in every layer of every stack.", least=0)
+    stacks: Sequence[str] | None = _ranking(
+        None, "NAMES", "Take heads from these stacks only: enc, dec, cross.", reads=stack_names
+    )
+    by_stack: bool = _ranking(False, None, "Also draw the curve of each stack by itself.")
+    normalize: str | None = _ranking(
+        None,
+        "HOW",
+        "gradient: over the l2 norm of its layer (layer; the convention paper does), or as it is "
+        "(none).",
+        choices=("layer", "none"),
+    )
+    #: What is left is refitted at every point of the curve.
+    refit: bool = False
+    #: Random orders beside the others.
+    randoms: int = 3
+    #: Random orders in other steps, in percent; fewer are enough for a band.
+    random_step: float | None = None
+    #: Also after the first few heads: 1, 2, 4, 7, 10.
+    fine: bool = False
 
 
 # --- Where a pruning is written: a folder of its own, in which nothing is replaced without --force

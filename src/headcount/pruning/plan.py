@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,13 +21,14 @@ from headcount.errors import InputError, UsageError
 from headcount.importance import (
     Sweep,
     check_score_names,
+    check_task,
     read_names,
     score,
     vocabulary_hash,
 )
-from headcount.models import Subject
+from headcount.models import Subject, check_subject
 from headcount.pruning.curve import loss_bounds, measure_curve, point_name
-from headcount.pruning.goal import JOURNAL, Goal, read_goal, removed_counts
+from headcount.pruning.goal import JOURNAL, Goal, RankingOptions, read_goal, removed_counts
 from headcount.pruning.order import (
     Order,
     Unit,
@@ -55,6 +56,7 @@ from headcount.records import (
     Journal,
     Run,
     announce,
+    as_value,
     old_keywords,
     writable_run,
 )
@@ -70,37 +72,13 @@ if TYPE_CHECKING:
 RANDOM, REFIT = "random", "refit"
 
 
-@dataclass(frozen=True)
-class OrderOptions:
-    """How heads are ordered; `prune_plan` says what each means."""
-
-    step: float = 10.0
-    #: Also after the first few heads: 1, 2, 4, 7, 10.
-    fine: bool = False
-    exact: bool = False
-    #: As many heads from every layer.
-    even: bool = False
-    at_least: int = 0
-    stacks: tuple[str, ...] | None = None
-    by_stack: bool = False
-    randoms: int = 3
-    #: Random orders in other steps, in percent; fewer are enough for a band.
-    random_step: float | None = None
-    convention: str = "headcount"
-    batch_size: int = 16
-    seed: int = 0
-    normalize: str | None = None
-    #: What is left is refitted at every point of the curve.
-    refit: bool = False
-
-
 @dataclass
 class Orders:
     """Where orders come from: a model, a task to score its heads on, and what is known already."""
 
     subject: Subject
     task: Task
-    how: OrderOptions
+    how: RankingOptions
     table: HeadTable | None = None
     run: Run | None = None
     journal: Journal | None = None
@@ -110,7 +88,7 @@ class Orders:
     def fitted(self) -> Any:
         """What output projections become without heads, measured on the task (`hc.Refit`)."""
         make = plugins.get("names", "Refit")
-        return make(self.subject, self.task, batch_size=self.how.batch_size)
+        return make(self.subject, self.task, batch_size=self.how.examples)
 
     def of(self, names: Sequence[str], goal: Goal) -> list[Order]:
         """An order for every score, and by stack for the first with `by_stack`."""
@@ -134,7 +112,8 @@ class Orders:
         counts = self._counts(units, goal, random=name == RANDOM)
         make = partial(ordered, units, counts=counts, at_least=how.at_least, scope=scope)
         if name == RANDOM:
-            seeds = range(how.seed, how.seed + max(1, how.randoms))
+            first = how.seed or 0
+            seeds = range(first, first + max(1, how.randoms))
             drawn = {seed: random_scores(self.subject.heads, seed) for seed in seeds}
             made = [make(scores, name=f"{name} {seed}") for seed, scores in drawn.items()]
         elif how.even:
@@ -182,8 +161,8 @@ class Orders:
             run=None if gone else self.run,
             normalize=self.how.normalize if name == "gradient" else None,
             convention=self.how.convention,
-            batch_size=self.how.batch_size,
-            seed=self.how.seed,
+            batch_size=self.how.examples,
+            seed=self.how.seed or 0,
             engine=self.engine,
         )
         sign = -1.0 if table.column(name).direction == "lower" else 1.0
@@ -201,8 +180,8 @@ class Orders:
             task,
             orders,
             part=part,
-            seed=self.how.seed,
-            batch_size=self.how.batch_size,
+            seed=self.how.seed or 0,
+            batch_size=self.how.examples,
             journal=self.journal,
             engine=self.engine,
             refit=self.fitted if self.how.refit else None,
@@ -323,7 +302,7 @@ class Plan:
         return f"Plan({len(self.going)} heads to go: {self.aim})"
 
 
-@old_keywords()
+@old_keywords(ranking=RankingOptions)
 def prune_plan(
     subject: Subject,
     task: Task,
@@ -332,70 +311,59 @@ def prune_plan(
     max_loss: float | None = None,
     keep: int | None = None,
     drop_share: float | None = None,
-    step: float = 10.0,
-    exact: bool = False,
-    even: bool = False,
-    at_least: int = 0,
-    stacks: Sequence[str] | None = None,
-    by_stack: bool = False,
-    randoms: int = 3,
+    limit: int | None = None,
     judge: Task | None = None,
     table: HeadTable | None = None,
+    ranking: RankingOptions = RankingOptions(),  # noqa: B008 - a frozen value
     run: Run | str | Path | None = None,
-    normalize: str | None = None,
-    refit: bool = False,
-    convention: str = "headcount",
-    batch_size: int = 16,
-    seed: int = 0,
     engine: Engine | EngineOptions | str | None = None,
 ) -> Plan:
     """Order heads by a score on one half of the examples, and measure the curve on the other.
 
     `by` is any score of `hc.score`, or "random"; of several the first decides, and the others
-    are measured for comparison ("random" as often as `randoms` says). `max_loss` (in points, see
-    `point_of`), `keep` or `drop_share` says how far to go; with none of them nothing goes.
-    `step` is in percent of the heads of `stacks`; with `max_loss` the first step is a single head.
-    With `exact` scores are estimated again before every step, on the model without the heads that
-    are gone. With `even` every layer loses as many: more configs can say that. `by_stack` adds
-    curves that take from one stack only. `normalize` ("layer" or "none") is of the gradient score:
-    over the norm of its layer, as `--normalize_pruning_by_layer` of the authors' program. `judge`
-    is a task to judge by, in place of the second half. With a `run` directory every finished unit
-    is on the disk at once, and the same call goes on after a kill.
+    are measured for comparison. `max_loss` (in points, see `point_of`), `keep` or `drop_share` says
+    how far to go; `drop_share=0` asks for the curve alone. `limit` takes the first examples, or
+    with a seed a random sample. `judge` is a task to judge by, in place of the second half.
+
+    `ranking`, a `RankingOptions`, says how heads are ordered: in a `step` of so many percent of the
+    heads of `stacks` (with `max_loss` the first step is a single head); `exact` estimates scores
+    again before every step; `even` takes as many from every layer, which more configs can say;
+    `by_stack` adds curves that take from one stack only; `normalize` ("layer" or "none") is of the
+    gradient score, as `--normalize_pruning_by_layer` of the authors' program.
+
+    With a `run` directory every finished unit is on the disk at once, and the same call goes on
+    after a kill.
     Scores and the curve are measured in this process, or by the workers of an `engine`.
 
-    With `refit` what is left makes up for the heads that go, solved for on the half that chooses
-    (`hc.Refit`), and every point of the curve is of a refitted model; `by="refit"` is the order of
-    cost after that, the default then.
+    With `RankingOptions(refit=True)` what is left makes up for the heads that go, solved for on the
+    half that chooses (`hc.Refit`), and every point of the curve is of a refitted model; then
+    `by="refit"`, the order of cost after that, is the default.
 
     `plan.prune(subject)` then removes the heads.
 
     >>> import headcount as hc
     >>> from headcount.bundle import sample
     >>> task = hc.tasks.translation(sample.pairs()[:24], metric="loss")
-    >>> plan = hc.prune_plan(hc.load("translator", device="cpu"), task, drop_share=0.25, step=25)
+    >>> how = hc.RankingOptions(step=25)
+    >>> plan = hc.prune_plan(hc.load("translator"), task, drop_share=0.25, ranking=how)
     >>> plan, plan.curve["heads_left"].tolist()
     (Plan(36 heads to go: 0.25 of all gone), [144, 108, 72, 36])
     """
+    check_subject(subject, "prune_plan(subject, task, max_loss=0.5)")
+    check_task(task, "prune_plan")
     goal = read_goal(max_loss, keep, drop_share)
-    if even and exact:
+    if goal.is_open:
+        raise UsageError(
+            "No goal was given; say how far to go with one of max_loss=0.5 (points), keep=36 "
+            "(heads) and drop_share=0.5, or drop_share=0 for the curve alone."
+        )
+    how = as_value(RankingOptions, ranking, "ranking").limited(limit)
+    if how.even and how.exact:
         raise UsageError("even takes as many heads from every layer by one score; leave out exact.")
-    how = OrderOptions(
-        step=step,
-        fine=max_loss is not None and convention == "headcount",
-        exact=exact,
-        even=even,
-        at_least=at_least,
-        stacks=None if stacks is None else tuple(stacks),
-        by_stack=by_stack,
-        randoms=randoms,
-        convention=convention,
-        batch_size=batch_size,
-        seed=seed,
-        normalize=normalize,
-        refit=refit,
-    )
-    names = read_names(REFIT if refit and by == "gradient" else by)
-    if REFIT in names and (exact or not refit):
+    how = replace(how, fine=how.fine or (max_loss is not None and how.convention == "headcount"))
+    task, seed = task if how.limit is None else task.limit(how.limit, how.seed), how.seed or 0
+    names = read_names(REFIT if how.refit and by == "gradient" else by)
+    if REFIT in names and (how.exact or not how.refit):
         raise UsageError(
             "The order 'refit' is of what heads cost after a refit; add refit=True (--refit), and "
             "leave out exact (--exact)."
@@ -410,7 +378,7 @@ def prune_plan(
     units = candidates(subject.anatomy, how.stacks)
     if len(units) > 1:
         prune(subject, units[0])  # a model that cannot be cut at all is refused before the work
-    if even:
+    if how.even:
         units = even_units(units, dict.fromkeys(subject.heads, 0.0))
     choose, held_out = task.split(0.5, seed) if judge is None else (task, judge)
     _check_provable(held_out, max_loss, halved=judge is None)
@@ -421,9 +389,9 @@ def prune_plan(
         maker = Orders(subject, choose, how, table, kept, log, engine)
         orders = maker.of(names, goal)
         sweep, frame, notes = maker.curve(held_out, orders, "held-out")
-        fitted = maker.fitted if refit else None
+        fitted = maker.fitted if how.refit else None
     found = None if max_loss is None else search(sweep, orders[0], max_loss, seed=seed)
-    reached = found.step if found else last_step(orders[0], goal, units, at_least)
+    reached = found.step if found else last_step(orders[0], goal, units, how.at_least)
     going = orders[0].gone(reached)
     return Plan(going, goal, tuple(orders), reached, frame, sweep, found, notes, choose, fitted)
 
@@ -466,7 +434,7 @@ def plan_of_heads(
     """
     choose, judged = task.split(0.5, seed) if halve else (None, task)
     order = Order("heads", "all", (tuple(heads),))
-    how, names = OrderOptions(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
+    how, names = RankingOptions(batch_size=batch_size, seed=seed), [",".join(map(str, heads))]
     part = "held-out" if halve else "all"
     with _journal(subject, [judged], how, names, Goal(), run) as log:
         maker = Orders(subject, judged, how, None, run, log, engine)
@@ -477,7 +445,7 @@ def plan_of_heads(
 def _journal(
     subject: Subject,
     tasks: Sequence[Task],
-    how: OrderOptions,
+    how: RankingOptions,
     names: Sequence[str],
     goal: Goal,
     run: Run | None,
@@ -497,7 +465,9 @@ def _journal(
         "task": {key: value for key, value in about.items() if key not in ("data", "hash")},
         "by": list(names),
         "goal": "a loss" if goal.max_loss is not None else str(goal),  # any has the same curve
-        **asdict(how),
+        **{name: value for name, value in asdict(how).items() if name != "limit"},
+        "batch_size": how.examples,
+        "seed": how.seed or 0,
     }
     interrupted = (run.path / f"{JOURNAL}.jsonl").exists()
     log = run.journal(fingerprint, JOURNAL)

@@ -6,7 +6,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from headcount.models import Saved, Subject
 from headcount.pruning.costs import ModelCosts, model_costs
 from headcount.pruning.curve import removal_table
 from headcount.pruning.cut import keeps
-from headcount.pruning.goal import JOURNAL, OutputFolder, TrainingOptions
+from headcount.pruning.goal import JOURNAL, OutputFolder, RankingOptions, TrainingOptions
 from headcount.pruning.plan import Plan, plan_of_heads, prune_plan
 from headcount.pruning.remove import longest_input, prune, read_heads
 from headcount.pruning.survival import role_survival
@@ -130,7 +130,11 @@ def prune_run(
             plan, small = training.gates_plan(subject, task, resumed(gates, "gates"), **how)
         elif heads is None:
             assert task is not None  # a score needs one
-            plan = prune_plan(subject, task, **how, **common)
+            ranking = replace(
+                how.pop("ranking", RankingOptions()), batch_size=batch_size, seed=seed
+            )
+            plan = prune_plan(subject, task, **how, ranking=ranking, run=run, engine=engine)
+            how |= asdict(ranking)
             small = plan.prune(subject) if plan.going else None
         else:
             going = tuple(read_heads(heads, subject.heads))

@@ -38,6 +38,7 @@ from headcount.records import (
     check_once,
     check_stack,
     heads_named,
+    old_keywords,
     parse_heads,
 )
 from headcount.tasks import Task
@@ -307,6 +308,7 @@ def _run(subject: Subject, inputs: dict[str, Any]) -> Tensor:
 # --- Remove heads for good ----------------------------------------------------------------------
 
 
+@old_keywords()
 def prune(subject: Subject, heads: Heads, *, refit: Task | None = None) -> Subject:
     """A copy of the subject without these heads; the subject itself is not changed.
 
@@ -368,8 +370,8 @@ def _check_subject(subject: object) -> None:
     """Refuse what cannot be pruned, and warn of heads that an older tool believes to be gone."""
     if not isinstance(subject, Subject):
         raise UsageError(
-            f"prune takes a Subject, not {type(subject).__name__}; make one with hc.load(name) or "
-            "hc.Subject(model, tokenizer), or cut the model itself with hc.prune_heads."
+            f"prune takes a Subject, not {type(subject).__name__}; write hc.prune(hc.Subject("
+            "model, tokenizer), heads), or cut the model itself with hc.prune_heads."
         )
     if subject.model is not subject.inner:
         raise UsageError(

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         heads_named,
         parse_head,
         parse_heads,
+        stack_names,
     )
     from headcount.records.journal import Journal, JournaledCounts
     from headcount.records.options import (

@@ -53,6 +53,7 @@ def parse_head(name: str | tuple[str, int, int]) -> Head:
         return name
     match = _NAME.fullmatch(".".join(map(str, name)) if isinstance(name, tuple) else str(name))
     if match is None:
+        _check_from_one(str(name))
         raise UsageError(
             f"'{name}' is not a head's name; write stack.layer.head counted from 0, "
             "with the stack enc, dec or cross, e.g. enc.5.3."
@@ -109,6 +110,31 @@ _SPAN = r"(\d+)(?:-(\d+))?"
 _NAME_HEAD_SETS = re.compile(rf"(enc|dec|cross)(?:\.{_SPAN}(?:\.{_SPAN})?)?")
 
 
+def stack_names(given: str) -> list[str]:
+    """Stacks with commas between; a word that is no stack is refused."""
+    wanted = [name.strip() for name in given.replace("|", ",").split(",") if name.strip()]
+    for stack in wanted:
+        check_stack(stack)
+    return wanted
+
+
+def _check_from_one(name: str) -> None:
+    """Answer layer-head as papers count it, from 1: 8-11.
+
+    >>> _check_from_one("8-11")
+    Traceback (most recent call last):
+    headcount.errors.UsageError: '8-11' counts layer and head from 1, as papers do; here they count
+    from 0, and the stack is named: enc.7.10, or dec.7.10 of a decoder.
+    """
+    match = re.fullmatch(r"(?:enc|dec)?[.:]?([1-9]\d*)-([1-9]\d*)", name)
+    if match is not None:
+        place = f"{int(match[1]) - 1}.{int(match[2]) - 1}"
+        raise UsageError(
+            f"'{name}' counts layer and head from 1, as papers do; here they count from 0, and the "
+            f"stack is named: enc.{place}, or dec.{place} of a decoder."
+        )
+
+
 def check_head_set(names: str) -> list[str]:
     """The words of a set of heads, each of a known shape; no model is needed.
 
@@ -118,6 +144,7 @@ def check_head_set(names: str) -> list[str]:
     words = [word.strip() for word in names.split(",") if word.strip()]
     for word in words:
         if _NAME_HEAD_SETS.fullmatch(word) is None:
+            _check_from_one(word)
             raise UsageError(
                 f"'{word}' is not a head's name; write stack.layer.head counted from 0, e.g. "
                 "enc.5.3, a layer (enc.5), a stack (cross) or a range (enc.0-2, enc.5.0-3)."

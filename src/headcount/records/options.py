@@ -24,17 +24,20 @@ def option(
     least: int | None = None,
     panel: str | None = None,
     key_of: str | None = None,
+    instead: str | None = None,
     reads: type | Callable[[str], Any] | None = None,
 ) -> Any:
     """A field of a bundle of options: its default, the word for its value, and what it means.
 
     The flag is the field's name unless `flags` say otherwise; `choices` and `least` are checked
     by the command line before anything is loaded; `panel` is the heading in its help. With `key_of`
-    it is a key of a flag that the fields of a family share: ``--load revision=main``. `reads` makes
-    the value from the word on the command line, where the type of the field does not say how.
+    it is a key of a flag that the fields of a family share: ``--load revision=main``. An option
+    that goes with the next release says what is done `instead`. `reads` makes the value from the
+    word on the command line, where the type of the field does not say how.
     """
     about: dict[str, Any] = {"metavar": metavar, "help": help, "flags": flags}
-    about |= {"choices": choices, "least": least, "panel": panel, "key_of": key_of, "reads": reads}
+    about |= {"choices": choices, "least": least, "panel": panel}
+    about |= {"key_of": key_of, "reads": reads, "instead": instead}
     return field(default=default, metadata=about)
 
 

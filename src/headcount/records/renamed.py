@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from headcount.errors import UsageError
 from headcount.records.options import as_value
 from headcount.records.watching import progress
 
@@ -36,6 +37,7 @@ def old_keywords(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        needed = _needed(function)
         taken = function.__code__.co_varnames[: _arguments(function)]
         homes = {
             one.name: (name, kind)
@@ -50,6 +52,12 @@ def old_keywords(
         @wraps(function)
         def call(*args: P.args, **given: P.kwargs) -> R:
             known: dict[str, Any] = dict(zip(taken, args, strict=False)) | given
+            lacking = [name for name in needed if name not in known]
+            if lacking and len(args) <= len(taken):
+                raise UsageError(
+                    f"{function.__name__} has no {lacking[0]}; write hc.{function.__name__}"
+                    f"({', '.join(needed)})."
+                )
             if known.keys() <= {*taken}:
                 return function(*args, **given)
             watched = [known.pop(name, None) for name in _SHOWN]
@@ -108,6 +116,15 @@ class _Called:
 
     def done(self) -> None:
         self._open.pop()[2].__exit__(None, None, None)
+
+
+def _needed(function: Callable[..., Any]) -> list[str]:
+    """What a call must give, but for the object that a method belongs to."""
+    every = signature(function).parameters.values()
+    plain = [one.name for one in every if one.kind is one.POSITIONAL_OR_KEYWORD]
+    return [
+        name for name in plain if signature(function).parameters[name].default is Parameter.empty
+    ]
 
 
 def _arguments(function: Callable[..., Any]) -> int:

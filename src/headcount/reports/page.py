@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.errors import RunError, UsageError
+from headcount.models import Subject
 from headcount.pruning import read_tolerance
 from headcount.records import HeadTable, Run, write_bytes
 from headcount.reports.parts import argument, look, numbers, scoreboard, title, verdicts, wording
@@ -351,6 +352,11 @@ def report(
     ...     print(report(table, Path(folder, "report.html")).path.name)
     report.html
     """
+    if isinstance(run_or_table, Subject):
+        raise UsageError(
+            "report draws a run or a table, not a Subject; to measure a model and write its page: "
+            "hc.story(subject, page='report.html')."
+        )
     place = check_page(path, maps)
     allowed = None if tolerance is None else str(read_tolerance(tolerance))
     source = read_source(run_or_table, exhibits=exhibits and maps != "none")

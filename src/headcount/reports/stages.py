@@ -490,9 +490,9 @@ def curve_stage(context: StoryContext) -> StoryStage:
     settings |= {} if own is None else {"own": own.hash}
 
     def work() -> list[str]:
-        from headcount.pruning import Goal, OrderOptions, Orders, held_out_curves, removal_table
+        from headcount.pruning import Goal, Orders, RankingOptions, held_out_curves, removal_table
 
-        how = OrderOptions(
+        how = RankingOptions(
             step=_STEP,
             fine=True,
             randoms=_RANDOMS,

@@ -7,18 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from headcount.records import WorkOptions, check_stack, names, option
+from headcount.records import WorkOptions, names, option, stack_names
 
 #: The word that stands for what is bundled.
 SAMPLE = "sample"
-
-
-def _stacks(given: str) -> list[str] | None:
-    """Stacks by name; a word that is no stack is refused."""
-    wanted = names(given)
-    for stack in wanted or ():
-        check_stack(stack)
-    return wanted
 
 
 _reading = partial(option, panel="What is read", key_of="reading")
@@ -37,7 +29,7 @@ class ReadingOptions(WorkOptions):
         None,
         "NAMES",
         "Stacks to look at: enc, dec, cross; separated by commas.",
-        reads=_stacks,
+        reads=stack_names,
         panel="What is read",
     )
     max_length: int | None = _reading(
@@ -75,10 +67,7 @@ class ReadingOptions(WorkOptions):
     own_output: bool | None = _reading(
         False, None, "Translate first, and survey the model's own translations."
     )
-    chat: bool = option(
-        False, None, "Put each text into the model's chat template, as a user's.",
-        panel="What is read",
-    )  # fmt: skip
+    chat: bool = _reading(False, None, "Put each text into the model's chat template, as a user's.")
     #: False gives both texts of a pair the segment 0, as Clark's extraction did; no flag.
     segments: bool = True
 
@@ -92,7 +81,9 @@ class RoleOptions:
     """
 
     #: All of them (True), none, a list; None: all where anything was given to judge them by.
-    roles: Any = None
+    roles: Any = _role(  # noqa: RUF009
+        None, None, "Judge heads also without any annotated file.", reads=bool
+    )
     control: str | None = option(
         None,
         "KIND",

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from headcount import plugins
 from headcount.errors import InputError, UsageError, check_convention
-from headcount.models import Subject
+from headcount.models import Subject, check_subject
 from headcount.records import (
     STACKS,
     Column,
@@ -733,11 +733,7 @@ def _note_few_arcs(table: HeadTable, roles: Sequence[Role], treebank: Corpus | N
 
 def _check_call(subject: Any, columns: Any, tallies: Any) -> None:
     """Name the slips that Python would report as something else."""
-    if not isinstance(subject, Subject):
-        raise UsageError(
-            f"survey takes a Subject, not {subject!r}; make one with hc.load(name) or "
-            "hc.Subject(model, tokenizer)."
-        )
+    check_subject(subject, "survey(subject, corpus)")
     if isinstance(columns, str):
         raise UsageError(f"columns is the text '{columns}'; give a list, e.g. ['{columns}'].")
     if not isinstance(tallies, list | tuple) or any(isinstance(one, type) for one in tallies):

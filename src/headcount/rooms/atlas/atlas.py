@@ -19,7 +19,7 @@ import pandas as pd
 from headcount.errors import HeadcountError, UsageError
 from headcount.importance import score, stacks_read
 from headcount.models import Subject, load, random_twin
-from headcount.pruning import can_go, prune, prune_plan
+from headcount.pruning import RankingOptions, can_go, prune, prune_plan
 from headcount.records import (
     Engine,
     HeadTable,
@@ -188,9 +188,12 @@ def _can_go(
                 subject,
                 task,
                 by="gradient",
-                step=plan.step,
-                stacks=stacks_read(task, subject),
-                batch_size=plan.batch_size,
+                drop_share=0,
+                ranking=RankingOptions(
+                    step=plan.step,
+                    stacks=stacks_read(task, subject),
+                    batch_size=plan.batch_size,
+                ),
                 engine=engine,
                 run=prune_run,
             )

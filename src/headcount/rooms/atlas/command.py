@@ -35,8 +35,10 @@ class AtlasArguments:
     """Where the atlas goes, and how thorough it is."""
 
     out: Path = option(Path("atlas"), "DIR", "Folder to write, or to go on with.", "--out", "-o")
-    control: bool = option(False, None, "Judge roles against a random twin of every model.")
-    step: float = option(10.0, "PERCENT", "Steps of the pruning curve.")
+    control: bool = option(
+        False, None, "Judge roles against a random twin of every model.", key_of="measuring"
+    )
+    step: float = option(10.0, "PERCENT", "Steps of the pruning curve.", key_of="measuring")
 
 
 def atlas_command(
@@ -65,7 +67,7 @@ def atlas_command(
         print_json({"rows": found.to_dict("records")})
         return
     console = output()
-    groups = [] if found.empty else found.groupby(["model", "corpus"], sort=False)
+    groups: Any = [] if found.empty else found.groupby(["model", "corpus"], sort=False)
     for (model, corpus), part in groups:
         first = part.iloc[0]
         named = 1 - float((part["unnamed"] * part["heads_here"]).sum() / first["heads"])

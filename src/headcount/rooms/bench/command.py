@@ -23,8 +23,13 @@ class BenchArguments:
     share: float = option(0.5, None, "Without PRUNED: the share of every layer's heads that goes.")
     batches: str = option("1,4,16,64", None, "Batch sizes.")
     lengths: str = option("32,128", None, "Lengths in tokens.")
-    pairs: int = option(15, None, "Pairs of runs, whole and pruned in turn.")
-    way: str = option("plain", None, "How both are run: plain, graph (CUDA graphs) or compile.")
+    pairs: int = option(15, "N", "Pairs of runs, whole and pruned in turn.", key_of="timing")
+    way: str = option(
+        "plain",
+        "HOW",
+        "How both are run: plain, graph (CUDA graphs) or compile.",
+        key_of="timing",
+    )
 
 
 def bench_command(

@@ -44,7 +44,11 @@ class CompareArguments:
         "and roles; `sample` for the bundled one.",
     )
     roles: bool = option(
-        True, None, "With a treebank, judge what the heads of both models do.", "--roles/--no-roles"
+        True,
+        None,
+        "With a treebank, judge what the heads of both models do.",
+        "--roles/--no-roles",
+        instead="hc.compare(..., roles=False)",
     )
     match: str = option(
         "name",
@@ -59,6 +63,7 @@ class CompareArguments:
         "N",
         "With --convention code: the width to which maps are padded before the cosine.",
         least=1,
+        instead="hc.compare(..., pad_to=N)",
     )
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headcount.errors import UsageError
-from headcount.models import Subject, refuse_nan
+from headcount.models import Subject, check_subject, refuse_nan
 from headcount.records import old_keywords, provenance
 from headcount.rooms.families.divergence import Divergence
 from headcount.rooms.families.similarity import Families, families_of
@@ -44,8 +43,7 @@ def families(
     >>> from headcount.models.loading import load
     >>> families(load("minilm"), ["The cat sat."]).near("enc.0.0")    # doctest: +SKIP
     """
-    if not isinstance(subject, Subject):
-        raise UsageError(f"families takes a Subject, not {subject!r}; make one with hc.load(name).")
+    check_subject(subject, "families(subject, corpus)")
     inputs = PassOptions(stacks_of(subject, stacks), batch_size, max_length, long)
     source = (
         Ready(corpus, subject.anatomy.stacks)

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 # --- Its options --------------------------------------------------------------------------------
 
-_training = partial(option, panel="Training")
+_training = partial(option, panel="Training", key_of="training")
 _using = partial(option, panel="Using a trained probe")
+
+_KINDS = ("attention", "words", "distances", "random-init", "right-branching", "structural")
 
 ModelOrProbe = Annotated[
     str | None,
@@ -72,14 +74,22 @@ class ProbeArguments:
         None,
         "NAME",
         "attention, words, or a baseline: distances, random-init, right-branching, structural; by "
-        "default attention, and words where --words is given.",
-        choices=("attention", "words", "distances", "random-init", "right-branching", "structural"),
+        "default attention, and words where --words is given; all: every kind, side by side.",
+        choices=(
+            "all",
+            "attention",
+            "words",
+            "distances",
+            "random-init",
+            "right-branching",
+            "structural",
+        ),
     )
-    baselines: bool = option(False, None, "Train every kind, and put them side by side.")
+    baselines: bool = option(False, None, "", instead="--kind all")
 
     parse: str | None = _using(None, "TEXT", "A sentence to parse.")
     tree: bool = _using(
-        True, None, "The best tree, or each word's best head by itself.", "--tree/--no-tree"
+        True, None, "", "--tree/--no-tree", instead="probe.parse(text, tree=False) in Python"
     )
     explain: tuple[str, str] | None = _using(
         None,
@@ -138,17 +148,18 @@ def probe_command(
             name: getattr(asked, name)
             for name in (
                 "words",
-                "kind",
-                "baselines",
                 "seeds",
                 "word_rows",
                 "epochs",
                 "train_batch",
             )
         }
+        every = asked.baselines or asked.kind == "all"
         found = hc.probe(
             subject,
             treebank,
+            kind=None if asked.kind == "all" else asked.kind,
+            baselines=every,
             test=test,
             rate=asked.learning_rate,
             seed=work.seed or 0,

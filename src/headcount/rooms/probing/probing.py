@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, random_twin, subject_facts
+from headcount.models import Subject, check_subject, random_twin, subject_facts
 from headcount.records import (
     Engine,
     EngineOptions,
@@ -108,11 +108,7 @@ def probe(
     >>> found.kind, found.results["probe"].tolist(), found.table.names
     ('attention', ['attention'], ['probe_weight'])
     """
-    if not isinstance(subject, Subject):
-        raise UsageError(
-            f"probe takes a Subject, not {subject!r}; make one with hc.load(name) or "
-            "hc.Subject(model, tokenizer)."
-        )
+    check_subject(subject, "probe(subject, treebank)")
     if seeds < 1:
         raise UsageError(f"The number of seeds is {seeds}; it must be 1 or more.")
     kind = kind or ("attention" if words is None else "words")

@@ -22,7 +22,7 @@ class ShowArguments:
         "TEXT",
         "The translation, for dec and cross heads; the second text for an encoder.",
     )
-    top: int = option(3, "N", "Keys to name.", least=1)
+    top: int = option(3, "N", "", least=1, instead="hc.show(..., top=N) in Python")
 
 
 def show_command(

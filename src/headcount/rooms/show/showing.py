@@ -13,8 +13,16 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from headcount.errors import InputError, UsageError
-from headcount.models import Subject, refuse_nan
-from headcount.records import Head, check_heads, parse_head, token_texts, view_html, visible_token
+from headcount.models import Subject, check_subject, refuse_nan
+from headcount.records import (
+    Head,
+    check_heads,
+    old_keywords,
+    parse_head,
+    token_texts,
+    view_html,
+    visible_token,
+)
 from headcount.rooms.exhibits import encode_one
 from headcount.text import Batch, Pair, intake_of
 from headcount.wiring import Needs, Sighting, tap
@@ -89,6 +97,7 @@ class View:
         return view_html(str(self.head), self.queries, self.keys, self.weights)
 
 
+@old_keywords()
 def show(
     subject: Subject,
     sentence: str,
@@ -103,6 +112,7 @@ def show(
     `target` is the translation (needed for decoder and cross heads of a translator), or the
     second text of a pair for an encoder.
     """
+    check_subject(subject, "show(subject, sentence, head)")
     wanted = parse_head(head)
     check_heads([wanted], subject.heads)
     if top < 1:
