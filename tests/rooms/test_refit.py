@@ -151,8 +151,7 @@ def test_a_plan_judges_refitted_models_and_removes_as_it_judged() -> None:
         subject,
         task,
         drop_share=0.25,
-        ranking=hc.RankingOptions(step=25.0),
-        ranking=hc.RankingOptions(refit=True),
+        ranking=hc.RankingOptions(step=25.0, refit=True),
     )
     assert [order.name for order in plan.orders] == ["refit"]
     small = plan.prune(subject)
