@@ -15,7 +15,7 @@ WALKS = {
     "survey": "survey translator --text sample --limit 2",
     "score": "score translator --task translation:sample --limit 2 --by gradient",
     "prune": "prune translator --task translation:sample --limit 8 --dry-run --keep 140",
-    "report": "report translator --limit 8 -o {0}/run",
+    "report": "report translator --limit 8 -o {0}/page.html --run {0}/run",
 }
 CODE = """
 import sys

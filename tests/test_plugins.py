@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -124,3 +125,33 @@ def test_what_is_there_cannot_be_replaced_by_hand() -> None:
 def test_everything_of_ours_is_there(plugin: plugins.Plugin) -> None:
     assert plugin.group in plugins.GROUPS
     assert plugin.load() is not None
+
+
+def test_the_core_works_with_the_rooms_taken_away(tmp_path: Path) -> None:
+    core = tmp_path / "headcount"
+    source = Path(hc.__file__).parent
+    shutil.copytree(source, core, ignore=shutil.ignore_patterns("rooms", "__pycache__"))
+    code = "from headcount import plugins; print(plugins.names_of('stages'), plugins.faults())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=bare(tmp_path),
+    )
+    assert "'survey', 'gradient', 'ablation'" in done.stdout, done.stderr
+    assert "families" not in done.stdout
+    start = [*START, "survey", "translator", "--text", "sample", "--limit", "2", "--roles"]
+    done = subprocess.run(start, capture_output=True, text=True, cwd=tmp_path, env=bare(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "of 144 heads" in done.stdout
+    asked = subprocess.run(
+        [*START, "probe", "x"], capture_output=True, text=True, cwd=tmp_path, env=bare(tmp_path)
+    )
+    assert "No such command 'probe'" in asked.stderr
+
+
+def bare(folder: Path) -> dict[str, str]:
+    """The environment of a Python that finds headcount in a folder and nowhere else."""
+    others = [place for place in sys.path if not Path(place, "headcount").is_dir()]
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *others]), "COLUMNS": "200"}

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
+from headcount import plugins
 from headcount.errors import RunError, UsageError
 from headcount.importance import in_words
 from headcount.models import Subject, load
@@ -204,7 +205,10 @@ def _read_texts(
 
 def _sample(subject: Subject, **drawn: Any) -> dict[str, Corpus]:
     """The bundled sample as this model reads it."""
-    trees, coref = (sample_for(subject, "sample", w, **drawn) for w in ("treebank", "coref"))
+    trees = sample_for(subject, "sample", "treebank", **drawn)
+    # What a room reads is left out where it is not there.
+    known = "coref" in plugins.names_of("formats")
+    coref = sample_for(subject, "sample", "coref", **drawn) if known else None
     return {"texts": trees, "treebank": trees, "coref": coref}
 
 
@@ -240,6 +244,9 @@ def run_story(context: StoryContext, *, exhibits: bool = True) -> list[StageStat
     context.begin()
     check_stages(context, exhibits=exhibits)
     ended = []
+    if not any(plugin.origin.startswith("room ") for plugin in plugins.listed("stages")):
+        why = "headcount is here without its rooms; the story has the core's stages alone"
+        announce(StageStatus("rooms", "What rooms add", "left out", why=why))
     for stage in stages_of(context):
         if exhibits or not stage.keeps_text:
             ended.append(_run_stage(context, stage))
