@@ -11,8 +11,15 @@ from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models import Subject
 from headcount.records import Head, HeadTable, Run
-from headcount.rooms.knockout import knockout, knockout_sentences, role_sets
-from headcount.rooms.knockout.knockout import _answer, _figures, _mean_of_draws, matched_draws
+from headcount.rooms.knockout.knockout import (
+    _answer,
+    _figures,
+    _mean_of_draws,
+    knockout,
+    knockout_sentences,
+    matched_draws,
+    role_sets,
+)
 from headcount.tasks import LOSS, Outcome
 
 
@@ -117,3 +124,18 @@ def test_what_cannot_be_taken_away_is_said(
     task = tasks.translation([("a b", "d")], metric="loss")
     with pytest.raises(UsageError, match=told):
         knockout(translator, task, sets, **options)  # type: ignore[arg-type]
+
+
+def test_a_kind_of_word_that_is_looked_at_is_no_job() -> None:
+    """Also in tables from before it was an observation, where `rests` is false."""
+    heads = [Head("enc", 0, index) for index in range(3)]
+    roles = pd.DataFrame(
+        {
+            "stack": "enc", "layer": 0, "head": [0, 1, 2], "role": ["rare", "feature", "sink"],
+            "rests": [False, False, True],
+        }
+    )  # fmt: skip
+    sets = role_sets(HeadTable.of(heads, {}, details={"roles": roles}))
+    assert sets["any function"] == (heads[0],)
+    assert sets["any rest"] == (heads[2],)
+    assert sets["feature"] == (heads[1],)

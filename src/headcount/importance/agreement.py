@@ -17,6 +17,7 @@ from headcount import stats
 from headcount.errors import UsageError
 from headcount.records import HeadTable
 from headcount.stats import Floats, Kind
+from headcount.surveys.roles import says_of
 
 #: The question that scores answer, in the table's menus.
 GROUP = "How much it matters"
@@ -211,11 +212,13 @@ def _removal(table: HeadTable, name: str) -> Floats:
 def _role_groups(roles: pd.DataFrame) -> dict[tuple[str, bool], set[tuple[str, int, int]]]:
     """The heads of each role, after those of all functions and of all others."""
     every: dict[tuple[str, bool], set[tuple[str, int, int]]] = {}
+    says: dict[str, set[tuple[str, int, int]]] = {}
     for row in roles.to_dict("records"):
-        head = str(row["stack"]), int(row["layer"]), int(row["head"])
-        every.setdefault((str(row["role"]), bool(row["rests"])), set()).add(head)
-    does = set().union(*(heads for (_, rests), heads in every.items() if not rests))
-    resting = set().union(*(heads for (_, rests), heads in every.items() if rests)) - does
+        head, said = (str(row["stack"]), int(row["layer"]), int(row["head"])), says_of(row)
+        every.setdefault((str(row["role"]), said != "job"), set()).add(head)
+        says.setdefault(said, set()).add(head)
+    does = says.get("job", set())
+    resting = says.get("place", set()) - does
     both = {(ANY_ROLE, False): does, (ANY_REST, True): resting}
     return {key: heads for key, heads in (both | every).items() if heads}
 

@@ -316,13 +316,13 @@ def test_everything_missing_is_told_with_its_command(tmp_path: Path) -> None:
 
 def test_a_head_is_counted_by_what_it_does_before_where_it_rests() -> None:
     frame = made_roles({"enc": (1, 1)}).assign(role="sink")
-    both = pd.concat([frame, frame.assign(role="feature"), frame.assign(role="separator")])
+    both = pd.concat([frame, frame.assign(role="rare"), frame.assign(role="separator")])
     source = Source(made_table({"enc": (1, 2)}), frames={"roles": both})
-    assert [one["role"] for one in (role_part(source) or [])[0]] == ["feature", "separator", "sink"]
+    assert [one["role"] for one in (role_part(source) or [])[0]] == ["rare", "separator", "sink"]
     table = HeadTable.of(source.table.heads, {}, details={"roles": both})
-    assert with_roles(table).frame["role"].tolist()[0] == "feature"
+    assert with_roles(table).frame["role"].tolist()[0] == "rare"
     data = page_data(source)
-    assert data["headline"].startswith("Head enc.0.0 of made looks at one kind of word")
+    assert data["headline"].startswith("Head enc.0.0 of made points to the rarest token")
     assert data["opening"] == {"head": 0, "col": "ablation", "paint": "role"}
 
 

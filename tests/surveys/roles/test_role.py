@@ -213,9 +213,10 @@ def test_what_a_head_does_stands_before_where_it_rests() -> None:
 
 
 def test_every_role_says_whether_it_rests() -> None:
-    assert {name for name, kind in KINDS.items() if kind.rests} == {
+    assert {name for name, kind in KINDS.items() if kind.says == "place"} == {
         "separator", "punctuation", "sink", "source-end",
     }  # fmt: skip
+    assert {name for name, kind in KINDS.items() if kind.says == "observation"} == {"feature"}
 
 
 def test_verdicts_come_back_from_a_table_for_one_head_or_all() -> None:

@@ -5,7 +5,7 @@ import { S, lens, mark, on, view } from "./state.js";
 import { roleChip } from "./glyph.js";
 import { tables } from "./save.js";
 // Function by importance: a row a role, a dot a head.
-const GROUPS = [["does", "do something"], ["rests", "look much at one place"], ["none", "no role found"]], OUTLIERS = 5;
+const GROUPS = [["does", "do something"], ["rests", "look at one place or kind of word"], ["none", "no role found"]], OUTLIERS = 5;
 // The rows of a column: [{ role, own, mean, matter }], the largest mean of each group first.
 function jobRows(c) {
   const roles = D.roles ? D.kinds.map(k => k.id) : ["none"];

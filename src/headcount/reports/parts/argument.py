@@ -146,7 +146,7 @@ def _unknown(data: Data, worth: list[float | None], costs: set[int]) -> Iterator
 
 def _resting(data: Data, costs: set[int]) -> Iterator[Data]:
     """The largest group that looks at one place."""
-    yield from _group(data, costs, [role for role, kind in KINDS.items() if kind.rests])
+    yield from _group(data, costs, [role for role, kind in KINDS.items() if kind.says == "place"])
 
 
 def _going(data: Data) -> Iterator[Data]:
@@ -243,9 +243,9 @@ def profile_part(data: Data) -> list[Data]:
             found.append({"title": column["title"], "fmt": column["fmt"], "stacks": means})
     if data["roles"] is not None:
         first = [own[0]["role"] if own else None for own in data["roles"]]
-        titles = {"Heads that do something": False, "Heads that look at one place": True}
-        for title, rests in titles.items():
-            shares = [float(role is not None and KINDS[role].rests is rests) for role in first]
+        titles = {"Heads that do something": "job", "Heads that look at one place": "place"}
+        for title, says in titles.items():
+            shares = [float(role is not None and KINDS[role].says == says) for role in first]
             means = _by_layer(
                 data, [None if i in set(data["absent"]) else s for i, s in enumerate(shares)]
             )

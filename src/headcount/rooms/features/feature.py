@@ -22,6 +22,7 @@ FEATURE = Kind(
     "feature",
     "looks at one kind of word",
     paper="Kovaleva et al. 2019, section 4.4",
+    says="observation",
     rank=110,
     telling=110,
     sign="◆",

@@ -35,6 +35,7 @@ from headcount.records import (
     writable_run,
 )
 from headcount.stats import Floats
+from headcount.surveys.roles import says_of
 from headcount.tasks import Outcome, Task
 
 # --- Which heads go together --------------------------------------------------------------------
@@ -64,14 +65,13 @@ def role_sets(table: HeadTable) -> dict[str, tuple[Head, ...]]:
     if "roles" not in table.details:
         raise UsageError("No head was judged; survey the model with roles first (--roles).")
     by_role: dict[str, set[Head]] = {}
-    resting: set[str] = set()
+    says: dict[str, set[Head]] = {}
     for row in table.details["roles"].to_dict("records"):
         head = Head(str(row["stack"]), int(row["layer"]), int(row["head"]))
         by_role.setdefault(str(row["role"]), set()).add(head)
-        if row["rests"]:
-            resting.add(str(row["role"]))
-    does = set().union(*(heads for role, heads in by_role.items() if role not in resting))
-    rests = set().union(*(heads for role, heads in by_role.items() if role in resting)) - does
+        says.setdefault(says_of(row), set()).add(head)
+    does = says.get("job", set())
+    rests = says.get("place", set()) - does
     joint = {"any function": does, "any rest": rests, "free alone": set(_free_alone(table))}
     return {name: tuple(sorted(heads)) for name, heads in (joint | by_role).items() if heads}
 

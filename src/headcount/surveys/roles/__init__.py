@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         plain_words,
         reported,
         row_verdicts,
+        says_of,
         value_text,
         verdict_frame,
         verdicts_of,

@@ -476,15 +476,33 @@ def plain_words(what: str, row: pd.Series) -> str:
 # --- Verdicts in words, and in a terminal ---------------------------------------------------------
 
 
-def counted(does: int, rests: int, heads: str) -> str:
-    """How many heads do something, and of how many others no more than a place is known.
+def counted(does: int, rests: int, heads: str, observed: int = 0) -> str:
+    """How many heads do something, and of how many others no more is known than where they look.
 
     >>> counted(35, 1, "144 heads")
     '35 of 144 heads do a nameable job; 1 more looks much at one place'
+    >>> counted(9, 30, "144 heads", observed=11)
+    '9 of 144 heads do a nameable job; 30 more look much at one place, 11 at one kind of word'
     """
     told = f"{does or 'none'} of {heads} {'do' if does > 1 else 'does'} a nameable job"
-    looks = f"look{'s' if rests == 1 else ''} much at one place"
-    return f"{told}; {rests} {'more ' if does else ''}{looks}" if rests else told
+    first = rests or observed
+    if not first:
+        return told
+    more = f"{told}; {first} {'more ' if does else ''}look{'s' if first == 1 else ''}"
+    if not rests:
+        return f"{more} at one kind of word"
+    return f"{more} much at one place" + (f", {observed} at one kind of word" if observed else "")
+
+
+def says_of(row: Mapping[Any, Any]) -> str:
+    """What a row of verdicts says: a job, a place or an observation; of a role that is not here as
+    its table has it.
+
+    >>> says_of({"role": "feature", "rests": False}), says_of({"role": "mine", "rests": True})
+    ('observation', 'place')
+    """
+    role = str(row["role"])
+    return KINDS[role].says if role in KINDS else "place" if row["rests"] else "job"
 
 
 _HOW_TO_READ = "A line gives a share with its 95% interval, then what a rule without a model gets"
@@ -534,10 +552,14 @@ class RolesText:
         >>> RolesText([], 72, "minilm").headline
         'minilm: none of 72 heads does a nameable job'
         """
-        does = {verdict.head for verdict in self.verdicts if not verdict.rests}
-        rests = {verdict.head for verdict in self.verdicts} - does
+        by = {
+            says: {one.head for one in self.verdicts if KINDS[one.role].says == says}
+            for says in ("job", "place", "observation")
+        }
+        rests = by["place"] - by["job"]
+        observed = by["observation"] - by["job"] - rests
         name = f"{self.model}: " if self.model else ""
-        return name + counted(len(does), len(rests), f"{self.heads} heads")
+        return name + counted(len(by["job"]), len(rests), f"{self.heads} heads", len(observed))
 
     def _title(self, role: str, own: Sequence[Verdict]) -> Text:
         heads = len({verdict.head for verdict in own})
