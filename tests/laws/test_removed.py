@@ -38,6 +38,7 @@ T5_LIKE = SPECIALS | {"vocab_size": VOCAB, "d_model": HIDDEN, "d_kv": 8, "d_ff":
 MORE = {
     "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED),
     "phi": row("PhiForCausalLM", "PhiConfig", GROUPED),
+    "olmo2": row("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
     "ctrl": row("CTRLLMHeadModel", "CTRLConfig", GPT, dff=64, n_positions=64),
     "falcon_groups": row(
         *("FalconForCausalLM", "FalconConfig", SPECIALS | SIZES | {"vocab_size": VOCAB}),
@@ -125,7 +126,7 @@ def test_a_family_that_cannot_be_cut_is_refused_with_its_reason(family: str) -> 
 
 
 CAUSAL = ["gpt2", "gpt_neox", "opt", "llama", "mistral", "qwen3", "gemma3", "gpt_oss", "phi3"]
-CAUSAL += ["bloom", "falcon", "falcon_groups", "mpt", "phi"]
+CAUSAL += ["bloom", "falcon", "falcon_groups", "mpt", "phi", "olmo2"]
 TRANSLATORS = ["t5", "umt5", "bart", "mbart", "marian", "m2m100", "whisper"]
 
 
@@ -148,7 +149,7 @@ def test_generate_with_a_cache(family: str, choose: Choose) -> None:
 
 
 @pytest.mark.parametrize(
-    "family", ["bert", "gpt2", "llama", "marian", "t5", "phi3", "gptj", "bloom", "mpnet"]
+    "family", ["bert", "gpt2", "llama", "marian", "t5", "phi3", "gptj", "bloom", "mpnet", "olmo2"]
 )
 def test_removed_in_two_steps_equals_removed_in_one(family: str) -> None:
     subject = Subject(ALL[family]())

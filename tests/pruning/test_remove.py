@@ -146,12 +146,6 @@ def test_a_quantised_layer_is_refused() -> None:
         prune(subject, "enc.0.1")
 
 
-def test_heads_that_are_normed_together_are_refused() -> None:
-    olmo = row("Olmo2ForCausalLM", "Olmo2Config", GROUPED, num_key_value_heads=4)()
-    with pytest.raises(UnsupportedModel, match="norms all 4 heads of a layer together"):
-        prune(Subject(olmo), "dec.0.1")
-
-
 def test_heads_that_an_older_tool_listed_are_warned_of() -> None:
     model = TINY["bert"]()
     model.config.pruned_heads = {0: [1]}

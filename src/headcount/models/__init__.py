@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from headcount.models.loading import load
     from headcount.models.modeling_headcount import (
         OwnConfig,
+        Part,
         Pick,
         forget_bias,
         put,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         head_weights,
         is_activation,
         is_rms_norm,
+        joint_norms,
         layout_of,
         output_of,
     )

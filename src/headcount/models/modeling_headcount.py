@@ -63,6 +63,8 @@ def pruned_class(whole: Any) -> Any:
         "__module__": __name__,
         "__doc__": f"{whole.__name__} without some of its heads; config.headcount says which.",
         "save_pretrained": save_with_code,
+        # Its layers are transformers' own, and make the buffers that no file keeps (Falcon-H1).
+        "is_custom_code": classmethod(lambda cls: False),
         # transformers reads these off the text of the file that a class is in.
         "_can_set_attn_implementation": whole._can_set_attn_implementation,
         "_can_set_experts_implementation": whole._can_set_experts_implementation,
@@ -165,6 +167,17 @@ class Pick:
         return given.args, given.kwargs
 
 
+class Part:
+    """After a norm over all heads together: the entries of those that are left (OLMo 2)."""
+
+    def __init__(self, kept: list[int]) -> None:
+        self.kept = kept
+
+    def __call__(self, module: Any, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        """The output, with some of its last axis."""
+        return output.index_select(-1, torch.tensor(self.kept, device=output.device))
+
+
 def bare(model: Any) -> Any:
     """The model without task heads; itself where what it calls so takes no input (DINOv3)."""
     core, main = model.base_model, getattr(model, "main_input_name", "")
@@ -182,8 +195,8 @@ def fit(model: Any, sizes: dict[str, Any]) -> None:
     """Change a whole model's layers to the sizes that are written down.
 
     `sizes` is `config.headcount`: shapes of weights, attributes and settings of modules, modules
-    that compute a position bias of their own, and those that take a part of one that they are
-    given. Weights are left for a checkpoint to fill.
+    that compute a position bias of their own, those that take a part of one that they are
+    given, and norms of which only a part goes on. Weights are left for a checkpoint to fill.
     """
     core = bare(model)
     # A head may be put on one half of a model, such as T5's encoder.
@@ -207,6 +220,8 @@ def fit(model: Any, sizes: dict[str, Any]) -> None:
     for path, (name, kept, total) in named("picks").items():
         pick = Pick(name, kept, total)
         core.get_submodule(path).register_forward_pre_hook(pick, with_kwargs=True)
+    for path, entries in named("parts").items():
+        core.get_submodule(path).register_forward_hook(Part(entries))
 
 
 def _resize(core: nn.Module, name: str, shape: list[int]) -> None:

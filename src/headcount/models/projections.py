@@ -16,6 +16,7 @@ from transformers.pytorch_utils import Conv1D
 
 from headcount.errors import ModelError, UnsupportedModel
 from headcount.models.dummy_forward import core_of
+from headcount.models.modeling_headcount import Part
 from headcount.models.site import Site
 
 # --- Where an attention module keeps its queries, keys, values and output -----------------------
@@ -184,13 +185,33 @@ def head_weights(model: nn.Module, site: Site) -> list[HeadWeight]:
     (['encoder.layer.0.attention.self.value.bias', 'encoder.layer.0.attention.output.dense.weight'],
      [0, 0, 0, 0, 1, 1])
     """
-    row = layout_of(model, site)
+    row, joint = layout_of(model, site), joint_norms(model, site)
     places = []
     there = [part for part in row.also if _module(model, site, part[0]) is not None]
     for path, letters in (*row.parts, *there):
+        if letters in joint:
+            continue  # all of it is read by the norm
         places += _rows(model, site, path, letters, row.by_group and len(letters) > 1)
     places.append(_columns(model, site, row.output))
     return places + _per_head(model, site)
+
+
+def joint_norms(model: nn.Module, site: Site) -> dict[str, str]:
+    """Norms over all heads of a layer together (OLMo 2): their paths, by `q` or `k`.
+
+    Without a head's part of the projection the others would change, so the projection and the norm
+    stay whole, and what comes out is cut.
+    """
+    found = {}
+    for letter, path, count in (("q", "q_norm", site.heads), ("k", "k_norm", site.kv_heads)):
+        norm = _module(model, site, path)
+        weight = getattr(norm, "weight", None)
+        if weight is None or weight.dim() != 1:
+            continue
+        is_cut = any(isinstance(hook, Part) for hook in norm._forward_hooks.values())
+        if is_cut or (count > 1 and len(weight) == count * site.head_dim):
+            found[letter] = path
+    return found
 
 
 def output_of(model: nn.Module, site: Site) -> HeadWeight:
@@ -289,14 +310,7 @@ def _per_head(model: nn.Module, site: Site) -> list[HeadWeight]:
         if weight is None:
             continue
         if trait.path.endswith("norm.weight") and weight.dim() == 1:
-            # Raise where a norm is taken over all heads: one less, and all others change.
-            if count > 1 and len(weight) == count * site.head_dim:
-                raise UnsupportedModel(
-                    f"{_name(site, trait.path)} norms all {count} heads of a layer together, so "
-                    "that removing one changes the others. Switch the heads off with hc.valve "
-                    "instead."
-                )
-            continue
+            continue  # over one head's dimensions, or over all heads: `joint_norms`
         owner = torch.arange(count).repeat_interleave(weight.shape[trait.axis] // count)
         kind = torch.full_like(owner, 0 if trait.of == "q" else 1)
         found.append(HeadWeight(_name(site, trait.path), trait.axis, owner, kind))

@@ -23,11 +23,13 @@ from headcount.models import (
     KEY,
     Anatomy,
     OwnConfig,
+    Part,
     Pick,
     Site,
     core_of,
     forget_bias,
     head_weights,
+    joint_norms,
     layout_of,
     put,
     take_along,
@@ -171,6 +173,7 @@ def cut(model: nn.Module, keeps: list[Keep], sites: tuple[Site, ...]) -> None:
             _cut_weights(model, keep, sizes)
         _cut_counts(model, keep, sizes)
         _cut_given(model, keep, sizes)
+        _cut_norms(model, keep, sizes)
         for site in keep.sites:
             kept = zip(site.indices, keep.queries.tolist(), strict=True)
             left = [] if keep.dead else [index for index, stays in kept if stays]
@@ -234,3 +237,17 @@ def _cut_given(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
     pick.kept = [one for one, stays in zip(pick.kept, keep.queries.tolist(), strict=True) if stays]
     picks = sizes.setdefault("picks", {})
     picks[_within(model, site.module)] = [name, pick.kept, pick.total]
+
+
+def _cut_norms(model: nn.Module, keep: Keep, sizes: Sizes) -> None:
+    """Let only the heads that are left go on from a norm over all heads together."""
+    site = keep.sites[0]
+    for letter, path in joint_norms(model, site).items():
+        norm: Any = model.get_submodule(f"{site.module}.{path}")
+        part = next((h for h in norm._forward_hooks.values() if isinstance(h, Part)), None)
+        if part is None:
+            part = Part(list(range(len(norm.weight))))
+            norm.register_forward_hook(part)
+        stay = (keep.queries if letter == "q" else keep.keys).repeat_interleave(site.head_dim)
+        part.kept = [one for one, stays in zip(part.kept, stay.tolist(), strict=True) if stays]
+        sizes.setdefault("parts", {})[_within(model, f"{site.module}.{path}")] = part.kept
