@@ -100,8 +100,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     **dict.fromkeys(("qwen3_moe", "gemma", "gemma2", "gemma3_text"), (CAUSAL, {})),
     **dict.fromkeys(("granite", "granitemoe", "cohere", "cohere2", "glm", "glm4"), (CAUSAL, {})),
     **dict.fromkeys(("nemotron", "exaone4", "ernie4_5", "hunyuan_v1_dense"), (CAUSAL, {})),
-    **dict.fromkeys(("seed_oss", "llama4_text", "deepseek_v3", "glm4_moe"), (CAUSAL, {})),
+    **dict.fromkeys(("seed_oss", "llama4_text", "glm4_moe"), (CAUSAL, {})),
     "gpt_oss": (CAUSAL, {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}}),
+    "deepseek_v3": (CAUSAL, {"num_key_value_heads": 4}),
     "falcon_h1": (CAUSAL, {}),
     "qwen3_next": (CAUSAL, {**HYBRID, "full_attention_interval": 2}),
     "jamba": (CAUSAL, {**HYBRID, "attn_layer_period": 2, "attn_layer_offset": 1}),
@@ -109,7 +110,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "lfm2": (CAUSAL, {**HYBRID, "full_attn_idxs": [1, 3]}),
     "granitemoehybrid": (CAUSAL, {"layer_types": ["mamba", "attention"]}),
     "mamba": (CAUSAL, {}),
-    **dict.fromkeys(("t5", "bart", "mbart", "marian", "m2m_100", "pegasus"), (PAIRED, {})),
+    "t5": (PAIRED, {"decoder_start_token_id": 0}),
+    **dict.fromkeys(("bart", "mbart", "marian", "m2m_100", "pegasus"), (PAIRED, {})),
 }
 
 
@@ -141,7 +143,7 @@ def small_model(family: str) -> Any:
         model = getattr(transformers, f"AutoModelFor{kind}").from_config(config)
     with torch.no_grad():
         for weight in model.parameters():
-            if weight.ndim > 1:
+            if weight.ndim > 1 and weight.requires_grad:  # sinusoids stay as they are
                 weight.copy_(0.2 * torch.randn(weight.shape, generator=draw))
     return model.eval()
 
@@ -199,14 +201,17 @@ def family_row(family: str, seconds: int) -> dict[str, Any]:
     for by in ("gradient", "ablation", "relevance"):
         _, row[by] = tried(lambda by=by: hc.score(subject, makes[kind](), by=by), seconds)
     first = heads[0]
-    small, row["prune"] = tried(lambda: hc.prune(subject, [first]), seconds)
-    gone = [first]
-    if small is None:  # heads that share a key go together
-        group = [head for head in heads if head[:2] == first[:2]][:2]
-        small, how = tried(lambda: hc.prune(subject, group), seconds)
-        if small is not None:
-            gone, row["why not one head"] = group, row["prune"]
-        row["prune"] = how if small is None else "by groups"
+    small, how = tried(lambda: hc.prune(subject, [first]), seconds)
+    row["prune"], gone = how, [first]
+    together = {  # where keys are shared, or a layer's weights
+        "by groups": [head for head in heads if head[:2] == first[:2]][:2],
+        "by layers": [head for head in heads if head[::2] == first[::2]],
+    }
+    for name, group in together.items():
+        if small is None:
+            small, how = tried(lambda group=group: hc.prune(subject, group), seconds)
+            if small is not None:
+                row["prune"], gone = name, group
     if small is None:
         return row | dict.fromkeys(("save", "reload"), "–")
     with tempfile.TemporaryDirectory() as folder:
@@ -242,10 +247,10 @@ def family_table(rows: list[dict[str, Any]]) -> str:
     reasons: dict[str, int] = {}
 
     def cell(family: str, how: str) -> str:
-        if how in ("yes", "by groups", "–"):
+        if how in ("yes", "by groups", "by layers", "–"):
             return how
         word, _, why = how.partition(": ")
-        why = re.sub(rf"\b{re.escape(family)}\b", "MODEL", why)
+        why = re.sub(rf"\b{re.escape(family)}\b( \(\w+\))?", "MODEL", why)
         return f"{word} [{reasons.setdefault(why, len(reasons) + 1)}]"
 
     lines = [f"| family | heads | {' | '.join(COLUMNS)} |", f"|---|--:|{'---|' * len(COLUMNS)}"]

@@ -58,13 +58,20 @@ def pruned_class(whole: Any) -> Any:
         known = self._keys_to_ignore_on_load_unexpected or ()
         self._keys_to_ignore_on_load_unexpected = {*known, HINT}
 
+    def initialize(self: Any) -> None:
+        # Of code of one's own, transformers makes no buffers that no file keeps (Falcon-H1).
+        own, self.__class__ = type(self), whole
+        try:
+            self.initialize_weights()
+        finally:
+            self.__class__ = own
+
     inside = {
         "__init__": build,
         "__module__": __name__,
         "__doc__": f"{whole.__name__} without some of its heads; config.headcount says which.",
         "save_pretrained": save_with_code,
-        # Its layers are transformers' own, and make the buffers that no file keeps (Falcon-H1).
-        "is_custom_code": classmethod(lambda cls: False),
+        "initialize_weights": initialize,
         # transformers reads these off the text of the file that a class is in.
         "_can_set_attn_implementation": whole._can_set_attn_implementation,
         "_can_set_experts_implementation": whole._can_set_experts_implementation,

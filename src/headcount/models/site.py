@@ -118,9 +118,12 @@ def layer_numbers(modules: Sequence[str]) -> list[int]:
     [1, 3]
     >>> layer_numbers(["block.0.layer.1.attn", "block.1.layer.1.attn"])
     [0, 1]
-    >>> layer_numbers(["shared.0.attn", "shared.0.attn"])
-    [0, 1]
+    >>> layer_numbers(["shared.0.attn", "shared.0.attn"]), layer_numbers(["layers.1.attn"])
+    ([0, 1], [1])
     """
+    if len(modules) == 1:  # the only layer of a hybrid that attends
+        numbers = [int(part) for part in modules[0].split(".") if part.isdigit()]
+        return numbers[:1] or [0]
     rows = [[int(part) for part in re.findall(r"\d+", name)] for name in modules]
     if len({len(row) for row in rows}) == 1:
         columns = [list(column) for column in zip(*rows, strict=True)]

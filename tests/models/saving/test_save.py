@@ -32,7 +32,17 @@ from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
 from headcount.records import files, replace_folder
 
-BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
+MAMBA = {"mamba_d_ssm": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8}
+BUILDERS = {
+    **TINY,
+    "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED),
+    "olmo2": row("Olmo2ForCausalLM", "Olmo2Config", GROUPED),
+    # Its model makes a buffer of each layer that no file keeps.
+    "falcon_h1": row(
+        *("FalconH1ForCausalLM", "FalconH1Config", GROUPED | MAMBA),
+        **{"mamba_n_groups": 1, "mamba_chunk_size": 8},
+    ),
+}
 WIDE = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 4}
 
 
@@ -59,6 +69,8 @@ CASES = [
     ("llama", "dec.0-1.0-1", WIDE, ["mistral", "code"]),
     ("qwen3", "dec.0.0-1,dec.1.2-3", {}, ["native", "code"]),
     ("phi3", "dec.0.1-2", {}, ["code"]),
+    ("olmo2", "dec.0-1.0-1", {}, ["code"]),
+    ("falcon_h1", "dec.0.0-1", {}, ["code"]),
     ("phi3", "dec.0-1.1-2", {}, ["native", "code"]),
     ("marian", "enc.0,dec.1.2,cross.2.1-3", {}, ["code"]),
     ("whisper", "enc.1.1,cross.0.0", {}, ["code"]),
