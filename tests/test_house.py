@@ -25,8 +25,11 @@ SOURCE = ROOT / "src" / "headcount"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
-MOST_MODULES = 200
-MOST_LINES = 39_000
+MOST_MODULES = 222
+MOST_LINES = 42_950
+#: The core: everything but `rooms`. What is new goes into rooms.
+MOST_CORE_MODULES = 126
+MOST_CORE_LINES = 26_450
 MOST_IMPORTS = 0.105
 #: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
 MOST_EDGES = 0
@@ -313,6 +316,14 @@ def test_the_code_does_not_grow_by_itself() -> None:
         f"{lines:,} lines of code, at most {MOST_LINES:,}: before adding, look for what to extend "
         "and what the change made dead; a new subject may raise the number, with a decision page"
     )
+
+
+def test_what_is_new_goes_into_rooms() -> None:
+    core = [path for path in MODULES if "rooms" not in path.relative_to(SOURCE).parts]
+    lines = sum(code_lines(path)[0] for path in core)
+    assert lines <= MOST_CORE_LINES, f"{lines:,} lines of core, at most {MOST_CORE_LINES:,}"
+    modules = [path for path in core if path.name != "__init__.py"]
+    assert len(modules) <= MOST_CORE_MODULES, f"{len(modules)} modules of core"
 
 
 def test_little_of_the_code_is_imports() -> None:
