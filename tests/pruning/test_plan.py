@@ -299,6 +299,8 @@ def test_too_few_examples_for_a_test_lose_no_curve() -> None:
     ],
 )
 def test_what_cannot_be_is_told(given: dict[str, Any], message: str) -> None:
+    goals = {"max_loss", "keep", "drop_share"} & given.keys()
+    given = given if goals else {"drop_share": 0} | given
     with pytest.raises(UsageError, match=message):
         prune_plan(classifier(), CLASSES, **given)
 
@@ -385,3 +387,38 @@ def test_killed_outright_it_goes_on(tmp_path: Path) -> None:
     plain = prune_plan(subject, task, **options)
     assert again.going == plain.going
     pd.testing.assert_frame_equal(again.curve, plain.curve, rtol=1e-6)
+
+
+def test_a_goal_is_asked_for_before_the_work() -> None:
+    with pytest.raises(UsageError, match="No goal was given; say how far to go with one of max_"):
+        prune_plan(classifier(), CLASSES)
+    with pytest.raises(UsageError, match=r"The loss allowed is '0\.5%'; give a number of points"):
+        prune_plan(classifier(), CLASSES, max_loss="0.5%")  # type: ignore[arg-type]
+
+
+def test_a_limit_takes_some_examples() -> None:
+    plan = prune_plan(classifier(), CLASSES, drop_share=0, limit=6)
+    assert plan.curve["n"].unique().tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda one: hc.survey(one.model, ["a"]),
+            r"write hc.survey\(hc.Subject\(model, tokenizer\), c",
+        ),
+        (lambda one: hc.survey("mine", ["a"]), r"write hc.survey\(hc.load\('mine'\), corpus\)"),
+        (lambda one: hc.score(one), r"score has no task; write hc.score\(subject, task\)"),
+        (lambda one: hc.score(one, ["a"]), "score takes a task, not list"),
+        (lambda one: hc.prune(one), r"prune has no heads; write hc.prune\(subject, heads\)"),
+        (
+            lambda one: hc.show(one, "a"),
+            r"show has no head; write hc.show\(subject, sentence, head\)",
+        ),
+        (lambda one: hc.report(one), "report draws a run or a table, not a Subject; to measure"),
+    ],
+)
+def test_a_slip_in_python_gets_the_right_call(call: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        call(classifier())
