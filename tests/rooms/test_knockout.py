@@ -11,7 +11,7 @@ from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models import Subject
 from headcount.records import Head, HeadTable, Run
-from headcount.rooms.knockout.knockout import (
+from headcount.rooms.knockout.whole_jobs import (
     _answer,
     _figures,
     _mean_of_draws,

@@ -156,6 +156,7 @@ class TerminalProgress:
         """The bar goes, and with the last one all that moves."""
         task = self._open.pop()[3]
         if self._shown is not None:
+            self._shown.refresh()  # the last parts too, however quick they were
             self._shown.remove_task(task)
             if not self._open:
                 self._shown.stop()

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.knockout.knockout import knockout, knockout_sentences, role_sets
+    from headcount.rooms.knockout.whole_jobs import knockout, knockout_sentences, role_sets
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {
-    "names": {"knockout": "knockout:knockout"},
+    "names": {"knockout": "whole_jobs:knockout"},
     "parts": {"knockout": "command:knock_out"},
     "stages": {"knockout": "stage:STAGE"},
 }

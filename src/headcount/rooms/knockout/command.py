@@ -23,7 +23,7 @@ def knock_out(
     json: bool,
 ) -> None:
     """Do it, and print what each set adds beside its draws."""
-    from headcount.rooms.knockout.knockout import knockout, knockout_sentences
+    from headcount.rooms.knockout.whole_jobs import knockout, knockout_sentences
 
     sets: Any = target.out
     if asked.shut is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headcount.importance import sweep_task
 from headcount.reports import StageMaker, StoryContext, StoryStage, evaluation_step
-from headcount.rooms.knockout.knockout import DRAWS, knockout, role_sets
+from headcount.rooms.knockout.whole_jobs import DRAWS, knockout, role_sets
 
 #: What a quick story spends: multiplications, examples, and forwards of a usual table of roles.
 _BUDGET, _EXAMPLES, _FORWARDS = 1.35e12, 96, 60
