@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from headcount.importance.sweeps.sweeping import Sweep, SweepInterrupted, sweep
 from headcount.models.subject import Subject
 from headcount.records import journal as journal_module
 from headcount.records.journal import Journal
-from headcount.records.watching import Progress
+from headcount.records.watching import Progress, progress
 from headcount.tasks.task import Task
 
 FINGERPRINT = {"what": "a test"}
@@ -34,15 +35,33 @@ def swept(
     path: Path | None,
     subject: Subject,
     task: Task,
-    progress: Progress | None = None,
+    shown: Progress | None = None,
     **options: Any,
 ) -> Sweep:
     heads = single_heads(subject.anatomy, options.pop("mode", "zero"))[:: options.pop("every", 1)]
-    options = {"batch_size": 2, "progress": progress} | options
-    if path is None:
-        return sweep(subject, task, heads, **options)
-    with Journal.open(path, FINGERPRINT) as journal:
-        return sweep(subject, task, heads, journal=journal, **options)
+    options = {"batch_size": 2} | options
+    with progress(shown or False):
+        if path is None:
+            return sweep(subject, task, heads, **options)
+        with Journal.open(path, FINGERPRINT) as journal:
+            return sweep(subject, task, heads, journal=journal, **options)
+
+
+class Watcher:
+    """Progress that does something with every part that is done."""
+
+    def __init__(self, seen: Callable[[int], object]) -> None:
+        self.seen, self.parts = seen, 0
+
+    def start(self, total: int, title: str) -> None:
+        pass
+
+    def advance(self, n: int = 1) -> None:
+        self.parts += n
+        self.seen(self.parts)
+
+    def done(self) -> None:
+        pass
 
 
 def assert_identical(one: Sweep, other: Sweep) -> None:
@@ -92,8 +111,8 @@ def kill_after(path: Path, least: int) -> None:
         f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[2])]!r}\n"
         f"import torch; torch.set_num_threads({torch.get_num_threads()})\n"
         "from pathlib import Path\n"
-        "from test_journaled import big_task, swept\n"
-        f"swept(Path({str(path)!r}), *big_task(), lambda done, total: time.sleep(0.02))\n"
+        "from test_journaled import Watcher, big_task, swept\n"
+        f"swept(Path({str(path)!r}), *big_task(), Watcher(lambda done: time.sleep(0.02)))\n"
     )
     child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     begun = time.monotonic()
@@ -110,11 +129,11 @@ def kill_after(path: Path, least: int) -> None:
 
 
 def break_off(after: int, error: BaseException) -> Progress:
-    def progress(done: int, total: int) -> None:
+    def seen(done: int) -> None:
         if done >= after:
             raise error
 
-    return progress
+    return Watcher(seen)
 
 
 @pytest.mark.parametrize(
