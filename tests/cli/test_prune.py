@@ -76,7 +76,7 @@ def test_the_heads_that_are_left_are_surveyed_anew(headcount: Callable, classes:
     (classes / "text.txt").write_text("\n".join(text for text, _ in PAIRS))
     assert headcount("survey", "model", "--text", "text.txt", "--roles", "-o", "before").code == 0
     line = ["prune", "model", "--task", TASK, "--drop-share", 0.5, "--ranking", "step=25"]
-    ended = headcount(*line, "--scores", "before", "--survey", "text.txt", "-o", "small")
+    ended = headcount(*line, "--scores", "before", "--export", "survey=text.txt", "-o", "small")
     assert (ended.code, ended.err) == (0, "")
     told = " ".join(ended.out.split())
     assert "Roles of the heads that are left, surveyed anew: 4 of 8 heads, both models on" in told
@@ -108,7 +108,7 @@ def test_roles_before_and_after_are_told_head_by_head(
 
     monkeypatch.setattr(work, "run_survey", survey)
     (classes / "text.txt").write_text("\n".join(text for text, _ in PAIRS))
-    line = ["prune", "model", "--heads", "enc.0.0,enc.0.1,enc.1.3", "--survey", "text.txt"]
+    line = ["prune", "model", "--heads", "enc.0.0,enc.0.1,enc.1.3", "--export", "survey=text.txt"]
     ended = headcount(*line, "--dry-run")
     assert (ended.code, ended.err) == (0, "")
     told = [" ".join(line.split()) for line in ended.out.splitlines()]
