@@ -98,16 +98,13 @@ def test_a_head_that_does_no_better_than_a_random_twin_has_no_role() -> None:
 
 
 def test_several_twins_are_averaged() -> None:
-    ask: dict[str, Any] = {"roles": [ANY], "control": "random-init", "limit": 8}
     subject = encoder()
-    controls = [
-        verdicts_of(
-            hc.survey(subject, treebank=TREES, **ask, roles=hc.RoleOptions(twins=seeds)).details[
-                "roles"
-            ]
-        )[0].control
+    judged = [
+        hc.RoleOptions(roles=[ANY], control="random-init", twins=seeds)
         for seeds in ([0], [1], [0, 1])
     ]
+    tables = [hc.survey(subject, treebank=TREES, roles=roles, limit=8) for roles in judged]
+    controls = [verdicts_of(table.details["roles"])[0].control for table in tables]
     assert controls[2] == pytest.approx((controls[0] + controls[1]) / 2)
 
 

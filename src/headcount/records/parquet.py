@@ -118,7 +118,7 @@ def _read(path: str | os.PathLike[str]) -> pa.Table:
         return file.read()
     except FileNotFoundError as error:
         raise RunError(f"There is no {path}; make it first, or check the folder's name.") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise RunError(
             f"{path} cannot be read: it is cut off, damaged or not Parquet. "
             "Make it again, or restore it."
