@@ -20,7 +20,7 @@ import tempfile
 import types
 import typing
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,9 @@ def thing(one: Any) -> dict[str, Any]:
         return {"is": "class", "signature": signature(one), "members": members(one)}
     if callable(one):
         return {"is": "function", "signature": signature(one)}
-    keys = one if isinstance(one, dict) else ()
-    return {"is": type(one).__name__, "keys": {str(key): None for key in keys}}
+    if isinstance(one, Mapping):
+        return {"is": "dict", "keys": {str(key): None for key in one}}
+    return {"is": type(one).__name__, "keys": {}}
 
 
 def members(owner: type) -> dict[str, Any]:

@@ -137,8 +137,8 @@ def test_progress_names_the_measure() -> None:
         ({"by": "gradient", "per": "word"}, UsageError, "per is 'word'; choose example"),
         ({"by": "confidence", "convention": "code"}, UsageError, "does not exist under the conv"),
         ({"task": CLASSES.part([])}, InputError, r"has no examples, so nothing can be scored"),
-        ({"task": PAIRS}, UsageError, r"score takes a task, not \["),
-        ({"subject": "bert"}, UsageError, "score takes a Subject, not 'bert'"),
+        ({"task": PAIRS}, UsageError, "score takes a task, not list"),
+        ({"subject": "bert"}, UsageError, "score takes a Subject, not the text 'bert'"),
         ({"limit": 0}, UsageError, "The limit is 0; it must be 1 or more"),
         (
             {"task": tasks.custom([1], lambda subject, some: [0.0]), "by": "confidence"},

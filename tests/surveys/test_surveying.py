@@ -762,7 +762,7 @@ def test_smollm2(smollm2: Subject) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ({"subject": "minilm"}, "survey takes a Subject, not 'minilm'; make one with hc.load"),
+        ({"subject": "minilm"}, "survey takes a Subject, not the text 'minilm'; write hc."),
         ({"columns": "entropy"}, r"columns is the text 'entropy'; give a list"),
         ({"tallies": Entropy()}, "give a list of tallies"),
         ({"tallies": [Entropy]}, "give a list of tallies"),
