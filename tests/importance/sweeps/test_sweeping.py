@@ -31,6 +31,7 @@ from headcount.models.subject import Subject
 from headcount.records.engine import LocalEngine
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
+from headcount.records.watching import progress
 from headcount.wiring import valve
 from headcount.wiring.shortcut import RecordedRun
 
@@ -208,16 +209,33 @@ def test_a_model_that_works_in_place_is_not_cut_short(
 
 def test_progress_ends_at_its_total_and_the_time_is_told(classifying: tuple[Subject, Any]) -> None:
     subject, task = classifying
-    seen: list[tuple[int, int]] = []
-    told: list[str] = []
+    shown = Shown()
     two = single_heads(subject.anatomy)[:2]
-    options: dict[str, Any] = {"progress": lambda *at: seen.append(at), "announce": told.append}
-    sweep(subject, task, two, batch_size=2, **options)
-    assert seen[-1] == (15, 15)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert not told  # the short way is not long
-    sweep(subject, task, two, batch_size=2, fast=False, **options)
-    assert told == ["3 evaluations of 5 examples, about 0 s."]
+    with progress(shown):
+        sweep(subject, task, two, batch_size=2)
+        assert sum(shown.parts) == shown.total == 15
+        assert not shown.told  # the short way is not long
+        sweep(subject, task, two, batch_size=2, fast=False)
+    assert shown.told == ["3 evaluations of 5 examples, about 0 s."]
+
+
+class Shown:
+    """Progress that remembers."""
+
+    def __init__(self) -> None:
+        self.total, self.parts, self.told = 0, list[int](), list[str]()
+
+    def start(self, total: int, title: str) -> None:
+        self.total = total
+
+    def advance(self, n: int = 1) -> None:
+        self.parts.append(n)
+
+    def done(self) -> None:
+        pass
+
+    def say(self, what: object) -> None:
+        self.told.append(str(what))
 
 
 # --- bad input ----------------------------------------------------------------------------------
