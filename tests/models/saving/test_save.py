@@ -423,8 +423,8 @@ def test_a_full_disk_while_the_tokenizer_is_saved_is_an_error_of_the_disk(tmp_pa
     tokenizer = mock.Mock()
     tokenizer.save_pretrained.side_effect = Exception("No space left on device (os error 28)")
     with pytest.raises(OSError, match="No space left") as caught:
-        saving._save_tokenizer(tokenizer, tmp_path)
+        saving.save_tokenizer(tokenizer, tmp_path)
     assert caught.value.errno == errno.ENOSPC
     tokenizer.save_pretrained.side_effect = Exception("something else")
     with pytest.raises(Exception, match="something else"):
-        saving._save_tokenizer(tokenizer, tmp_path)
+        saving.save_tokenizer(tokenizer, tmp_path)
