@@ -21,8 +21,8 @@ _role = partial(option, panel="What heads do (roles)", key_of="judging")
 class ReadingOptions(WorkOptions):
     """How a model reads texts.
 
-    >>> ReadingOptions(max_length=128, long="error").batch_size
-    16
+    >>> ReadingOptions(max_length=128).long
+    'window'
     """
 
     stacks: Sequence[str] | None = option(
