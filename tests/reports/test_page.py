@@ -147,7 +147,7 @@ def test_runs_of_other_sizes_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_script_and_style_are_small() -> None:
-    """Counted as it lies in the page: with its comments and its indentation, names as written."""
+    """Counted as it lies in the page: without comments, with its indentation, names as written."""
     assert len(script().encode()) <= 100_000
     assert len(script(two=True).encode()) <= 100_000
     assert len(style().encode()) <= 31_000

@@ -207,8 +207,8 @@ STYLES = ("base", "overview", "dossier", "sections", "media")
 #: Letters of a headline that is set smaller.
 _LONG = 150
 _FINENESS = ("fine", "coarse", "none")
-#: Lines that import and the word export: a name is one thing in all modules.
-_LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export )", re.MULTILINE)
+#: Lines that import or comment, and the word export: a name is one thing in all modules.
+_LEFT_OUT = re.compile(r"^(?:import [^;]*;\n|export | *//[^\n]*\n)", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 
 
