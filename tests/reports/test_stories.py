@@ -234,7 +234,7 @@ def test_a_translator_without_references_translates_by_itself(
     assert page.run == Path("run-tiny marian")
     assert "texts have no translations" in {one.name: one for one in page.stages}["curve"].why
     assert {stack for stack, _ in read_exhibits(page.run)[0].maps} == {"enc", "dec", "cross"}
-    order = ("Translating", "Surveying", "Scoring by relevance")
+    order = ("Translating", "Surveying", "Comparing heads")
     assert [seen.index(name) for name in order] == sorted(seen.index(name) for name in order)
     assert next(one.name for one in watch.said if not isinstance(one, str)) == "survey"
 
