@@ -154,7 +154,7 @@ def test_what_is_refused(subject: Subject, tmp_path: Path) -> None:
         hc.probe(subject, TREES, kind="labels")
     with pytest.raises(UsageError, match="There is no convention 'mine'"):
         hc.probe(subject, TREES, convention="mine")
-    with pytest.raises(UsageError, match="takes a Subject, not 'minilm'"):
+    with pytest.raises(UsageError, match="takes a Subject, not the text 'minilm'"):
         hc.probe("minilm", TREES)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="has no trees: no word has a HEAD"):
         hc.probe(subject, [tree("Go on"), tree("Go up")])

@@ -89,7 +89,7 @@ def test_a_tree_in_the_states_is_found_in_its_layer() -> None:
     again, _ = structural_hits(train, test, settings, seed=0)
     np.testing.assert_array_equal(hits, again)
     by_layer = spanning_trees(
-        trained(examples[:50], states, settings, 0, None), examples[50:], states
+        trained(examples[:50], states, settings, 0), examples[50:], states
     )
     blind = undirected_hits(by_layer[0], examples[50:]).sum(0)
     assert blind[0] / blind[1] < 0.6  # noise has no tree in it
@@ -98,7 +98,7 @@ def test_a_tree_in_the_states_is_found_in_its_layer() -> None:
 def test_spanning_trees_leave_marks_out_and_have_all_other_words() -> None:
     one = example([2, 0, 2, 2], marks=(3,))
     states = {0: embedded(one)[None]}
-    model = trained([one], states, SETTINGS, 0, None)
+    model = trained([one], states, SETTINGS, 0)
     (arcs,) = spanning_trees(model, [one], states)[0]
     assert arcs.sum() == 2 * 2  # three words, two arcs, both ways
     assert not arcs[3].any()
@@ -108,9 +108,9 @@ def test_spanning_trees_leave_marks_out_and_have_all_other_words() -> None:
 def test_states_are_those_of_the_model(make: object, bank: Corpus) -> None:
     subject: Subject = make()  # type: ignore[operator]
     read = gather(subject, bank, SETTINGS, maps=False)
-    one = word_states(subject, bank, read, 1, None)
+    one = word_states(subject, bank, read, 1)
     subject.model.train()  # dropout would show
-    many = word_states(subject, bank, read, 8, None)
+    many = word_states(subject, bank, read, 8)
     assert subject.model.training
     subject.model.eval()
     assert one.keys() == many.keys() == {example.index for example in read.examples}
@@ -125,7 +125,7 @@ def test_a_words_state_is_the_mean_of_its_pieces() -> None:
     subject = encoder()
     corpus = read_corpus(sample.path("sample.conllu"), limit=1)
     read = gather(subject, corpus, SETTINGS, maps=False)
-    (found,) = word_states(subject, corpus, read, 1, None).values()
+    (found,) = word_states(subject, corpus, read, 1).values()
     text = next(iter(corpus)).text
     inputs = subject.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)  # type: ignore[misc]
     offsets = inputs.pop("offset_mapping")[0].tolist()
@@ -145,7 +145,7 @@ def test_a_model_without_hidden_states_is_refused(
     read = gather(subject, bank, SETTINGS, maps=False)
     monkeypatch.setattr(type(subject.inner), "forward", lambda *_, **__: object())
     with pytest.raises(ModelError, match="gives no hidden states, which the structural probe"):
-        word_states(subject, bank, read, 8, None)
+        word_states(subject, bank, read, 8)
 
 
 def test_it_stands_beside_the_others(bank: Corpus, tmp_path: Path) -> None:
@@ -169,5 +169,5 @@ def test_it_stands_beside_the_others(bank: Corpus, tmp_path: Path) -> None:
 def test_reading_hidden_states_leaves_nothing_on_the_model(bank: Corpus) -> None:
     subject = encoder()
     read = gather(subject, bank, SETTINGS, maps=False, batch_size=8)
-    word_states(subject, bank, read, 8, None)
+    word_states(subject, bank, read, 8)
     assert not any(module._forward_hooks for module in subject.model.modules())
