@@ -333,7 +333,7 @@ def test_killed_between_two_surveys_it_goes_on(
         patch.setattr(
             pruned,
             "run_survey",
-            lambda one, **kwargs: killed() if one is subject else real(one, **kwargs),
+            lambda one, *rest, **how: killed() if one is subject else real(one, *rest, **how),
         )
         with pytest.raises(Killed):
             prune_run(subject, CLASSES, place=output_folder(folder, force=False), **how)
