@@ -96,5 +96,5 @@ def test_engines_by_name() -> None:
     assert engine_of(EngineOptions("ray", workers=3, gpus_per_worker=0.5)).gpus_per_worker == 0.5
     with pytest.raises(UsageError, match="There is no engine 'spark'; choose local or ray"):
         engine_of("spark")
-    with pytest.raises(UsageError, match="workers is 2, which belongs to Ray; write --engine ray,workers=2"):
+    with pytest.raises(UsageError, match="workers is 2, which belongs to Ray; write --engine ray"):
         EngineOptions(workers=2).made()

@@ -92,7 +92,7 @@ def test_json_has_results_and_table(headcount: Command, saved: Saved) -> None:
         (["--explain", "a", "b"], 2, "give it with --parse"),
         (["--parse", "Rain fell."], 2, "holds no trained probe"),
         (["--treebank", "none.conllu"], 1, "There is no file none.conllu"),
-        (["--treebank", "sample", "--kind", "labels"], 2, "--kind is 'labels'; choose all, attention"),
+        (["--treebank", "sample", "--kind", "labels"], 2, "--kind is 'labels'; choose all, att"),
         (["--treebank", "sample", "--words", "v.txt"], 1, "2 numbers on line 1 and 1 on line 2"),
         (["--treebank", "bare.conllu"], 1, "has no trees: no word has a HEAD"),
     ],

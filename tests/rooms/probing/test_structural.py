@@ -88,9 +88,7 @@ def test_a_tree_in_the_states_is_found_in_its_layer() -> None:
     assert hits.shape == (10, 2)
     again, _ = structural_hits(train, test, settings, seed=0)
     np.testing.assert_array_equal(hits, again)
-    by_layer = spanning_trees(
-        trained(examples[:50], states, settings, 0), examples[50:], states
-    )
+    by_layer = spanning_trees(trained(examples[:50], states, settings, 0), examples[50:], states)
     blind = undirected_hits(by_layer[0], examples[50:]).sum(0)
     assert blind[0] / blind[1] < 0.6  # noise has no tree in it
 
