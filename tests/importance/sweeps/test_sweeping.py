@@ -28,7 +28,7 @@ from headcount.importance.sweeps.interventions import (
 )
 from headcount.importance.sweeps.sweeping import Sweep, done_examples, encoded, outcome_of, sweep
 from headcount.models.subject import Subject
-from headcount.records.engine import LocalEngine
+from headcount.records.engine import Answer, LocalEngine
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.watching import progress
@@ -236,6 +236,36 @@ class Shown:
 
     def say(self, what: object) -> None:
         self.told.append(str(what))
+
+
+class LateAnswers:
+    """An engine that holds two pieces at once, as workers do, and answers the first of them."""
+
+    remote, gpus_per_worker = False, 0.0
+
+    def pack(self, thing: Any) -> Any:
+        return lambda: thing
+
+    def run(self, make: Any, pieces: Any) -> Any:
+        held: list[Any] = []
+        with make() as work:
+            for piece in pieces:
+                held.append(piece)
+                if len(held) == 2:
+                    yield self.answer(work, held.pop(0))
+            for piece in held:
+                yield self.answer(work, piece)
+
+    def answer(self, work: Any, piece: Any) -> Answer:
+        return Answer(piece.number, [(0, len(piece.parts), work(piece.parts))], [])
+
+
+def test_pieces_that_are_out_together_are_told_apart(classifying: tuple[Subject, Any]) -> None:
+    subject, task = classifying
+    heads = single_heads(subject.anatomy)
+    here = sweep(subject, task, heads, batch_size=2)
+    late = sweep(subject, task, heads, batch_size=2, engine=LateAnswers())
+    assert late.costs() == here.costs()
 
 
 # --- bad input ----------------------------------------------------------------------------------

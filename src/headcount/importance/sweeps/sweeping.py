@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 import time
 from collections import Counter
@@ -322,6 +323,7 @@ class SweepJob:
 
     def _pieces(self, together: int, given: dict[int, ExampleRows]) -> Iterator[Piece]:
         """The units that are not there yet, of the rows that are not set aside."""
+        numbers = itertools.count()
         for number in self.examples.order:
             units = list(self._units(number))
             left = [unit for unit in units if unit not in self.ledger]
@@ -335,9 +337,11 @@ class SweepJob:
                 if not rows:
                     self._tell(number, some)
                     continue
-                given[len(given)] = one = ExampleRows((number, some), rows)
+                # A number of its own: answered pieces leave `given` while others are out.
+                place = next(numbers)
+                given[place] = one = ExampleRows((number, some), rows)
                 self._begun = time.perf_counter()
-                yield Piece(len(given) - 1, one)
+                yield Piece(place, one)
 
     def _take(self, asked: ExampleRows, answer: Answer) -> None:
         """Write down what some units counted; examples that the model breaks on are NaN."""
