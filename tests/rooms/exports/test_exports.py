@@ -119,6 +119,7 @@ def test_a_gguf_is_written_back_without_the_heads_that_went(
         small.inner.model.norm.weight *= 2
     with pytest.raises(ModelError, match="weights that learned since it was loaded cannot be"):
         small.save(tmp_path / "none", export="gguf")
+    assert not (tmp_path / "none").exists()
     del small
     with pytest.raises(UsageError, match="did not come from a GGUF file, so there is none"):
         prune(encoder(), "enc.0.1").save(tmp_path / "none", export="gguf")
