@@ -150,7 +150,7 @@ def test_script_and_style_are_small() -> None:
     """Counted as it lies in the page: without comments, with its indentation, names as written."""
     assert len(script().encode()) <= 100_000
     assert len(script(two=True).encode()) <= 100_000
-    assert len(style().encode()) <= 31_000
+    assert len(style().encode()) <= 28_000
 
 
 def test_a_page_without_maps_is_small(tmp_path: Path) -> None:
