@@ -30,7 +30,7 @@ from headcount.rooms.coreference.tally import (
     before,
     mentions_of,
 )
-from headcount.surveys.counts import ALL, Counts, Unit, in_selection
+from headcount.rooms.words.counts import ALL, Counts, Unit, in_selection
 from headcount.text import Sentence, Words
 from research import RESULTS
 

@@ -11,7 +11,7 @@ import headcount as hc
 from headcount.bundle.sample import path
 from headcount.models.subject import Subject
 from headcount.rooms.relations.relations import DIRECTIONS, Relations
-from headcount.surveys.counts import RelationCounts, RelationTest
+from headcount.rooms.words.counts import RelationCounts, RelationTest
 from headcount.surveys.surveying import survey
 from headcount.text import Corpus, read_corpus
 

@@ -13,7 +13,7 @@ import torch
 import headcount as hc
 from headcount.models.subject import Subject
 from headcount.rooms.relations.relations import CLARKS_OFFSETS, Relations, most_attended
-from headcount.surveys.counts import RelationTest
+from headcount.rooms.words.counts import RelationTest
 from headcount.surveys.surveying import survey
 from headcount.text import Sentence, Word
 from headcount.text.sentence import spaced

@@ -14,7 +14,8 @@ from headcount.rooms.nulls.climb import beyond
 from headcount.rooms.nulls.pointing import BatchWords
 from headcount.rooms.nulls.rules import Rules, nearest_members, word_classes
 from headcount.rooms.relations import Arcs
-from headcount.surveys import Pass, PassOptions, Unit, read_corpora
+from headcount.rooms.words import Unit
+from headcount.surveys import Pass, PassOptions, read_corpora
 from headcount.surveys.roles import verdicts_of
 from headcount.text import read_sample
 

@@ -5,37 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.surveys.counts import (
-        ALL,
-        BatchCells,
-        ChoiceTest,
-        HitsTally,
-        RelationCounts,
-        RelationTest,
-        SiteHits,
-        Small,
-        Unit,
-        choice_frame,
-        correct_tests,
-        counts_of,
-        figures_by_split,
-        hits_by_cell,
-        in_selection,
-        number_cells,
-        resample_units,
-        universal,
-    )
     from headcount.surveys.options import SAMPLE, ReadingOptions, RoleOptions
-    from headcount.surveys.pairs import (
-        Compared,
-        LayerSums,
-        MeansTally,
-        PairedMeans,
-        Pairs,
-        WordPairs,
-        chosen_texts,
-        word_pairs,
-    )
     from headcount.surveys.passes import (
         Pass,
         PassOptions,
@@ -56,24 +26,17 @@ if TYPE_CHECKING:
         tally_columns,
     )
     from headcount.surveys.tally import (
-        FEATURES,
-        NOUN,
-        PRONOUN,
-        VERB,
         BatchCache,
-        Feature,
         Reading,
         SumsTally,
         Tally,
         TallyPlan,
         add_micro,
-        compact_words,
         micro_sums,
         over_rows,
         read_micro,
         readings_of,
         tabulate,
-        word_tiles,
     )
     from headcount.surveys.trial import (
         Finding,

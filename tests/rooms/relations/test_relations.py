@@ -11,7 +11,7 @@ from trees import batch_of, side_of, sight, sighting_of, site, tree, words_of
 from headcount.errors import InputError, UsageError
 from headcount.records.run import FRAMES, Run
 from headcount.rooms.relations.relations import DIRECTIONS, Relations
-from headcount.surveys.counts import RelationCounts, RelationTest
+from headcount.rooms.words.counts import RelationCounts, RelationTest
 from headcount.text.words import Words
 
 CAT = tree("The/det/2 cat/nsubj/3 sat/root/0")

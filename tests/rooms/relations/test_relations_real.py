@@ -9,7 +9,7 @@ import pytest
 import headcount as hc
 from headcount.models.subject import Subject
 from headcount.rooms.relations.relations import Relations
-from headcount.surveys.counts import RelationTest
+from headcount.rooms.words.counts import RelationTest
 from headcount.surveys.surveying import survey
 from headcount.text import Sentence, read_corpus
 from headcount.text.sentence import spaced

@@ -22,15 +22,12 @@ from headcount import stats
 from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
-from headcount.surveys import (
+from headcount.rooms.words import (
     ALL,
-    BatchCache,
     BatchCells,
     ChoiceTest,
     HitsTally,
-    Reading,
     SiteHits,
-    TallyPlan,
     Unit,
     choice_frame,
     compact_words,
@@ -39,6 +36,7 @@ from headcount.surveys import (
     number_cells,
     resample_units,
 )
+from headcount.surveys import BatchCache, Reading, TallyPlan
 from headcount.text import Rows, Sentence, Span, Word, Words
 from headcount.wiring import Sighting
 

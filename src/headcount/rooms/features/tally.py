@@ -19,17 +19,16 @@ from torch import Tensor
 from headcount.errors import UsageError, check_convention
 from headcount.models import Site
 from headcount.records import Column
-from headcount.surveys import (
+from headcount.rooms.words import (
     FEATURES,
-    BatchCache,
     Compared,
     Feature,
     LayerSums,
     MeansTally,
-    TallyPlan,
     chosen_texts,
     resample_units,
 )
+from headcount.surveys import BatchCache, TallyPlan
 from headcount.text import Side, Words
 from headcount.wiring import Needs, Sighting
 

@@ -21,8 +21,8 @@ from headcount.models import Subject
 from headcount.records import Head, HeadTable, Run, writable_run
 from headcount.rooms.lesions.by_word import Place, WordLosses, word_losses
 from headcount.rooms.trials import Aligner
+from headcount.rooms.words import universal
 from headcount.stats import Floats
-from headcount.surveys import universal
 from headcount.surveys.roles import Verdict, verdicts_of
 from headcount.text import Item, Pair, Sentence, Word, read_corpus, split_words
 

@@ -18,7 +18,8 @@ from torch import Tensor
 from headcount.models import Site
 from headcount.records import STACKS, Head
 from headcount.rooms.relations import ROOT, Arcs, BatchArcs, Relations, arcs_of
-from headcount.surveys import BatchCache, Unit, in_selection, universal
+from headcount.rooms.words import Unit, in_selection, universal
+from headcount.surveys import BatchCache
 from headcount.text import Words
 
 Places = NDArray[np.int64]

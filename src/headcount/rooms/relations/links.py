@@ -19,14 +19,12 @@ from torch import Tensor
 
 from headcount.errors import check_convention
 from headcount.records import Column
-from headcount.surveys import (
+from headcount.rooms.words import (
     NOUN,
     PRONOUN,
     VERB,
-    BatchCache,
     MeansTally,
     Pairs,
-    TallyPlan,
     WordPairs,
     chosen_texts,
     compact_words,
@@ -34,6 +32,7 @@ from headcount.surveys import (
     word_pairs,
     word_tiles,
 )
+from headcount.surveys import BatchCache, TallyPlan
 from headcount.text import Argument, Predicate, Sentence, Span, Words
 from headcount.wiring import Needs, Sighting
 

@@ -21,17 +21,14 @@ from headcount import plugins
 from headcount.errors import InputError, UsageError, check_convention
 from headcount.models import Site
 from headcount.records import FRAMES, Column
-from headcount.surveys import (
+from headcount.rooms.words import (
     ALL,
-    BatchCache,
     BatchCells,
     HitsTally,
-    Reading,
     RelationCounts,
     RelationTest,
     SiteHits,
     Small,
-    TallyPlan,
     Unit,
     correct_tests,
     figures_by_split,
@@ -39,6 +36,7 @@ from headcount.surveys import (
     in_selection,
     number_cells,
 )
+from headcount.surveys import BatchCache, Reading, TallyPlan
 from headcount.text import Rows, Word, Words
 from headcount.wiring import Sighting
 

@@ -18,16 +18,8 @@ from torch import Tensor
 
 from headcount.records import Column
 from headcount.rooms.relations.relations import arcs_of
-from headcount.surveys import (
-    BatchCache,
-    Compared,
-    PairedMeans,
-    Reading,
-    TallyPlan,
-    chosen_texts,
-    resample_units,
-    universal,
-)
+from headcount.rooms.words import Compared, PairedMeans, chosen_texts, resample_units, universal
+from headcount.surveys import BatchCache, Reading, TallyPlan
 from headcount.text import Words
 from headcount.wiring import Needs, Sighting, of_class
 

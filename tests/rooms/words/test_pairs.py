@@ -12,7 +12,7 @@ from trees import site
 
 from headcount import stats
 from headcount.models.site import SiteGroup
-from headcount.surveys.pairs import Compared, PairedMeans
+from headcount.rooms.words.pairs import Compared, PairedMeans
 
 HEADS = 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from trees import tree, words_of
 
-from headcount.surveys.tally import compact_words
+from headcount.rooms.words.counts import compact_words
 from headcount.text.words import Words, word_maps
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -24,9 +24,49 @@ from headcount import stats
 from headcount.errors import StatsError
 from headcount.models import Site
 from headcount.records import STACKS, Head
-from headcount.surveys.tally import word_tiles
-from headcount.text import Rows, Words
+from headcount.text import Rows, Words, word_maps
 from headcount.wiring import Needs, Sighting
+
+# --- A window's own words, without room for the rest of a long text -----------------------------
+
+
+def word_tiles(
+    sighting: Sighting, words: Words, rows: Rows = "mean"
+) -> Iterator[tuple[slice, Tensor]]:
+    """Maps between words, some query words at a time: which, and `[batch, head, those, word]`.
+
+    All words at once where there is a map between tokens; of a long text there is none.
+    """
+    if sighting.maps is not None:
+        yield slice(0, words.there.shape[1]), word_maps(sighting.maps, words, words, rows=rows)
+        return
+    step = len(next(sighting.tiles()))
+    count = words.there.shape[1]
+    for start in range(0, max(count, 1), step):
+        some = slice(start, min(start + step, count))
+        places = words.pieces[:, some].flatten(0, 1).any(0).nonzero()[:, 0]
+        own = replace(words, pieces=words.pieces[:, some, places], there=words.there[:, some])
+        # Words of another window have no row; the first stands in, and none of it is taken.
+        taken = sighting.rows_at(places if len(places) else places.new_zeros(1))
+        yield some, word_maps(taken[:, :, : len(places)], own, words, rows=rows)
+
+
+def compact_words(words: Words) -> Words:
+    """The words that are there, moved up to the front of each row, in their order.
+
+    A window keeps the numbering of its whole text, which may have thousands of words; maps between
+    words would be as large.
+
+    >>> pieces = torch.tensor([[[False, False], [True, False], [False, False], [False, True]]])
+    >>> compact_words(Words(pieces, pieces.any(-1), [None])).pieces.int().tolist()
+    [[[1, 0], [0, 1]]]
+    """
+    order = torch.argsort((~words.there).int(), dim=1, stable=True)
+    most = int(words.there.sum(1).max()) if words.there.numel() else 0
+    order = order[:, :most]
+    pieces = words.pieces.gather(1, order[..., None].expand(-1, -1, words.pieces.shape[-1]))
+    return Words(pieces, words.there.gather(1, order), [None] * len(words))
+
 
 # --- Hits by sentence and relation, for every head and every fixed offset -----------------------
 # Arcs of one sentence are right or wrong together, so counts are kept sentence by sentence; only

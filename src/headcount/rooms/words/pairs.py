@@ -21,9 +21,9 @@ from torch import Tensor
 from headcount import stats
 from headcount.models import Site, members_of
 from headcount.records import STACKS, Column
+from headcount.rooms.words.counts import SPLITS, Unit, in_selection
 from headcount.stats import Floats
-from headcount.surveys.counts import SPLITS, Unit, in_selection
-from headcount.surveys.tally import Reading
+from headcount.surveys import Reading
 
 # --- Means over texts of a figure and of its baseline, paired, on two splits --------------------
 # For figures that are no counts (weights, masses): every text gives one value for each head and

@@ -11,7 +11,7 @@ from trees import sight
 
 from headcount import stats
 from headcount.rooms.coreference.tally import CoreferenceTally
-from headcount.surveys.counts import ChoiceTest
+from headcount.rooms.words.counts import ChoiceTest
 from headcount.text.sentence import Sentence, Span, Word, spaced
 
 

@@ -9,7 +9,7 @@ import pytest
 from headcount import stats
 from headcount.records.heads import Head
 from headcount.rooms.relations.relations import COLUMNS, relation_frame
-from headcount.surveys.counts import RelationCounts, RelationTest, Unit, in_selection
+from headcount.rooms.words.counts import RelationCounts, RelationTest, Unit, in_selection
 
 QUICK = RelationTest(interval="student", support=20)
 

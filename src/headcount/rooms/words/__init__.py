@@ -1,0 +1,42 @@
+"""Words: what heads do between annotated words, counted by sentence, with tests on a split."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.words.counts import (
+        ALL,
+        BatchCells,
+        ChoiceTest,
+        HitsTally,
+        RelationCounts,
+        RelationTest,
+        SiteHits,
+        Small,
+        Unit,
+        choice_frame,
+        compact_words,
+        correct_tests,
+        counts_of,
+        figures_by_split,
+        hits_by_cell,
+        in_selection,
+        number_cells,
+        resample_units,
+        universal,
+        word_tiles,
+    )
+    from headcount.rooms.words.kinds import FEATURES, NOUN, PRONOUN, VERB, Feature
+    from headcount.rooms.words.pairs import (
+        Compared,
+        LayerSums,
+        MeansTally,
+        PairedMeans,
+        Pairs,
+        WordPairs,
+        chosen_texts,
+        word_pairs,
+    )
+
+open_door(__name__)
