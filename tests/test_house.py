@@ -25,11 +25,11 @@ SOURCE = ROOT / "src" / "headcount"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
-MOST_MODULES = 222
+MOST_MODULES = 219
 MOST_LINES = 42_950
 #: The core: everything but `rooms`. What is new goes into rooms.
-MOST_CORE_MODULES = 126
-MOST_CORE_LINES = 26_450
+MOST_CORE_MODULES = 124
+MOST_CORE_LINES = 25_786
 MOST_IMPORTS = 0.105
 #: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
 MOST_EDGES = 0
