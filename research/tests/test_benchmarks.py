@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -22,6 +23,7 @@ from headcount.wiring.sighting import Asked
 from research import DOCS, RESULTS, ROOT
 from research.benchmarks import kernel as script
 from research.benchmarks import pruned, scaling
+from research.benchmarks.promises import bench_lines, read_results
 
 
 @pytest.fixture
@@ -118,3 +120,26 @@ def test_the_figures_of_the_gpu_are_those_of_its_json(
         found = found[key]
     page = (ROOT / "docs" / "peers.md").read_text(encoding="utf8")
     assert figure.format(found) in " ".join(page.split())
+
+
+def test_promises_are_read_from_the_results(tmp_path: Path) -> None:
+    ratio = {"median": 1.2, "low": 1.1, "high": 1.3}
+    one = {"what": "MiniLM", "ratio": ratio, "aim": 1.5}
+    two = {"ratio": {"token": ratio}, "aim": {"token": 1.2}}
+    three = {"ratio": ratio, "aim": 1.08, "over_floor": 0.99, "provenance": {"time": "now"}}
+    (tmp_path / "survey.json").write_text(json.dumps(one))
+    (tmp_path / "gpu.json").write_text(json.dumps({"gradient": [two], "ablation": three}))
+    rows = read_results(tmp_path)
+    assert [(row["work"], row["value"], row["aim"]) for row in rows] == [
+        ("gpu gradient, token", 1.2, 1.2),
+        ("gpu ablation", 0.99, 1.08),
+        ("survey", 1.2, 1.5),
+    ]
+    assert "[1.1, 1.3]" in bench_lines(rows)
+
+
+def test_a_promise_that_is_not_kept_is_marked() -> None:
+    row = {"work": "w", "what": "", "value": 12.0, "low": None, "high": None, "aim": 10, "more": ""}
+    assert "aim 10, missed" in bench_lines([row])
+    assert "missed" not in bench_lines([row | {"more": "better"}])
+    assert "aim at least 10, missed" in bench_lines([row | {"more": "better", "value": 9.0}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from subjects import subject_of
 
@@ -14,8 +13,8 @@ from headcount.models import Subject
 from headcount.records import Head, HeadTable
 from headcount.rooms.lesions import word_losses
 from headcount.rooms.lesions.by_word import Place
-from headcount.rooms.lesions.causation import CAUSE, effect, with_causes
-from headcount.surveys.roles import Verdict, verdict_frame, verdicts_of
+from headcount.rooms.lesions.causation import effect
+from headcount.surveys.roles import Verdict, verdict_frame
 from headcount.text import Sentence, read_sample
 
 PAIRS = [("Rain fell.", "Regen fiel."), ("The cat sat there.", "Die Katze sass dort.")]
@@ -91,22 +90,6 @@ def test_an_effect_is_of_the_words_concerned_and_its_interval_covers() -> None:
         found = effect(added, mask, words)
         covered += found.low <= 0.2 <= found.high
     assert covered >= 51  # 95% of 60 less three standard errors
-
-
-def test_verdicts_say_their_cause_or_that_they_have_none() -> None:
-    head = Head("enc", 0, 1)
-    verdict = Verdict(head, "syntactic", "det dep->head", 0.9, evidence="det", rung=1, beyond="x")
-    table = HeadTable.of([head], {}, details={"roles": verdict_frame([verdict])})
-    row = {
-        "stack": "enc", "layer": 0, "head": 1, "role": "syntactic", "label": "det dep->head",
-        "cause": 0.012, "cause_low": -0.07, "cause_high": 0.09, "causal": "no",
-    }  # fmt: skip
-    for _ in range(2):  # the second time takes the place of the first
-        table = with_causes(table, pd.DataFrame([row]))
-    (told,) = verdicts_of(table)
-    assert told.beyond.count(CAUSE) == 1
-    assert told.beyond.endswith("none, its words lose +0.012 [-0.07, 0.09] nats more than others "
-                                "without it")  # fmt: skip
 
 
 def test_causes_of_a_survey_are_of_its_verdicts(translator: Subject) -> None:

@@ -28,7 +28,6 @@ from headcount.text.tokenize import (
     Frame,
     Intake,
     RowTokenizer,
-    chat_frame,
     chat_turns,
     intake_of,
     must_have_template,
@@ -45,11 +44,8 @@ def marked(text: str, account: EncodeReport | None = None) -> list[str]:
     return [f"{t}*" if s else t for t, s in zip(tokens, row.special, strict=True)]
 
 
-def test_the_frame_is_what_the_template_adds() -> None:
-    frame = chat_frame(chatty())
-    assert frame == Frame(
-        "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n"
-    )
+def test_the_frame_is_not_the_systems_words() -> None:
+    frame = Frame("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n", "<|im_end|>\n")
     rendered = chat_turns(chatty(), ["Be kind."])[0]
     start, end = frame.content(rendered)
     assert rendered[start:end] == "Be kind."

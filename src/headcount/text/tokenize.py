@@ -327,16 +327,6 @@ def _one_turn(tokenizer: PreTrainedTokenizerBase, text: str, how: dict[str, Any]
     return found
 
 
-def chat_frame(tokenizer: PreTrainedTokenizerBase) -> Frame:
-    """The frame of a template, found with a stand-in for the text."""
-    return _frame_of(chat_turns(tokenizer, [_STAND_IN])[0])
-
-
-def _frame_of(rendered: str) -> Frame:
-    before, _, after = rendered.partition(_STAND_IN)
-    return Frame(before, after)
-
-
 # --- Texts written as rows of token ids, by any tokenizer, left as it was found -----------------
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -389,7 +379,8 @@ class RowTokenizer:
     def chat_rows(self, texts: Sequence[str]) -> list[spans.TokenRow]:
         """A row a text, rendered as one user turn of the tokenizer's chat template."""
         first, *rendered = chat_turns(self._tokenizer, [_STAND_IN, *map(self._mend, texts)])
-        frame = _frame_of(first)
+        before, _, after = first.partition(_STAND_IN)
+        frame = Frame(before, after)
         offsets = {"return_offsets_mapping": True} if self._tokenizer.is_fast else {}
         with spans.untouched(self._tokenizer):
             found = self._tokenizer(

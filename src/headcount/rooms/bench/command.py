@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import headcount as hc
 from headcount import pruning
-from headcount.cli import Json, argument, echo, loaded, output, print_json, without
+from headcount.cli import Json, argument, loaded, output, print_json, without
 from headcount.errors import UsageError
 from headcount.models import LoadOptions, find
 from headcount.records import option
@@ -37,7 +34,7 @@ def bench_command(
     load: Annotated[LoadOptions, without("revision", "tokenizer")],
     whole: Annotated[
         str | None,
-        argument("WHOLE", "A model; without it, the measured speed promises are shown."),
+        argument("WHOLE", "A model."),
     ] = None,
     pruned: Annotated[
         str | None,
@@ -51,22 +48,12 @@ def bench_command(
 
     [dim]headcount bench minilm small/model[/dim]
     [dim]headcount bench minilm --share 0.5 --batches 16,64 --lengths 128[/dim]
-    [dim]headcount bench[/dim]
     """
     if whole is None:
-        # What the benchmarks of the repository found, or where they are to be had.
-        rows = read_results()
-        if json:
-            print_json({"promises": rows})
-        elif rows:
-            output().print(bench_lines(rows), soft_wrap=True)
-        else:
-            echo(
-                "There are no measured promises here: they lie in research/benchmarks/results of "
-                "the repository, where `make bench` measures them. To time a model of yours, run "
-                "headcount bench MODEL."
-            )
-        return
+        raise UsageError(
+            "No model was given to time; name one: headcount bench MODEL, or headcount bench WHOLE "
+            "PRUNED."
+        )
     batches, lengths = numbers(asked.batches, "--batches"), numbers(asked.lengths, "--lengths")
     _check(asked, pruned)
     for name in (whole, pruned) if pruned is not None else (whole,):
@@ -125,82 +112,3 @@ def _check(asked: BenchArguments, pruned: str | None) -> None:
     check_timing(asked.pairs, asked.way, asked.share)
     if pruned is not None and asked.share != BenchArguments.share:
         raise UsageError("--share is what goes where no PRUNED model is given; leave one out.")
-
-
-# --- The speed promises as far as they were measured --------------------------------------------
-
-Row = dict[str, Any]
-
-
-def read_results(folder: Path | None = None) -> list[Row]:
-    """Every ratio that has an aim, from the JSON files of the repository that one is in."""
-    place = folder or _found()
-    if place is None:
-        return []
-    return [
-        row
-        for path in sorted(place.glob("*.json"))
-        for row in _rows(path.stem, json.loads(path.read_text(encoding="utf8")))
-    ]
-
-
-def bench_lines(rows: list[Row]) -> str:
-    """The rows as lines of text."""
-    lines = [
-        "Ratios of times measured side by side: median of the rounds, and the middle half of them.",
-        "An aim is the most it may cost against the plain work; 'at least', how often faster.",
-        "",
-    ]
-    for row in rows:
-        span = "" if row["low"] is None else f" [{row['low']:g}, {row['high']:g}]"
-        aim = f"aim {'at least ' if row['more'] == 'better' else ''}{row['aim']}"
-        aim += ", missed" if _missed(row) else ""
-        lines.append(f"{row['work']:28} {row['value']:8g}{span:22} {aim}  {row['what']}")
-    return "\n".join(lines)
-
-
-def _missed(row: Row) -> bool:
-    short = row["value"] < row["aim"]
-    return short if row["more"] == "better" else row["value"] > row["aim"]
-
-
-def _found() -> Path | None:
-    """The results here, or next to the package where it is run from its repository."""
-    for root in (Path.cwd(), Path(__file__).parents[4]):
-        if (root / "research" / "benchmarks" / "results").is_dir():
-            return root / "research" / "benchmarks" / "results"
-    return None
-
-
-def _rows(name: str, found: Any) -> Iterator[Row]:
-    """Walk through whatever a benchmark wrote: a ratio and an aim make a row."""
-    if isinstance(found, list):
-        for one in found:
-            yield from _rows(name, one)
-    elif isinstance(found, dict):
-        if "ratio" in found and "aim" in found:
-            yield from _aimed(name, found)
-        for key, value in found.items():
-            if isinstance(value, list | dict) and key not in ("ratio", "aim"):
-                yield from _rows(f"{name} {key}", value)
-
-
-def _aimed(name: str, found: Row) -> Iterator[Row]:
-    ratio, aim = found["ratio"], found["aim"]
-    if isinstance(aim, dict):
-        for key in aim:
-            yield _row(f"{name}, {key}", found, ratio[key], aim[key])
-    else:
-        yield _row(name, found, ratio, aim)
-
-
-def _row(name: str, found: Row, ratio: Row, aim: Any) -> Row:
-    return {
-        "work": name,
-        "what": found.get("what", ""),
-        "value": found.get("over_floor", ratio["median"]),
-        "low": None if "over_floor" in found else ratio["low"],
-        "high": None if "over_floor" in found else ratio["high"],
-        "aim": aim,
-        "more": found.get("more", ""),
-    }

@@ -6,7 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.coreference.files import cut_passage
-    from headcount.rooms.coreference.tally import CoreferenceTally, PronounChoice, coreferent
+    from headcount.rooms.coreference.tally import coreferent
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.exhibits.choosing import encode_one, exhibits_of, look_at
+    from headcount.rooms.exhibits.choosing import encode_one, look_at
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.fetch.fetching import fetch, fetch_models
+    from headcount.rooms.fetch.fetching import fetch_models
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {"commands": {"fetch": "command:fetch_command"}}

@@ -1292,3 +1292,11 @@ def _map(exhibit: Exhibit, head: Head, known: list[Head]) -> np.ndarray:
     if head.index not in order:
         raise UsageError(f"Exhibit {exhibit.id} has no map of {head}; name a head of its model.")
     return np.asarray(there[order.index(head.index)], dtype=float)
+
+
+#: `hc.plot` has every function of this module that gives a figure.
+__all__ = [
+    name
+    for name, one in tuple(vars().items())
+    if name[0] != "_" and getattr(one, "__annotations__", {}).get("return") == "Figure"
+]

@@ -6,7 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.gates.freeing import sets_of_frame
-    from headcount.rooms.gates.learning import heal, learn_gates
+    from headcount.rooms.gates.learning import learn_gates
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.lesions.by_word import WordLosses, word_losses
-    from headcount.rooms.lesions.causation import causes, with_causes
-    from headcount.rooms.lesions.word_by_head import Lesions, lesions
+    from headcount.rooms.lesions.by_word import word_losses
+    from headcount.rooms.lesions.word_by_head import Lesions
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

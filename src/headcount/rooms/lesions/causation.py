@@ -33,8 +33,6 @@ ALIKE = 0.2
 #: The fewest words that a verdict must concern.
 WORDS = 20
 _DRAWS = 2_000
-#: Stands between what a verdict is beyond and its cause.
-CAUSE = "; cause: "
 COLUMNS = (
     "stack", "layer", "head", "role", "label", "words", "others", "cost", "cause", "cause_low",
     "cause_high", "matched", "over_matched", "over_low", "over_high", "causal",
@@ -87,34 +85,6 @@ def causes(
         if kept is not None:
             kept.write_frame("causes", frame)
     return frame
-
-
-def with_causes(table: HeadTable, frame: pd.DataFrame) -> HeadTable:
-    """The table whose verdicts say their cause, or that they have none; it is changed in place."""
-    key = ["stack", "layer", "head", "role", "label"]
-    added = ["cause", "cause_low", "cause_high", "causal"]
-    roles = table.details["roles"].drop(columns=added, errors="ignore")
-    joined = roles.merge(frame[[*key, *added]], on=key, how="left")
-    said = [cause_in_words(row) for row in joined.to_dict("records")]
-    before = [one.partition(CAUSE)[0] for one in roles["beyond"]]
-    joined["beyond"] = [f"{one}{CAUSE * bool(one)}{more}" if more else one
-                        for one, more in zip(before, said, strict=True)]  # fmt: skip
-    table.details["roles"] = joined
-    return table
-
-
-def cause_in_words(row: dict[Any, Any]) -> str:
-    """What a verdict's words lose without its head.
-
-    >>> row = {"causal": "no", "cause": 0.012, "cause_low": -0.07, "cause_high": 0.09}
-    >>> cause_in_words(row)
-    'none, its words lose +0.012 [-0.07, 0.09] nats more than others without it'
-    """
-    if row["causal"] not in ("yes", "no"):
-        return ""
-    named = "yes" if row["causal"] == "yes" else "none"
-    ends = f"[{row['cause_low']:.2g}, {row['cause_high']:.2g}]"
-    return f"{named}, its words lose {row['cause']:+.2g} {ends} nats more than others without it"
 
 
 def _row(

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.rooms.probing.parse import Parse, Probe, probe_file, probe_summary
-    from headcount.rooms.probing.probing import probe
+    from headcount.rooms.probing.parse import Probe, probe_file, probe_summary
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

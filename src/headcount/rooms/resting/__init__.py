@@ -1,12 +1,5 @@
 """Resting: heads that look at separators, the first token or the end of the source."""
 
-from typing import TYPE_CHECKING
-
-from headcount.doors import open_door
-
-if TYPE_CHECKING:
-    from headcount.rooms.resting.sink import SINK_AFTER, SINKS
-
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "roles": {
@@ -16,5 +9,3 @@ ADDS = {
     },
     "trials": {"no-op": "noop:PLAN"},
 }
-
-open_door(__name__)

@@ -6,7 +6,7 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.rooms.serve.inspector import inspector_of
-    from headcount.rooms.serve.server import address, app_of, new_token, run_server, taken_socket
+    from headcount.rooms.serve.server import app_of, new_token
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

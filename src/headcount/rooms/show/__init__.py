@@ -1,16 +1,7 @@
 """Show: a head's attention in the terminal or a notebook."""
 
-from typing import TYPE_CHECKING
-
-from headcount.doors import open_door
-
-if TYPE_CHECKING:
-    from headcount.rooms.show.showing import show
-
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"show": "command:show_command"},
     "names": {"show": "showing:show"},
 }
-
-open_door(__name__)
