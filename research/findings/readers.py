@@ -401,13 +401,17 @@ def low_or_high(stack: str, low: int) -> list[Ours]:
 
 
 def speed() -> list[Ours]:
-    rows = load("research/benchmarks/results/pruned")
+    """How much faster a model with half its heads is: on a CPU, and on a GPU as it is run there."""
+    cpu, gpu = (load(f"research/benchmarks/results/{name}") for name in ("pruned", "pruned-gpu"))
+    rows = [(f"{name}, CPU", row) for name in ("MiniLM", "BERT-base") for row in cpu[name]]
+    rows += [
+        (f"BERT-base, H200, {way}", row)
+        for way in ("float32 plain", "bfloat16 plain", "bfloat16 graph", "bfloat16 compile")
+        for row in gpu[way]
+    ]
     return [
-        Ours(
-            f"{name}, CPU, batch {r['batch']}", *(100 * r[k] for k in ("gain", "low", "high")), "%"
-        )
-        for name in ("MiniLM", "BERT-base")
-        for r in rows[name]
+        Ours(f"{name}, batch {row['batch']}", *(100 * row[k] for k in ("gain", "low", "high")), "%")
+        for name, row in rows
     ]
 
 
@@ -613,6 +617,13 @@ def by_stack(stack: str) -> list[Ours]:
     return [
         Ours(f"{stack}, {row['left']} of 48 left", row["delta"], row["low"], row["high"], "BLEU")
     ]
+
+
+def stacks_apart() -> list[Ours]:
+    """What 60% of the encoder's heads leave of BLEU, less what 60% of cross-attention leaves."""
+    [one], [other] = by_stack("enc"), by_stack("cross")
+    ends = one.low - other.high, one.high - other.low
+    return [Ours("translator, enc minus cross", one.value - other.value, *ends, "BLEU")]
 
 
 def most_separator() -> list[Ours]:

@@ -1,10 +1,23 @@
-"""How a finding is judged: an interval against the smallest effect that would still bear it out."""
+"""How a finding is judged: an interval against the smallest effect that would still bear it out.
+
+Claims and bounds are fixed in `frozen/*.toml`. A bound follows from the paper's figure by a rule
+that leaves nothing to choose:
+
+| rule | bound |
+|---|---|
+| half | half of the published effect (of the smallest, where several are published) |
+| stated | the figure that the claim itself names |
+| at most | the published figure and its own rounding |
+| direction | 0: the paper prints no figure, or compares two measures |
+| set | ours, with the reason: the paper prints no figure |
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -55,21 +68,51 @@ class Ours:
 class Finding:
     """What a paper says, what bears it out, and where ours comes from."""
 
-    paper: str
+    id: str
     claim: str
     published: str
     #: Gives our figures; nothing where it was not measured.
-    ours: Callable[[], Sequence[Ours]] | None
-    #: The figure must be at least (or at most) this for the finding to hold.
-    bound: float = math.nan
+    ours: Callable[[], Sequence[Ours]] | None = None
+    #: How the bound follows from the published figure; none: nothing is judged.
+    rule: str = ""
+    figure: float = math.nan
+    #: Chance, where the effect is counted from there; the rounding of a published "at most".
+    above: float = 0.0
+    rounding: float = 0.0
+    why: str = ""
+    #: The figure must be at least (or at most) the bound for the finding to hold.
     at_most: bool = False
+    #: The claim compares two of our figures: its statistic is their difference.
+    contrast: bool = False
+    #: No: a question of ours beside the paper's.
+    of_the_paper: bool = True
     #: What a cost is held against where heads or layers are counted that cost less.
     margin: str = ""
     #: Names of JSON files, the command, and the figure or table.
-    source: str = ""
+    data: tuple[str, ...] = ()
     command: str = ""
     shown: str = ""
     note: str = ""
+    #: The bound that stood here before the rule, which came with the figures.
+    bound_before: float = math.nan
+
+    @property
+    def bound(self) -> float:
+        """The figure that decides.
+
+        >>> Finding("", "", "+10 to +32", rule="half", figure=10).bound
+        5.0
+        >>> Finding("", "", "-0.15", rule="at most", figure=-0.15, rounding=0.005).bound
+        -0.155
+        """
+        rules = {
+            "half": self.above + self.figure / 2,
+            "at most": self.figure + (self.rounding if self.at_most else -self.rounding),
+            "direction": 0.0,
+            "stated": self.figure,
+            "set": self.figure,
+        }
+        return round(rules[self.rule], 9) if self.rule else math.nan
 
     def judged(self) -> list[tuple[Ours, Verdict]]:
         """Our figures, each with its verdict."""
@@ -81,7 +124,7 @@ class Finding:
         Holds: the whole interval lies on the finding's side of the bound. Fails: all of it lies on
         the other side. Else the data cannot tell, and so it is where there is no interval.
 
-        >>> claim = Finding("", "", "", None, bound=0.3)
+        >>> claim = Finding("", "", "", rule="stated", figure=0.3)
         >>> [claim.verdict(Ours("m", v, v - 0.1, v + 0.1)) for v in (0.5, 0.35, 0.1)]
         ['holds', 'cannot tell', 'fails']
         >>> claim.verdict(Ours("m", 0.5)), claim.verdict(Ours("m", 2, counted=True))
@@ -163,3 +206,29 @@ def overall(verdicts: Sequence[Verdict]) -> str:
     if not found:
         return "cannot tell"
     return found[0] if len(found) == 1 else "mixed: " + ", ".join(verdicts)
+
+
+#: The papers, by the names of their files.
+PAPERS = {
+    "voita": "Voita et al., ACL 2019",
+    "michel": "Michel et al., NeurIPS 2019",
+    "clark": "Clark et al., BlackBoxNLP 2019",
+    "kovaleva": "Kovaleva et al., EMNLP 2019",
+}
+FROZEN = Path(__file__).parent / "frozen"
+
+
+def findings(
+    statistics: Mapping[str, Callable[[], Sequence[Ours]] | None],
+    notes: Mapping[str, Callable[[], str]],
+) -> tuple[Finding, ...]:
+    """The frozen claims, each with its statistic."""
+    rows = []
+    for paper in PAPERS:
+        for row in tomllib.loads((FROZEN / f"{paper}.toml").read_text("utf8"))["finding"]:
+            key = row["id"]
+            row |= {"data": tuple(row.get("data", ())), "ours": statistics[key]}
+            if key in notes:
+                row["note"] = notes[key]()
+            rows.append(Finding(**row))
+    return tuple(rows)
