@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from research import DOCS
-from research.findings import readers
+from research.findings import freeze, readers
 from research.findings.__main__ import main
+from research.findings.freeze import faults
 from research.findings.papers import FINDINGS
 from research.findings.rule import (
     Cost,
@@ -44,13 +46,13 @@ PAGE = DOCS / "findings.md"
 def test_the_whole_interval_decides(
     value: float, low: float, high: float, at_most: bool, verdict: str
 ) -> None:
-    claim = Finding("", "", "", None, bound=0.3, at_most=at_most)
+    claim = Finding("", "", "", rule="stated", figure=0.3, at_most=at_most)
     assert claim.verdict(Ours("m", value, low, high)) == verdict
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(2, "holds"), (1, "holds"), (0, "fails")])
 def test_a_count_over_all_heads_needs_no_interval(value: int, verdict: str) -> None:
-    claim = Finding("", "", "", None, bound=1)
+    claim = Finding("", "", "", rule="stated", figure=1)
     assert claim.verdict(Ours("m", value, counted=True)) == verdict
     assert claim.verdict(Ours("m", value)) == "cannot tell"
 
@@ -74,7 +76,7 @@ HARMLESS, UNSURE, COSTLY = Cost(0.0, -0.5, 0.5), Cost(0.0, -3.0, 3.0), Cost(4.0,
 def test_a_share_is_judged_by_those_surely_below_and_surely_above_the_margin(
     costs: list[Cost], verdict: str
 ) -> None:
-    claim = Finding("", "", "", None, bound=80)
+    claim = Finding("", "", "", rule="stated", figure=80)
     assert claim.verdict(share_within("m", costs, 1.0, "layers")) == verdict
 
 
@@ -104,9 +106,31 @@ def test_every_finding_can_be_read_and_names_its_files() -> None:
     for one in FINDINGS:
         judged = one.judged()
         assert judged or one.note, one.claim
-        for name in one.source.split():
+        for name in one.data:
             assert place(name).exists(), name
         assert ".md" in one.shown or one.ours is None, f"{one.claim}: no page shows it"
+
+
+def test_every_bound_follows_from_the_papers_figure_by_a_rule() -> None:
+    for one in FINDINGS:
+        assert one.rule in ("", "half", "stated", "at most", "direction", "set"), one.id
+        assert one.rule != "set" or one.why, f"{one.id}: a bound of ours needs its reason"
+        assert bool(one.rule) == (not math.isnan(one.bound)), one.id
+
+
+def test_no_bound_and_no_data_differ_from_the_record() -> None:
+    assert faults(FINDINGS) == []
+
+
+def test_a_changed_bound_and_changed_data_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = FINDINGS[3]
+    moved = replace(first, figure=first.figure + 1)
+    assert f"{first.id} has the bound {moved.bound:g}" in faults([moved])[0]
+    assert "other data" in faults([replace(first, data=("importance",))])[0]
+    rows = freeze.record()
+    rows[first.id] = {k: v for k, v in rows[first.id].items() if k != "changed"}
+    monkeypatch.setattr(freeze, "record", lambda: rows)
+    assert "newer than its data" in faults([first])[0]
 
 
 def test_without_an_interval_only_counts_are_judged() -> None:
@@ -150,10 +174,11 @@ def test_the_page_is_the_one_that_the_command_writes(
 
 def test_the_page_counts_its_verdicts() -> None:
     text = PAGE.read_text(encoding="utf8")
-    rows = re.findall(r"^\| \d+ \|.*\*\*(holds|fails|mixed|cannot tell)[^*]*\*\*", text, re.M)
-    told = re.search(r"^\*\*(\d+) findings: (.*)\.\*\*$", text, re.M)
+    text = text.split("## Questions of ours")[0]
+    rows = re.findall(r"^\| \w+-\d+ \|.*\*\*(holds|fails|mixed|cannot tell)[^*]*\*\*", text, re.M)
+    told = re.search(r"^\*\*(\d+) findings: (.*)\.\*\* ", text, re.M)
     assert told is not None
-    assert int(told[1]) == len(rows) == len(FINDINGS)
+    assert int(told[1]) == len(rows) == sum(one.of_the_paper for one in FINDINGS)
     assert told[2] == ", ".join(f"{n} {word}" for word, n in Counter(rows).most_common())
 
 
