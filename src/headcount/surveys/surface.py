@@ -62,12 +62,10 @@ CONFIDENCE = Column(
 class Confidence(SumsTally):
     """Mean largest weight over tokens.
 
-    `drop` names the classes left out as key and as query; `renormalize` divides each weight
-    by what the row keeps after that.
+    `drop` names the classes left out as key and as query.
     """
 
     drop: frozenset[str] = LEFT_OUT["special"][0]
-    renormalize: bool = False
     columns = (CONFIDENCE,)
     together = True
 
@@ -91,8 +89,7 @@ class Confidence(SumsTally):
     @property
     def needs(self) -> Needs:
         """The largest weight of each row."""
-        masses = self.drop if self.renormalize else frozenset()
-        return Needs(largest=frozenset({self.drop}), masses=masses)
+        return Needs(largest=frozenset({self.drop}))
 
     def update(self, sighting: Sighting) -> None:
         """Add up the largest weights of the rows that count."""
@@ -100,20 +97,14 @@ class Confidence(SumsTally):
         for name in self.drop:
             rows = rows & ~of_class(sighting.queries, name)
         rows = sighting.weigh(rows)
-        weight = self._kept(sighting, sighting.largest[self.drop])
-        add_micro(self.sums, sighting.site, "confidence", over_rows(weight, rows), rows.sum(-1))
+        weight = over_rows(sighting.largest[self.drop], rows)
+        add_micro(self.sums, sighting.site, "confidence", weight, rows.sum(-1))
 
     def compute(self) -> list[Reading]:
         """One reading a site."""
         return read_micro(
             self.sums, "confidence", "no token is left once special tokens are left out"
         )
-
-    def _kept(self, sighting: Sighting, weight: Tensor) -> Tensor:
-        if not (self.renormalize and self.drop):
-            return weight
-        dropped = torch.stack([sighting.masses[name] for name in sorted(self.drop)]).sum(0)
-        return weight / (1 - dropped).clamp_min(1e-9)
 
 
 # --- How broadly a head looks: the entropy of its rows ------------------------------------------

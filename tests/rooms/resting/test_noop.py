@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import tiny_subjects
@@ -14,7 +13,6 @@ from tiny import TINY
 from tiny_tokenizers import ENGLISH, PAIRS
 from torch.nn.functional import cosine_similarity
 
-from headcount import tasks
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
 from headcount.rooms.resting.noop import (
@@ -84,14 +82,6 @@ def test_under_paper_the_first_token_is_no_kind_and_marks_are_fewer() -> None:
     assert marks[0] < marks[1]  # a question mark is no stop
 
 
-def test_a_task_may_be_the_objective() -> None:
-    subject = tiny_subjects.classifier()
-    task = tasks.classification([(text, n % 2) for n, text in enumerate(ENGLISH)])
-    layers = NoOpTrial(objective=task)(subject).details[NOOP_LAYERS]
-    assert set(layers["objective"]) == {"classification"}
-    assert np.isfinite(layers["gradient"]).all()
-
-
 def test_only_the_beginnings_are_read(tmp_path: Path) -> None:
     subject, texts = CASES["dec"]
     file = tmp_path / "texts.txt"
@@ -121,8 +111,6 @@ def test_what_it_is_not_for() -> None:
     assert "no mask token" in str(NoOpTrial(ENGLISH).unfit(wordless))
     with pytest.raises(UsageError, match="does not exist under the convention 'code'"):
         NoOpTrial(ENGLISH, convention="code")
-    with pytest.raises(UsageError, match="needs texts, or a task"):
-        NoOpTrial()
 
 
 @pytest.mark.real
@@ -182,5 +170,5 @@ def test_a_loss_over_tokens_is_shared_out() -> None:
 
 def test_a_model_that_predicts_nothing_is_told() -> None:
     subject = tiny_subjects.writer("llama", model_class="LlamaModel")
-    with pytest.raises(UsageError, match=r"LlamaModel, which predicts no tokens.* pass a task"):
+    with pytest.raises(UsageError, match=r"LlamaModel, which predicts no tokens.* leave it out"):
         objective_of(subject, ENGLISH)

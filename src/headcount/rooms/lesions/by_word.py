@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from headcount import tasks
 from headcount.errors import ModelError
 from headcount.importance import Intervention, sweep
 from headcount.models import Subject
-from headcount.records import Journal
 from headcount.stats import Floats
 from headcount.text import Batch, Item, Sentence, split_words
 
@@ -129,26 +128,17 @@ def word_losses(
     interventions: Sequence[Intervention],
     *,
     batch_size: int = 16,
-    journal: Journal | None = None,
-    hide: Callable[[int, int], bool] | None = None,
 ) -> WordLosses:
     """The loss of every output word of items under every intervention.
 
     Translators are given pairs and predict the target, decoders the text itself but for its first
-    token, masked models each word in turn from all others (`hide` chooses words by the numbers of
-    item and word). Words are those of a treebank where they are known, else runs of letters.
+    token, masked models each word in turn from all others. Words are those of a treebank where they
+    are known, else runs of letters.
     """
     dressed = [_with_words(item) for item in items]
-    task, of = _TASKS[subject.kind](dressed, hide)
+    task, of = _TASKS[subject.kind](dressed)
     words, columns = _places(task, of, subject, batch_size)
-    found = sweep(
-        subject,
-        task,
-        interventions,
-        batch_size=batch_size,
-        journal=journal,
-        name="words",
-    )
+    found = sweep(subject, task, interventions, batch_size=batch_size, name="words")
     if len(found.baseline) != len(task):
         raise ModelError(" ".join(found.notes))
 
@@ -170,30 +160,28 @@ def _with_words(item: Item) -> Item:
 
 #: The item and the word that each example of a task is about; no word where it is about all.
 _About = list[tuple[int, int | None]]
-_Hide = Callable[[int, int], bool] | None
 #: Places of the longest text that is read.
 _WIDTH = 1024
 
 
-def _translated(items: Sequence[Item], hide: _Hide) -> tuple[tasks.Task, _About]:
+def _translated(items: Sequence[Item]) -> tuple[tasks.Task, _About]:
     pairs: Any = tuple(items)
     task = _Translated(pairs, LOSSES, "sentences", width=_WIDTH)
     return task, [(number, None) for number in range(len(items))]
 
 
-def _continued(items: Sequence[Item], hide: _Hide) -> tuple[tasks.Task, _About]:
+def _continued(items: Sequence[Item]) -> tuple[tasks.Task, _About]:
     texts: Any = tuple(items)
     task = _Continued(texts, LOSSES, "sentences", "truncate", width=_WIDTH)
     return task, [(number, None) for number in range(len(items))]
 
 
-def _hidden(items: Sequence[Item], hide: _Hide) -> tuple[tasks.Task, _About]:
+def _hidden(items: Sequence[Item]) -> tuple[tasks.Task, _About]:
     """An example for each word that is hidden in an item."""
     about = [
         (number, word)
         for number, item in enumerate(items)
         for word in range(len(getattr(item, "words", None) or ()))
-        if hide is None or hide(number, word)
     ]
     copies: Any = tuple(items[number] for number, _ in about)
     places = tuple(word for _, word in about)

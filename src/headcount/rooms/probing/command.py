@@ -75,15 +75,7 @@ class ProbeArguments:
         "NAME",
         "attention, words, or a baseline: distances, random-init, right-branching, structural; by "
         "default attention, and words where --words is given; all: every kind, side by side.",
-        choices=(
-            "all",
-            "attention",
-            "words",
-            "distances",
-            "random-init",
-            "right-branching",
-            "structural",
-        ),
+        choices=("all", *_KINDS),
     )
     baselines: bool = option(False, None, "", instead="--kind all")
 
@@ -144,16 +136,8 @@ def probe_command(
             treebank = _read(asked.treebank, work)
             test = None if asked.test is None else _read(asked.test, WorkOptions())
         subject = loaded(model, load)
-        how: dict[str, Any] = {
-            name: getattr(asked, name)
-            for name in (
-                "words",
-                "seeds",
-                "word_rows",
-                "epochs",
-                "train_batch",
-            )
-        }
+        same = ("words", "seeds", "word_rows", "epochs", "train_batch")
+        how: dict[str, Any] = {name: getattr(asked, name) for name in same}
         every = asked.baselines or asked.kind == "all"
         found = hc.probe(
             subject,

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ from headcount.models import Site, Subject, refuse_nan
 from headcount.records import STACKS, Column
 from headcount.stats import Floats
 from headcount.surveys import Finding, Findings, TrialCounts, TrialPlan, TrialTexts
-from headcount.tasks import MaskedLanguageModelling, embed, label_counts, lm, mlm, translation
+from headcount.tasks import MaskedLanguageModelling, Task, embed, label_counts, lm, mlm, translation
 from headcount.text import Batch, Side, read_corpus, texts_of
 from headcount.wiring import Slope, of_class, weights_gradient
 
@@ -174,22 +174,6 @@ def _p_values(slopes: Slopes, sites: Sequence[Site], name: str) -> tuple[Floats,
 # hides tokens in the same way and asks how far the vector moves from that of the whole text.
 
 
-class Objective(Protocol):
-    """What has batches and a differentiable loss for each of their rows; any task is one."""
-
-    @property
-    def kind(self) -> str:
-        """What it is called, for the record."""
-
-    def __len__(self) -> int: ...
-
-    def batches(self, subject: Subject, batch_size: int = 16) -> Iterator[Batch]:
-        """Batches with their labels."""
-
-    def loss(self, subject: Subject, batch: Batch) -> Tensor:
-        """The loss of each row, ``[row]``."""
-
-
 @dataclass(frozen=True)
 class MaskedEmbedding:
     """One minus the cosine of two mean-pooled vectors: of a text with some tokens hidden, and
@@ -215,7 +199,7 @@ class MaskedEmbedding:
         return 1 - cosine_similarity(embed(subject, batch), wanted)
 
 
-def objective_of(subject: Subject, texts: Any) -> Objective:
+def objective_of(subject: Subject, texts: Any) -> Task | MaskedEmbedding:
     """The loss that a model can be asked for on plain texts, or pairs for an encoder-decoder.
 
     Masked-language modelling for an encoder with such a head, else `MaskedEmbedding`; the next
@@ -228,7 +212,7 @@ def objective_of(subject: Subject, texts: Any) -> Objective:
     if not speaks:
         raise UsageError(
             f"{subject.name} is of the class {type(subject.inner).__name__}, which predicts no "
-            "tokens, so plain texts give no loss; pass a task, e.g. hc.tasks.classification(...)."
+            "tokens, so plain texts give no loss whose gradient could be asked for; leave it out."
         )
     return lm(texts) if subject.kind == "dec" else translation(texts, metric="loss")
 
@@ -273,7 +257,7 @@ def _column(name: str) -> Column:
 
 @dataclass(frozen=True)
 class NoOpTrial:
-    """The gradient test, on texts (pairs for an encoder-decoder) or on a task of your own.
+    """The gradient test, on texts (pairs for an encoder-decoder).
 
     Under `convention="paper"` punctuation is "." and "," alone and the first token is one of the
     others; there is no author code. `details["noop_layers"]` has, for each layer and kind of token,
@@ -281,8 +265,7 @@ class NoOpTrial:
     "not smaller than on other tokens", by signs flipped text by text, Holm over all layers.
     """
 
-    texts: Any = None
-    objective: Objective | None = None
+    texts: Any
     #: The first so many of the texts, and of their words: a backward holds every map at once.
     most: int | None = 64
     words: int | None = 128
@@ -293,17 +276,13 @@ class NoOpTrial:
     columns = tuple(_column(name) for name in CLASSES)
 
     def __post_init__(self) -> None:
-        """Refuse a convention that nobody defined, and a trial of nothing."""
+        """Refuse a convention that nobody defined."""
         check_convention(self.convention, "The gradient test does")
-        if self.texts is None and self.objective is None:
-            raise UsageError("The gradient test needs texts, or a task as its objective.")
 
     def unfit(self, subject: Subject) -> str | None:
         """Why it means nothing for a subject."""
         if any(site.route != "interface" for site in subject.anatomy.sites):
             return "its attention weights cannot be reached while they are part of the graph"
-        if self.objective is not None:
-            return None
         if getattr(subject.tokenizer, "mask_token_id", None) is None and subject.kind == "enc":
             return "its tokenizer has no mask token, so nothing can be hidden"
         if subject.kind != "enc" and subject.inner.get_output_embeddings() is None:
@@ -312,7 +291,7 @@ class NoOpTrial:
 
     def __call__(self, subject: Subject) -> Findings:
         """Run every batch forward and back, and average by kind of token."""
-        objective = self.objective or objective_of(subject, self._beginnings())
+        objective = objective_of(subject, self._beginnings())
         slopes = Slopes(self.convention)
         with weights_gradient(subject) as gradient:
             for batch in objective.batches(subject, self.batch_size):

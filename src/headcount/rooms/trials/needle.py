@@ -1,16 +1,14 @@
 """Retrieval: does a head look at the very token that the model copies out of a long text?
 
 Wu et al. 2024, equation 1: of the needle's tokens, the share for which the head's largest weight,
-while the model says the token, lies on that token inside the needle. By default the answer is
-put into the model's mouth (teacher forcing: the same for every model, and quick); with
-`generated` the model says it itself, as in the paper.
+while the model says the token, lies on that token inside the needle. The answer is put into the
+model's mouth: the same for every model, and quick. In the paper the model says it itself.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
@@ -18,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headcount.errors import UsageError
-from headcount.models import Subject, quiet
+from headcount.models import Subject
 from headcount.records import Column
 from headcount.surveys import (
     Finding,
@@ -63,11 +61,6 @@ class Haystack:
     def rows(self) -> slice:
         """The rows that predict the answer's tokens at the end."""
         return slice(len(self.ids) - len(self.answer) - 1, len(self.ids) - 1)
-
-    def answering(self, answer: Sequence[int]) -> Haystack:
-        """The same example with another answer said at its end."""
-        said = self.ids[: len(self.ids) - len(self.answer)]
-        return replace(self, ids=(*said, *answer))
 
 
 def needles(count: int, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
@@ -184,7 +177,6 @@ class Needle:
     depths: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     #: Examples of each length and depth.
     each: int = 2
-    generated: bool = False
     batch_size: int = 4
     seed: int = 0
     name = "needle"
@@ -208,8 +200,6 @@ class Needle:
     def __call__(self, subject: Subject) -> Findings:
         """Make the haystacks, see what the model says, and ask the heads."""
         made = haystacks(subject, self.texts, self.lengths, self.depths, self.each, self.seed)
-        if self.generated:
-            made = [with_continuation(subject, example) for example in made]
         measures = self.accuracy(subject, made)
         question = NeedleHits(made)
         run_metrics(subject, self._batches(subject, made), [question])
@@ -246,19 +236,6 @@ def _wanted(example: Haystack) -> Tensor:
     inside[example.needle : example.needle + len(example.answer)] = True
     said_next = ids[example.rows.start + 1 :]
     return (ids == said_next[:, None]) & inside
-
-
-def with_continuation(subject: Subject, example: Haystack) -> Haystack:
-    """The example with what the model itself goes on to say, greedily."""
-    settings = copy.deepcopy(subject.inner.generation_config)
-    new = len(example.answer)
-    settings.update(do_sample=False, num_beams=1, max_new_tokens=new, min_new_tokens=new)
-    prompt = torch.tensor([example.ids[: len(example.ids) - new]], device=subject.device)
-    with quiet(), torch.no_grad():
-        ids = subject.model.generate(
-            prompt, attention_mask=torch.ones_like(prompt), generation_config=settings
-        )
-    return example.answering(ids[0, prompt.shape[1] :].tolist())
 
 
 #: It among the trials of the registry.
