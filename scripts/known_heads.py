@@ -17,7 +17,7 @@ from pathlib import Path
 import headcount as hc
 
 ROOT = Path(__file__).parents[1]
-RUNS = ("enc-17", "enc-10", "all-48")
+RUNS = ("enc-17", "all-48", "all-28")
 
 
 def main(run: str) -> None:

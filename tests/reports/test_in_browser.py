@@ -320,7 +320,13 @@ def test_a_step_of_pruning_empties_the_heads_that_went(visit: Visit) -> None:
     page = visit("encoder")
     curve = made_curve(ENCODER).query("order == 'ablation' and 0 < step <= 3")
     gone = {str(head) for names in curve["removed"] for head in names.split(",")}
-    page.fill("#prstep", "3")
+    page.fill("#prstep", str(len(gone)))  # the slider counts heads, as the bars above it do
+    bar = page.eval_on_selector(
+        ".pick.now", "e => e.getBoundingClientRect().x + e.width.baseVal.value / 2"
+    )
+    box = page.query_selector("#prstep").bounding_box()
+    most = int(page.get_attribute("#prstep", "max"))
+    assert box["x"] + 8 + (box["width"] - 16) * len(gone) / most == pytest.approx(bar, abs=2)
     shown = page.eval_on_selector_all(
         ".cell.gone", "all => all.map(e => e.getAttribute('aria-label').split(',')[0])"
     )
@@ -359,6 +365,9 @@ def test_whole_jobs_stand_under_the_title_and_empty_the_grid(visit: Visit, tmp_p
     assert sorted(gone) == ["dec.0.0", "enc.0.0"]
     assert page.query_selector('.sv[aria-pressed="true"]') is None
     assert "step=" not in page.url
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    assert len(page.query_selector_all(".cell.gone")) == 2
 
 
 def test_all_heads_are_seen_at_one_glance_and_open_on_a_click(visit: Visit) -> None:
@@ -421,8 +430,8 @@ def test_what_can_go_is_what_the_rule_says_at_every_tolerance(
     said = {one.metric: one.heads for one in can_go(frame, f"bleu={times / 2},loss={times}%")}
     shown = {name: page.inner_text(f'[data-by="{name}"] b') for name in ("BLEU", "loss")}
     assert shown == {name: str(said[name.lower()] or "none") for name in shown}
-    least = min(said.values())
-    assert page.inner_text("#answer b") == (f"{least} heads" if least else "No head")
+    least, most = min(said.values()), max(said.values())
+    assert page.inner_text("#answer b") == (f"{least or most} heads" if most else "No head")
     assert page.wrongs == []
 
 
@@ -436,25 +445,29 @@ def test_what_gates_free_and_healing_gives_back_is_what_the_run_holds(
             opened.write_frame(name, frame)
             opened.stage(name).finish({"steps": 200, "by": "gates"})
     page = visit(report(run, tmp_path / "page.html").path)
-    rows = page.eval_on_selector_all(
-        "#trained tbody tr", "all => all.map(r => [...r.cells].map(c => c.innerText))"
-    )
-    titles = page.eval_on_selector_all("#trained th", "all => all.map(e => e.innerText)")
-    assert titles[1:] == ["BLEU as they are", "BLEU healed", "loss as they are", "loss healed"]
-    for shown, step in zip(rows, (1, 2, 3), strict=True):
-        for cell, (metric, name) in zip(
-            shown[1:], [(m, n) for m in ("bleu", "loss") for n in frames], strict=True
-        ):
-            row = frames[name].set_index(["metric", "step"]).loc[(metric, step)]
-            value, delta = cell.replace("\u2212", "-").split()[:2]
-            assert float(value) == pytest.approx(row["value"], rel=0.005)
-            assert float(delta) == pytest.approx(row["delta"], rel=0.06)
-        assert shown[0] == f"{72 - 4 * step} left"
-    said = page.eval_on_selector_all("#trained li", "all => all.map(e => e.textContent)")
+    read = "all => all.map(r => [...r.cells].map(c => c.innerText.replaceAll('\u2212', '-')))"
+    rows = {row[0]: row[1:] for row in page.eval_on_selector_all("#survivors tbody tr", read)}
+    assert [*rows] == ["BLEU as is", "BLEU healed", "loss as is", "loss healed"]
+    heads = page.eval_on_selector_all("#survivors .sv", "all => all.map(e => e.innerText)")
+    assert heads == ["all 72", "68 left", "64 left", "60 left"]
+    assert float(rows["BLEU as is"][0]) == 30
+    for metric, title in (("bleu", "BLEU"), ("loss", "loss")):
+        for name, way in (("gates", "as is"), ("healed", "healed")):
+            frame = frames[name].set_index(["metric", "step"])
+            for step, cell in zip((1, 2, 3), rows[f"{title} {way}"][1:], strict=True):
+                value, delta = cell.split()
+                assert float(value) == pytest.approx(frame["value"][metric, step], rel=0.005)
+                assert float(delta) == pytest.approx(frame["delta"][metric, step], rel=0.06)
+    assert "not measured" in page.inner_text("#timed")
+    said = page.eval_on_selector_all("#trsaid li", "all => all.map(e => e.textContent)")
     source = read_source(run)
     assert said == freed_sentences(source)
     assert len(said) == 2
-    page.click("#trained tbody tr:nth-child(2) button")
+    page.click(".sv:has-text('64 left')")
+    assert page.eval_on_selector_all(".sv[aria-pressed=true]", "all => all.length") == 1
+    assert "left=64" in page.url
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
     gone = frames["gates"].query("metric == 'loss' and step == 2")["removed"].iloc[0]
     empty = page.eval_on_selector_all("#grid .cell.gone", "all => all.map(e => e.ariaLabel)")
     assert {label.split(",")[0] for label in empty} == set(gone.split(","))
@@ -519,6 +532,14 @@ def test_nothing_scrolls_sideways(visit: Visit, name: str) -> None:
     for width in [1440, 1024, 768, 390, 320]:
         page.set_viewport_size({"width": width, "height": 900})
         assert eventually(page, lambda: page.evaluate(fits)), width
+
+
+@pytest.mark.parametrize("name", ["three", "encoder"])
+def test_sizes_stand_in_one_row(visit: Visit, name: str) -> None:
+    for width in (1440, 1280, 390):
+        page = visit(name, width=width)
+        read = "all => [...new Set(all.map(e => Math.round(e.getBoundingClientRect().bottom)))]"
+        assert len(page.eval_on_selector_all(".sv", read)) == 1, width
 
 
 @pytest.mark.parametrize("name", ["three", "encoder", "hostile"])

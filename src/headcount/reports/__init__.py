@@ -16,7 +16,12 @@ if TYPE_CHECKING:
         read_source,
         run_at,
     )
-    from headcount.reports.parts.scoreboard import freed_sentences, known_heads, run_tolerance
+    from headcount.reports.parts.scoreboard import (
+        freed_sentences,
+        known_heads,
+        run_tolerance,
+        strip_sets,
+    )
     from headcount.reports.parts.verdicts import kind_part, role_part
     from headcount.reports.parts.wording import missing_part
     from headcount.reports.stages import (

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Parts of which some is packed and the rest stays readable.
 _BOTH = ("columns", "relations", "map")
+#: Parts that are packed whole.
+_PACKED = ("roles", "curve", "misses", "lesions", "strip")
 #: What a column, and what the map of heads, holds in numbers, one for each head.
 _LISTS = ("u", "values", "lo", "hi", "p")
 _MAP_LISTS = ("x", "y", "near")
@@ -71,7 +73,7 @@ def page_data(
         "missing": wording.missing_part(source),
         "ramps": look.ramps(),
     }
-    data["trained"] = scoreboard.trained_part(source, data["curve"], tolerance)
+    data["strip"] = scoreboard.strip_part(source, tolerance)
     data["misses"] = verdicts.miss_part(source, data["roles"])
     data |= {"costly": argument.costly(data), "go": scoreboard.could_go(source, tolerance)}
     return data | {
@@ -101,16 +103,8 @@ def split_numbers(data: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
         "columns": [_some(column, _LISTS, True) for column in data["columns"]],
         "relations": relations and relations["heads"],
         "map": places and _some(places, _MAP_LISTS, True),
-        "roles": data.get("roles"),
-        "curve": data.get("curve"),
-        "misses": data.get("misses"),
-        "lesions": data.get("lesions"),
-    }
-    words = {
-        key: part
-        for key, part in data.items()
-        if key not in ("roles", "curve", "misses", "lesions")
-    } | {
+    } | {key: data.get(key) for key in _PACKED}
+    words = {key: part for key, part in data.items() if key not in _PACKED} | {
         "columns": [_some(column, _LISTS, False) for column in data["columns"]],
         "relations": relations and _some(relations, ("heads",), False),
         "map": places and _some(places, _MAP_LISTS, False),

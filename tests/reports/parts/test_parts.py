@@ -38,6 +38,8 @@ from headcount.reports.parts.scoreboard import (
     curve_part,
     freed_sentences,
     run_tolerance,
+    strip_part,
+    trained_part,
 )
 from headcount.reports.parts.verdicts import pair_part, relation_part, role_part
 from headcount.surveys.roles.role import with_roles
@@ -370,12 +372,36 @@ def test_every_verdict_has_its_row_among_the_relations() -> None:
 
 
 def test_only_the_bundled_translator_has_the_projects_gates() -> None:
-    assert page_data(Source(made_table()))["trained"] is None
-    table = made_table({"enc": (6, 8), "dec": (6, 8), "cross": (6, 8)})
+    assert trained_part(Source(made_table()), None) is None
+    sizes = {"enc": (6, 8), "dec": (6, 8), "cross": (6, 8)}
+    table = made_table(sizes)
     table.provenance["weights"] = known_heads_weights()
-    found = page_data(Source(table))["trained"]
-    assert [row["left"] for row in found["rows"]] == [113, 106, 48]
-    assert found["note"].startswith("Not this run")
+    found = strip_part(Source(table, frames={"curve": made_curve(sizes, ["gradient"])}))
+    assert found["columns"] == ["BLEU as is", "BLEU healed"]
+    shown = [stop for stop in found["stops"] if stop["shown"]]
+    assert [stop["left"] for stop in shown] == [144, 113, 48, 28]
+    # one baseline: what was healed is beside the whole model of the same sentences
+    assert [stop["cells"][1][0] for stop in shown] == [48.3, 48, 47, 45.5]
+    assert shown[0]["cells"][0] == []
+    assert {stop["cells"][0][0] for stop in found["stops"] if stop not in shown} == {None}
+    assert "is not of this run" in found["note"]
+
+
+def test_the_sizes_that_were_timed_say_so() -> None:
+    frames = {"curve": made_curve(ENCODER, ["gradient"])}
+    source = Source(made_table(), frames=frames)
+    assert strip_part(source)["timed"] == ""
+    stop = next(stop for stop in strip_part(source)["stops"] if stop["shown"] and stop["step"])
+    names = [str(head) for head in source.places]
+    row = {"seconds": 0.04, "gain": 0.25, "gain_low": 0.1, "gain_high": 0.4, "megabytes": 80.0}
+    whole = row | {"removed": "", "seconds": 0.05, "gain": 0.0, "megabytes": 100.0}
+    small = row | {"removed": ",".join(names[at] for at in reversed(stop["gone"]))}
+    about = {"texts": 1, "tokens": 64, "device": "cpu"}
+    frames["bench"] = pd.DataFrame([whole, small]).assign(**about)
+    found = strip_part(source)
+    assert found["timed"] == "1 text of 64 tokens, CPU"
+    times = [(one["left"], one["ms"], one["mb"]) for one in found["stops"] if "ms" in one]
+    assert times == [(72, 50, 100), (stop["left"], 40, 80)]
 
 
 def known_heads_weights() -> str:
@@ -391,8 +417,10 @@ def test_healed_curves_of_the_run_come_first() -> None:
     frame = made_curve(ENCODER, ["gates"]).query("step == 1").assign(healed=True, value=29.5)
     whole = made_curve(ENCODER, ["gates"]).query("step == 0")
     source = Source(made_table(), frames={"curve": pd.concat([whole, frame])})
-    found = page_data(source)["trained"]
-    assert [(row["left"], row["cells"][0][0]) for row in found["rows"]] == [(60, 29.5)]
+    found = page_data(source)["strip"]
+    place = found["columns"].index("BLEU healed")
+    cells = [(stop["left"], stop["cells"][place][0]) for stop in found["stops"] if stop["shown"]]
+    assert (60, 29.5) in cells
 
 
 def test_gates_and_healing_of_the_run_stand_in_one_table_and_come_first() -> None:
@@ -400,13 +428,8 @@ def test_gates_and_healing_of_the_run_stand_in_one_table_and_come_first() -> Non
     steps = {"gates": {"steps": 500, "by": "gates"}, "healed": {"steps": 200, "by": "gates"}}
     record = {"stages": {name: {"settings": about} for name, about in steps.items()}}
     source = Source(made_table(), frames=frames, record=record)
-    found = page_data(source)["trained"]
-    assert found["columns"] == [
-        "BLEU as they are",
-        "BLEU healed",
-        "loss as they are",
-        "loss healed",
-    ]
+    found = trained_part(source, None)
+    assert found["columns"] == ["BLEU as is", "BLEU healed", "loss as is", "loss healed"]
     assert [row["left"] for row in found["rows"]] == [68, 64, 60]
     for place, (name, metric) in enumerate(
         [("gates", "bleu"), ("healed", "bleu"), ("gates", "loss"), ("healed", "loss")]

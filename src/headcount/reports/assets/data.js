@@ -5,7 +5,7 @@ const numbers = JSON.parse(new TextDecoder().decode(await inflate("numbers")));
 D.columns.forEach((c, k) => Object.assign(c, numbers.columns[k]));
 if (D.relations) D.relations.heads = numbers.relations;
 Object.assign(D.map || {}, numbers.map);
-Object.assign(D, { roles: numbers.roles, curve: numbers.curve, misses: numbers.misses, lesions: numbers.lesions });
+for (const key of ["roles", "curve", "misses", "lesions", "strip"]) D[key] = numbers[key];
 export const heads = [];
 for (const s of D.stacks) {
   s.first = heads.length;

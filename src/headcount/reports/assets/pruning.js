@@ -1,4 +1,4 @@
-import { $, num, option, plural, put, pval, range, sv, when } from "./dom.js";
+import { $, clamp, num, option, plural, put, pval, range, sv, when } from "./dom.js";
 import { D, gap, heads, kinds, mainRole, present, sort } from "./data.js";
 import { curveLine, drawing, ticks, words } from "./chart.js";
 import { S, on, setStep, view } from "./state.js";
@@ -47,8 +47,15 @@ function drawCurve() {
     best > 0 && sv("rect", { x: x(points[0]) - 14, y: 2, width: x(points[best]) - x(points[0]) + 28, height: base - 6, class: "within" }),
     points.map((p, k) => [bar(o, k, x(p), widths[k], base, !k && room > 115), sv("rect", { x: x(p) - Math.max(widths[k], 6) / 2 - 2, width: Math.max(widths[k], 6) + 4, y: 0, height: base + BOTTOM, class: `pick ${k === S.step ? "now" : ""}`, onclick: () => setStep(S.order, k) }), every.includes(k) && words(x(p), base + BOTTOM + 14, p.left, "middle")]),
     judged.map((c, k) => panel(c, k * PANEL, x, w)), words(LEFT - 8, base - 4, "roles of the heads that are left", null, "ink"), words(w / 2, tall - 4, "heads left", "middle")));
+  alignSlider(x(points[0]), x(points.at(-1)), whole - points.at(-1).left);
   tell(o, judged, S.step);
 }
+// The thumb stands under the bars: it counts heads that went, as they do.
+function alignSlider(from, to, most) {
+  const slider = $("#prstep"), thumb = 16;
+  slider.max = most; slider.style.width = `${to - from + thumb}px`; slider.style.marginLeft = `${from - thumb / 2}px`;
+}
+const nearestStep = (points, gone) => points.reduce((best, p, k) => Math.abs(points[0].left - p.left - gone) < Math.abs(points[0].left - points[best].left - gone) ? k : best, 0);
 function tell(o, judged, step) {
   const p = o.points[step], slider = $("#prstep"), quality = judged.map(c => {
     const q = c.points.find(r => r.left === p.left);
@@ -56,14 +63,18 @@ function tell(o, judged, step) {
     return `${c.metric} ${num(q.value, ".3g")}${range(q.low, q.high, ".3g")}${step && q.delta != null ? `, ${num(q.delta, "+.2g")}${range(q.delta_low, q.delta_high, "+.2g")} against the whole model, ${pval(q.p)}` : ""}${q.chance ? ", no better than chance" : ""} (n = ${c.n ?? "?"}, ${c.part} examples)`;
   });
   put("#prtext", `${plural(p.left, "head")} left: ${quality.join("; ")}. Left: ${makeup(o, step).map(([role, n]) => `${n} ${kinds.get(role).title.toLowerCase()}`).join(", ")}.`);
-  slider.max = o.points.length - 1; slider.value = step; slider.setAttribute("aria-valuetext", `${p.left} heads left`);
+  slider.value = o.points[0].left - p.left; slider.setAttribute("aria-valuetext", `${p.left} heads left`);
 }
 view(() => {
   if (!C.length) { gap("#pruning", "curve"); return; }
   const named = C.filter((o, k) => !o.random && C.findIndex(c => alike(o).includes(c)) === k), listed = named.length ? named : C;
   put("#prorder", listed.map(o => option(C.indexOf(o), o.title, C.indexOf(o) === S.order)));
   when("#prorder", "change", e => setStep(+e.target.value, Math.min(S.step, C[+e.target.value].points.length - 1)));
-  when("#prstep", "input", e => setStep(S.order, +e.target.value));
+  when("#prstep", "input", e => setStep(S.order, nearestStep(C[S.order].points, +e.target.value)));
+  when("#prstep", "keydown", e => {
+    const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[e.key];
+    if (by) { e.preventDefault(); setStep(S.order, clamp(S.step + by, 0, C[S.order].points.length - 1)); }
+  });
   const keys = ["value", "low", "high", "delta", "p"];
   tables.pruning = () => [["order", "scope", "metric", "step", "heads_left", ...keys, "removed"], ...C.flatMap(o => o.points.map((p, k) => [o.id, o.scope, o.metric, k, p.left, ...keys.map(key => p[key]), p.gone.map(i => heads[i].id).join(" ")]))];
   drawCurve(); on("step size theme tolerance", () => { $("#prorder").value = C.indexOf(listed.find(o => alike(o).includes(C[S.order])) || C[S.order]); drawCurve(); });

@@ -1,13 +1,8 @@
 import { $, $$, clamp, el, put } from "./dom.js";
 import { D, absent, byId, cols, hasRole, heads, kinds, roleNames, standing, verdicts } from "./data.js";
 // One state, kept in the address, so that a finding is a link: #enc.2.8
-// The order that decides what can go, as the curve with the most points tells it.
-function usual() {
-  const o = D.curve?.[D.go?.order ?? 0], same = (D.curve || []).filter(c => c.id === o.id && c.scope === o.scope && c.healed === o.healed);
-  return same.length ? D.curve.indexOf(same.reduce((a, b) => b.points.length > a.points.length ? b : a)) : 0;
-}
 export const S = {
-  head: D.opening.head, hover: null, col: D.opening.paint, role: null, order: usual(), step: 0,
+  head: D.opening.head, hover: null, col: D.opening.paint, role: null, order: D.strip?.order ?? 0, step: 0, loose: null,
   ex: 0, tok: null, held: false, keep: .8, specials: false, byRow: false, view: null, unit: "pieces",
 };
 const listeners = {};
@@ -25,13 +20,15 @@ export function readHash() {
     if (cols.has(said.get("col")) || said.get("col") === "role") S.col = said.get("col");
     if (ex >= 0) { S.ex = ex; S.picked = true; }
     S.role = kinds.has(said.get("role")) ? said.get("role") : null;
-    if (D.curve && said.has("step")) goStep(...said.get("step").split(".").map(Number));
+    const set = D.jobs?.find(r => r.set === said.get("set"))?.members, left = D.strip?.stops.find(s => s.step == null && String(s.left) === said.get("left"))?.gone;
+    if (set || left) goWithout(set || left, set ? `set=${said.get("set")}` : `left=${said.get("left")}`);
+    else if (D.curve && said.has("step")) goStep(...said.get("step").split(".").map(Number));
   } catch { /* a frame without an address */ }
 }
 // The column that charts show: the grid may show roles instead.
 export const lens = () => cols.get(S.col) || cols.get(D.opening.col);
 function remember() {
-  const ex = D.exhibits[S.ex], parts = [`head=${heads[S.head].id}`, S.col && `col=${S.col}`, ex && `ex=${encodeURIComponent(ex.id)}`, S.role && `role=${S.role}`, S.step && `step=${S.order}.${S.step}`];
+  const ex = D.exhibits[S.ex], parts = [`head=${heads[S.head].id}`, S.col && `col=${S.col}`, ex && `ex=${encodeURIComponent(ex.id)}`, S.role && `role=${S.role}`, S.loose ? S.loose.replace(/ /g, "+") : S.step && `step=${S.order}.${S.step}`];
   try { history.replaceState(null, "", "#" + parts.filter(Boolean).join("&")); } catch { /* the same */ }
 }
 
@@ -66,11 +63,12 @@ export function setRole(role) { S.role = S.role === role ? null : role; repaintA
 export function setExhibit(k) { Object.assign(S, { picked: true, ex: (k + D.exhibits.length) % D.exhibits.length, tok: null, held: false, view: null }); emit("ex"); remember(); }
 function goStep(order, step) {
   if (!D.curve?.[order]?.points[step]) return;
-  S.order = order; S.step = step; S.loose = false;
+  S.order = order; S.step = step; S.loose = null;
   goneNow = new Set(D.curve[order].points.slice(0, step + 1).flatMap(p => p.gone));
 }
-// Heads that go together, whatever order they are in.
-export function showWithout(list) { S.step = 0; S.loose = true; goneNow = new Set(list); repaintAll(); emit("step"); remember(); }
+// Heads that go together, whatever order they are in; the key is what the address says of them.
+function goWithout(list, key) { S.step = 0; S.loose = key; goneNow = new Set(list); }
+export function showWithout(list, key) { goWithout(list, key); repaintAll(); emit("step"); remember(); }
 export function setStep(order, step) { goStep(order, step); repaintAll(); emit("step"); remember(); }
 // Of a group of buttons those are pressed that say what the state is: pressed("view", "lines").
 export const pressed = (key, value) => $$(`[data-${key}]`).forEach(b => b.setAttribute("aria-pressed", b.dataset[key] === String(value)));

@@ -2,14 +2,9 @@ import { $, el, num, plural, put, quality, range, sv, when } from "./dom.js";
 import { D, absent, heads, kinds, mainRole, sort } from "./data.js";
 import { S, emit, on, setStep, showWithout, view } from "./state.js";
 // Who is left: one small grid a step in the colours of roles; a grid is the slider.
-const GRIDS = 7, TALLEST = 190;
+const TALLEST = 190;
 // The same heads judged by another metric: the curves of one order and scope.
 export const alike = o => D.curve.filter(c => c.id === o.id && c.scope === o.scope && c.healed === o.healed).sort((a, b) => (a.metric === "loss") - (b.metric === "loss"));
-function steps(o, best) {
-  // those that every metric judged, where there are enough of them
-  const all = [...o.points.keys()], shared = all.filter(k => alike(o).every(c => c.points.some(p => p.left === o.points[k].left))), from = shared.length > 4 ? shared : all, n = Math.min(GRIDS, from.length);
-  return [...new Set([best, ...Array.from({ length: n }, (_, k) => from[Math.round(k * (from.length - 1) / Math.max(1, n - 1))])])].sort((a, b) => a - b);
-}
 // Every role is one path, so that a thousand heads are a few elements.
 export function tiles(gone, width, roleOf = i => mainRole(i).role) {
   const wide = Math.max(...D.stacks.map(s => s.heads)), rows = D.stacks.reduce((n, s) => n + s.layers, 0), cell = Math.min(innerWidth >= 1800 ? 15 : 10.5, width / wide, (innerWidth >= 1800 ? 280 : TALLEST) / rows), gap = cell > 5 ? 1.2 : .4, paths = {};
@@ -23,14 +18,22 @@ export function tiles(gone, width, roleOf = i => mainRole(i).role) {
   }
   return sv("svg", { width: wide * cell, height: top - 6, "aria-hidden": "true" }, Object.entries(paths).map(([key, d]) => sv("path", { d: d.join(""), class: key === "gone" ? "hole" : `tile r-${key} ${sort(key)}` })));
 }
+// One strip of sizes: a grid each, and under it quality, time and bytes, all against the whole model.
+const stopKey = s => s.step == null ? `left=${s.left}` : `step=${D.strip.order}.${s.step}`;
+const isNow = s => S.loose ? S.loose === stopKey(s) : s.step === S.step && (!S.step || alike(D.curve[S.order]).includes(D.curve[D.strip.order]));
+function figures(name, cells, at, worth) {
+  return cells.some(c => c?.length) && el("tr", {}, el("th", { scope: "row", text: name }), cells.map((c, k) => el("td", { class: at[k] ? "best" : "" }, c?.length ? worth(c, k) : el("span", { class: "note", title: "not measured", text: "–" }))));
+}
 function grids(best) {
-  const o = D.curve[S.order], shown = steps(o, best), box = $("#survivors"), width = Math.max(44, Math.min(150, box.clientWidth / shown.length - 18)), curves = alike(o);
-  box.style.setProperty("--n", shown.length);
-  put("#survivors", shown.map(k => {
-    const p = o.points[k], gone = new Set(o.points.slice(0, k + 1).flatMap(q => q.gone)), value = c => { const q = c.points.find(r => r.left === p.left); return q?.value == null ? null : [q, c]; };
-    const lines = curves.map(value).filter(Boolean).map(([q, c], j) => [el("br"), `${c.metric} ${quality(q.value)}`, !j && [el("br"), el("span", { class: "d", text: k && q.delta != null ? `${num(q.delta, "+.2g")}${q.chance ? ", at chance" : ""}` : "\u00a0" })]]);
-    return el("button", { class: `sv ${k === best ? "best" : ""}`, "aria-pressed": !S.loose && k === S.step, "data-step": k, onclick: () => setStep(S.order, k) }, tiles(gone, width), el("span", {}, el("b", { text: k ? p.left : `all ${p.left}` }), k ? " left" : "", lines));
-  }));
+  const { columns, stops, timed } = D.strip, shown = stops.filter(s => s.shown || s.step === best).sort((a, b) => b.left - a.left), box = $("#survivors"), width = Math.max(30, Math.min(110, (box.clientWidth - 96) / shown.length - 14)), framed = shown.map(s => best > 0 && s.step === best);
+  const change = (v, spec, lo, hi) => v == null ? "" : el("span", { class: "d", title: lo == null ? null : `95 % interval${range(lo, hi, spec)}`, text: num(v, spec) });
+  const faster = ([low, high], g) => low > 0 ? `${num(1 + g, ".2f")}×` : high < 0 ? `${num(1 + g, ".2f")}×` : "same";
+  put("#survivors", el("table", { class: "svt" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "vh", text: "What is measured" })), shown.map((s, k) => el("th", { scope: "col", class: framed[k] ? "best" : "" },
+    el("button", { class: `sv ${framed[k] ? "best" : ""}`, "aria-pressed": isNow(s), "data-step": s.step, onclick: () => s.step == null ? showWithout(s.gone, stopKey(s)) : setStep(D.strip.order, s.step) }, tiles(new Set(s.gone), width), el("span", {}, s.step === 0 ? "all " : "", el("b", { text: s.left }), s.step === 0 ? "" : " left")))))),
+  el("tbody", {}, columns.map((name, j) => figures(name, shown.map(s => s.cells[j]?.some(v => v != null) ? s.cells[j] : null), framed, ([v, d, lo, hi], k) => [v != null && el("b", { text: quality(v) }), v != null && d != null && shown[k].step !== 0 ? " " : "", shown[k].step !== 0 && change(d, "+.2g", lo, hi), shown[k].chance && " at chance"])),
+    figures("milliseconds", shown.map(s => s.ms == null ? null : [s.ms]), framed, ([ms], k) => [el("b", { text: num(ms, ".3g") }), shown[k].step === 0 ? "" : el("span", { class: "d", title: `times as fast; 95 % interval${range(1 + shown[k].gain[1], 1 + shown[k].gain[2], ".2f")}`, text: ` ${faster(shown[k].gain.slice(1), shown[k].gain[0])}` })]),
+    figures("megabytes", shown.map(s => s.mb == null ? null : [s.mb]), framed, ([mb], k) => [el("b", { text: num(mb, ".3g") }), shown[k].step === 0 || !shown[0].mb ? "" : el("span", { class: "d", text: ` ${num(100 * (mb / shown[0].mb - 1), ".0f")} %` })]))));
+  put("#timed", timed ? `Time: a forward of ${timed}, the whole model in turns.` : "Time and bytes: not measured in this run; headcount report measures them.");
 }
 // What can go at so many times the usual tolerance, by the rule of pruning/tolerance.py.
 const TIMES = [.25, .5, 1, 2, 4, 8, 16];
@@ -50,26 +53,26 @@ function byMetric(b) {
   const lost = b.bound == null ? "" : b.gone ? `, upper bound of the loss ${num(Math.max(0, b.bound), ".2g")}` : `: the first step could cost ${num(b.bound, ".2g")}`;
   return el("li", { "data-by": b.metric, title: b.sentence }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 %, n = ${b.n})`);
 }
+// The fewest heads that keep nearly all of the task's own metric once they are healed or refitted.
+const NEARLY = .97;
+function bought() {
+  const { columns, stops } = D.strip, j = columns.findIndex(c => /(healed|refitted)$/.test(c) && !c.startsWith("loss")), [metric, way] = (columns[j] || "").split(/ (?=\S+$)/);
+  const whole = stops[0].cells.flatMap((c, k) => columns[k].startsWith(metric) && c?.[0] != null ? [c[0]] : []).at(-1), kept = stops.filter(s => s.cells[j]?.[0] != null && s.left < stops[0].left && s.cells[j][0] >= NEARLY * whole).sort((a, b) => a.left - b.left)[0];
+  return j >= 0 && kept ? [el("b", { text: `${kept.left} of ${stops[0].left} heads` }), ` keep ${Math.round(100 * kept.cells[j][0] / whole)} % of ${metric}, ${way} (${quality(kept.cells[j][0])} of ${quality(whole)}). `] : [];
+}
 function canGo() {
   if (!D.go) return;
-  const by = D.go.by.map(allowed), least = strictest();
-  put("#answer", el("b", { text: least.gone ? plural(least.gone, "head") : "No head" }), least.gone ? " can be pruned, untrained:" : " can be pruned with 95 % confidence, untrained:");
+  const by = D.go.by.map(allowed), least = strictest(), most = by.reduce((a, b) => b.gone > a.gone ? b : a), lead = n => el("b", { text: n ? plural(n, "head") : "No head" });
+  put("#answer", bought(), least.gone ? [lead(least.gone), " can be pruned, untrained:"] : most.gone ? ["Untrained, ", lead(most.gone), ` can be pruned within ${most.within}; within ${least.within} we cannot promise any:`] : [lead(0), " can be pruned with 95 % confidence, untrained:"]);
   put("#bymetric", by.map(byMetric));
   put("#tolv", by.map(b => b.within).join(", "));
-  put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Choose a grid to empty the pruned heads below.`);
-}
-function trained(t) {
-  const cell = ([value, delta, low, high]) => el("td", {}, el("b", { text: quality(value) }), delta == null ? "" : ` ${num(delta, "+.2g")}${range(low, high, "+.2g")}`);
-  const row = r => el("tr", {}, el("td", {}, el("button", { class: "inline", text: `${r.left} left`, onclick: () => showWithout(r.gone) })), r.cells.map(cell));
-  put("#trh", t.title); put("#trnote", t.note); put("#trsaid", t.said.map(text => el("li", { text })));
-  put("#trtable", el("thead", {}, el("tr", {}, ["heads", ...t.columns].map(text => el("th", { scope: "col", text })))), el("tbody", {}, t.rows.map(row)));
+  put("#gonote", `Least important first, by ${D.curve[S.order].id}. Green frame: the last step within the tolerance. Small: the difference to all heads. Choose a grid to empty the pruned heads below.`);
 }
 const drawGo = () => { canGo(); grids(reach()); };
 view(() => {
   if (($("#go").hidden = !D.curve?.length)) return;
   $("#cango").hidden = !D.go;
   when("#tolerance", "input", e => { times = TIMES[e.target.value]; drawGo(); e.target.setAttribute("aria-valuetext", $("#tolv").textContent); emit("tolerance"); });
-  $("#trained").hidden = !D.trained;
-  if (D.trained) trained(D.trained);
+  put("#trsaid", D.strip.said.map(text => el("li", { text }))); put("#trnote", D.strip.note);
   drawGo(); on("size step", drawGo);
 });

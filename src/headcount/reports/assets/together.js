@@ -19,7 +19,7 @@ function counted(chip, n) { chip.lastChild.textContent = n; return chip; }
 function setRow(r, x, w) {
   const name = r.role && D.roles ? counted(roleChip(r.role), r.heads) : el("span", { class: "joint" }, r.title, el("i", { text: ` ${r.heads}` }));
   const told = el("span", { class: "told" }, el("b", { text: setAmount(r, r.added) }), r.draws ? `, others ${setAmount(r, r.control)}` : "", el("span", { class: "note", text: r.draws ? ` ${ANSWERS[r.answer] || "no clear difference"}` : ` ${r.note}` }));
-  return el("div", { class: "tr", "data-set": r.set }, name, setLane(r, x, w), told, el("button", { class: "btn tiny", text: "show", "aria-label": `Show the grid without ${r.title.toLowerCase()}`, onclick: () => { showWithout(r.members); $("#inst").scrollIntoView({ block: "start" }); } }));
+  return el("div", { class: "tr", "data-set": r.set }, name, setLane(r, x, w), told, el("button", { class: "btn tiny", text: "show", "aria-label": `Show the grid without ${r.title.toLowerCase()}`, onclick: () => { showWithout(r.members, `set=${r.set}`); $("#inst").scrollIntoView({ block: "start" }); } }));
 }
 view(() => {
   if (($("#together").hidden = !SETS.length)) return;

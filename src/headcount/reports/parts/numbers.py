@@ -39,6 +39,7 @@ _FRAMES = (
     "function",
     "knockout",
     "lesions",
+    "bench",
 )
 
 

@@ -3,4 +3,5 @@
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"bench": "command:bench_command"},
+    "stages": {"bench": "stage:STAGE"},
 }
