@@ -352,8 +352,8 @@ def flat(value: Any) -> list[Any]:
 
 # --- a run directory and its page -----------------------------------------------------------------
 
-#: Columns that measure rounding itself: another CPU, another value.
-NOISE = {"worst_loss"}
+#: Columns that measure rounding itself or the clock: another CPU, another value.
+NOISE = {"worst_loss", "seconds", "gain", "gain_low", "gain_high"}
 #: Columns of the longer survey that are kept.
 COLUMNS = ("confidence", "previous", "best_offset", "rare", "to_verb")
 
@@ -414,6 +414,8 @@ def page(path: Path) -> dict[str, Any]:
     blocks = dict(BLOCK.findall(path.read_text(encoding="utf8")))
     words = json.loads(blocks.pop("headcount-data"))
     numbers = json.loads(inflated(blocks.pop("numbers")))
+    if words.get("times"):
+        words["times"] = words["times"]["how"]
     ids = [column["id"] for column in words["columns"]]
     numbers["columns"] = dict(zip(ids, map(unpacked, numbers["columns"]), strict=True))
     return {

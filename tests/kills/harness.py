@@ -43,9 +43,11 @@ ANYTIME = {"kill-anytime": signal.SIGKILL, "interrupt-anytime": signal.SIGINT}
 SHIM = "HEADCOUNT_SHIM"
 #: A command that takes a second alone, on a machine with other work.
 _SECONDS = 400
-#: All that may differ between two runs: moments, wherever they stand, and how long a stage took.
+#: All that may differ between two runs: moments, wherever they stand, how long a stage took, and
+#: how fast a model is.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 _DURATION = "seconds"
+_TIMES = re.compile(r'"times":\{.*?\]\}')
 _STAGE = re.compile(r'(\["Stage [^"]*","[^"]*?)(?:, )?\d+ s("\])')
 
 
@@ -186,12 +188,15 @@ def _value(file: Path) -> Any:
 def _parsed(file: Path) -> Any:
     if file.suffix == ".parquet":
         frame = pd.read_parquet(file)
+        if file.stem == "bench":
+            frame = frame[["removed", "heads_left", "megabytes"]]
         return json.loads(frame.to_json(orient="split", double_precision=15))
     if file.suffix == ".npz":
         with np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name].tolist() for name in arrays.files}
     if file.suffix == ".html":
-        return _STAGE.sub(r"\1\2", _MOMENT.sub("then", file.read_text(encoding="utf8")))
+        text = _TIMES.sub("", _MOMENT.sub("then", file.read_text(encoding="utf8")))
+        return _STAGE.sub(r"\1\2", text)
     if file.suffix == ".json":
         found = json.loads(_MOMENT.sub("then", file.read_text(encoding="utf8")))
         if file.name == "run.json" and "origins" in found:

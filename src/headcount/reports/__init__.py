@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from headcount.reports.parts.numbers import (
         HELD_OUT,
         Source,
+        figure,
         first_known,
         held_out,
         metric_title,
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
         run_at,
     )
     from headcount.reports.parts.scoreboard import (
+        could_go,
+        curve_part,
         freed_sentences,
         known_heads,
+        places_gone,
         run_tolerance,
-        strip_sets,
     )
     from headcount.reports.parts.verdicts import kind_part, role_part
     from headcount.reports.parts.wording import missing_part

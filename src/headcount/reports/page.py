@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headcount import plugins
 from headcount.errors import RunError, UsageError
 from headcount.models import Subject
 from headcount.pruning import read_tolerance
@@ -73,14 +74,15 @@ def page_data(
         "missing": wording.missing_part(source),
         "ramps": look.ramps(),
     }
-    data["strip"] = scoreboard.strip_part(source, tolerance)
+    strip = plugins.part("strip")
+    data["strip"] = None if strip is None else strip(source, tolerance)
+    data["times"] = data["strip"] and data["strip"].pop("times")
     data["misses"] = verdicts.miss_part(source, data["roles"])
     data |= {"costly": argument.costly(data), "go": scoreboard.could_go(source, tolerance)}
     return data | {
         "headline": title.headline(data),
         "about": argument.about(data),
         "path": argument.path_part(data),
-        "profile": argument.profile_part(data),
         "opening": argument.opening(data),
     }
 
@@ -191,7 +193,6 @@ MODULES = (
         "dossier",
         "scores",
     ),
-    "profile",
     *("relations", "similar", "resemblance", "agreement", "pruning", "provenance", "main"),
 )
 #: Only in pages of two runs.

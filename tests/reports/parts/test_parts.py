@@ -38,10 +38,9 @@ from headcount.reports.parts.scoreboard import (
     curve_part,
     freed_sentences,
     run_tolerance,
-    strip_part,
-    trained_part,
 )
 from headcount.reports.parts.verdicts import pair_part, relation_part, role_part
+from headcount.rooms.bench.strip import strip_part, trained_part
 from headcount.surveys.roles.role import with_roles
 
 
@@ -390,7 +389,7 @@ def test_only_the_bundled_translator_has_the_projects_gates() -> None:
 def test_the_sizes_that_were_timed_say_so() -> None:
     frames = {"curve": made_curve(ENCODER, ["gradient"])}
     source = Source(made_table(), frames=frames)
-    assert strip_part(source)["timed"] == ""
+    assert strip_part(source)["times"]["how"] == ""
     stop = next(stop for stop in strip_part(source)["stops"] if stop["shown"] and stop["step"])
     names = [str(head) for head in source.places]
     row = {"seconds": 0.04, "gain": 0.25, "gain_low": 0.1, "gain_high": 0.4, "megabytes": 80.0}
@@ -399,9 +398,10 @@ def test_the_sizes_that_were_timed_say_so() -> None:
     about = {"texts": 1, "tokens": 64, "device": "cpu"}
     frames["bench"] = pd.DataFrame([whole, small]).assign(**about)
     found = strip_part(source)
-    assert found["timed"] == "1 text of 64 tokens, CPU"
-    times = [(one["left"], one["ms"], one["mb"]) for one in found["stops"] if "ms" in one]
-    assert times == [(72, 50, 100), (stop["left"], 40, 80)]
+    assert found["times"]["how"] == "1 text of 64 tokens, CPU"
+    pairs = zip(found["stops"], found["times"]["of"], strict=True)
+    times = {stop["left"]: time[:3] for stop, time in pairs if time}
+    assert times == {72: [50, 100, 0], stop["left"]: [40, 80, 0.25]}
 
 
 def known_heads_weights() -> str:

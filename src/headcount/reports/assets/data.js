@@ -6,6 +6,7 @@ D.columns.forEach((c, k) => Object.assign(c, numbers.columns[k]));
 if (D.relations) D.relations.heads = numbers.relations;
 Object.assign(D.map || {}, numbers.map);
 for (const key of ["roles", "curve", "misses", "lesions", "strip"]) D[key] = numbers[key];
+D.times?.of.forEach((t, k) => { D.strip.stops[k].time = t; });
 export const heads = [];
 for (const s of D.stacks) {
   s.first = heads.length;

@@ -191,7 +191,7 @@ async function inside() {
   frame.src = `page/${found.page}#${[head && `head=${head}`, off.size && "ex=cut&col=changed"].filter(Boolean).join("&")}`;
 }
 function trim(page) {
-  for (const part of page.querySelectorAll(".mast, .lede, .argue, #profile, footer")) part.hidden = true;
+  for (const part of page.querySelectorAll(".mast, .lede, .argue, footer")) part.hidden = true;
   for (const part of page.querySelectorAll(".mapbox, .blk, .sec")) part.hidden ||= !!part.querySelector(".unmeasured") && !part.querySelector("svg, canvas");
   for (const cell of page.querySelectorAll(".cell")) cell.classList.toggle("off", off.has(cell.getAttribute("aria-label").split(",")[0]));
   new ResizeObserver(() => { frame.style.height = `${page.body.scrollHeight}px`; }).observe(page.body);

@@ -25,15 +25,14 @@ function figures(name, cells, at, worth) {
   return cells.some(c => c?.length) && el("tr", {}, el("th", { scope: "row", text: name }), cells.map((c, k) => el("td", { class: at[k] ? "best" : "" }, c?.length ? worth(c, k) : el("span", { class: "note", title: "not measured", text: "–" }))));
 }
 function grids(best) {
-  const { columns, stops, timed } = D.strip, shown = stops.filter(s => s.shown || s.step === best).sort((a, b) => b.left - a.left), box = $("#survivors"), width = Math.max(30, Math.min(110, (box.clientWidth - 96) / shown.length - 14)), framed = shown.map(s => best > 0 && s.step === best);
+  const { columns, stops } = D.strip, shown = stops.filter(s => s.shown || s.step === best).sort((a, b) => b.left - a.left), box = $("#survivors"), width = Math.max(30, Math.min(110, (box.clientWidth - 96) / shown.length - 14)), framed = shown.map(s => best > 0 && s.step === best);
   const change = (v, spec, lo, hi) => v == null ? "" : el("span", { class: "d", title: lo == null ? null : `95 % interval${range(lo, hi, spec)}`, text: num(v, spec) });
-  const faster = ([low, high], g) => low > 0 ? `${num(1 + g, ".2f")}×` : high < 0 ? `${num(1 + g, ".2f")}×` : "same";
   put("#survivors", el("table", { class: "svt" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "vh", text: "What is measured" })), shown.map((s, k) => el("th", { scope: "col", class: framed[k] ? "best" : "" },
     el("button", { class: `sv ${framed[k] ? "best" : ""}`, "aria-pressed": isNow(s), "data-step": s.step, onclick: () => s.step == null ? showWithout(s.gone, stopKey(s)) : setStep(D.strip.order, s.step) }, tiles(new Set(s.gone), width), el("span", {}, s.step === 0 ? "all " : "", el("b", { text: s.left }), s.step === 0 ? "" : " left")))))),
   el("tbody", {}, columns.map((name, j) => figures(name, shown.map(s => s.cells[j]?.some(v => v != null) ? s.cells[j] : null), framed, ([v, d, lo, hi], k) => [v != null && el("b", { text: quality(v) }), v != null && d != null && shown[k].step !== 0 ? " " : "", shown[k].step !== 0 && change(d, "+.2g", lo, hi), shown[k].chance && " at chance"])),
-    figures("milliseconds", shown.map(s => s.ms == null ? null : [s.ms]), framed, ([ms], k) => [el("b", { text: num(ms, ".3g") }), shown[k].step === 0 ? "" : el("span", { class: "d", title: `times as fast; 95 % interval${range(1 + shown[k].gain[1], 1 + shown[k].gain[2], ".2f")}`, text: ` ${faster(shown[k].gain.slice(1), shown[k].gain[0])}` })]),
-    figures("megabytes", shown.map(s => s.mb == null ? null : [s.mb]), framed, ([mb], k) => [el("b", { text: num(mb, ".3g") }), shown[k].step === 0 || !shown[0].mb ? "" : el("span", { class: "d", text: ` ${num(100 * (mb / shown[0].mb - 1), ".0f")} %` })]))));
-  put("#timed", timed ? `Time: a forward of ${timed}, the whole model in turns.` : "Time and bytes: not measured in this run; headcount report measures them.");
+    figures("milliseconds", shown.map(s => s.time), framed, ([ms, , gain, low, high], k) => [el("b", { text: num(ms, ".3g") }), k ? el("span", { class: "d", title: `times as fast; 95 % interval${range(1 + low, 1 + high, ".2f")}`, text: low > 0 || high < 0 ? ` ${num(1 + gain, ".2f")}×` : " the same" }) : ""]),
+    figures("megabytes", shown.map(s => s.time), framed, ([, mb], k) => [el("b", { text: num(mb, ".3g") }), k ? el("span", { class: "d", text: ` ${num(100 * (mb / stops[0].time[1] - 1), ".0f")} %` }) : ""]))));
+  put("#timed", D.times.how ? `Time: a forward of ${D.times.how}, in turns with the whole model.` : "Time and size: not measured in this run; headcount report measures them.");
 }
 // What can go at so many times the usual tolerance, by the rule of pruning/tolerance.py.
 const TIMES = [.25, .5, 1, 2, 4, 8, 16];
@@ -70,7 +69,7 @@ function canGo() {
 }
 const drawGo = () => { canGo(); grids(reach()); };
 view(() => {
-  if (($("#go").hidden = !D.curve?.length)) return;
+  if (($("#go").hidden = !D.strip)) return;
   $("#cango").hidden = !D.go;
   when("#tolerance", "input", e => { times = TIMES[e.target.value]; drawGo(); e.target.setAttribute("aria-valuetext", $("#tolv").textContent); emit("tolerance"); });
   put("#trsaid", D.strip.said.map(text => el("li", { text }))); put("#trnote", D.strip.note);

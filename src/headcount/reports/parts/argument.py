@@ -1,4 +1,4 @@
-"""What the page argues: its title, the path through it, its opening, and layers in short.
+"""What the page argues: its title, the path through it, and its opening.
 
 Everything here is a rule over what the run holds, so that it is true for any model: what was not
 measured is left out, never guessed.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.reports.parts.numbers import figures, printed, unpack_column
+from headcount.reports.parts.numbers import printed, unpack_column
 from headcount.reports.parts.title import costs_in_words, does, head_name
 from headcount.reports.parts.verdicts import TOO_FEW
 from headcount.surveys.roles import KINDS
@@ -218,53 +218,3 @@ def telling_head(data: Data, worth: list[float | None]) -> int | None:
         if own:
             return max(own, key=lambda one: data["roles"][one][0]["value"] or 0.0)
     return None
-
-
-# --- Layers in short ----------------------------------------------------------------------------
-
-#: What a layer's line shows: the first of each group that was measured.
-_PROFILE = (
-    ("ablation", "gradient", "relevance"),
-    ("entropy",),
-    ("sink", "first"),
-    ("source_end",),
-    ("separator",),
-)
-
-
-def profile_part(data: Data) -> list[Data]:
-    """Means over each layer's heads, and how many do something or look at one place, by stack."""
-    found = []
-    for names in _PROFILE:
-        name = next((one for one in names if any(v is not None for v in _values(data, one))), None)
-        column = _column(data, name)
-        if column is not None:
-            means = _by_layer(data, _values(data, name))
-            found.append({"title": column["title"], "fmt": column["fmt"], "stacks": means})
-    if data["roles"] is not None:
-        first = [own[0]["role"] if own else None for own in data["roles"]]
-        titles = {"Heads that do something": "job", "Heads that look at one place": "place"}
-        for title, says in titles.items():
-            shares = [float(role is not None and KINDS[role].says == says) for role in first]
-            means = _by_layer(
-                data, [None if i in set(data["absent"]) else s for i, s in enumerate(shares)]
-            )
-            if any(shares):
-                found.append({"title": title, "fmt": "%", "stacks": means})
-    return found
-
-
-def _by_layer(data: Data, values: list[float | None]) -> Data:
-    found, begun = {}, 0
-    for stack in data["stacks"]:
-        end = begun + stack["layers"] * stack["heads"]
-        own = np.array([np.nan if v is None else v for v in values[begun:end]], dtype=float)
-        rows = own.reshape(stack["layers"], stack["heads"])
-        known = np.isfinite(rows)
-        sums = np.where(known, rows, 0).sum(1)
-        counts = known.sum(1)
-        means = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-        if known.any():
-            found[stack["id"]] = figures(means, 3)
-        begun = end
-    return found

@@ -4,4 +4,5 @@
 ADDS = {
     "commands": {"bench": "command:bench_command"},
     "stages": {"bench": "stage:STAGE"},
+    "parts": {"strip": "strip:strip_part"},
 }

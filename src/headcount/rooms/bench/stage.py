@@ -16,8 +16,9 @@ from headcount.errors import HeadcountError
 from headcount.models import Subject, eval_mode, quiet
 from headcount.pruning import can_go, prune, trial_inputs
 from headcount.records import Head, Run, parse_heads
-from headcount.reports import StageMaker, StoryContext, StoryStage, forward_steps, strip_sets
+from headcount.reports import StageMaker, StoryContext, StoryStage, forward_steps
 from headcount.rooms.bench.speed import interleaved, ready
+from headcount.rooms.bench.strip import strip_sets
 from headcount.stats import median_interval
 
 #: Tokens of a text, texts of a small model's batch, and pairs of runs.

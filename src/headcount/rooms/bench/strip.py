@@ -1,0 +1,205 @@
+"""The strip of a page: what can go and what it buys, size by size, against one baseline.
+
+Michel et al. 2019, section 4.2: quality as heads go. Beside it what gates and healing of Voita et
+al. 2019, section 6, made of the same sizes, and what each takes in time and bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from headcount.pruning import in_points
+from headcount.records import Head, Run
+from headcount.reports import (
+    Source,
+    could_go,
+    curve_part,
+    figure,
+    freed_sentences,
+    known_heads,
+    metric_title,
+    places_gone,
+    read_source,
+)
+
+# --- What gates or healing reached: the run's own, else what comes with the translator ------------
+
+#: The frames of sizes that gates chose, or that were healed; the figures of a cell.
+_TRAINED = ("gates", "healed")
+_CELL = ("value", "delta", "delta_low", "delta_high")
+
+
+def trained_part(
+    source: Source, curve: list[dict[str, Any]] | None, tolerance: str | None = None
+) -> dict[str, Any] | None:
+    """What is left when gates chose the heads, or the rest learned on: the run's own, else bundled.
+
+    `columns` are titles; each row has the heads that went, and for each column quality and its
+    difference to the whole model, with the interval. `said` is what can go by the rule. `whole` is
+    the quality that a row is compared with, where other examples than the run's judged.
+    """
+    frames = {name: frame for name in _TRAINED if (frame := source.frame(name)) is not None}
+    if frames:
+        return {
+            "note": _trained_note(source, frames),
+            "said": freed_sentences(source, tolerance),
+            **_trained_table(source, frames),
+        }
+    own = [one for one in curve or () if one["healed"] and one["points"]]
+    if own:
+        metric = own[0]["metric"]
+        columns, note = [f"{metric} healed"], f"Measured in this run, n = {own[0]['n']}."
+        points = [one["points"][-1] for one in own if one["metric"] == metric]
+        rows = [
+            {"left": at["left"], "gone": at["gone"], "cells": [[at.get(k) for k in _CELL]]}
+            for at in points
+        ]
+        return {"note": note, "said": [], "columns": columns, "rows": rows}
+    known = known_heads(source.table.provenance.get("weights"))
+    if known is None:
+        return None
+    kept = known["gates"]
+    metric = metric_title(kept["metric"])
+    rows = [
+        {
+            "left": len(row["kept"]),
+            "gone": [n for head, n in source.places.items() if str(head) not in row["kept"]],
+            "cells": [
+                [figure(row["untouched"], 3)],
+                [figure(row["bleu"], 3), *(figure(row[name], 2) for name in _CELL[1:])],
+            ],
+        }
+        for row in kept["rows"]
+    ]
+    note = (
+        f"{metric} of pruned sizes is not of this run: heads chosen by gates, healed for "
+        f"{kept['steps']:,} steps on a GPU, judged on {kept['n']:,} sentences against the whole "
+        f"model trained on as long. For this run: headcount report --gates --heal."
+    )
+    columns = [f"{metric} as is", f"{metric} healed"]
+    whole = figure(kept["whole"], 3)
+    return {"note": note, "said": [], "columns": columns, "rows": rows, "whole": whole}
+
+
+def _trained_note(source: Source, frames: dict[str, pd.DataFrame]) -> str:
+    """Where the figures come from."""
+    first = next(iter(frames.values()))
+    judged = ", ".join(
+        f"n = {rows['n'].iloc[0]:,} by {metric_title(str(metric))}"
+        for metric, rows in first.groupby("metric", sort=False)
+    )
+    alone = " The whole model did not learn on." if "healed" in frames else ""
+    return (
+        f"Measured in this run: learned on one half of the examples, judged on the other "
+        f"({judged}); differences are to the whole model, with 95% intervals.{alone}"
+    )
+
+
+def _trained_table(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """A row for each set of heads, a column a metric and way: weights as is, or healed."""
+    ways = {"gates": "as is", "healed": "healed"}
+    metrics = sorted({str(m) for frame in frames.values() for m in frame["metric"]} - {"loss"})
+    asked = [
+        (metric, name)
+        for metric in [*metrics, "loss"]
+        for name, frame in frames.items()
+        if (frame["metric"] == metric).any()
+    ]
+    rows: dict[str, dict[str, Any]] = {}
+    for column, (metric, name) in enumerate(asked):
+        points = frames[name][(frames[name]["metric"] == metric) & (frames[name]["step"] > 0)]
+        for point in in_points(points).to_dict("records"):
+            gone = places_gone(point["removed"], source.places)
+            fresh = {"left": int(point["heads_left"]), "gone": gone, "cells": [[None]] * len(asked)}
+            row = rows.setdefault(point["removed"], fresh)
+            row["cells"][column] = [figure(point[key]) for key in _CELL]
+    return {
+        "columns": [f"{metric_title(metric)} {ways[name]}" for metric, name in asked],
+        "rows": sorted(rows.values(), key=lambda row: -row["left"]),
+    }
+
+
+# --- One strip of sizes ---------------------------------------------------------------------------
+
+#: Sizes of the curve that the strip shows, the whole model among them.
+_SIZES = 7
+
+
+def strip_part(source: Source, tolerance: str | None = None) -> dict[str, Any] | None:
+    """A stop for every size: heads that went, quality as is, healed or refitted, time and bytes.
+
+    All steps of the order that decides are there, so that any can be framed; `shown` are the whole
+    model and the sizes that gates or healing reached, or a few of the steps. `step` is the place in
+    `curve_part`, None for sizes of other orders. `times` has an entry for every stop.
+    """
+    curve, go = curve_part(source), could_go(source, tolerance)
+    if not curve:
+        return None
+    trained = trained_part(source, curve, tolerance) or {"columns": [], "rows": []}
+    first, whole = curve[go["order"] if go else 0], trained.get("whole")
+    alike = [one for one in curve if all(one[key] == first[key] for key in _SAME)]
+    alike.sort(key=lambda one: one["metric"] == "loss")
+    longest = max(alike, key=lambda one: len(one["points"]))
+    titles = {f"{one['metric']} {_way(one)}": one for one in alike}
+    columns = trained["columns"] if whole else list(dict.fromkeys([*trained["columns"], *titles]))
+    points = {name: {at["left"]: at for at in one["points"]} for name, one in titles.items()}
+    gone, stops = list[int](), list[dict[str, Any]]()
+    every = [all(at["left"] in own for own in points.values()) for at in longest["points"]]
+    thin = [k for k, there in enumerate(every) if there or sum(every) <= _SIZES // 2 + 1]
+    few = {thin[round(at)] for at in np.linspace(0, len(thin) - 1, min(_SIZES, len(thin)))}
+    for step, point in enumerate(longest["points"]):
+        gone = [*gone, *point["gone"]]
+        known = [points.get(name, {}).get(point["left"], {}) for name in columns]
+        cells = [[cell.get(name) for name in _CELL] for cell in known]
+        if whole:  # other examples: differences can be compared, values cannot
+            cells = [[None, *cell[1:]] if step else [] for cell in cells[:-1]]
+            cells.append([] if step else [whole])
+        shown = not step if trained["rows"] else step in few
+        about = {"left": point["left"], "gone": gone, "cells": cells, "chance": point.get("chance")}
+        stops.append({**about, "step": step, "shown": shown})
+    for row in trained["rows"]:
+        cells = dict(zip(trained["columns"], row["cells"], strict=True))
+        about = {"left": row["left"], "gone": row["gone"], "step": None, "shown": True}
+        stops.append({**about, "cells": [cells.get(name, []) for name in columns]})
+    order = {"order": curve.index(longest), "columns": columns, "stops": stops}
+    notes = {"note": trained.get("note", ""), "said": trained.get("said", [])}
+    return {**order, **notes, "times": _times(source, stops)}
+
+
+_SAME = ("id", "scope", "healed")
+
+
+def _way(order: dict[str, Any]) -> str:
+    return "healed" if order["healed"] else "refitted" if order["id"] == "refit" else "as is"
+
+
+def _times(source: Source, stops: list[dict[str, Any]]) -> dict[str, Any]:
+    """Milliseconds, megabytes and the gain of every stop, None where it was not timed; and how."""
+    frame, at = source.frame("bench"), source.places
+    if frame is None:
+        return {"how": "", "of": [None] * len(stops)}
+    rows = {frozenset(places_gone(one["removed"], at)): one for one in frame.to_dict("records")}
+    found = [rows.get(frozenset(stop["gone"])) for stop in stops]
+    names, about = ("gain", "gain_low", "gain_high"), frame.iloc[0]
+    of = [
+        row
+        and [
+            figure(1e3 * row["seconds"], 3),
+            figure(row["megabytes"], 3),
+            *(figure(row[name], 2) for name in names),
+        ]
+        for row in found
+    ]
+    texts = "1 text" if about["texts"] == 1 else f"{about['texts']} texts"
+    how = f"{texts} of {about['tokens']} tokens, {str(about['device']).upper()}"
+    return {"how": how, "of": of}
+
+
+def strip_sets(run: Run) -> list[tuple[Head, ...]]:
+    """The heads that went at each size that the page of a run shows."""
+    source = read_source(run, exhibits=False)
+    names, strip = list(source.places), strip_part(source) or {"stops": []}
+    return [tuple(names[at] for at in stop["gone"]) for stop in strip["stops"] if stop["shown"]]
