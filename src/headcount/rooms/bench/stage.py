@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,12 @@ def bench_frame(subject: Subject, sets: Sequence[tuple[Head, ...]]) -> pd.DataFr
             rows.append({"removed": names, **size, **dict(zip(_GAIN, gain, strict=True))})
     whole = {"removed": "", "heads_left": len(subject.heads), "megabytes": megabytes(subject)}
     frame = pd.DataFrame([whole | dict.fromkeys(_GAIN, 0.0), *rows])
-    about = {"texts": texts, "tokens": TOKENS, "pairs": PAIRS, "device": subject.device.type}
+    about: dict[str, Any] = {
+        "texts": texts,
+        "tokens": TOKENS,
+        "pairs": PAIRS,
+        "device": subject.device.type,
+    }
     return frame.assign(seconds=float(np.median(walls)) / (1 + frame["gain"]), **about)
 
 

@@ -161,9 +161,9 @@ def strip_part(source: Source, tolerance: str | None = None) -> dict[str, Any] |
         about = {"left": point["left"], "gone": gone, "cells": cells, "chance": point.get("chance")}
         stops.append({**about, "step": step, "shown": shown})
     for row in trained["rows"]:
-        cells = dict(zip(trained["columns"], row["cells"], strict=True))
+        named = dict(zip(trained["columns"], row["cells"], strict=True))
         about = {"left": row["left"], "gone": row["gone"], "step": None, "shown": True}
-        stops.append({**about, "cells": [cells.get(name, []) for name in columns]})
+        stops.append({**about, "cells": [named.get(name, []) for name in columns]})
     order = {"order": curve.index(longest), "columns": columns, "stops": stops}
     notes = {"note": trained.get("note", ""), "said": trained.get("said", [])}
     return {**order, **notes, "times": _times(source, stops)}
