@@ -14,7 +14,7 @@ from headcount.records.run import Run
 from headcount.reports.page import page_data
 from headcount.reports.parts.numbers import read_source
 from headcount.rooms.lesions import Lesions
-from headcount.rooms.lesions.stage import lesion_frame
+from headcount.rooms.lesions.word_by_head import lesion_frame
 
 
 def test_sentences_lie_in_the_run_and_on_its_page(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from headcount.reports.parts.scoreboard import (
     run_tolerance,
 )
 from headcount.reports.parts.verdicts import pair_part, relation_part, role_part
-from headcount.rooms.bench.strip import strip_part, trained_part
+from headcount.rooms.bench.sizes import strip_part, trained_part
 from headcount.surveys.roles.role import with_roles
 
 

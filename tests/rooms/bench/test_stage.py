@@ -9,8 +9,7 @@ from report_runs import made_curve, made_run
 from tiny_subjects import translator
 
 from headcount.records.run import Run
-from headcount.rooms.bench.stage import bench_frame, megabytes
-from headcount.rooms.bench.strip import strip_sets
+from headcount.rooms.bench.sizes import bench_frame, megabytes, strip_sets
 
 
 def test_every_size_is_timed_against_the_whole_model() -> None:

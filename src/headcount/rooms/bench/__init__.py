@@ -3,6 +3,6 @@
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"bench": "command:bench_command"},
-    "stages": {"bench": "stage:STAGE"},
-    "parts": {"strip": "strip:strip_part"},
+    "stages": {"bench": "sizes:STAGE"},
+    "parts": {"strip": "sizes:strip_part"},
 }

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "commands": {"lesions": "command:lesions_command"},
-    "stages": {"lesions": "stage:STAGE"},
+    "stages": {"lesions": "word_by_head:STAGE"},
     "names": {"lesions": "word_by_head:lesions", "causes": "causation:causes"},
 }
 

@@ -16,14 +16,15 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from headcount.errors import ModelError, UsageError
+from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance import Intervention, check_mode
 from headcount.models import Subject
 from headcount.records import Head, visible_token
+from headcount.reports import StageMaker, StoryContext, StoryStage
 from headcount.rooms.lesions.by_word import WordLosses, word_losses
 from headcount.stats import Floats
 from headcount.tasks import own_output
-from headcount.text import Item, Pair, Sentence
+from headcount.text import Item, Pair, Sentence, texts_of
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -153,3 +154,55 @@ def _translation(subject: Subject, sentence: str) -> str:
     if not said:
         raise ModelError(f"{subject.name} has no translation of {sentence!r}; give one (target=).")
     return str(said[0].target)
+
+
+# --- Among the stages of a story ------------------------------------------------------------------
+
+#: As many sentences, of so many words.
+COUNT, _SHORT, _LONG = 3, 8, 14
+
+
+def lesion_frame(found: Sequence[Lesions]) -> pd.DataFrame:
+    """A row for each sentence, head and word: `lesions.parquet`, which the page draws."""
+    return pd.DataFrame(
+        {
+            "sentence": number,
+            "source": one.source,
+            "target": one.target or "",
+            **head._asdict(),
+            "place": place,
+            "word": word,
+            "whole": one.whole[place],
+            "added": one.added[row, place],
+        }
+        for number, one in enumerate(found)
+        for row, head in enumerate(one.heads)
+        for place, word in enumerate(one.words)
+    ).rename(columns={"index": "head"})
+
+
+def _sentences(context: StoryContext) -> Iterator[str]:
+    """The first sentences of a length that a picture holds; else the first there are."""
+    texts = [texts_of(item)[0] for item in context.texts]
+    fitting = [text for text in texts if _SHORT <= len(text.split()) <= _LONG]
+    yield from (fitting or texts)[:COUNT]
+
+
+def lesions_stage(context: StoryContext) -> StoryStage:
+    """How much less likely each output word of a few sentences becomes without each head."""
+
+    def work() -> list[str]:
+        try:
+            found = [lesions(context.subject, text) for text in _sentences(context)]
+        except HeadcountError as error:  # a model without words to predict, or without words at all
+            return [str(error)]
+        if found:
+            context.run.write_frame("lesions", lesion_frame(found))
+        return []
+
+    settings = {**context.about_texts, "count": COUNT}
+    title = "Which word needs which head"
+    return StoryStage("lesions", title, settings, work, keeps_text=True)
+
+
+STAGE = StageMaker(lesions_stage, after="exhibits")
