@@ -246,11 +246,38 @@ def scores_case(shape: str, device: str) -> dict[str, Any]:
     return found
 
 
-def _pairs() -> Any:
+def _pairs(first: int = 0, last: int = 16) -> Any:
     import headcount as hc
     from headcount.bundle import sample
 
-    return hc.tasks.translation(sample.pairs()[:16], metric="loss")
+    return hc.tasks.translation(sample.pairs()[first:last], metric="loss")
+
+
+def draws_case() -> dict[str, Any]:
+    """Relevance of 20 pairs by how many predictions of each are explained, beside all of them."""
+    import headcount as hc
+    from scipy.stats import spearmanr
+
+    subject, found = hc.load("translator", device="cpu"), dict[str, Any]()
+    tables: dict[str, Any] = {}
+
+    def measured(name: str, first: int, predictions: int | str) -> None:
+        task = _pairs(first, first + 20)
+        how = {"by": "relevance", "compare": False, "predictions": predictions}
+        taken = seconds(lambda: tables.update({name: hc.score(subject, task, **how)}))
+        value, low, high = (part["relevance"].to_numpy() for part in tables[name].parts())
+        whole, least, most = (part["relevance"].to_numpy() for part in tables["all"].parts())
+        found[f"{name}: seconds"] = taken
+        found[f"{name}: rank correlation with all"] = float(spearmanr(value, whole)[0])
+        found[f"{name}: intervals, in those of all"] = float(((high - low) / (most - least)).mean())
+        found[f"{name}: mean difference from all"] = float(abs(value - whole).mean())
+
+    hc.score(subject, _pairs(0, 2), by="relevance", compare=False)
+    for predictions in ("all", 16, 8, 4, 2):
+        measured(str(predictions), 0, predictions)
+    for first in (20, 40):
+        measured(f"all of pairs {first} on", first, "all")
+    return found
 
 
 def story_case(shape: str, device: str) -> dict[str, Any]:
@@ -320,6 +347,7 @@ CASES: dict[str, dict[str, Callable[[], dict[str, Any]]]] = {
         "paragraphs": lambda: survey_case("base", paragraphs(300), "cpu"),
         "one short text": lambda: survey_case("base", sentences(1), "cpu"),
         "scores of the translator": lambda: scores_case("translator", "cpu"),
+        "predictions drawn": draws_case,
     },
 }
 

@@ -61,7 +61,7 @@ def measured(
 
     judged = 0 if again else case.judged
     return Measured(
-        scores=table("scores", 0 if again else case.examples, by=OTHERS),
+        scores=table("scores", 0 if again else case.examples, by=OTHERS, predictions="all"),
         ablated=made("ablated", case.ablated, by="ablation"),
         alone=table("alone", 0 if again else case.examples, by="ablation", unit="others"),
         judged=table("judged", judged, by="ablation", metric="task"),

@@ -135,7 +135,9 @@ def _scored(
     model: str, task: tasks.Task, rule: str, *, batch_size: int = 8, dtype: str = "float32"
 ) -> hc.HeadTable:
     subject = hc.load(model, device="cpu", dtype=dtype)
-    return hc.score(subject, task, by="relevance", rule=rule, batch_size=batch_size)
+    return hc.score(
+        subject, task, by="relevance", rule=rule, predictions="all", batch_size=batch_size
+    )
 
 
 def _scores(table: hc.HeadTable, column: str) -> Scores:

@@ -42,7 +42,8 @@ def main() -> None:
     told |= {"command": COMMAND, "model": given.model, "examples": len(task), "relevance": {}}
     subject = hc.load(given.model, device="cpu")
     for rule in RULES:
-        table = hc.score(subject, task, by="relevance", rule=rule, batch_size=8)
+        how = {"rule": rule, "predictions": "all", "batch_size": 8}
+        table = hc.score(subject, task, by="relevance", **how)
         heads = (str(head) for head in table.heads)
         found = dict(zip(heads, table.numbers("relevance").tolist(), strict=True))
         told["relevance"][rule] = standing(found, told["head"])

@@ -82,11 +82,14 @@ class ScoreArguments:
     rule: str | None = _way(
         None, "NAME", "relevance: the rule of propagation, default, ding, z+ or alpha-beta."
     )
+    predictions: str | None = _way(
+        None, "N", "relevance: how many predictions of a text are explained, drawn by --seed; all."
+    )
 
     @property
     def how(self) -> dict[str, Any]:
         """What is of one score or another."""
-        keys = ("per", "normalize", "mode", "unit", "metric", "rule")
+        keys = ("per", "normalize", "mode", "unit", "metric", "rule", "predictions")
         return {key: getattr(self, key) for key in keys}
 
     def check(self, target: RunArguments) -> None:
@@ -113,7 +116,7 @@ class ScoreArguments:
 
     def _check_knockout(self, target: RunArguments) -> None:
         """Knock-outs take sets of heads, from --shut or from the verdicts of a run."""
-        for key in ("per", "normalize", "unit", "rule"):
+        for key in ("per", "normalize", "unit", "rule", "predictions"):
             if getattr(self, key) is not None:
                 raise UsageError(f"--scoring {key} is no option of --by {KNOCKOUT}; leave it out.")
         if self.shut is None and target.out is None:

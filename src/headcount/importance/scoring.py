@@ -154,6 +154,7 @@ def score(
     unit: str | None = None,
     metric: str | None = None,
     rule: str | None = None,
+    predictions: int | str | None = None,
     convention: str = "headcount",
     batch_size: int = 16,
     limit: int | None = None,
@@ -166,7 +167,7 @@ def score(
     column of `table`, a column of the survey such as "confidence", measured on the task's texts
     where the table has none, or several of these. `per` and `normalize` are options of the
     gradient; `mode`, `unit` and `metric` of ablation, whose default metric is the teacher-forced
-    loss; `rule` and `per` of relevance.
+    loss; `rule`, `per` and `predictions` (explained of a text: a number or "all") of relevance.
 
     With a `run`, the path of a directory, the columns join what is there, unless `replace` starts
     its table anew; `compare` also writes how far its scores agree (agreement.parquet). Every
@@ -189,7 +190,7 @@ def score(
     _check_call(subject, task)
     names, where = read_names(by), engine_of(engine)
     given = {"per": per, "normalize": normalize, "mode": mode, "unit": unit, "metric": metric}
-    options = options_by_score(names, given | {"rule": rule})
+    options = options_by_score(names, given | {"rule": rule, "predictions": predictions})
     task = task if limit is None else task.limit(limit, seed)
     with _opened(run) as kept:
         work = _Work(subject, task, table, kept)

@@ -18,13 +18,14 @@ import headcount as hc
 from headcount import tasks
 from headcount.bundle import sample
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
-from headcount.importance.examples import Interrupted
+from headcount.importance.examples import ExampleSums, Interrupted
 from headcount.models.subject import Subject
 from headcount.records.journal import Journal
 from headcount.records.run import Run
 from headcount.records.table import HeadTable
+from headcount.rooms.relevance.propagate import Relevance
 from headcount.rooms.relevance.rules import EPS, ZPlus
-from headcount.rooms.relevance.score import relevance
+from headcount.rooms.relevance.score import Draw, Start, head_shares, relevance
 from headcount.tasks.task import Task
 
 LABELLED = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
@@ -39,7 +40,8 @@ def test_a_table_with_intervals_and_where_it_comes_from() -> None:
     assert table.names == ["relevance"]
     value, low, high = (part["relevance"] for part in table.parts())
     assert ((low >= 0) & (low <= value) & (value <= high) & (high <= 1)).all()
-    assert table.provenance["settings"] == {"rule": "default", "per": "step"}
+    settings = {"rule": "default", "per": "step", "predictions": 8, "seed": 0}
+    assert table.provenance["settings"] == settings
     assert table.provenance["task"]["kind"] == "classification"
     first, second = table.provenance["remarks"]
     assert first == "Explained is the logit of the class that the model chooses."
@@ -91,6 +93,101 @@ def test_half_precision_is_near() -> None:
     subject.model.bfloat16()
     near = relevance(subject, classes()).frame["relevance"]
     assert np.corrcoef(exact, near)[0, 1] > 0.9
+
+
+# --- some predictions of a text -----------------------------------------------------------------
+
+
+def test_each_prediction_is_as_likely_and_stands_for_those_left_out() -> None:
+    predicted = torch.tensor(
+        [[False] + [True] * 7 + [False] + [True] * 3, [True] * 2 + [False] * 10]
+    )
+    index = np.arange(3000)
+    rows = predicted[:1].expand(len(index), -1)
+    drawn, weights = Draw(3, seed=1).of(rows, index.tolist())
+    assert (drawn.sum(dim=1) == 3).all()
+    assert not drawn[:, ~predicted[0]].any()
+    np.testing.assert_allclose(drawn.double().mean(dim=0)[predicted[0]], 0.3, atol=0.03)
+    np.testing.assert_allclose(weights, 10 / 3)
+    drawn, weights = Draw(3).of(predicted, [0, 1])
+    assert drawn[1].equal(predicted[1])
+    assert weights[1] == 1
+    everything, ones = Draw().of(predicted, [0, 1])
+    assert everything.equal(predicted)
+    assert (ones == 1).all()
+
+
+def test_few_predictions_are_right_on_average() -> None:
+    subject, task = translator(), tasks.translation(PAIRS, metric="loss")
+    whole = relevance(subject, task, predictions="all").frame["relevance"].to_numpy()
+    drawn = [relevance(subject, task, predictions=2, seed=seed) for seed in range(40)]
+    values = np.array([table.frame["relevance"] for table in drawn])
+    error = values.std(axis=0) / np.sqrt(len(values))
+    assert (np.abs(values.mean(axis=0) - whole) < 4 * error + 1e-4).all()
+    assert not np.array_equal(values[0], values[1])
+    said = drawn[0].provenance["remarks"][1]
+    assert said.startswith("At most 2 predictions of a text are explained, 20 of ")
+    stated = float(said.split("at most ")[1].split(",")[0])
+    # A systematic draw is no worse than the simple one whose error is said.
+    assert 0.3 * stated < values.std(axis=0).max() < 1.3 * stated
+
+
+def test_intervals_hold_the_draw() -> None:
+    """Texts whose shares are known, some predictions of each: 95 in a hundred hold the truth."""
+    subject, noise = classifier(), torch.Generator().manual_seed(0)
+    heads, texts, places, held = len(subject.heads), 24, 12, []
+    for seed in range(150):
+        tilt = torch.randn(1, texts, heads, generator=noise) * 0.2
+        sizes = (tilt + torch.randn(places, texts, heads, generator=noise) * 0.6).exp()
+        drawn, weights = Draw(3, seed).of(torch.ones(texts, places) > 0, range(texts))
+        start = Start(
+            torch.zeros(texts), torch.zeros(places, texts), drawn.T, None, weights=weights
+        )
+        found = head_shares(subject, Relevance(sizes, None), start)
+        sums = ExampleSums()
+        sums.add(range(texts), found["shares"], found["counts"])
+        _, low, high = sums.interval(absolute=False)
+        truth = 1 / np.array(
+            [site.heads for site in subject.anatomy.sites for _ in range(site.heads)]
+        )
+        held.append((low <= truth) & (truth <= high))
+    assert 0.93 < np.mean(held) < 0.97
+
+
+def test_a_draw_is_of_seed_and_example_alone() -> None:
+    subject, task = translator(), tasks.translation(PAIRS, metric="loss")
+    one, three, other = (
+        hc.score(subject, task, by="relevance", predictions="3", seed=seed, batch_size=size)
+        for seed, size in ((5, 1), (5, 3), (6, 3))
+    )
+    np.testing.assert_allclose(one.frame, three.frame, rtol=0, atol=5e-6)
+    assert np.abs(one.frame - other.frame).to_numpy().max() > 1e-4
+    assert one.provenance["settings"]["predictions"] == 3
+    few = relevance(subject, task, predictions=50)
+    np.testing.assert_array_equal(few.frame, relevance(subject, task, predictions="all").frame)
+    assert not any("At most" in said for said in few.provenance["remarks"])
+
+
+def test_the_papers_explain_every_prediction(tmp_path: Path) -> None:
+    table = relevance(classifier(), classes(), convention="paper")
+    assert table.provenance["settings"]["predictions"] == "all"
+    with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
+        relevance(classifier(), classes(), journal=journal)
+        with pytest.raises(HeadcountError, match="predictions"):
+            relevance(classifier(), classes(), predictions="all", journal=journal)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"predictions": 0}, "predictions is '0'; give how many of each text are explained, 1 or"),
+        ({"predictions": "some"}, "predictions is 'some'; give how many .* or all"),
+        ({"predictions": 2, "per": "sentence"}, "predictions is '2' and per is 'sentence', which"),
+    ],
+)
+def test_numbers_of_predictions_that_mean_nothing(how: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        relevance(classifier(), classes(), **how)
 
 
 # --- corpora ------------------------------------------------------------------------------------

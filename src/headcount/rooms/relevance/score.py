@@ -6,7 +6,8 @@ what each head gave, as a share of its layer, then the mean over predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -57,7 +58,8 @@ class Start:
     """Where relevance starts in one forward.
 
     `starts` is `[start, row, ...]` over an output `[row, ...]`; `counted` says which of them are
-    predictions, `[start, row]`. `rows` of one example lie side by side.
+    predictions, `[start, row]`. `rows` of one example lie side by side. Each prediction of a row
+    stands for `weights` `[row]` of them.
     """
 
     output: Tensor
@@ -65,11 +67,72 @@ class Start:
     counted: Tensor
     ledger: RelevanceCounter
     rows: int = 1
+    weights: Tensor | float = 1.0
 
     def together(self) -> Start:
         """All predictions of a row in one start."""
         whole = self.starts.sum(dim=0, keepdim=True)
         return replace(self, starts=whole, counted=self.counted.any(dim=0, keepdim=True))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How many predictions of a text are explained (`most`; 0: all), and the seed of the draw.
+
+    Texts are a first stage of sampling, predictions of a text a second (Cochran 1977, section
+    10.6). The draw is systematic: places evenly spread from a drawn start, each as likely. It
+    depends on the seed and the example alone, never on batches.
+    """
+
+    most: int = 0
+    seed: int = 0
+
+    def of(self, predicted: Tensor, index: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The drawn ones of `[row, place]`, and for how many each of a row stands, `[row]`.
+
+        >>> drawn, weights = Draw(2).of(torch.ones(1, 6) > 0, [0])
+        >>> int(drawn.sum()), weights.tolist()
+        (2, [3.0])
+        """
+        counts = predicted.sum(dim=1).double()
+        if not self.most:
+            return predicted, torch.ones_like(counts)
+        starts = [random.Random(f"{self.seed} {example}").random() for example in index]
+        first, most = counts.new_tensor(starts), counts.clamp(max=self.most)
+        step = (most / counts.clamp_min(1))[:, None]
+        after = predicted.cumsum(dim=1)
+        below = [((after - back) * step - first[:, None]).ceil() for back in (0, 1)]
+        return predicted & (below[0] > below[1]), counts / most.clamp_min(1)
+
+
+#: Where no number is given. Shares of the translator vary five to eight times as much within a
+#: text as between texts, and a text costs three predictions more, so that 5 a text say most in a
+#: given time (Cochran 1977, section 10.6), 8 nearly as much with half the error of the draw, and
+#: all of them take twice the time for the same intervals.
+PREDICTIONS = 8
+
+
+def check_predictions(given: int | str | None, convention: str, per: Per) -> int:
+    """How many predictions of a text are explained; 0 for all, as the papers do.
+
+    >>> check_predictions(None, "headcount", "step"), check_predictions("all", "code", "step")
+    (8, 0)
+    """
+    if given is None:
+        return PREDICTIONS if (convention, per) == ("headcount", "step") else 0
+    if given == "all":
+        return 0
+    if per == "sentence":
+        raise UsageError(
+            f"predictions is '{given}' and per is 'sentence', which sends all predictions of a "
+            "text back at once; leave one of them out."
+        )
+    if not str(given).isdecimal() or int(given) < 1:
+        raise UsageError(
+            f"predictions is '{given}'; give how many of each text are explained, 1 or more, or "
+            "all."
+        )
+    return int(given)
 
 
 #: Runs a batch under a tracing, and says where its relevance starts.
@@ -98,13 +161,13 @@ def explanation_target(task: tasks.Task) -> str:
 
 
 @contextmanager
-def explaining(subject: Subject, task: tasks.Task) -> Iterator[Explain]:
-    """How the predictions of a task are explained, within the block."""
+def explaining(subject: Subject, task: tasks.Task, draw: Draw | None = None) -> Iterator[Explain]:
+    """How the predictions of a task are explained, within the block: all, or some of a text."""
     if isinstance(
         task, tasks.Translation | tasks.LanguageModelling | tasks.MaskedLanguageModelling
     ):
         with words_read(subject) as words:
-            yield lambda tracing, batch: _words(tracing, batch, words)
+            yield lambda tracing, batch: _words(tracing, batch, words, draw or Draw())
     elif isinstance(task, tasks.Similarity):
         yield _cosines
     elif isinstance(task, tasks.HeadTask):
@@ -113,8 +176,8 @@ def explaining(subject: Subject, task: tasks.Task) -> Iterator[Explain]:
         raise UsageError(explanation_target(task))
 
 
-def _words(tracing: Tracing, batch: Batch, words: LogitInputs) -> Start:
-    """One start for each labelled place of a row."""
+def _words(tracing: Tracing, batch: Batch, words: LogitInputs, draw: Draw) -> Start:
+    """One start for each labelled place of a row, or for each that is drawn."""
 
     def run() -> Tensor:
         logits = tasks.forward(tracing.subject, batch).logits
@@ -122,10 +185,12 @@ def _words(tracing: Tracing, batch: Batch, words: LogitInputs) -> Start:
         return words.logits_at(places, top, tracing.rule, tracing.ledger)
 
     labels = tasks.labels_of(batch, torch.empty(0, device=tracing.subject.device))
-    places, there = _places(labels != tasks.IGNORED)
+    predicted, weights = draw.of(labels != tasks.IGNORED, batch.index)
+    places, there = _places(predicted)
     output, ledger = tracing.forward(run, len(batch))
     each = torch.eye(places.shape[1], dtype=output.dtype, device=output.device)[:, None]
-    return Start(output, each * there.to(output.dtype), there.T, ledger)
+    starts = each * there.to(output.dtype)
+    return Start(output, starts, there.T, ledger, weights=weights)
 
 
 def _places(predicted: Tensor) -> tuple[Tensor, Tensor]:
@@ -174,16 +239,17 @@ def flow_arrays(flow: Flow, start: Start) -> Arrays:
     that was sent; `places` is `[cut, 2]`, stack and layer; `sent` is the total of all starts.
     """
     counted = start.counted.double()
+    standing = counted * start.weights
     mass = start.starts.flatten(2).abs().sum(dim=2).double()
     through, biases, sent = flow.through.double(), flow.biases.double(), flow.sent.double()
     lost = (through + biases - sent[..., None]).abs() / mass.where(mass > 0, 1.0)[..., None]
-    summed = [(part * counted[..., None]).sum(dim=(0, 1)) for part in (through, biases)]
+    summed = [(part * standing[..., None]).sum(dim=(0, 1)) for part in (through, biases)]
     rows = torch.stack([*summed, (lost * counted[..., None]).amax(dim=(0, 1))], dim=-1)
     places = [(STACKS.index(stack), layer) for stack, layer in flow.places]
     return {
         "flow": rows.cpu().numpy(),
         "places": np.array(places),
-        "sent": (sent * counted).sum().cpu().numpy(),
+        "sent": (sent * standing).sum().cpu().numpy(),
     }
 
 
@@ -227,7 +293,8 @@ def head_shares(subject: Subject, relevance: Relevance, start: Start) -> Arrays:
     """What every example of a batch adds: summed shares and their number, `[example, head]`.
 
     A layer that no relevance reached in some prediction (a decoder that only starts) is not
-    counted there.
+    counted there. Of predictions that were drawn, `error` is the variance which the draw gives the
+    summed shares, as if it were a simple one (Cochran 1977, section 2.9).
     """
     heads = relevance.heads.double().unflatten(1, (-1, start.rows)).sum(dim=2)
     if not bool(heads.isfinite().all()):
@@ -240,7 +307,18 @@ def head_shares(subject: Subject, relevance: Relevance, start: Start) -> Arrays:
     counted = start.counted.unflatten(1, (-1, start.rows))[:, :, 0, None]
     shares, reached = shares_of_layers(heads, subject.anatomy)
     both = counted & reached
-    return {"shares": _array((shares * both).sum(dim=0)), "counts": _array(both.sum(dim=0))}
+    sums, counts = (shares * both).sum(dim=0), both.sum(dim=0)
+    weights = torch.as_tensor(start.weights, device=counts.device)
+    weights = weights.expand(len(start.output)).reshape(-1, start.rows)[:, :1]
+    spread = ((shares - sums / counts.clamp_min(1)) ** 2 * both).sum(dim=0) / (counts - 1)
+    spread = spread * counts * weights * (weights - 1)
+    error = torch.where(weights > 1, spread, 0.0)
+    return {
+        "shares": _array(sums * weights),
+        "counts": _array(counts * weights),
+        "error": _array(error),
+        "explained": _array(counts.amax(dim=1)),
+    }
 
 
 def shares_of_layers(heads: Tensor, anatomy: Anatomy) -> tuple[Tensor, Tensor]:
@@ -281,8 +359,10 @@ def relevance(
     *,
     rule: str | None = None,
     per: str = "step",
+    predictions: int | str | None = None,
     convention: str = "headcount",
     batch_size: int = 16,
+    seed: int | None = None,
     journal: Journal | None = None,
     engine: Engine | EngineOptions | str | None = None,
 ) -> HeadTable:
@@ -293,8 +373,11 @@ def relevance(
     (ours, for any block), "ding" (the paper's text), "z+" (the authors' program of 2019) or
     "alpha-beta" (of 2021); without one the convention chooses. `per="step"` explains every
     prediction by itself, as the paper does; "sentence" sends one backward from the sum of a text's
-    predictions, which is an approximation. `details["relevance_flow"]` and a remark tell how much
-    relevance was kept on the way.
+    predictions, which is an approximation. Of a text with more, `predictions` are explained, drawn
+    by the `seed`: 8, or all of them ("all"; the default of the papers' conventions). Each stands
+    for those not drawn, so that shares are as right on average; intervals hold the draw, and a
+    remark says what it adds. `details["relevance_flow"]` and a remark tell how much relevance was
+    kept on the way.
 
     >>> from headcount import tasks
     >>> from headcount.models.loading import load
@@ -306,13 +389,14 @@ def relevance(
     if convention not in RULE_OF:
         raise UsageError(f"There is no convention '{convention}'; choose {', '.join(RULE_OF)}.")
     name = rule_named(rule).name if rule is not None else RULE_OF[convention]
-    work = _Work(subject, task, convention, name, check_per(per))
+    drawn = Draw(check_predictions(predictions, convention, check_per(per)), seed or 0)
+    work = _Work(subject, task, convention, name, check_per(per), drawn)
     explanation_target(task)
     task.check(subject)
     done = BatchWork(
         "relevance",
         subject,
-        partial(_measuring, task=task, rule=work.rule, per=work.per),
+        partial(_measuring, task=task, rule=work.rule, per=work.per, draw=drawn),
         len(task),
         {"convention": convention, "batch_size": batch_size, **work.settings},
         journal,
@@ -322,13 +406,15 @@ def relevance(
 
 
 @contextmanager
-def _measuring(subject: Subject, task: tasks.Task, rule: str, per: Per) -> Iterator[Measure]:
+def _measuring(
+    subject: Subject, task: tasks.Task, rule: str, per: Per, draw: Draw
+) -> Iterator[Measure]:
     """Within the block, a function that gives shares and flow of a batch."""
     with (
         enough_memory(subject),
         in_double(subject) if rule_named(rule).settles else nullcontext(),
         traced(subject, rule_named(rule)) as tracing,
-        explaining(subject, task) as explain,
+        explaining(subject, task, draw) as explain,
     ):
 
         def measure(batch: Batch) -> Arrays:
@@ -368,18 +454,26 @@ class _Work(ScoreWork):
 
     rule: str
     per: Per
+    draw: Draw
     flow: FlowSums = field(default_factory=FlowSums, init=False)
+    #: The summed variance of the draw by head, and how many predictions were explained.
+    error: Any = field(default=0.0, init=False)
+    explained: int = field(default=0, init=False)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the figures depend on."""
-        return {"rule": self.rule, "per": self.per}
+        drawn = {"seed": self.draw.seed} if self.draw.most else {}
+        about = {"rule": self.rule, "per": self.per, "predictions": self.draw.most or "all"}
+        return about | drawn
 
     def add(self, number: int, batch: Batch, found: Arrays) -> None:
         """Take in one batch."""
         self.seen.update(batch.index)
         self.sums.add(batch.index, found["shares"], found["counts"])
         self.flow.add(found)
+        self.error = self.error + found["error"].sum(axis=0)
+        self.explained += int(found["explained"].sum())
 
     def table(self) -> HeadTable:
         """What has been found so far."""
@@ -389,6 +483,15 @@ class _Work(ScoreWork):
             said.append(
                 "One backward a text, from the sum of its predictions: an approximation of one "
                 "backward a prediction."
+            )
+        total = self.sums.statistics(absolute=False)[..., 1].sum(axis=0)
+        if self.explained < round(float(total.max())):
+            errors = np.sqrt(self.error) / total.clip(1)
+            adds = f"a standard error of at most {errors.max():.2g}"
+            said.append(
+                f"At most {self.draw.most} predictions of a text are explained, "
+                f"{self.explained:,} of {total.max():,.0f} (all: predictions='all'). The draw adds "
+                f"{adds if self.draw.most > 1 else 'an error'}, which the intervals hold."
             )
         said.append(self.flow.in_words(rule_named(self.rule).promise))
         shares = zip(self.subject.heads, value, strict=True)
@@ -405,9 +508,9 @@ class _Work(ScoreWork):
 class RelevanceScore(Score):
     """Relevance among the scores of the registry."""
 
-    column, takes, per = RELEVANCE, ("per", "rule"), get_args(Per)
+    column, takes, per = RELEVANCE, ("per", "rule", "predictions"), get_args(Per)
 
     def compute(self, subject: Subject, task: tasks.Task, options: ScoreOptions) -> HeadTable:
         """See `relevance`."""
-        shared = options.shared("convention", "batch_size", "journal", "engine")
+        shared = options.shared("convention", "batch_size", "seed", "journal", "engine")
         return relevance(subject, task, **shared)

@@ -6,9 +6,9 @@ from headcount.reports import StageMaker, StoryContext, StoryStage, score_stage
 
 
 def relevance_stage(context: StoryContext) -> StoryStage:
-    """Which share of its predictions a head carries: a backward for every prediction."""
+    """Which share of its predictions a head carries: a backward for each of some predictions."""
     title = "Which share of a prediction each head carries"
-    return score_stage(context, "relevance", title, forwards=40, budget=3.5e11)
+    return score_stage(context, "relevance", title, forwards=10, budget=1.75e11)
 
 
 STAGE = StageMaker(relevance_stage, after="gradient")
