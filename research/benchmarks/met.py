@@ -9,8 +9,10 @@ the bundled sample, as many as sentences and paragraphs have.
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import os
+import pstats
 import random
 import subprocess
 import sys
@@ -185,6 +187,10 @@ def survey_case(shape: str, texts: list[str], device: str, alone: bool = False) 
     found["first call"] = seconds(lambda: tables.append(hc.survey(subject, texts)))
     found["second call"] = seconds(lambda: hc.survey(subject, texts))
     found["third call"] = seconds(lambda: hc.survey(subject, texts))
+    if os.environ.get("MET_PROFILE"):
+        profile = cProfile.Profile()
+        profile.runcall(hc.survey, subject, texts)
+        pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(40)
     found["plain"] = min(seconds(plain) for _ in range(3))
     found["tokens"] = sum(int(batch.inputs["attention_mask"].sum()) for batch in made)
     found["padded"] = sum(batch.inputs["input_ids"].numel() for batch in made)
@@ -255,8 +261,9 @@ def _pairs(first: int = 0, last: int = 16) -> Any:
 
 def draws_case() -> dict[str, Any]:
     """Relevance of 20 pairs by how many predictions of each are explained, beside all of them."""
-    import headcount as hc
     from scipy.stats import spearmanr
+
+    import headcount as hc
 
     subject, found = hc.load("translator", device="cpu"), dict[str, Any]()
     tables: dict[str, Any] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import re
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -87,3 +89,18 @@ def test_short_work_shows_nothing_and_long_work_a_bar(monkeypatch: pytest.Monkey
 def test_in_a_log_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     log = shown(monkeypatch, 1e-9, terminal=False)
     assert "Reading\\x1b[2J: 2 of 2" in log.splitlines()
+
+
+def test_the_collector_leaves_alone_what_was_there_before() -> None:
+    assert gc.get_freeze_count() == 0
+    with working("Long"):
+        assert gc.get_freeze_count() > 1000
+        with working("Inner"):
+            pass
+        assert gc.get_freeze_count() > 1000
+    assert gc.get_freeze_count() == 0
+    gc.freeze()  # somebody else's stays
+    with suppress(KeyError), working("Broken off"):
+        raise KeyError
+    assert gc.get_freeze_count() > 1000
+    gc.unfreeze()

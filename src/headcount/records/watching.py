@@ -6,6 +6,7 @@ of yours. `progress` chooses it, and nothing has to be handed through the functi
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -90,13 +91,21 @@ class Steps:
 
 @contextmanager
 def working(title: str, total: int = 0) -> Iterator[Steps]:
-    """Show that work goes on within the block; gives what to call with each part that is done."""
-    shown = _SHOWN[0]
+    """Show that work goes on within the block; gives what to call with each part that is done.
+
+    Python's collector leaves alone what was there before: a walk over all that torch and
+    transformers hold takes longer than a survey of 1,000 sentences.
+    """
+    shown, rests = _SHOWN[0], gc.get_freeze_count() > 0
     if shown is not None:
         shown.start(total, title)
+    if not rests:
+        gc.freeze()
     try:
         yield Steps(shown)
     finally:
+        if not rests:
+            gc.unfreeze()
         if shown is not None:
             shown.done()
 
