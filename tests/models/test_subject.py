@@ -100,6 +100,19 @@ def test_hash_is_of_names_types_shapes_and_bytes() -> None:
     assert Subject(model).weights_hash == slow_hash(model)
 
 
+def test_hash_of_many_weights_is_of_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, parts = TINY["marian"](), []
+    monkeypatch.setattr("headcount.models.subject._PIECE", 100)
+    assert Subject(model).weights_hash == slow_hash(model)  # few: whatever the pieces
+    monkeypatch.setattr("headcount.models.subject._LARGE", 1000)
+    for name, tensor in sorted(model.state_dict().items()):
+        parts.append(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        raw = tensor.contiguous().numpy().tobytes()
+        pieces = [raw[start : start + 100] for start in range(0, max(1, len(raw)), 100)]
+        parts += [hashlib.sha256(piece).digest() for piece in pieces]
+    assert Subject(model).weights_hash == hashlib.sha256(b"".join(parts)).hexdigest()
+
+
 def test_hash_sees_one_changed_bit_and_nothing_else() -> None:
     before = Subject(TINY["bert"]()).weights_hash
     assert Subject(TINY["bert"](), name="other").weights_hash == before

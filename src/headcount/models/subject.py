@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
+from torch import Tensor
 
 from headcount.errors import HeadcountError, ModelError, UnsupportedModel, UsageError
 from headcount.models.guards import out_of_memory
@@ -122,16 +124,27 @@ class Subject:
     def weights_hash(self) -> str:
         """The sha256 of all weights, in the order of their names, with type and shape.
 
-        The same on any device. Kept once computed: a model trained further is a new Subject.
+        The same on any device. Kept once computed: a model trained further is a new Subject. Of
+        more than 4 GiB it is the sha256 of those of pieces of 64 MiB, which threads make.
         """
-        digest = hashlib.sha256()
+        pieces: list[tuple[bytes, Tensor]] = []
         for name, value in sorted(self.model.state_dict().items()):
             for tensor in _tensors_of(value):
-                digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
                 # A tensor's bytes, whatever its type and device.
                 plain = tensor.int_repr() if tensor.is_quantized else tensor
-                flat = plain.detach().cpu().contiguous().reshape(-1)
-                digest.update(flat.view(torch.uint8).numpy().data)
+                parts = plain.detach().contiguous().reshape(-1).view(torch.uint8).split(_PIECE)
+                start = f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode()
+                pieces += [(b"" if number else start, part) for number, part in enumerate(parts)]
+        digest, parts = hashlib.sha256(), [part for _, part in pieces]
+        found: Iterable[Any] = map(_bytes_of, parts)
+        if sum(part.nbytes for part in parts) > _LARGE:
+            with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as threads:
+                found = list(
+                    threads.map(lambda part: hashlib.sha256(_bytes_of(part)).digest(), parts)
+                )
+        for (start, _), content in zip(pieces, found, strict=True):
+            digest.update(start)
+            digest.update(content)
         return digest.hexdigest()
 
     def describe(self) -> dict[str, Any]:
@@ -199,9 +212,17 @@ def _is_wrapped(model: object) -> bool:
     return callable(getattr(model, "get_base_model", None))
 
 
-def _tensors_of(value: Any) -> list[torch.Tensor]:
+#: Bytes of weights from which on a hash is made of those of pieces, and of a piece.
+_LARGE, _PIECE = 4 << 30, 64 << 20
+
+
+def _bytes_of(part: Tensor) -> memoryview:
+    return part.cpu().numpy().data
+
+
+def _tensors_of(value: Any) -> list[Tensor]:
     """The tensors of one entry of a state dict; a quantised layer packs weight and bias in one."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, Tensor):
         return [value]
     parts = value if isinstance(value, tuple) else ()
     return [tensor for part in parts for tensor in _tensors_of(part)]
@@ -331,7 +352,7 @@ def check_finite(subject: Subject) -> None:
     headcount.errors.ModelError: The weight pooler.dense.bias of mine holds 16 values of 16 that ...
     """
     for name, weight in subject.model.state_dict().items():
-        if not isinstance(weight, torch.Tensor) or not weight.is_floating_point():
+        if not isinstance(weight, Tensor) or not weight.is_floating_point():
             continue  # quantised layers keep packed weights here, which cannot hold NaN
         broken = int((~torch.isfinite(weight.float())).sum())
         if broken:

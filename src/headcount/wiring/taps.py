@@ -28,7 +28,6 @@ from headcount.models import (
 )
 from headcount.records import STACKS
 from headcount.text import Batch, Side
-from headcount.wiring.recording import Recordings
 from headcount.wiring.rows import Call, Scores, agrees, attended, eager_tiles, merged, tiled
 from headcount.wiring.seam import PREFIX, Attended, Turns, alone, attached
 from headcount.wiring.sighting import (
@@ -87,7 +86,8 @@ def tap(
     training: list[nn.Module] = []
 
     def restore() -> None:
-        watch.recordings.forget()
+        if watch.recordings is not None:
+            watch.recordings.forget()
         for module in training:
             module.training = True
 
@@ -124,7 +124,8 @@ class Watch:
         self._quiet = quiet_arguments(subject.model)
         self._now: _Now | None = None
         self._watched = [site for site in subject.anatomy.sites if site.stack in stacks]
-        self.recordings = Recordings(subject, self._forward)
+        kernel = _kernel()
+        self.recordings = kernel and kernel.recordings(subject, self._forward)
         #: Whether a module attends by its family's own function, by its id.
         self._eager: dict[int, bool] = {}
         #: Batches whose rows wait to be shown as those of one, and what they have in common.
@@ -148,7 +149,7 @@ class Watch:
         masks = [mask for name, mask in batch.inputs.items() if name.endswith("attention_mask")]
         full = self.subject.device.type == "cuda" and all(bool(mask.all()) for mask in masks)
         key = None
-        if receive is None and alone(self.run) and self._few(batch):
+        if self.recordings and receive is None and alone(self.run) and self._few(batch):
             key = self.recordings.key(batch, asked, full)
         batch = batch.to(self.subject.device)
         drawn = next((one.weights for one in asked.values() if one.weights is not None), None)

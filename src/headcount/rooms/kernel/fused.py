@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
+    from headcount.models import Subject
+    from headcount.rooms.kernel.recording import Recordings, Run
     from headcount.wiring import Asked, Scores
 
 #: Sets of keys left out, and columns of classes, that the kernel has room for.
@@ -70,6 +72,15 @@ def serves(scores: Scores, asked: Asked) -> bool:
         and (scores.mask is None or scores.mask.dim() == 4)
         and available(scores.query.device)
     )
+
+
+def recordings(subject: Subject, run: Run) -> Recordings | None:
+    """What records the passes of a tap, where there is a GPU."""
+    if not available(subject.device):
+        return None
+    from headcount.rooms.kernel.recording import Recordings
+
+    return Recordings(subject, run)
 
 
 def row_quantities(scores: Scores, asked: Asked) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from torch.utils._pytree import tree_map
 
 from headcount.models.subject import Subject
 from headcount.models.switch import full_rows
-from headcount.rooms.kernel import fused
+from headcount.rooms.kernel import fused, recording
 from headcount.text.batch import Batch, ready_batch
-from headcount.wiring import Needs, Sighting, recording, tap, taps, valve
+from headcount.wiring import Needs, Sighting, tap, taps, valve
 
 NEEDS = Needs(
     entropy=True,

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from headcount.models import Subject
 from headcount.text import Batch
-from headcount.wiring.sighting import Asked
+from headcount.wiring import Asked
 
 #: A shape is recorded when it comes for this time: recording costs about as much as so many passes.
 _WORTH = 4
