@@ -17,6 +17,7 @@ from tiny_tokenizers import PAIRS
 import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UnknownHead, UnsupportedModel, UsageError
+from headcount.importance.sweeps import ways
 from headcount.importance.sweeps.interventions import (
     MODES,
     Intervention,
@@ -27,6 +28,7 @@ from headcount.importance.sweeps.interventions import (
     whole_layers,
 )
 from headcount.importance.sweeps.sweeping import Sweep, done_examples, encoded, outcome_of, sweep
+from headcount.importance.sweeps.ways import ShortWay
 from headcount.models.subject import Subject
 from headcount.records.engine import Answer, LocalEngine
 from headcount.records.heads import Head
@@ -71,6 +73,22 @@ def test_both_ways_and_all_batch_sizes_agree(
     changed = [one.value != short.baseline.value for one in short.outcomes]
     assert all(changed[:-1])
     assert not changed[-1]
+
+
+def test_on_a_gpu_ablations_share_a_forward_by_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject, task = tiny_subjects.writer("llama"), tasks.lm(PAIRS[0][:1])
+    (batch,) = task.batches(subject, 4)
+    way = ShortWay(subject, task, 4, None, None)  # type: ignore[arg-type]
+    assert way._at_once(batch) == 4
+    tokens, words = batch.inputs["input_ids"].numel(), subject.model.config.vocab_size
+    free = [16 * words * 5 * tokens]
+    monkeypatch.setattr(Subject, "device", torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free[0], 0))
+    assert way._at_once(batch) == 5  # as much as memory has room for
+    free[0] = 1 << 60
+    assert way._at_once(batch) == ways.TOKENS // tokens
+    free[0] = 0
+    assert way._at_once(batch) == 4
 
 
 def test_own_metrics_are_exactly_the_same(kind: str, subject_and_task: tuple[Subject, Any]) -> None:

@@ -141,6 +141,10 @@ class LongWay:
             return marked(self.task, self.subject, copies, len(chosen), group.members)
 
 
+#: Tokens that a forward on a GPU has at least, all ablations together, where memory has the room.
+TOKENS = 4096
+
+
 class ShortWay(LongWay):
     """Only what comes after the first ablated head runs again; see `wiring.shortcut`."""
 
@@ -184,13 +188,23 @@ class ShortWay(LongWay):
     def without(self, group: Group, batch: Batch, instead: wiring.Instead) -> Floats:
         """As many forwards from the site on as it takes."""
         assert group.site is not None
-        size = max(1, self._rows // len(batch))
+        size = self._at_once(batch)
         return np.concatenate(
             [
                 self._some(group.members[start : start + size], batch, group.site)
                 for start in range(0, len(group.members), size)
             ]
         )
+
+    def _at_once(self, batch: Batch) -> int:
+        """How many share a forward: by examples, or on a GPU by tokens, where those allow more."""
+        size, device = self._rows // len(batch), self.subject.device
+        if device.type == "cuda":
+            words = getattr(self.subject.inner.config.get_text_config(), "vocab_size", 1)
+            room = torch.cuda.mem_get_info(device)[0] // (16 * words)  # of logits, a few times
+            tokens = max(part.numel() for part in batch.inputs.values())
+            size = max(size, min(TOKENS, room) // tokens)
+        return max(1, size)
 
     def _some(self, members: tuple[Intervention, ...], batch: Batch, site: Site) -> Floats:
         copies = repeat_batch(batch, len(members))
