@@ -495,7 +495,10 @@ def twin_tables(
     for seed in seeds:
         twin = random_twin(subject, seed=seed, keep_embeddings=CONTROLS[control])
         of = " the random twin" if len(seeds) == 1 else f" random twin {seed}"
-        tables.append(programme.again().run(twin, of, work))
+        # What a trial asks that no rule compares with a twin's is left out.
+        asked = [one.of_twin() if hasattr(one, "of_twin") else one for one in programme.trials]
+        again = replace(programme.again(), trials=tuple(filter(None, asked)))
+        tables.append(again.run(twin, of, work))
     return tables
 
 

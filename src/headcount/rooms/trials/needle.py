@@ -216,6 +216,10 @@ class Needle:
                 yield ready_batch(inputs, subject.anatomy.stacks, first + start)
             first += len(rows)
 
+    def of_twin(self) -> Needle:
+        """A random twin is not asked what it would say itself: no rule compares with that."""
+        return _Unsaid(**vars(self))
+
     def accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
         """The share of the answer's tokens that the model itself would say."""
         hits, longest = np.zeros(len(made)), max(len(example.answer) for example in made)
@@ -227,6 +231,15 @@ class Needle:
                 hits[index] = (likely[row, -len(answer) - 1 : -1] == answer).sum()
         cells = np.array([float(len(example.answer)) for example in made])
         return [measure_of(self.name, "right tokens of the answer", hits, cells, (0, 1))]
+
+
+class _Unsaid(Needle):
+    """The question to the heads alone."""
+
+    def accuracy(self, subject: Subject, made: Sequence[Haystack]) -> list[Measure]:
+        """Not known: nothing is run."""
+        unknown = float("nan")
+        return [Measure(self.name, "right tokens of the answer", unknown, unknown, unknown, 0)]
 
 
 def _wanted(example: Haystack) -> Tensor:

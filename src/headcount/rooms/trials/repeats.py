@@ -353,6 +353,9 @@ class Copying:
             return "the model has no layer that predicts tokens"
         return self.repeats.unfit(subject)
 
+    def of_twin(self) -> None:
+        """A random twin is not asked: no rule compares with what it copies."""
+
     def __call__(self, subject: Subject) -> Findings:
         """Run the sequences forward and backward once."""
         finding = Finding(INDUCTION_EFFECT, "no effect", skipped=dict(_SILENT_COPYING))
