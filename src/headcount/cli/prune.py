@@ -117,9 +117,9 @@ class PruneArguments:
     export: str | None = _result(
         None,
         "WHAT",
-        "Write also DIR/onnx; DIR/zeros: the old size, with zeros for heads; or DIR/gguf, of a "
-        "model that came as GGUF, with --even.",
-        choices=("onnx", "zeros", "gguf"),
+        "Write also DIR/onnx; DIR/zeros: the old size, with zeros for heads; or DIR/gguf, for "
+        "llama.cpp (gguf-q8_0: packed).",
+        choices=("onnx", "zeros", "gguf", "gguf-q8_0"),
     )
     survey: str | None = _result(
         None,

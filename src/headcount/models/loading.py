@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from headcount import plugins
 from headcount.bundle import is_packed, read_packed
 from headcount.errors import ModelError, UsageError
 from headcount.models.anatomy import KEY, restore_numbers
@@ -523,6 +524,8 @@ def _open(found: FoundModel, wanted: LoadOptions) -> Subject:
         return replace(subject, revision=listing.revision)
     reading: AbstractContextManager[None] = reading_gguf() if found.gguf else nullcontext()
     with reading:
+        if found.gguf and (made := plugins.part("gguf")(found, wanted)) is not None:
+            return cast(Subject, made)
         model, notes, stored = _open_model(found, wanted, options, listing)
         tokenizer, more = open_tokenizer(found, options, listing, wanted)
     return Subject(

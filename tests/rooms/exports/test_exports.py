@@ -13,6 +13,7 @@ from gguf_files import write_llama
 from surgery import answer
 from tiny import GROUPED, TINY, row, tiny_inputs
 from tiny_subjects import classifier, encoder
+from tiny_tokenizers import BUILDERS as BUILDERS_OF_TOKENIZERS
 
 from headcount.errors import ModelError, UsageError
 from headcount.models.finding import find
@@ -21,7 +22,8 @@ from headcount.models.saving import save as saving
 from headcount.models.subject import Subject
 from headcount.pruning.remove import prune
 from headcount.rooms.bench.speed import even_heads
-from headcount.rooms.exports.exports import filled_with_zeros, write_gguf, write_onnx
+from headcount.rooms.exports.exports import filled_with_zeros, write_onnx
+from headcount.rooms.exports.llama_cpp import write_gguf
 
 
 def test_a_cut_model_in_another_runtime(tmp_path: Path) -> None:
@@ -98,6 +100,13 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         write_onnx(Subject(TINY["bert"]()), tmp_path)
 
 
+BUILDERS = {
+    **TINY,
+    "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED),
+    "qwen2": row("Qwen2ForCausalLM", "Qwen2Config", GROUPED),
+}
+
+
 # --- GGUF ---------------------------------------------------------------------------------------
 
 
@@ -117,12 +126,68 @@ def test_a_gguf_is_written_back_without_the_heads_that_went(
     assert 0.9 * came < (saved.folder / "model.gguf").stat().st_size < came
     with torch.no_grad():
         small.inner.model.norm.weight *= 2
-    with pytest.raises(ModelError, match="weights that learned since it was loaded cannot be"):
+    learned = small.save(tmp_path / "learned", export="gguf")
+    assert "weights are F16" in learned.why  # those that learned cannot be copied
+
+
+def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    small = prune(Subject(TINY["llama"](), name="tiny"), "dec.0.0-1")
+    with pytest.raises(UsageError, match="has no tokenizer, and a GGUF file holds it"):
         small.save(tmp_path / "none", export="gguf")
     assert not (tmp_path / "none").exists()
-    del small
-    with pytest.raises(UsageError, match="did not come from a GGUF file, so there is none"):
-        prune(encoder(), "enc.0.1").save(tmp_path / "none", export="gguf")
+
+
+@pytest.mark.parametrize(
+    ("family", "heads", "kind"),
+    [
+        ("llama", "dec.0.0-1", "deci"),
+        ("llama", "dec.0", "deci"),
+        ("qwen2", "dec.0-1.0-1", "qwen2"),
+        ("qwen3", "dec.0-1.2-3", "qwen3"),
+        ("gemma3", "dec.0-1.0-1", "gemma3"),
+    ],
+)
+@pytest.mark.parametrize("packing", ["gguf", "gguf-q8_0"])
+def test_a_model_of_safetensors_is_written_as_gguf(
+    family: str, heads: str, kind: str, packing: str, tmp_path: Path
+) -> None:
+    gguf = pytest.importorskip("gguf")
+    tokenizer = BUILDERS_OF_TOKENIZERS["gpt2"]()
+    sizes = {"vocab_size": len(tokenizer) + 3, "hidden_size": 32, "intermediate_size": 32}
+    if family == "gemma3":
+        sizes |= {"layer_types": ["sliding_attention"] * 2, "head_dim": 256}
+    if family == "qwen3":
+        sizes |= {"head_dim": 128}  # transformers reads no other from such a file
+    small = prune(Subject(BUILDERS[family](**sizes), tokenizer, name="tiny"), heads)
+    saved = small.save(tmp_path / "out", export=packing)
+    reader = gguf.GGUFReader(str(tmp_path / "out" / "model.gguf"))
+    assert reader.fields["general.architecture"].contents() == kind
+    assert reader.fields["tokenizer.ggml.tokens"].contents()[-1] == f"[PAD{len(tokenizer) + 2}]"
+    stored = {one.name: one.tensor_type.name for one in reader.tensors}
+    assert stored["blk.1.attn_q.weight"] == ("F16" if packing == "gguf" else "Q8_0")
+    assert stored["blk.1.ffn_norm.weight"] == "F32"
+    assert saved.apart <= (2e-2 if packing == "gguf" else 0.5)
+    again = load(tmp_path / "out" / "model.gguf", device="cpu")
+    assert again.heads == small.heads
+    if packing == "gguf":
+        inputs = tiny_inputs(small.model)
+        with torch.no_grad():
+            one, two = answer(small.model(**inputs)), answer(again.model(**inputs))
+        torch.testing.assert_close(one, two, atol=2e-2, rtol=2e-2)
+
+
+def test_families_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    tokenizer = BUILDERS_OF_TOKENIZERS["gpt2"]()
+    scaled = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 2.0}
+    for family, sizes, what in (
+        ("gpt2", {}, "of a model of type 'gpt2'"),
+        ("llama", {"rope_parameters": scaled}, "of rope_parameters"),
+        ("mistral", {"sliding_window": 4}, "of a sliding window of 4"),
+        ("qwen3", {}, "different numbers of heads"),
+    ):
+        subject = Subject(TINY[family](**sizes), tokenizer, name="tiny")
+        with pytest.raises(UsageError, match=what):
+            prune(subject, "dec.0.0-1").save(tmp_path / "none", export="gguf")
 
 
 WIDE = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 4}
@@ -167,7 +232,6 @@ def test_layers_with_numbers_of_their_own_are_llamas_kind_deci(tmp_path: Path) -
     small = prune(loaded, "dec.0.0-1,dec.1.0,dec.1.2,dec.2")
     saved = small.save(tmp_path / "out", export="gguf")
     assert saved.apart <= 1e-6
-    assert "headcount.load" not in saved.loads_with
     reader = gguf.GGUFReader(str(tmp_path / "out" / "model.gguf"))
     said = {name: field.contents() for name, field in reader.fields.items()}
     assert said["general.architecture"] == "deci"
@@ -178,10 +242,16 @@ def test_layers_with_numbers_of_their_own_are_llamas_kind_deci(tmp_path: Path) -
     names = {tensor.name for tensor in reader.tensors}
     assert "blk.2.ffn_norm.weight" in names
     assert not [name for name in names if name.startswith("blk.2.attn")]
+    again = load(tmp_path / "out" / "model.gguf", device="cpu")
+    assert again.heads == small.heads
+    inputs = tiny_inputs(small.model)
     with torch.no_grad():
-        small.inner.model.norm.weight *= 2
-    with pytest.raises(ModelError, match="weights that learned since it was loaded cannot be"):
-        small.save(tmp_path / "none", export="gguf")
+        torch.testing.assert_close(answer(again.model(**inputs)), answer(small.model(**inputs)))
+    written = (tmp_path / "out" / "model.gguf").read_bytes()
+    foreign = tmp_path / "foreign.gguf"
+    foreign.write_bytes(written.replace(b"headcount.heads", b"elsewhere.heads"))
+    with pytest.raises(ModelError, match="does not say which heads its layers have"):
+        load(foreign, device="cpu")
 
 
 def test_uneven_layers_of_another_kind_are_refused_by_name(tmp_path: Path) -> None:
@@ -199,7 +269,6 @@ def test_uneven_layers_of_another_kind_are_refused_by_name(tmp_path: Path) -> No
 # --- At the old size, with zeros ----------------------------------------------------------------
 
 
-BUILDERS = {**TINY, "phi3": row("Phi3ForCausalLM", "Phi3Config", GROUPED)}
 CASES = [
     ("bert", "enc.0.1,enc.1"),
     ("gpt2", "dec.0.1-2"),

@@ -5,6 +5,8 @@ ADDS = {
     "exporters": {
         "zeros": "exports:export_zeros",
         "onnx": "exports:export_onnx",
-        "gguf": "exports:export_gguf",
-    }
+        "gguf": "llama_cpp:export_gguf",
+        "gguf-q8_0": "llama_cpp:export_q8",
+    },
+    "parts": {"gguf": "llama_cpp:open_own"},
 }

@@ -5,21 +5,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headcount.errors import HeadcountError, ModelError, UsageError, install_hint
+from headcount.errors import ModelError, UsageError, install_hint
 from headcount.models import (
     CARD,
-    GGUF,
     KEY,
     MAP,
     HeadWeight,
@@ -32,11 +29,8 @@ from headcount.models import (
     core_of,
     draft_of,
     eval_mode,
-    find,
     head_weights,
     heads_left,
-    load,
-    map_beside,
     map_of,
     no_logs,
     probe_inputs,
@@ -83,7 +77,7 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     (eager, scaled_dot_product_attention, the operator Attention of opset 23) onnxruntime's CPU
     kernels run this one fastest.
     """
-    runtime = _imported("ONNX", "onnxruntime", "onnxscript")  # torch.onnx writes with the second
+    runtime = imported("ONNX", "onnxruntime", "onnxscript")  # torch.onnx writes with the second
     inputs = _inputs(subject, batch=2, longer=0)
     wrapped = _First(subject.inner, list(inputs)).eval()
     file = folder / ONNX
@@ -105,7 +99,7 @@ def write_onnx(subject: Subject, folder: Path) -> float:
     return _compared(runtime, subject, wrapped, file)
 
 
-def _imported(what: str, *packages: str) -> Any:
+def imported(what: str, *packages: str) -> Any:
     """The first of some packages, all of which must be there."""
     try:
         first, *_ = (importlib.import_module(name) for name in packages)
@@ -192,152 +186,6 @@ def _compared(runtime: Any, subject: Subject, wrapped: _First, file: Path) -> fl
     return apart
 
 
-# --- Write a model that came as GGUF back as GGUF -----------------------------------------------
-# The file it came from is copied without the heads that went: packed weights stay packed, for rows
-# of query, key and value, and whole blocks of the output's columns, can be left out as they are.
-
-
-def write_gguf(
-    subject: Subject, source: Path, file: Path, born: dict[str, list[int]] | None = None
-) -> None:
-    """Write a file for llama.cpp, where layers have as many heads or it is of Llama's kind.
-
-    llama.cpp's `deci` is Llama with a number of heads for each layer, or none. `born` are the
-    numbers of the heads that the source has, where some were gone before.
-    """
-    gguf = _imported("GGUF", "gguf")
-    sites, left = sites_of(subject.inner), heads_left(subject.inner.config)
-    queries, keys = _counts(sites, left)
-    with quiet():
-        reader = gguf.GGUFReader(str(source))
-        came = str(reader.fields["general.architecture"].contents())
-        kind = came if is_even(sites, left) else "deci"
-        if kind != came and came != "llama":
-            raise UsageError(
-                f"The layers of {subject.name} have different numbers of heads, and llama.cpp "
-                f"reads such models of Llama's kind only, not of '{came}'; take as many from every "
-                "layer (even=True, --even)."
-            )
-        writer = gguf.GGUFWriter(str(file), kind)
-        kept = _places_in(reader, came, left, born)
-        width = {
-            "attention.key_length": sites[0].head_dim,
-            "attention.value_length": sites[0].head_dim,
-        }
-        counts = {"attention.head_count": queries, "attention.head_count_kv": keys}
-        for name, value in width.items():
-            writer.add_uint32(f"{kind}.{name}", value)
-        for name, numbers in counts.items():
-            if kind == came:
-                writer.add_uint32(f"{kind}.{name}", numbers[0])
-            else:
-                writer.add_array(f"{kind}.{name}", numbers)
-        for name, field in reader.fields.items():
-            bare = name.removeprefix(f"{came}.")
-            own = bare in width | counts or name == "general.architecture"
-            if not own and not name.startswith("GGUF."):
-                inner = field.types[1] if len(field.types) > 1 else None
-                named = name if bare == name else f"{kind}.{bare}"
-                writer.add_key_value(named, field.contents(), field.types[0], inner)
-        for tensor in reader.tensors:
-            data, stored = tensor.data, tensor.tensor_type
-            layer = re.match(r"blk\.(\d+)\.attn_", tensor.name)
-            if layer is not None and not queries[int(layer[1])]:
-                continue  # a layer without attention has not even its norm
-            if kept:
-                data, stored = _without_heads(gguf, tensor, sites[0].head_dim, kept)
-            writer.add_tensor(tensor.name, data, raw_dtype=stored)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
-
-
-def _counts(
-    sites: Sequence[Site], left: dict[str, list[int]] | None
-) -> tuple[list[int], list[int]]:
-    """The heads of every layer, and those of its keys and values: none where all went."""
-    there = [left is None or bool(left[_key(site)]) for site in sites]
-    return (
-        [site.heads * has for site, has in zip(sites, there, strict=True)],
-        [site.kv_heads * has for site, has in zip(sites, there, strict=True)],
-    )
-
-
-def is_even(sites: Sequence[Site], left: dict[str, list[int]] | None) -> bool:
-    """Whether every layer has as many heads."""
-    return all(len(set(counts)) == 1 for counts in _counts(sites, left))
-
-
-def read_back(subject: Subject, file: Path) -> Any:
-    """A copy of a model of Llama's kind with the weights that a GGUF file of it holds."""
-    gguf = _imported("GGUF", "gguf")
-    model = deepcopy(subject.inner)
-    sites = {str(site.layer): site for site in sites_of(model)}
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, len(sites))
-    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(str(file)).tensors}
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            path, _, what = name.rpartition(".")
-            tensor = tensors.get(f"{names.get_name(path)}.{what}")
-            if tensor is None:
-                continue  # of a layer without attention
-            data = gguf.dequantize(tensor.data, tensor.tensor_type)
-            found = _BLOCK.fullmatch(tensor.name)
-            if found is not None and found[2] in "qk":  # pairs of a rotation stand side by side
-                site = sites[found[1]]
-                heads = site.heads if found[2] == "q" else site.kv_heads
-                data = data.reshape(heads, -1, 2, *data.shape[1:]).swapaxes(1, 2)
-            weight.copy_(torch.tensor(data).reshape(weight.shape))
-    return model
-
-
-_BLOCK = re.compile(r"blk\.(\d+)\.attn_(q|k|v|output)\.(weight|bias)")
-
-
-def _places_in(
-    reader: Any, kind: str, left: dict[str, list[int]] | None, born: dict[str, list[int]] | None
-) -> dict[str, tuple[list[int], list[int]]]:
-    """By layer, where a file has the query heads that are left, and those of keys and values."""
-    queries, keys = (
-        int(reader.fields[f"{kind}.attention.head_count{more}"].contents()) for more in ("", "_kv")
-    )
-    places = {}
-    for layer, numbers in (left or {}).items():
-        there = born[layer] if born else list(range(queries))
-        kept = [there.index(number) for number in numbers]
-        # Heads of keys and values stay while one of their query heads does.
-        shared = sorted({place * keys // queries for place in kept})
-        places[layer.removeprefix("dec.")] = kept, shared
-    return places
-
-
-def _without_heads(
-    gguf: Any, tensor: Any, width: int, places: dict[str, tuple[list[int], list[int]]]
-) -> Any:
-    """A tensor's data without the heads that went, and how it is packed."""
-    found = _BLOCK.fullmatch(tensor.name)
-    if found is None:
-        return tensor.data, tensor.tensor_type
-    layer, part, what = found.groups()
-    kept = places[layer][part in "kv"]
-    if part != "output":
-        rows = np.concatenate([np.arange(head * width, (head + 1) * width) for head in kept])
-        return np.ascontiguousarray(tensor.data[rows]), tensor.tensor_type
-    if what == "bias":
-        return tensor.data, tensor.tensor_type
-    block, packed = gguf.GGML_QUANT_SIZES[tensor.tensor_type]
-    data, stored = tensor.data, tensor.tensor_type
-    if width % block:  # a block would be torn: these few weights are unpacked
-        data = gguf.dequantize(data, stored).astype(np.float16)
-        stored, block, packed = gguf.GGMLQuantizationType.F16, 1, 1
-    elif data.dtype != np.uint8:
-        packed = block = 1
-    step = width // block * packed
-    columns = np.concatenate([np.arange(head * step, (head + 1) * step) for head in kept])
-    return np.ascontiguousarray(data[..., columns]), stored
-
-
 # --- Save a cut model at its old size, with zeros where heads were ------------------------------
 
 _TABLE = "relative_attention_bias.weight"
@@ -350,7 +198,7 @@ def filled_with_zeros(model: Any) -> Any:
         raise UsageError("No head was removed from this model, so there is nothing to fill.")
     whole = _built_whole(model)
     sites = sites_of(whole)
-    if any(max(left[_key(site)], default=0) >= site.heads for site in sites):
+    if any(max(left[layer_key(site)], default=0) >= site.heads for site in sites):
         raise UsageError(
             "This model was saved by an older headcount, which did not write down how many heads "
             "it once had; remove the heads from the whole model again, and export that."
@@ -385,13 +233,14 @@ def _built_whole(model: Any) -> Any:
         return whole_class(model)(config).to(device=model.device, dtype=model.dtype)
 
 
-def _key(site: Site) -> str:
+def layer_key(site: Site) -> str:
+    """What a map of heads calls a layer."""
     return f"{site.stack}.{site.layer}"
 
 
 def _kept(site: Site, place: HeadWeight, left: dict[str, list[int]]) -> Tensor:
     """Which entries of a whole weight the cut one still has."""
-    numbers = left[_key(site)]
+    numbers = left[layer_key(site)]
     queries = torch.zeros(site.heads, dtype=torch.bool)
     queries[numbers] = True
     return place.kept(queries, queries.view(site.kv_heads, -1).any(1))
@@ -422,7 +271,7 @@ def _fill_table(
     seen: dict[int, Tensor] = {}
     for site in (site for site in sites if site.stack == lender.stack):
         table = cut.get(f"{site.module}.{_TABLE}")
-        numbers = left[_key(site)]
+        numbers = left[layer_key(site)]
         for place, number in enumerate(numbers if table is not None else ()):
             column = table[:, place]  # type: ignore[index]
             if number in seen and not torch.equal(seen[number], column):
@@ -467,42 +316,3 @@ def export_onnx(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
         (draft / CARD).write_text(card, encoding="utf8")
         put_in_place(draft, place)
     return Saved(place, "onnx", why, f"onnxruntime.InferenceSession('{place / ONNX}')", apart)
-
-
-def export_gguf(subject: Subject, place: Path, about: Sequence[str]) -> Saved:
-    """A folder with the model as GGUF: the file that it came from, without the heads that went."""
-    try:
-        found = None if subject.source == "in hand" else find(subject.source)
-    except HeadcountError:
-        found = None
-    if found is None or found.gguf is None:
-        raise UsageError(
-            f"{subject.name} did not come from a GGUF file, so there is none to write back; save "
-            "it without export and convert that folder with llama.cpp's convert_hf_to_gguf.py."
-        )
-    why = "llama.cpp and what is built on it read it"
-    with draft_of(place) as draft:
-        draft.mkdir()
-        born = (map_beside(found) or {}).get("heads")
-        write_gguf(subject, found.folder / found.gguf, draft / GGUF, born)
-        even = is_even(sites_of(subject.inner), heads_left(subject.inner.config))
-        if even:
-            again = load(draft / GGUF, device=str(subject.device), dtype=str(subject.dtype)[6:])
-        else:  # transformers reads no file whose layers differ
-            why = "llama.cpp reads it, as its kind 'deci', whose layers have numbers of their own"
-            again = replace(subject, model=read_back(subject, draft / GGUF))
-        apart = apart_of(subject, again)
-        if not apart <= room_of(torch.float16):
-            raise ModelError(
-                f"The GGUF file gives other outputs than {subject.name} ({apart:.1e} apart), so it "
-                "was not kept; weights that learned since it was loaded cannot be written back: "
-                "save it without export and convert that folder with llama.cpp."
-            )
-        card = card_for(subject, "gguf", why, f"llama-cli -m {GGUF}", about)
-        (draft / CARD).write_text(card, encoding="utf8")
-        route = Route("gguf", why, subject.inner.config, type(subject.inner).__name__)
-        (draft / MAP).write_text(json.dumps(map_of(subject, route), indent=1), encoding="utf8")
-        put_in_place(draft, place)
-    loads = f"llama-cli -m {place / GGUF}"
-    loads += f" and headcount.load('{place / GGUF}')" if even else ""
-    return Saved(place, "gguf", why, loads, apart)
