@@ -25,8 +25,8 @@ SOURCE = ROOT / "src" / "headcount"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
-MOST_MODULES = 219
-MOST_LINES = 42_950
+MOST_MODULES = 222
+MOST_LINES = 43_400
 #: The core: everything but `rooms`. What is new goes into rooms.
 MOST_CORE_MODULES = 124
 MOST_CORE_LINES = 25_786
