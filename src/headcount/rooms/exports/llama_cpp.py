@@ -83,7 +83,7 @@ def write_gguf(
     with quiet():
         reader = None if source is None else gguf.GGUFReader(str(source))
         if reader is None:
-            came = kind_of(subject)
+            came = arch_of(subject)
         else:
             came = str(reader.fields["general.architecture"].contents())
         kind = came if even else "deci"
@@ -142,7 +142,7 @@ def write_gguf(
         writer.close()
 
 
-def kind_of(subject: Subject) -> str:
+def arch_of(subject: Subject) -> str:
     """What llama.cpp calls a model's kind; others, and settings that it has not, are refused."""
     config, what = subject.inner.config, None
     rope = getattr(config, "rope_parameters", None) or {}
