@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -118,21 +119,30 @@ def chosen_heads(heads: str | Iterable[str | Head] | Tensor, known: list[Head]) 
 # --- Stand-ins from other runs: means over a corpus, or what another example gave ---------------
 
 
-def means_of(subject: Subject, batches: Iterable[Batch]) -> Instead:
+def means_of(
+    subject: Subject, batches: Iterable[Batch], over: Callable[..., Iterable[Any]] = map
+) -> Instead:
     """The mean output of every head over all real tokens of all batches.
 
     Summed in float64, so that batches do not show. Where only the model knows its tokens (images,
-    sound) all positions count.
+    sound) all positions count. `over` calls a function of a batch on all of them, as `map` does.
     """
     sums: dict[Site, Tensor] = {}
     counts: Counter[Site] = Counter()
 
-    def add(batch: Batch, site: Site, heads: Tensor) -> None:
-        given = heads[_real(batch, site, heads)].double()
-        sums[site] = sums.get(site, 0) + given.sum(dim=0)
-        counts[site] += len(given)
+    def summed(batch: Batch) -> list[tuple[Site, Tensor, int]]:
+        given = []
 
-    _run(subject, batches, add)
+        def add(batch: Batch, site: Site, heads: Tensor) -> None:
+            real = heads[_real(batch, site, heads)].double()
+            given.append((site, real.sum(dim=0), len(real)))
+
+        _run(subject, [batch], add)
+        return given
+
+    for site, total, tokens in chain.from_iterable(over(summed, batches)):
+        sums[site] = sums.get(site, 0) + total
+        counts[site] += tokens
     means = {site: (total / counts[site]).float() for site, total in sums.items()}
     return lambda site, attended: means[site].to(attended.output)[None, None]
 

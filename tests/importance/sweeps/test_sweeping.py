@@ -401,13 +401,14 @@ def test_windows_add_up_and_others_are_left_out() -> None:
 # --- Examples that break the model ----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mode", ["zero", "mean"])
 def test_an_example_that_breaks_the_model_is_set_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """In every score: named, counted, and the others are what they would be without it."""
     subject = classifier()
     rows = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
-    how: dict[str, Any] = {"by": "gradient,ablation,relevance", "batch_size": 4}
+    how: dict[str, Any] = {"by": "gradient,ablation,relevance", "batch_size": 4, "mode": mode}
     without = hc.score(subject, hc.tasks.classification([*rows[:5], *rows[6:]]), **how)
     poison = subject.tokenizer(rows[5][0])["input_ids"]
     forward = subject.model.forward
@@ -438,7 +439,7 @@ class Elsewhere(LocalEngine):
 
 
 @pytest.mark.parametrize("engine", ["local", Elsewhere()])
-@pytest.mark.parametrize("mode", ["zero", "resample"])
+@pytest.mark.parametrize("mode", ["zero", "resample", "mean"])
 @pytest.mark.parametrize("first", [0, 5])
 def test_two_examples_of_a_batch_that_break_different_units_are_both_set_aside(
     monkeypatch: pytest.MonkeyPatch, engine: Any, mode: Any, first: int
@@ -487,3 +488,26 @@ def test_inputs_in_bfloat16_are_swept_as_others(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.jsonl", {}) as journal:
         found = sweep(subject, tasks.batches([given]), heads, journal=journal)
     assert len(found.baseline) == 4
+
+
+def test_a_bad_example_of_the_reference_is_in_no_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = classifier()
+    rows = [(source, number % 2) for number, (source, _) in enumerate(PAIRS)]
+    task, reference = (hc.tasks.classification(some) for some in (rows[:4], rows[4:]))
+    good = hc.tasks.classification(rows[5:])
+    heads = single_heads(subject.anatomy, "mean")
+    without = sweep(subject, task, heads, reference=good)
+    poison = subject.tokenizer(rows[4][0])["input_ids"]
+    forward = subject.model.forward
+
+    def breaking(*args: Any, **inputs: Any) -> Any:
+        if any(row[: len(poison)] == poison for row in inputs["input_ids"].tolist()):
+            raise ZeroDivisionError("no such embedding")
+        return forward(*args, **inputs)
+
+    monkeypatch.setattr(subject.model, "forward", breaking)
+    found = sweep(subject, task, heads, reference=reference)
+    (told,) = [note for note in found.notes if "in no mean" in note]
+    assert told.startswith("Example 1 of ")
+    assert told.endswith("is in no mean: ZeroDivisionError: no such embedding")
+    np.testing.assert_allclose(found.costs(), without.costs(), atol=1e-6)

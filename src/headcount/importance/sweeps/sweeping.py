@@ -612,14 +612,16 @@ def _job(
     """Within the block a sweep can be run: examples are encoded, and the way is chosen."""
     examples = encoded(task, subject, batch_size)
     with enough_memory(subject), eval_mode(subject.model), torch.no_grad():
+        notes: list[str] = []
         instead = {
-            mode: prepared(mode, subject, task, examples.batches, reference, seed)
+            mode: prepared(mode, subject, task, examples.batches, reference, seed, notes)
             for mode in dict.fromkeys(one.mode for one in interventions)
         }
         trials = _trials(examples.batches, next(iter(instead.values())))
         way, why = choose_way(subject, task, trials, rows=batch_size, fast=fast)
         ledger = JournaledCounts(None, "")
-        job = SweepJob(subject, task, interventions, examples, way, ledger, instead, why)
+        notes += why
+        job = SweepJob(subject, task, interventions, examples, way, ledger, instead, notes)
         with way.opened():
             yield job
 

@@ -5,7 +5,7 @@ Both work on one batch at a time and give what the metric counts, `[intervention
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +19,16 @@ from torch import Tensor
 
 from headcount import wiring
 from headcount.errors import HeadcountError, ModelError, UsageError
-from headcount.importance.sweeps.interventions import Exchange, Intervention, Mode, repeat_batch
+from headcount.importance.sweeps.interventions import (
+    ExampleRows,
+    Exchange,
+    Intervention,
+    Mode,
+    picked,
+    repeat_batch,
+)
 from headcount.models import Site, Subject, core_of, out_of_memory, switched
+from headcount.records import LocalEngine, Piece
 from headcount.stats import Floats
 from headcount.tasks import Custom, Task
 from headcount.text import Batch
@@ -368,10 +376,12 @@ def prepared(
     batches: Sequence[Batch],
     reference: Task | None,
     seed: int,
+    notes: list[str],
 ) -> StandIn:
     """What stands in the place of heads, by the batch that is run.
 
-    Means are taken over the reference, or over the batches; donors come from the batches.
+    Means are taken over the reference, or over the batches; donors come from the batches. What
+    a reader should know goes to the notes.
     """
     if mode == "zero":
         return lambda *_: wiring.zero
@@ -384,9 +394,11 @@ def prepared(
                 "The mode mean takes means over texts, and a custom task has none that headcount "
                 "can encode; give reference=, another task with texts."
             )
-        means = wiring.means_of(
-            subject, batches if reference is None else reference.batches(subject)
-        )
+        texts = batches if reference is None else reference.batches(subject)
+        lost: dict[int, str] = {}
+        means = wiring.means_of(subject, texts, partial(_of_those_that_run, lost))
+        for number, why in lost.items() if reference is not None else ():  # others: by the sweep
+            notes.append(f"Example {number + 1} of {reference.name} is in no mean: {why}")
         return lambda *_: means
     if isinstance(task, Custom) or task.generates:  # donors lend position by position
         raise UsageError(
@@ -395,3 +407,23 @@ def prepared(
         )
     exchange = Exchange(batches, seed)
     return lambda number, rows, batch: wiring.donors_of(subject, batch, exchange.lent(number, rows))
+
+
+def _of_those_that_run(
+    lost: dict[int, str], see: Callable[[Batch], Any], batches: Iterable[Batch]
+) -> Iterator[Any]:
+    """What is seen of all examples but those that the model breaks on, which are named."""
+    given: dict[int, Batch] = {}
+
+    def pieces() -> Iterator[Piece]:
+        for number, batch in enumerate(batches):
+            given[number] = batch
+            yield Piece(number, ExampleRows(batch, range(len(batch))))
+
+    def work(some: Any) -> Any:
+        return see(picked(some.of, some.rows))
+
+    for answer in LocalEngine().run(lambda: nullcontext(work), pieces()):
+        batch = given.pop(answer.number)
+        lost.update((batch.index[one.place], one.why) for one in answer.lost)
+        yield from (result for _, _, result in answer.results)
