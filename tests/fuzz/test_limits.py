@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fuzz.targets import Target
 from fuzz.trial import try_out
@@ -22,7 +24,7 @@ from subjects import save
 from tiny import TINY
 
 import headcount as hc
-from headcount.errors import RunError
+from headcount.errors import InputError, RunError
 from headcount.records import Exhibit, Text, parquet, read_exhibits, write_exhibits
 from headcount.text import read_corpus
 
@@ -213,3 +215,59 @@ def test_a_table_that_unpacks_to_more_than_it_may_is_refused(
     monkeypatch.setattr(parquet, "_MOST", 10**5)
     with pytest.raises(RunError, match=r"would take 8\d{5}|would take 8\d\d,\d{3} bytes of memory"):
         parquet.read_frame(tmp_path / "a.parquet")
+
+
+# --- Binary files of strings: a kilobyte that holds a long string many times ---------------------
+
+LONG = "a" * (1 << 20)
+_ONE = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array([LONG]))
+_PLAIN = pa.array([LONG] * 300)
+
+
+def _parquet(folder: Path, texts: pa.Array, **how: Any) -> None:
+    pq.write_table(pa.table({"text": texts}), folder / "a.parquet", compression="zstd", **how)
+
+
+def _arrow(folder: Path, texts: pa.Array, **how: Any) -> None:
+    table, options = pa.table({"text": texts}), pa.ipc.IpcWriteOptions(**how)
+    with pa.ipc.new_stream(folder / "a.arrow", table.schema, options=options) as stream:
+        stream.write_table(table)
+
+
+def _gzipped(folder: Path) -> None:
+    with gzip.open(folder / "a.parquet.gz", "wb") as file:
+        for _ in range(300):
+            file.write(b"\0" * (1 << 20))
+
+
+_BY_BEGIN = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
+BINARY: dict[str, Callable[[Path], None]] = {
+    "dictionary": partial(_parquet, texts=_ONE),
+    "packed pages": partial(_parquet, texts=_PLAIN, use_dictionary=False),
+    "beginnings": partial(_parquet, texts=_PLAIN, **_BY_BEGIN),
+    "lists": partial(_parquet, texts=pa.ListArray.from_arrays([0, 2000], _ONE)),
+    "Arrow, dictionary": partial(_arrow, texts=_ONE),
+    "Arrow, packed": partial(_arrow, texts=_PLAIN, compression="zstd"),
+    "Arrow, packed dictionary": partial(_arrow, texts=_ONE, compression="lz4"),
+    "gzip": _gzipped,
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_file_of_strings_is_refused_before_it_takes_the_memory(name: str, tmp_path: Path) -> None:
+    BINARY[name](tmp_path)
+    (file,) = tmp_path.iterdir()
+    target = Target(name, file.name, lambda _: None, lambda _: read_corpus(file), named=file.name)
+    trial = try_out(target, tmp_path, file.read_bytes())
+    assert trial.ended == "refused", trial
+    assert trial.megabytes < 400
+    with pytest.raises(InputError, match=r"would unpack to [\d,]+ bytes or more, over 100 times"):
+        read_corpus(file)
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_a_packed_arrow_stream_is_read(compression: str | None, tmp_path: Path) -> None:
+    texts = pa.array([f"Rain fell {number} times." for number in range(1000)])
+    for given in (texts, texts.dictionary_encode()):
+        _arrow(tmp_path, given, compression=compression)
+        assert [one.text for one in read_corpus(tmp_path / "a.arrow")] == texts.to_pylist()

@@ -9,12 +9,14 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headcount.errors import RunError, UsageError
@@ -112,10 +114,10 @@ def _check_size(path: str | os.PathLike[str], size: int, most: int) -> None:
 
 def _read(path: str | os.PathLike[str]) -> pa.Table:
     try:
-        file = pq.ParquetFile(pa.BufferReader(InnerPath.of(path).read()))
-        cells = file.metadata.num_rows * file.metadata.num_columns
-        _check_size(path, max(8 * cells, _unpacked_size(file.metadata)), _MOST)
-        return file.read()
+        data = pa.BufferReader(InnerPath.of(path).read())
+        for _ in parquet_batches(data, partial(_check_size, path, most=_MOST)):
+            pass
+        return pq.ParquetFile(data).read()
     except FileNotFoundError as error:
         raise RunError(f"There is no {path}; make it first, or check the folder's name.") from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -125,9 +127,47 @@ def _read(path: str | os.PathLike[str]) -> pa.Table:
         ) from error
 
 
-def _unpacked_size(about: pq.FileMetaData) -> int:
-    """What the columns say they are once unpacked."""
-    return sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+def parquet_batches(
+    source: Any, check: Callable[[int], None], names: Sequence[str] | None = None, rows: int = 4096
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, strings as dictionaries; `check` gets their bytes beforehand.
+
+    A kilobyte may hold a long string a million times: by its place in a dictionary, or as what the
+    string before begins with.
+    """
+    with pq.ParquetFile(source) as file:
+        about = file.metadata
+    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    leaves = [group.column(place) for group in groups for place in range(about.num_columns)]
+    if names is not None:
+        leaves = [leaf for leaf in leaves if leaf.path_in_schema.split(".")[0] in names]
+    check(sum(max(leaf.total_uncompressed_size, 8 * leaf.num_values) for leaf in leaves))
+    strings = {leaf.path_in_schema for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
+    begins = (leaf for leaf in leaves if "DELTA_BYTE_ARRAY" in leaf.encodings)
+    longest = max((leaf.total_uncompressed_size for leaf in begins), default=1)
+    with pq.ParquetFile(source, read_dictionary=sorted(strings)) as file:
+        at_once = max(1, min(rows, _MOST // 4 // max(1, longest)))
+        unpacked = 0
+        for batch in file.iter_batches(batch_size=at_once, columns=names):
+            unpacked += sum(map(unpacked_size, batch.columns))
+            check(unpacked)
+            yield batch
+
+
+def unpacked_size(array: pa.Array) -> int:
+    """Bytes of an array where each string stands by itself, not in a dictionary.
+
+    >>> unpacked_size(pa.array(["rain", "rain", None]).dictionary_encode())
+    8
+    """
+    if pa.types.is_nested(array.type):
+        parts = array.flatten()
+        return sum(map(unpacked_size, parts)) if isinstance(parts, list) else unpacked_size(parts)
+    if not pa.types.is_dictionary(array.type):
+        return int(array.nbytes)
+    if pa.types.is_primitive(array.type.value_type):
+        return 8 * len(array)
+    return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
 
 
 def _table(wide: pd.DataFrame, about: Mapping[str, Any]) -> HeadTable:

@@ -167,6 +167,15 @@ class _Again(io.RawIOBase):
         return len(data)
 
 
+def check_unpacked(path: Path, size: int) -> None:
+    """Refuse a file that comes to more in memory than 256 MiB and a hundred times its size."""
+    if size > max(256 << 20, 100 * path.stat().st_size):
+        raise InputError(
+            f"{path} would unpack to {size:,} bytes or more, over 100 times its size; it is "
+            "damaged or made to fill the memory: fetch it again or leave it out."
+        )
+
+
 def unpacked(path: Path) -> tuple[Path, object]:
     """A file that can be read from any place: itself, or what a packed one holds.
 
@@ -178,7 +187,9 @@ def unpacked(path: Path) -> tuple[Path, object]:
     room = tempfile.NamedTemporaryFile(suffix=path.stem)  # noqa: SIM115
     try:
         with opener(path, "rb") as stream:
-            shutil.copyfileobj(stream, room)
+            while part := stream.read(1 << 20):
+                check_unpacked(path, room.tell() + len(part))
+                room.write(part)
     except _UNPACKING as error:
         raise _cannot_unpack(str(path), error) from error
     except OSError as error:

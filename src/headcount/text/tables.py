@@ -8,9 +8,11 @@ commas they quote.
 from __future__ import annotations
 
 import difflib
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from headcount.text.lines import (
     Cells,
     TextFile,
     cells_of,
+    check_unpacked,
     is_saved_dataset,
     json_value,
     suffix_of,
@@ -344,21 +347,25 @@ def arrow_records(path: Path, format: str) -> Records:
     import pyarrow as pa
     from pyarrow import parquet
 
-    plain, kept = unpacked(path)
+    from headcount.records.parquet import parquet_batches, unpacked_size
+
+    (plain, kept), check = unpacked(path), partial(check_unpacked, path)
 
     def batches(places: Sequence[int]) -> Iterator[Any]:
         _ = kept  # an unpacked copy lives as long as somebody may read it
         if format == "parquet":
-            with parquet.ParquetFile(plain) as file:
-                names = [file.schema_arrow.names[place] for place in places]
-                for batch in file.iter_batches(batch_size=_CHUNK, columns=names):
-                    yield batch.select(names)
-        else:
-            with pa.memory_map(str(plain)) as file, pa.ipc.open_stream(file) as stream:
-                for batch in stream:
-                    for start in range(0, len(batch), _CHUNK):
-                        part = batch.slice(start, _CHUNK)
-                        yield part.select([part.schema.names[place] for place in places])
+            wanted = [names[place] for place in places]
+            for batch in parquet_batches(plain, check, wanted, _CHUNK):
+                yield batch.select(wanted)
+            return
+        with pa.memory_map(str(plain)) as file, pa.ipc.open_stream(file) as stream:
+            unpacked = 0
+            for batch in stream:
+                for start in range(0, len(batch), _CHUNK):
+                    part = batch.select(places).slice(start, _CHUNK)
+                    unpacked += sum(map(unpacked_size, part.columns))
+                    check(unpacked)
+                    yield part
 
     def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
         number = 0
@@ -375,11 +382,47 @@ def arrow_records(path: Path, format: str) -> Records:
         if format == "parquet":
             names = parquet.read_schema(plain).names
         else:
-            with pa.memory_map(str(plain)) as file, pa.ipc.open_stream(file) as stream:
-                names = stream.schema.names
-    except (pa.ArrowException, OSError) as error:
+            with pa.memory_map(str(plain)) as file:
+                check(sum(map(_declared, pa.ipc.MessageReader.open_stream(file))))
+                file.seek(0)
+                with pa.ipc.open_stream(file) as stream:
+                    names = stream.schema.names
+    except (pa.ArrowException, OSError, struct.error) as error:
         raise _unreadable(path, format, error) from error
     return Records(str(path), tuple(names), rows)
+
+
+def _declared(message: Any) -> int:
+    """Bytes that the packed buffers of an Arrow message come to, by the number before each.
+
+    Arrow does not tell, so the message is read as the format has it: a table begins with the
+    distance to the places of its fields; Message has a header, which in a DictionaryBatch is
+    around the RecordBatch; that has buffers (their start and length) and a compression.
+    """
+    if message.type not in ("record batch", "dictionary"):
+        return 0
+    about, body = memoryview(message.metadata), memoryview(message.body)
+
+    def number(kind: str, at: int) -> int:
+        return int(struct.unpack_from(f"<{kind}", about, at)[0])
+
+    def inner(table: int, field: int) -> int:
+        """Where a field of a table points; 0 where it is not there."""
+        places = table - number("i", table)
+        there = 4 + 2 * field < number("H", places) and number("H", places + 4 + 2 * field)
+        return table + there + number("I", table + there) if there else 0
+
+    table = inner(number("I", 0), 2)
+    if message.type == "dictionary":
+        table = inner(table, 1)
+    if not inner(table, 3):
+        return 0
+    buffers = inner(table, 2)
+    spans = [
+        (number("q", buffers + 4 + 16 * place), number("q", buffers + 12 + 16 * place))
+        for place in range(number("I", buffers))
+    ]
+    return sum(int(struct.unpack_from("<q", body, at)[0]) for at, size in spans if size)
 
 
 def _unreadable(path: Path, format: str, error: Exception) -> InputError:
