@@ -11,7 +11,6 @@ numbers and words the same, figures to 1e-6.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -28,6 +27,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
 from kills.commands import COMMANDS, make_inputs  # noqa: E402  found beside this script
+from kills.harness import asked_for, write_json  # noqa: E402
 
 NODE: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 << 20}
 KINDS = ("worker", "node", "driver")
@@ -58,14 +58,8 @@ app(prog_name="headcount")
 
 def main() -> int:
     """All trials; 1 where a command did not go on, or wrote something else."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="", help="verbs whose name begins so; several with ;")
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--each", type=int, default=2, help="kills of each kind in each verb")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    names = [name for name in WORK if name.startswith(tuple(asked.only.split(";")))]
-    found = chaos(names, asked.kinds.split(","), asked.each, asked.json)
+    asked = asked_for(__doc__ or "", WORK, kinds={"default": ",".join(KINDS)})
+    found = chaos(asked.names, asked.kinds.split(","), asked.each or 2, asked.json)
     print(json.dumps(found))
     return int(any(row["held"] < row["tried"] for row in found["rows"]))
 
@@ -97,8 +91,7 @@ def chaos(names: list[str], kinds: list[str], each: int, out: Path | None) -> di
                     found["rows"].append(row | {"wrong": wrong})
                     print(row, *wrong, file=sys.stderr, flush=True)
                     found["seconds"] = round(time.monotonic() - began)
-                    if out is not None:
-                        out.write_text(json.dumps(found, indent=1) + "\n")
+                    write_json(out, found)
     finally:
         cluster.shutdown()
     return found

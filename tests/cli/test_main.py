@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -145,3 +146,17 @@ def test_a_reader_that_goes_away_is_no_failure(words: list[str]) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends such a process in its own way")
+def test_ctrl_c_while_python_leaves_is_no_traceback() -> None:
+    """Libraries tidy up at exit; what was asked for is done by then."""
+    code = (
+        "import atexit, os, signal, sys, time; from headcount.cli.main import run; "
+        "atexit.register(lambda: (os.kill(os.getpid(), signal.SIGINT), time.sleep(9))); "
+        "sys.argv = ['headcount', '--version']; run()"
+    )
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+    assert done.stdout.startswith(b"headcount ")

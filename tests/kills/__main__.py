@@ -7,12 +7,7 @@ With --each N only N operations of each command and mode, spread evenly. Linux a
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -22,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kills.commands import COMMANDS
-from kills.harness import ANYTIME, MODES, SHIM, Bench, build_shim, shim_environment, warm_up
+from kills.harness import ANYTIME, MODES, Bench, asked_for, scratch_folder, write_json
 
 
 def chosen(operations: list[str], mode: str, each: int | None) -> list[int]:
@@ -69,32 +64,12 @@ def trials(bench: Bench, modes: list[str], each: int | None) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--only", default="", help="commands whose name begins so; several with ; between"
-    )
-    parser.add_argument("--modes", default=",".join(MODES[1:]))
-    parser.add_argument("--each", type=int, help="so many operations; by default all")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    if SHIM not in os.environ:
-        with tempfile.TemporaryDirectory() as folder:
-            words = [sys.executable, *sys.argv]
-            shim = shim_environment(build_shim(Path(folder)))
-            sys.exit(os.spawnve(os.P_WAIT, sys.executable, words, shim))
-    # Not a TemporaryDirectory: every fork would remove it at its end.
-    scratch = Path(tempfile.mkdtemp()).resolve()
+    asked = asked_for(__doc__ or "", COMMANDS, modes={"default": ",".join(MODES[1:])})
     modes, rows = asked.modes.split(","), []
-    try:
-        names = [name for name in COMMANDS if name.startswith(tuple(asked.only.split(";")))]
-        warm_up(names, scratch)
-        for name in names:
+    with scratch_folder(asked.names) as scratch:
+        for name in asked.names:
             rows.append(trials(Bench(name, scratch), modes, asked.each))
-            if asked.json:
-                found = {"each": asked.each, "commands": rows, **summed(rows, modes)}
-                asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-    finally:
-        shutil.rmtree(scratch)
+            write_json(asked.json, {"each": asked.each, "commands": rows, **summed(rows, modes)})
     counts = summed(rows, modes)
     for mode in modes:
         print(f"{mode}: {counts[mode]['survived']} of {counts[mode]['injected']} survived")

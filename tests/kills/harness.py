@@ -15,6 +15,7 @@ undisturbed, must end well, with the same files as if nothing had happened.
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import ctypes
 import importlib
@@ -28,7 +29,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,45 @@ def shim_environment(shim: Path) -> dict[str, str]:
     """What a process needs to have the shim, and to fork safely."""
     threads = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
     return os.environ | threads | {"LD_PRELOAD": str(shim), SHIM: str(shim), "COLUMNS": "100"}
+
+
+# --- The scripts: what they are asked for, and where they work ----------------------------------
+
+
+def asked_for(about: str, commands: Iterable[str], **options: dict[str, Any]) -> argparse.Namespace:
+    """The words after a script: which `commands`, how many trials, its own options; as `.names`."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    parser.add_argument("--only", default="", help="names that begin so; several with ; between")
+    parser.add_argument("--each", type=int, help="so many trials of each; by default all")
+    parser.add_argument("--json", type=Path, help="write the counts here, too")
+    for name, how in options.items():
+        parser.add_argument(f"--{name}", **how)
+    asked = parser.parse_args()
+    asked.names = [name for name in commands if name.startswith(tuple(asked.only.split(";")))]
+    return asked
+
+
+@contextmanager
+def scratch_folder(names: Iterable[str]) -> Iterator[Path]:
+    """A folder for trials of these commands; the script begins anew, with the shim preloaded."""
+    if SHIM not in os.environ:
+        with tempfile.TemporaryDirectory() as folder:
+            words = [sys.executable, *sys.argv]
+            shim = shim_environment(build_shim(Path(folder)))
+            sys.exit(os.spawnve(os.P_WAIT, sys.executable, words, shim))
+    # Not a TemporaryDirectory: every fork would remove it at its end.
+    scratch = Path(tempfile.mkdtemp()).resolve()
+    try:
+        warm_up(names, scratch)
+        yield scratch
+    finally:
+        shutil.rmtree(scratch)
+
+
+def write_json(file: Path | None, counts: dict[str, Any]) -> None:
+    """Counts so far, where they are asked for: a script that is ended early has them."""
+    if file is not None:
+        file.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf8")
 
 
 # --- One run of a command, in a fork ------------------------------------------------------------
@@ -111,7 +152,7 @@ def run(
 
 
 def _run_here(folder: Path, command: list[str], mode: str, at: int, log: int) -> int:
-    from headcount.cli.main import app
+    from headcount.cli.main import run as headcount
 
     shim = ctypes.CDLL(os.environ[SHIM])
     os.chdir(folder)
@@ -120,7 +161,7 @@ def _run_here(folder: Path, command: list[str], mode: str, at: int, log: int) ->
     shim.shim_arm(str(folder).encode(), ctypes.c_long(at), MODES.index(mode), log)
     code = 70
     try:
-        app(prog_name="headcount")
+        headcount()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     except BaseException:
@@ -294,7 +335,7 @@ def _last(said: str) -> str:
 
 def _unsaid(ended: Ended) -> str:
     """A disk that is full or read-only ends in one sentence, or is no hindrance any more."""
-    if ended.code not in (0, 1, 130):
+    if ended.code not in (0, 1, 130, -signal.SIGINT):  # the last, after all was done, at exit
         return f"ended with {ended.code}: {_last(ended.said)}"
     if "Traceback" in ended.said:
         return f"a traceback: {_last(ended.said)}"

@@ -1,6 +1,6 @@
 """Replace every file of a run, unfinished ones included, and count what the next command does.
 
-python tests/strangers [--only WORD] [--each N] [--calls N] [--json FILE]
+python tests/strangers [--only WORD] [--each N] [--json FILE]
 
 A command of tests/kills is broken off at some operations, or not at all. Then each file and folder
 that it left is replaced, one at a time: by a pickle that names a call, by a link to a canary with
@@ -10,12 +10,8 @@ nothing of it, leave the canary as it was, and end well or with one sentence.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +21,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kills.commands import COMMANDS
-from kills.harness import SHIM, Bench, build_shim, run, shim_environment, warm_up
+from kills.harness import Bench, asked_for, run, scratch_folder, write_json
+from strangers.folders import state_of_folder
 from strangers.pickles import callables, containers, known_calls, naming
 
 #: What else reads the folder that a command of this name writes.
@@ -47,17 +44,6 @@ def watch(log: Path) -> None:
                 file.write(".".join(map(str, values)) + "\n")
 
     sys.addaudithook(heard)
-
-
-def state_of_folder(folder: Path) -> dict[str, Any]:
-    """Everything there: bytes, and the moment of the last change."""
-    return {
-        str(path.relative_to(folder)): (
-            path.lstat().st_mtime_ns,
-            path.is_file() and path.read_bytes(),
-        )
-        for path in [folder, *folder.rglob("*")]
-    }
 
 
 def replaced(target: Path, kind: str, scratch: Path, rng: Random, names: list[str]) -> str:
@@ -173,36 +159,21 @@ class Net:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="", help="commands whose name begins so; several with ;")
-    parser.add_argument("--each", type=int, help="so many trials a command; by default all")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    if SHIM not in os.environ:
-        with tempfile.TemporaryDirectory() as folder:
-            words = [sys.executable, *sys.argv]
-            shim = shim_environment(build_shim(Path(folder)))
-            sys.exit(os.spawnve(os.P_WAIT, sys.executable, words, shim))
-    scratch = Path(tempfile.mkdtemp()).resolve()
+    asked = asked_for(__doc__ or "", COMMANDS)
     rows = []
-    try:
-        chosen = [name for name in COMMANDS if name.startswith(tuple(asked.only.split(";")))]
-        warm_up(chosen, scratch)
+    with scratch_folder(asked.names) as scratch:
         names = [*known_calls(scratch / "mark"), *callables("numpy"), *callables("collections")]
         names += callables("headcount")
         log = scratch / "heard"
         watch(log)
-        for name in chosen:
+        for name in asked.names:
             shutil.rmtree(scratch / "states", ignore_errors=True)
             net = Net(name, scratch, log, names)
             net.run(asked.each)
             rows.append({"command": name, **net.counts, "failed": net.failed})
             print(f"{name:14} {dict(net.counts)}", flush=True)
-            if asked.json:
-                found = {"each": asked.each, "callables": len(names), "commands": rows}
-                asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-    finally:
-        shutil.rmtree(scratch)
+            found = {"each": asked.each, "callables": len(names), "commands": rows}
+            write_json(asked.json, found)
     total = sum(
         (Counter({k: v for k, v in row.items() if isinstance(v, int)}) for row in rows), Counter()
     )

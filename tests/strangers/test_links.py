@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from strangers.folders import state_of_folder
 
 from headcount.errors import RunError
 from headcount.records import Exhibit, InnerPath, Journal, Run, Text, read_exhibits, write_exhibits
@@ -28,17 +29,6 @@ def canary(tmp_path: Path) -> Path:
         for name in (*SHARDS, "index.json", "own.npz", "made-001.npz", "probe.json"):
             (place / folder / name).write_bytes(b"mine")
     return place
-
-
-def everything(folder: Path) -> dict[str, tuple[int, bytes | None]]:
-    """All that lies there, with its bytes and the moment it last changed."""
-    return {
-        str(path.relative_to(folder)): (
-            path.stat().st_mtime_ns,
-            path.read_bytes() if path.is_file() else None,
-        )
-        for path in [folder, *folder.rglob("*")]
-    }
 
 
 def exhibit(name: str) -> Exhibit:
@@ -63,10 +53,10 @@ def test_a_survey_into_linked_shards(
         assert headcount(*line).code == 0
     (tmp_path / "run" / link).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "run" / link).symlink_to(canary)
-    before = everything(canary)
+    before = state_of_folder(canary)
     for more in ([], ["--replace"]):
         ended = headcount(*line, *more)
-        assert everything(canary) == before
+        assert state_of_folder(canary) == before
         assert ended.code == 1
         assert ended.err.count("\n") == 1
         assert f"run/{link} is a link, and nothing in a folder of headcount" in ended.err
@@ -84,7 +74,7 @@ def test_every_file_of_a_run_as_a_link(name: str, canary: Path, tmp_path: Path) 
     shutil.copy(place / name, mine) if (place / name).exists() else None
     (place / name).unlink(missing_ok=True)
     (place / name).symlink_to(mine)
-    before = everything(canary)
+    before = state_of_folder(canary)
 
     def use() -> None:
         with Run.open(place) as run:
@@ -95,7 +85,7 @@ def test_every_file_of_a_run_as_a_link(name: str, canary: Path, tmp_path: Path) 
 
     with pytest.raises(RunError, match=rf"{name} is a link"):
         use()
-    assert everything(canary) == before
+    assert state_of_folder(canary) == before
 
 
 def test_linked_exhibits(canary: Path, tmp_path: Path) -> None:
@@ -107,14 +97,14 @@ def test_linked_exhibits(canary: Path, tmp_path: Path) -> None:
         assert left == ["index.json", "theirs.npz", "two.npz"], "what was not listed stays"
         shutil.rmtree(tmp_path / "run" / "exhibits")
         (tmp_path / "run" / "exhibits").symlink_to(canary)
-        before = everything(canary)
+        before = state_of_folder(canary)
         with pytest.raises(RunError, match="exhibits is a link"):
             write_exhibits(run, [exhibit("one")])
         with pytest.raises(RunError, match="exhibits is a link"):
             read_exhibits(run)
         with pytest.raises(RunError, match="exhibits is a link"):
             run.clear()
-        assert everything(canary) == before
+        assert state_of_folder(canary) == before
 
 
 def test_a_journal_writes_through_no_link(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from strangers.folders import broken_off
 from subjects import save, subject_of
 
 import headcount as hc
@@ -31,20 +32,6 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     save(tmp_path / "model", "bert", "wordpiece")
     monkeypatch.setattr(shards, "SHARD_ITEMS", 2)
     return ["survey", "model", "--text", "s.txt"]
-
-
-def broken_off(headcount: Command, line: list[Any]) -> None:
-    """The survey is stopped when one shard is kept."""
-    write = shards._Kept.write
-
-    def stopping(self: Any, number: int, state: Any) -> None:
-        if number:
-            raise KeyboardInterrupt
-        write(self, number, state)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards._Kept, "write", stopping)
-        assert headcount(*line).code == 130
 
 
 def test_two_whole_commands_at_once(tmp_path: Path, line: list[Any]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from strangers.folders import broken_off
 from strangers.pickles import containers, known_calls
 
 from headcount.surveys import shards
@@ -27,16 +28,7 @@ def begun(
     (tmp_path / "s.txt").write_text("Rain fell.\nShe left.\nTwo crows.\nIt swam.\n")
     monkeypatch.setattr(shards, "SHARD_ITEMS", 2)
     line = ["survey", saved("bert"), "--text", "s.txt", "-o", "run"]
-    write = shards._Kept.write
-
-    def stopping(self: Any, number: int, state: Any) -> None:
-        if number:
-            raise KeyboardInterrupt
-        write(self, number, state)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shards._Kept, "write", stopping)
-        assert headcount(*line).code == 130
+    broken_off(headcount, line)
     return line
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -167,7 +168,10 @@ def run() -> None:
 
     logging.setLogRecordFactory(record)
     sys.excepthook = lambda *error: echo("".join(format_exception(*error)), err=True)
-    app(prog_name="headcount")
+    try:
+        app(prog_name="headcount")
+    finally:  # all is written: Ctrl-C ends what libraries do at exit, without their tracebacks
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _fail(sentence: str, code: int) -> NoReturn:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Answer,
         Engine,
         EngineOptions,
+        LocalEngine,
         Losses,
         Lost,
         MakeWorker,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         names,
         option,
     )
+    from headcount.records.parquet import parquet_batches, unpacked_size
     from headcount.records.provenance import hash_strings, version
     from headcount.records.renamed import Renamed, old_keywords
     from headcount.records.rendering import (

@@ -139,8 +139,6 @@ def parquet_batches(
         about = file.metadata
     groups = (about.row_group(number) for number in range(about.num_row_groups))
     leaves = [group.column(place) for group in groups for place in range(about.num_columns)]
-    if names is not None:
-        leaves = [leaf for leaf in leaves if leaf.path_in_schema.split(".")[0] in names]
     check(sum(max(leaf.total_uncompressed_size, 8 * leaf.num_values) for leaf in leaves))
     strings = {leaf.path_in_schema for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
     begins = (leaf for leaf in leaves if "DELTA_BYTE_ARRAY" in leaf.encodings)

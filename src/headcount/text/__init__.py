@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from headcount.text.encoding import BatchSize, Encoded, Long, encode
     from headcount.text.lines import (
+        PACKINGS,
         Line,
         TextFile,
         cells_of,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         texts_of,
     )
     from headcount.text.spans import EncodeReport, special_ids
-    from headcount.text.tables import Table, is_number, read_rows
+    from headcount.text.tables import Records, Table, is_number, read_rows
     from headcount.text.tokenize import Intake, RowTokenizer, chat_turns, intake_of, shift_of
     from headcount.text.words import Rows, Words, word_maps
 

@@ -35,7 +35,6 @@ from headcount.text.sentence import Form, Item, Pair, Sentence, place_forms, sen
 from headcount.text.tables import (
     Columns,
     Records,
-    arrow_records,
     cell_records,
     dataset_records,
     object_records,
@@ -361,7 +360,7 @@ def _path_reader(source: str | Path, format: str | None, how: ReadOptions) -> tu
         file = text_file(source)
         format = format_of(source, format)
         if format in BINARY:
-            return _table_reader(arrow_records(path, format), how)
+            return _table_reader(plugins.get("parts", "binary records")(path, format), how)
         return _file_reader(file, format, how), _named(file.name, how)
     readers = [_path_reader(each, format, how)[0] for each in paths]
     name = f"{source} ({len(paths)} files)" if len(paths) > 1 else str(paths[0])

@@ -20,6 +20,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -84,14 +85,23 @@ class TextFile:
         [(1, 'one'), (2, 'two')]
         """
         offset = 0
+        with self.stream() as stream:
+            rows = iter(lambda: stream.readline(_LONGEST + 1), b"")
+            for number, raw in enumerate(rows, start=1):
+                yield number, self._decode(raw, number, offset)
+                offset += len(raw)
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        """Its bytes; where they cannot be read or unpacked, a sentence says so."""
         try:
             with self.open() as stream:
-                rows = iter(lambda: stream.readline(_LONGEST + 1), b"")
-                for number, raw in enumerate(rows, start=1):
-                    yield number, self._decode(raw, number, offset)
-                    offset += len(raw)
+                yield stream
         except _UNPACKING as error:
-            raise _cannot_unpack(self.name, error) from error
+            raise InputError(
+                f"{self.name} cannot be unpacked ({error}): it is damaged, cut off, or not what "
+                "its suffix says; fetch it again or unpack it by hand."
+            ) from error
         except OSError as error:
             raise InputError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
@@ -132,13 +142,6 @@ class TextFile:
         return text.removesuffix("\n").removesuffix("\r")
 
 
-def _cannot_unpack(name: str, error: Exception) -> InputError:
-    return InputError(
-        f"{name} cannot be unpacked ({error}): it is damaged, cut off, or not what its suffix "
-        "says; fetch it again or unpack it by hand."
-    )
-
-
 #: Bytes of standard input, or of an unpacked file, that stay in memory; the rest goes to the disk.
 _IN_MEMORY = 8 << 20
 
@@ -165,37 +168,6 @@ class _Again(io.RawIOBase):
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
-
-
-def check_unpacked(path: Path, size: int) -> None:
-    """Refuse a file that comes to more in memory than 256 MiB and a hundred times its size."""
-    if size > max(256 << 20, 100 * path.stat().st_size):
-        raise InputError(
-            f"{path} would unpack to {size:,} bytes or more, over 100 times its size; it is "
-            "damaged or made to fill the memory: fetch it again or leave it out."
-        )
-
-
-def unpacked(path: Path) -> tuple[Path, object]:
-    """A file that can be read from any place: itself, or what a packed one holds.
-
-    The second object keeps that one there; without it, it goes.
-    """
-    opener = PACKINGS.get(path.suffix.lower())
-    if opener is None:
-        return path, None
-    room = tempfile.NamedTemporaryFile(suffix=path.stem)  # noqa: SIM115
-    try:
-        with opener(path, "rb") as stream:
-            while part := stream.read(1 << 20):
-                check_unpacked(path, room.tell() + len(part))
-                room.write(part)
-    except _UNPACKING as error:
-        raise _cannot_unpack(str(path), error) from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    room.flush()
-    return Path(room.name), room
 
 
 def is_saved_dataset(path: str | Path) -> bool:

@@ -8,27 +8,24 @@ commas they quote.
 from __future__ import annotations
 
 import difflib
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from headcount import plugins
 from headcount.errors import Fault, InputError
 from headcount.text.lines import (
     FORMATS,
     Cells,
     TextFile,
     cells_of,
-    check_unpacked,
     is_saved_dataset,
     json_value,
     suffix_of,
     text_file,
-    unpacked,
 )
 from headcount.text.sentence import Item, Pair, Sentence
 
@@ -111,7 +108,7 @@ def _binary_table(name: str, files: Sequence[Path]) -> Table:
     columns, rows = tuple[str, ...](), list[TableRow]()
     for path in files:
         text_file(path)  # one that is not there is told as any other
-        records = arrow_records(path, FORMATS[path.suffix.lower()])
+        records = plugins.get("parts", "binary records")(path, FORMATS[path.suffix.lower()])
         columns = records.columns
         for _, cells in records.rows(Counter(), range(len(columns))):
             rows.append(TableRow(len(rows) + 1, dict(zip(columns, cells, strict=True))))
@@ -340,96 +337,6 @@ def object_records(file: TextFile, strict: bool = False) -> Records:
             yield number, [row.get(name) for name in wanted]
 
     return Records(file.name, columns, rows)
-
-
-def arrow_records(path: Path, format: str) -> Records:
-    """The rows of a Parquet file or an Arrow stream, some record batches in memory at a time."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    from headcount.records.parquet import parquet_batches, unpacked_size
-
-    (plain, kept), check = unpacked(path), partial(check_unpacked, path)
-
-    def batches(places: Sequence[int]) -> Iterator[Any]:
-        _ = kept  # an unpacked copy lives as long as somebody may read it
-        if format == "parquet":
-            wanted = [names[place] for place in places]
-            for batch in parquet_batches(plain, check, wanted, _CHUNK):
-                yield batch.select(wanted)
-            return
-        with pa.memory_map(str(plain)) as file, pa.ipc.open_stream(file) as stream:
-            unpacked = 0
-            for batch in stream:
-                for start in range(0, len(batch), _CHUNK):
-                    part = batch.select(places).slice(start, _CHUNK)
-                    unpacked += sum(map(unpacked_size, part.columns))
-                    check(unpacked)
-                    yield part
-
-    def rows(skipped: Counter[str], places: Sequence[int]) -> Iterator[tuple[int, Sequence[Any]]]:
-        number = 0
-        try:
-            for batch in batches(places):
-                columns = [column.to_pylist() for column in batch.columns]
-                for cells in zip(*columns, strict=True):
-                    number += 1
-                    yield number, cells
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, format, error) from error
-
-    try:
-        if format == "parquet":
-            names = parquet.read_schema(plain).names
-        else:
-            with pa.memory_map(str(plain)) as file:
-                check(sum(map(_declared, pa.ipc.MessageReader.open_stream(file))))
-                file.seek(0)
-                with pa.ipc.open_stream(file) as stream:
-                    names = stream.schema.names
-    except (pa.ArrowException, OSError, struct.error) as error:
-        raise _unreadable(path, format, error) from error
-    return Records(str(path), tuple(names), rows)
-
-
-def _declared(message: Any) -> int:
-    """Bytes that the packed buffers of an Arrow message come to, by the number before each.
-
-    Arrow does not tell, so the message is read as the format has it: a table begins with the
-    distance to the places of its fields; Message has a header, which in a DictionaryBatch is
-    around the RecordBatch; that has buffers (their start and length) and a compression.
-    """
-    if message.type not in ("record batch", "dictionary"):
-        return 0
-    about, body = memoryview(message.metadata), memoryview(message.body)
-
-    def number(kind: str, at: int) -> int:
-        return int(struct.unpack_from(f"<{kind}", about, at)[0])
-
-    def inner(table: int, field: int) -> int:
-        """Where a field of a table points; 0 where it is not there."""
-        places = table - number("i", table)
-        there = 4 + 2 * field < number("H", places) and number("H", places + 4 + 2 * field)
-        return table + there + number("I", table + there) if there else 0
-
-    table = inner(number("I", 0), 2)
-    if message.type == "dictionary":
-        table = inner(table, 1)
-    if not inner(table, 3):
-        return 0
-    buffers = inner(table, 2)
-    spans = [
-        (number("q", buffers + 4 + 16 * place), number("q", buffers + 12 + 16 * place))
-        for place in range(number("I", buffers))
-    ]
-    return sum(int(struct.unpack_from("<q", body, at)[0]) for at, size in spans if size)
-
-
-def _unreadable(path: Path, format: str, error: Exception) -> InputError:
-    return InputError(
-        f"{path} cannot be read as {format}: {str(error).splitlines()[0] if str(error) else error}"
-        "; it is damaged, cut off, or not what its suffix says: fetch it again."
-    )
 
 
 def dataset_records(dataset: Any) -> Records:

