@@ -271,3 +271,17 @@ def test_a_packed_arrow_stream_is_read(compression: str | None, tmp_path: Path) 
     for given in (texts, texts.dictionary_encode()):
         _arrow(tmp_path, given, compression=compression)
         assert [one.text for one in read_corpus(tmp_path / "a.arrow")] == texts.to_pylist()
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_every_way_to_write_strings_is_read(encoding: str, tmp_path: Path) -> None:
+    texts = pa.array([f"Rain fell {number} times." for number in range(1000)])
+    _parquet(tmp_path, texts, use_dictionary=False, column_encoding={"text": encoding})
+    assert [one.text for one in read_corpus(tmp_path / "a.parquet")] == texts.to_pylist()
+
+
+def test_a_table_of_one_long_name_many_times_is_refused(tmp_path: Path) -> None:
+    """The same in a run: `heads.parquet` is read whole."""
+    _parquet(tmp_path, _ONE)
+    with pytest.raises(RunError, match="would take 2,097,152,000 bytes of memory"):
+        parquet.read_frame(tmp_path / "a.parquet")

@@ -77,7 +77,7 @@ def asked_for(about: str, commands: Iterable[str], **options: dict[str, Any]) ->
     """The words after a script: which `commands`, how many trials, its own options; as `.names`."""
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--only", default="", help="names that begin so; several with ; between")
-    parser.add_argument("--each", type=int, help="so many trials of each; by default all")
+    parser.add_argument("--each", type=int, help="so many trials of each")
     parser.add_argument("--json", type=Path, help="write the counts here, too")
     for name, how in options.items():
         parser.add_argument(f"--{name}", **how)

@@ -15,6 +15,7 @@ import pytest
 import torch
 from strangers.folders import broken_off
 from subjects import save, subject_of
+from tiny_subjects import classifier
 
 import headcount as hc
 from headcount.errors import HeadcountError
@@ -90,11 +91,15 @@ def test_a_run_that_was_copied_half(headcount: Command, line: list[Any]) -> None
             assert ended.code == 0 or ended.err.count("\n") == 1, (left_out, ended.err)
 
 
-def survey_or_sentence(subject: hc.Subject, text: list[str]) -> hc.HeadTable | str:
+def or_sentence(make: Callable[[], hc.HeadTable]) -> hc.HeadTable | str:
     try:
-        return hc.survey(subject, text, columns=["entropy", "confidence"])
+        return make()
     except HeadcountError as error:
         return str(error)
+
+
+def survey_or_sentence(subject: hc.Subject, text: list[str]) -> hc.HeadTable | str:
+    return or_sentence(lambda: hc.survey(subject, text, columns=["entropy", "confidence"]))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -136,3 +141,46 @@ def test_a_corpus_of_one_token(text: str) -> None:
     for family, tokenizer in (("bert", "wordpiece"), ("gpt2", "gpt2")):
         found = survey_or_sentence(subject_of(family, tokenizer), [text])
         assert isinstance(found, str) or len(found) == len(subject_of(family, tokenizer).heads)
+
+
+SCORES = "ablation,gradient,relevance"
+ROWS = [("Rain fell.", 0), ("She left.", 1), ("Two crows.", 0), ("It swam.", 1)]
+
+
+@pytest.mark.parametrize("by", SCORES.split(","))
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_no_score_of_weights_that_are_no_numbers(value: float, by: str) -> None:
+    subject = classifier()
+    with torch.no_grad():
+        next(p for n, p in subject.model.named_parameters() if "value.weight" in n)[0, 0] = value
+    with pytest.raises(HeadcountError, match="NaN or infinite"):
+        hc.score(subject, hc.tasks.classification(ROWS), by=by)
+
+
+@pytest.mark.parametrize("by", SCORES.split(","))
+def test_no_score_of_float16_that_overflows(by: str) -> None:
+    """Refused, or figures: never NaN without a word."""
+    subject = classifier()
+    with torch.no_grad():
+        for name, weight in subject.model.named_parameters():
+            if "value.weight" in name or "output.dense.weight" in name:
+                weight.mul_(30_000.0)
+    subject.model.to(torch.float16)
+    found = or_sentence(lambda: hc.score(subject, hc.tasks.classification(ROWS), by=by))
+    assert "float16" in found if isinstance(found, str) else found.frame[by].notna().all()
+
+
+@pytest.mark.parametrize("sizes", [{"num_hidden_layers": 1}, {"num_attention_heads": 1}])
+def test_scores_of_one_layer_and_of_one_head(sizes: dict[str, int]) -> None:
+    subject = classifier(**sizes)
+    found = hc.score(subject, hc.tasks.classification(ROWS), by=SCORES)
+    assert len(found) == len(subject.heads)
+    assert found.frame[SCORES.split(",")].notna().all().all()
+
+
+def test_a_task_of_one_token() -> None:
+    """A classifier reads it; of a language model nothing is left to predict, and it says so."""
+    assert len(hc.score(classifier(), hc.tasks.classification([("a", 0)]), by="gradient"))
+    with pytest.raises(HeadcountError) as caught:
+        hc.score(subject_of("gpt2", "gpt2"), hc.tasks.language_modelling(["a"]), by="gradient")
+    assert "\n" not in str(caught.value)

@@ -140,11 +140,13 @@ def parquet_batches(
     groups = (about.row_group(number) for number in range(about.num_row_groups))
     leaves = [group.column(place) for group in groups for place in range(about.num_columns)]
     check(sum(max(leaf.total_uncompressed_size, 8 * leaf.num_values) for leaf in leaves))
-    strings = {leaf.path_in_schema for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
-    begins = (leaf for leaf in leaves if "DELTA_BYTE_ARRAY" in leaf.encodings)
-    longest = max((leaf.total_uncompressed_size for leaf in begins), default=1)
-    with pq.ParquetFile(source, read_dictionary=sorted(strings)) as file:
-        at_once = max(1, min(rows, _MOST // 4 // max(1, longest)))
+    texts = [leaf for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    begun = [leaf for leaf in texts if "BYTE_ARRAY" in str(leaf.encodings)]
+    plain = {leaf.path_in_schema for leaf in begun}  # of these Arrow makes no dictionaries
+    strings = {leaf.path_in_schema for leaf in texts if "DICTIONARY" in str(leaf.encodings)}
+    longest = max((leaf.total_uncompressed_size for leaf in begun), default=1)
+    with pq.ParquetFile(source, read_dictionary=sorted(strings - plain)) as file:
+        at_once = max(1, min(rows, _MOST // 16 // max(1, longest)))
         unpacked = 0
         for batch in file.iter_batches(batch_size=at_once, columns=names):
             unpacked += sum(map(unpacked_size, batch.columns))
