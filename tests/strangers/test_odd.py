@@ -182,5 +182,5 @@ def test_a_task_of_one_token() -> None:
     """A classifier reads it; of a language model nothing is left to predict, and it says so."""
     assert len(hc.score(classifier(), hc.tasks.classification([("a", 0)]), by="gradient"))
     with pytest.raises(HeadcountError) as caught:
-        hc.score(subject_of("gpt2", "gpt2"), hc.tasks.language_modelling(["a"]), by="gradient")
+        hc.score(subject_of("gpt2", "gpt2"), hc.tasks.lm(["a"]), by="gradient")
     assert "\n" not in str(caught.value)
