@@ -397,8 +397,9 @@ def prepared(
         texts = batches if reference is None else reference.batches(subject)
         lost: dict[int, str] = {}
         means = wiring.means_of(subject, texts, partial(_of_those_that_run, lost))
-        for number, why in lost.items() if reference is not None else ():  # others: by the sweep
-            notes.append(f"Example {number + 1} of {reference.name} is in no mean: {why}")
+        if reference is not None:  # the task's own are named where the sweep sets them aside
+            name = reference.name
+            notes += [f"Example {at + 1} of {name} is in no mean: {lost[at]}" for at in lost]
         return lambda *_: means
     if isinstance(task, Custom) or task.generates:  # donors lend position by position
         raise UsageError(
