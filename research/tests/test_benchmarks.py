@@ -99,6 +99,14 @@ def test_the_page_on_reliability_has_what_was_counted() -> None:
     assert f"`{fuzz['command']}` | {fuzz['tried']:,} | {fuzz['read']:,} read" in page
     assert f"{fuzz['refused']:,} refused in one sentence" in page
     assert f"{fuzz['crashes']} uncaught exception" in page
+    held = {(row["command"], row["mode"]): row for row in found["kills_anytime"]["rows"]}
+    for command in {command for command, _ in held}:
+        modes = [held[command, mode] for mode in ("kill-anytime", "interrupt-anytime")]
+        counts = " | ".join(f"{one['survived']} of {one['injected']}" for one in modes)
+        assert f"| {command} | {counts} |" in page
+    for row in found["strangers"]["rows"]:
+        counts = " | ".join(str(row[name]) for name in ("tried", "read", "refused", "held"))
+        assert f"| {row['command']} | {counts} |" in page
 
 
 @pytest.mark.parametrize(
