@@ -221,21 +221,22 @@ def test_a_table_that_unpacks_to_more_than_it_may_is_refused(
 
 LONG = "a" * (1 << 20)
 _ONE = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array([LONG]))
-_PLAIN = pa.array([LONG] * 300)
 
 
-def _parquet(folder: Path, texts: pa.Array, **how: Any) -> None:
+def _parquet(folder: Path, texts: pa.Array | None = None, **how: Any) -> None:
+    texts = pa.array([LONG] * 300) if texts is None else texts
     pq.write_table(pa.table({"text": texts}), folder / "a.parquet", compression="zstd", **how)
 
 
-def _arrow(folder: Path, texts: pa.Array, **how: Any) -> None:
-    table, options = pa.table({"text": texts}), pa.ipc.IpcWriteOptions(**how)
+def _arrow(folder: Path, texts: pa.Array | None = None, **how: Any) -> None:
+    table = pa.table({"text": pa.array([LONG] * 300) if texts is None else texts})
+    options = pa.ipc.IpcWriteOptions(**how)
     with pa.ipc.new_stream(folder / "a.arrow", table.schema, options=options) as stream:
         stream.write_table(table)
 
 
 def _gzipped(folder: Path) -> None:
-    with gzip.open(folder / "a.parquet.gz", "wb") as file:
+    with gzip.open(folder / "a.parquet.gz", "wb", compresslevel=1) as file:
         for _ in range(300):
             file.write(b"\0" * (1 << 20))
 
@@ -243,11 +244,11 @@ def _gzipped(folder: Path) -> None:
 _BY_BEGIN = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
 BINARY: dict[str, Callable[[Path], None]] = {
     "dictionary": partial(_parquet, texts=_ONE),
-    "packed pages": partial(_parquet, texts=_PLAIN, use_dictionary=False),
-    "beginnings": partial(_parquet, texts=_PLAIN, **_BY_BEGIN),
+    "packed pages": partial(_parquet, use_dictionary=False),
+    "beginnings": partial(_parquet, **_BY_BEGIN),
     "lists": partial(_parquet, texts=pa.ListArray.from_arrays([0, 2000], _ONE)),
     "Arrow, dictionary": partial(_arrow, texts=_ONE),
-    "Arrow, packed": partial(_arrow, texts=_PLAIN, compression="zstd"),
+    "Arrow, packed": partial(_arrow, compression="zstd"),
     "Arrow, packed dictionary": partial(_arrow, texts=_ONE, compression="lz4"),
     "gzip": _gzipped,
 }
