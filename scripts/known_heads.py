@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import headcount as hc
+from headcount.reports import read_source, role_part
 
 ROOT = Path(__file__).parents[1]
 RUNS = ("enc-17", "all-48", "all-28")
@@ -29,6 +30,12 @@ def main(run: str) -> None:
         head: round(float(cost), 4)
         for head, cost in zip(heads, table.numbers("ablation"), strict=True)
     }
+    verdicts = role_part(read_source(run, exhibits=False)) or []
+    offsets = {
+        head: found[0]["dir"]
+        for head, found in zip(heads, verdicts, strict=True)
+        if found and "dir" in found[0]
+    }
     named = zip(heads, table.frame["role"].tolist(), strict=True)
     rows = []
     for name in RUNS:
@@ -38,6 +45,7 @@ def main(run: str) -> None:
         rows.append({"kept": kept, **{key: test[key] for key in figures}})
     known = {
         "weights": table.provenance["weights"],
+        "offsets": offsets,
         "roles": {head: role for head, role in named if isinstance(role, str)},
         "ablation": costs,
         "gates": {

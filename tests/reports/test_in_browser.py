@@ -25,7 +25,7 @@ from report_runs import (
     made_table,
 )
 
-from headcount.pruning import can_go
+from headcount.pruning import can_go, removal_table
 from headcount.records.exhibits import read_exhibits
 from headcount.records.heads import parse_head
 from headcount.records.rendering import visible_token
@@ -579,18 +579,94 @@ def test_it_works_in_a_sandboxed_frame(chromium: Any, pages: dict[str, Path]) ->
     page.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "width", "scheme"),
-    [("three", 1440, "light"), ("three", 1440, "dark"), ("encoder", 390, "light")],
-)
+#: Where a page may stand: at rest, with a role, a head, a column, a step, on a phone.
+STATES = [
+    *(("three", 1440, scheme, "") for scheme in ("light", "dark")),
+    *(("three", 1440, scheme, "#role=sink") for scheme in ("light", "dark")),
+    *(("three", 1440, "light", hash) for hash in ("#head=enc.1.1", "#col=ablation", "#step=0.2")),
+    *(("encoder", 390, "light", hash) for hash in ("", "#role=positional")),
+]
+
+
+@pytest.mark.parametrize(("name", "width", "scheme", "hash"), STATES)
+@pytest.mark.parametrize("unfold", [True, False])
 def test_axe_finds_nothing(
-    visit: Visit, axe_script: str, name: str, width: int, scheme: str
+    visit: Visit, axe_script: str, name: str, width: int, scheme: str, hash: str, unfold: bool
 ) -> None:
-    page = visit(name, width=width, color_scheme=scheme, bypass_csp=True)
+    page = visit(name, hash, width, unfold, color_scheme=scheme, bypass_csp=True)
     page.evaluate(axe_script)
     rules = "{ rules: { 'target-size': { enabled: true } } }"
     found = page.evaluate(f"async () => (await axe.run({rules})).violations")
     assert [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found] == []
+
+
+@pytest.mark.parametrize("name", ["three", "encoder"])
+def test_the_heads_are_few_stops_away_and_large_enough(visit: Visit, name: str) -> None:
+    page = visit(name, unfold=False)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the first stop of all leads there
+    inside = "() => document.activeElement.classList.contains('cell')"
+    assert page.evaluate(inside)
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    stops = 0
+    while not page.evaluate(inside):
+        page.keyboard.press("Tab")
+        stops += 1
+        assert stops <= 20
+    least = """all => Math.min(...all.flatMap(e => {
+        const { width, height } = e.getBoundingClientRect(); return [width, height]; }))"""
+    for width in (1440, 1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert eventually(page, lambda: page.eval_on_selector_all(".cell", least) >= 24), width
+
+
+def test_arrows_go_through_a_group_of_buttons(visit: Visit) -> None:
+    page = visit("three")
+    page.focus("#card")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "share"
+    assert page.eval_on_selector_all(".tools [tabindex='0']", "all => all.length") == 1
+
+
+def test_what_reads_as_nothing_has_no_colour(visit: Visit, tmp_path: Path) -> None:
+    table = made_table({"enc": (2, 4)})
+    values = np.array([0.0001, 0.0002, 0.0003, 0.0004, 0.01, 0.02, 5.0, 90.0])
+    seen = HeadTable.of(table.heads, {"entropy": values}, [table.column("entropy")])
+    page = visit(report(seen, tmp_path / "n.html").path, "#col=entropy")
+    colours = page.eval_on_selector_all(".cell", "all => all.map(e => e.style.backgroundColor)")
+    assert len(set(colours[:4])) == 1
+    assert colours[7] != colours[0]
+
+
+def test_a_step_that_does_not_apply_is_not_called_unmeasured(visit: Visit, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", ENCODER)
+    with Run.open(run) as opened:
+        curve = made_curve(ENCODER, ["ablation"])
+        table = opened.read_table().join(removal_table(curve, made_table().heads), replace=True)
+        opened.write_table(table)
+    steps = table.numbers("removal_step")
+    stays = next(head for head, step in zip(table.heads, steps, strict=True) if np.isnan(step))
+    page = visit(report(run, tmp_path / "p.html").path, f"#head={stays}&col=removal_step")
+    assert page.inner_text('[data-col="removal_step"] .k') == "stays"
+    label = page.get_attribute(".cell.sel", "aria-label")
+    assert "does not apply: it stays" in label
+    assert "not measured" not in label
+
+
+#: Sentences of earlier pages that a reader had to decode.
+RIDDLES = (
+    *("look much at one place", "is worse", "it saves", "the diagonal", "random twin", "1 matter;"),
+    *("Framed:", "for 0 tests", "have been seen", "under its first", "for sure", "beyond chance"),
+)
+
+
+@pytest.mark.parametrize("name", ["three", "encoder"])
+def test_no_page_speaks_in_riddles(visit: Visit, name: str) -> None:
+    page = visit(name)
+    titles = "all => all.map(e => [e.title, e.ariaLabel].join(' ')).join(' ')"
+    said = page.inner_text("body") + page.eval_on_selector_all("[title], [aria-label]", titles)
+    assert [riddle for riddle in RIDDLES if riddle in said] == []
 
 
 def test_it_prints(visit: Visit) -> None:

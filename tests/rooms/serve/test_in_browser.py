@@ -156,3 +156,63 @@ def test_without_the_token_there_is_nothing(chromium: Any, place: str) -> None:
         assert opened.goto(url).status == 404
         assert opened.inner_text("body") == "Not found."
     opened.close()
+
+
+def test_every_change_says_what_it_did_to_words(page: Any) -> None:
+    page.fill(
+        "#text", "My grandmother remembers the winter when the building was used as a school."
+    )
+    answered(page, lambda: page.click("#go"))
+    assert page.inner_text("#said") == ""
+    found = answered(page, lambda: page.click('[data-head="enc.5.3"]'))
+    word, was, now = max(found["bars"], key=lambda bar: bar[1] / max(bar[2], 1e-4))
+    assert was / now > 1.27
+    said = page.inner_text("#said")
+    assert said.startswith(f"“{word.strip()}” ")
+    assert "less likely" in said
+    assert not page.is_visible("#offer")
+
+
+def test_the_fewest_heads_that_change_a_word_are_found(page: Any) -> None:
+    whole = answered(page, lambda: page.click("#go"))
+    word = int(page.get_attribute("#fewest", "data-word"))
+    assert whole["bars"][word][0].strip() in page.inner_text("#fewest")
+    found = answered(page, lambda: page.click("#fewest"))
+    assert found["off"] == off(page)
+    assert 1 <= len(found["off"]) <= 24
+    assert found["cut"] != found["whole"]
+    assert page.wrongs == []
+
+
+def test_where_nothing_changes_a_sentence_is_offered(page: Any) -> None:
+    found = answered(page, lambda: page.click('[data-head="enc.0.0"]'))
+    assert found["cut"] == found["whole"]
+    assert page.inner_text("#said") == "Nothing changes: no word here becomes clearly less likely."
+    before = page.input_value("#text")
+    again = answered(page, lambda: page.click("#offer"))
+    assert page.input_value("#text") != before
+    assert any(was > 1.05 * now for _, was, now in again["bars"])
+
+
+def test_signs_point_where_they_do_on_the_page(page: Any) -> None:
+    """enc.0.1 looks ahead and enc.0.7 back: the same mirrored sign as in the report."""
+    turned = {name: page.get_attribute(f'[data-head="{name}"] path', "transform") for name in AHEAD}
+    assert turned == AHEAD
+
+
+AHEAD = {
+    "enc.0.1": "translate(16 0) scale(-1 1)",
+    "enc.0.7": None,
+    "dec.3.0": "rotate(-90 8 8)",
+}
+
+
+def test_the_page_inside_knows_the_roles_of_the_board(page: Any) -> None:
+    page.click("#inside summary")
+    page.frame_locator("#page").locator("html[data-ready]").wait_for(state="attached", timeout=WAIT)
+    cells = "all => all.map(e => e.getAttribute('aria-label').split(', ').slice(0, 2))"
+    inside = dict(page.frames[1].eval_on_selector_all(".cell", cells))
+    keys = "all => all.map(e => [e.dataset.head, e.className])"
+    for name, look in page.eval_on_selector_all(".key", keys):
+        role = look.split("r-")[1].split()[0]
+        assert inside[name] == ("no role found" if role == "none" else role)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_subjects
+import torch
 from model_state import assert_same, state_of
 from report_runs import made_sizes
 
@@ -20,7 +21,9 @@ from headcount.records.table import HeadTable
 from headcount.reports.parts.look import asset
 from headcount.reports.parts.numbers import Source
 from headcount.rooms.serve.inspector import Inspector, inspector_of
+from headcount.tasks import forward
 from headcount.text import Pair
+from headcount.wiring import valve
 
 
 def test_switching_heads_off_changes_what_comes_after_them() -> None:
@@ -134,3 +137,36 @@ def test_a_text_without_a_token_is_told(kind: str, text: str) -> None:
                 asked(text, second)
     with pytest.raises(InputError, match=r"The sentence '\\u200b' has no token for this token"):
         inspector.ask("\u200b")
+
+
+@pytest.mark.parametrize("kind", ["translator", "writer", "filler", "classifier"])
+def test_the_heads_that_change_a_word_are_few_and_do(kind: str) -> None:
+    subject = getattr(tiny_subjects, kind)()
+    before = state_of(subject)
+    hidden = getattr(subject.tokenizer, "mask_token", None)
+    text = f"Rain {hidden} fell." if kind == "filler" else "Rain fell."
+    inspector = inspector_of(subject)
+    found = inspector.fewest(text)["off"]
+    assert set(found) <= set(map(str, subject.heads))
+    batch, place = inspector._choice(text, "", 0)
+
+    def first(off: list[str]) -> int:
+        with torch.no_grad(), valve(subject, dict.fromkeys(off, 0.0)):
+            return int(forward(subject, batch).logits[place].argmax())
+
+    if found:  # the choice is another, and each of the heads is needed for that
+        assert first(found) != first([])
+        assert all(first([one for one in found if one != head]) == first([]) for head in found)
+    assert_same(before, state_of(subject))
+
+
+def test_similarity_has_no_word_to_change() -> None:
+    with pytest.raises(UsageError, match="There is no word that heads could change"):
+        inspector_of(tiny_subjects.encoder()).fewest("Rain fell.", "It rained.")
+
+
+def test_a_sentence_is_offered_in_which_heads_matter() -> None:
+    subject = tiny_subjects.filler()
+    found = inspector_of(subject).offer("Rain fell.", off=[str(head) for head in subject.heads[1:]])
+    assert found["times"] >= 1
+    assert not found["text"] or subject.tokenizer.mask_token in found["text"]

@@ -1,4 +1,4 @@
-import { page } from "./dom.js";
+import { num, page } from "./dom.js";
 import { D } from "./data.js";
 // Colours run through stops that lie in the page: lightness alone carries the value (ramps.py).
 export const theme = () => page.dataset.theme === "dark" ? "dark" : "light";
@@ -14,8 +14,9 @@ function share(sizes, v) {
   while (low < high) { const mid = (low + high) >> 1; sizes[mid] <= v ? low = mid + 1 : high = mid; }
   return low / sizes.length;
 }
-export function shade({ domain: [a, b], diverging, sizes }, value) {
-  if (sizes) { const t = share(sizes, Math.abs(value)); return diverging ? between("both", .5 + Math.sign(value) * t / 2) : ramp(t); }
+export function shade({ domain: [a, b], diverging, sizes, fmt }, value) {
+  if (sizes) { const t = /[1-9]/.test(num(value, fmt)) ? share(sizes, Math.abs(value)) : 0;  // what reads as 0 has no colour
+    return diverging ? between("both", .5 + Math.sign(value) * t / 2) : ramp(t); }
   return diverging ? between("both", .5 + value / Math.max(Math.abs(a), Math.abs(b)) / 2) : ramp((value - a) / (b - a));
 }
 // White or black, whichever reads better on it.

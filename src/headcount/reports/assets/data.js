@@ -46,7 +46,9 @@ export function byGroup(list) {
   return [...groups];
 }
 export const show = (c, i) => num(c.values[i], c.fmt);
-export const standing = (c, i) => `${c.title} ${c.values[i] == null ? "not measured" : `${show(c, i)}, rank ${c.rank[i]} of ${c.known}`}`;
+// Why a head has no value: it never goes, or nobody measured it.
+export const absence = c => c.id === "removal_step" ? "does not apply: it stays" : "not measured";
+export const standing = (c, i) => `${c.title} ${c.values[i] == null ? absence(c) : `${show(c, i)}, rank ${c.rank[i]} of ${c.known}`}`;
 
 // Roles. A head with several is counted under its first: what it does before where it looks.
 export const kinds = new Map(D.kinds.map(k => [k.id, k]));

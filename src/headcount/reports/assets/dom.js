@@ -4,6 +4,21 @@ export const $ = (query, root = document) => root.querySelector(query);
 export const $$ = (query, root = document) => [...root.querySelectorAll(query)];
 export const when = (query, event, f) => $(query).addEventListener(event, f);
 export const page = document.documentElement;
+// A group of buttons is one stop of Tab; arrows go from one to the next, also after it was drawn anew.
+export function rove(box) {
+  const stops = () => $$("button,a,input", box).filter(b => b.getClientRects().length), one = at => stops().forEach(b => { b.tabIndex = b === at ? 0 : -1; });
+  const first = () => { const all = stops(); if (!all.some(b => b.tabIndex === 0) || all.filter(b => b.tabIndex === 0).length > 1) one(all.includes(document.activeElement) ? document.activeElement : all[0]); };
+  box.addEventListener("keydown", e => {
+    const all = stops(), k = all.indexOf(e.target), by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+    if (!by || k < 0) return;
+    e.preventDefault();
+    const next = all[clamp(k + by, 0, all.length - 1)];
+    one(next); next.focus();
+  });
+  box.addEventListener("focusin", e => { if (stops().includes(e.target)) one(e.target); });
+  new MutationObserver(first).observe(box, { childList: true, subtree: true });
+  first();
+}
 export const put = (query, ...kids) => $(query).replaceChildren(...kids.flat(Infinity).filter(kid => kid != null && kid !== false));
 
 // Numbers and maps lie in the page as base64 of deflated bytes.

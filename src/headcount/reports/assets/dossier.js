@@ -10,7 +10,7 @@ function evidence(own) {
   if (!D.roles) return el("li", { class: "ph" }, tag("roles not judged"));
   if (!own.length) return el("li", { text: D.misses[S.head] ? `Nearest: ${D.misses[S.head]}.` : "No rule could be asked of it." });
   const rest = own.slice(EVIDENCE).map(v => v.detail);
-  return [own.slice(0, EVIDENCE).map(v => el("li", { title: rule(v) }, el("b", { text: v.detail }), v.n && ` (n = ${v.n})`, v.control != null && `, random twin ${num(v.control)}`)),
+  return [own.slice(0, EVIDENCE).map(v => el("li", { title: rule(v) }, el("b", { text: v.detail }), v.n && ` (n = ${v.n})`, v.control != null && `; a random model ${num(v.control)}`)),
     rest.length > 0 && el("li", { text: `and ${rest.length} more`, title: rest.join("\n") })];
 }
 function header() {

@@ -9,7 +9,7 @@ const cell = i => mark(i, el("div", { class: "cell", role: "gridcell", tabindex:
 const row = (s, layer) => el("div", { class: "row", role: "row" }, el("span", { class: "lab", role: "rowheader", text: layer }),
   each(s.heads, k => cell(s.first + layer * s.heads + k)), el("span", { class: "lm", "data-layer": layer, role: "presentation" }, el("b"), el("i")));
 function gridStack(s) {
-  const every = s.heads > 16 ? 4 : 1, many = D.stacks.length > 1, cap = clamp(560 / s.layers, 16, 40);
+  const every = s.heads > 16 ? 4 : 1, many = D.stacks.length > 1, cap = clamp(560 / s.layers, 26, 40);
   return el("div", { class: "stack", "data-stack": s.id, css: { "--h": s.heads, "flex-grow": s.heads, "--cap": `${cap}px` } }, many && el("h3", { text: s.title }),
     el("div", { class: "row top", "aria-hidden": "true" }, el("span"), each(s.heads, k => el("span", { class: "lab", text: k % every ? "" : k })), el("span", { class: "lab mean", text: "mean" })),
     el("div", { class: "grid", role: "grid", "aria-label": `${s.title}: layer by head` }, each(s.layers, layer => row(s, layer))));
@@ -45,6 +45,7 @@ function arrows(e) {
 view(() => {
   const [s] = D.stacks, many = D.stacks.length > 1;
   $("#inst").classList.toggle("many", many || s.heads > 16);
+  $("#inst").classList.toggle("wide", D.stacks.reduce((n, t) => n + t.heads, 0) > 26);
   $("#over").classList.toggle("tall", !many && s.layers > 1.5 * s.heads);
   put("#grid", D.stacks.map(gridStack));
   when("#grid", "keydown", arrows);

@@ -20,7 +20,7 @@ export function lesionPicture(l, width) {
     rows.map((h, r) => {
       const y = top + (r + .5) * LESION_CELL, role = mainRole(h.i).role, first = !r || mainRole(rows[r - 1].i).role !== role;
       return [first && sv("path", { class: "axis", d: `M0 ${y - LESION_CELL / 2}H${left + step * l.words.length}` }), first && left > 100 && sv("g", { class: `r-${role}` }, sv("text", { x: 0, y: y + 4, class: "of", text: kinds.get(role)?.title || role })),
-        mark(h.i, sv("g", { class: `pt r-${role}`, role: "button", tabindex: -1, "aria-label": `${heads[h.i].id}: ${l.words.map((w, k) => l.added[h.k][k] >= SAID_NEED && `${w} ${lessBy(l.added[h.k][k])}`).filter(Boolean).join(", ") || "little"}` },
+        mark(h.i, sv("g", { class: `pt r-${role}`, role: "img", "aria-label": `${heads[h.i].id}: ${l.words.map((w, k) => l.added[h.k][k] >= SAID_NEED && `${w} ${lessBy(l.added[h.k][k])}`).filter(Boolean).join(", ") || "little"}` },
           sv("rect", { x: left - 76, y: y - LESION_CELL / 2, width: step * l.words.length + 76, height: LESION_CELL, class: "hit" }), words(left - 10, y + 4, heads[h.i].id, "end", "name small"),
           l.words.map((_, k) => { const v = l.added[h.k][k], s = size(Math.max(0, v)); return v > .06 && [sv("rect", { class: "need", x: column(k) - s / 2, y: y - s / 2, width: s, height: s }), v >= SAID_NEED && words(column(k) + s / 2 + 3, y + 4, lessBy(v))]; })))];
     }));

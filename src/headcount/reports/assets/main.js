@@ -1,4 +1,4 @@
-import { $, page, when } from "./dom.js";
+import { $, $$, page, rove, when } from "./dom.js";
 import { theme } from "./colour.js";
 import { emit, listen, readHash, views } from "./state.js";
 import { savers } from "./save.js";
@@ -27,4 +27,6 @@ addEventListener("beforeprint", () => { for (const fold of document.querySelecto
 addEventListener("afterprint", () => { setTheme(onScreen); emit("theme"); });
 for (const draw of views) await draw();
 savers();
+for (const box of $$(".tools, [data-save], #path, #sets, #strip, #survivors, #sim, #mapstacks")) rove(box);
+when("#toheads", "click", () => $(".cell[tabindex='0']")?.focus());
 requestAnimationFrame(() => requestAnimationFrame(() => { page.dataset.ready = Math.round(performance.now()); }));

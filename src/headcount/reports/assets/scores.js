@@ -21,7 +21,7 @@ function update() {
     span.setAttribute("d", low == null ? "" : `M${x(low)} 9H${x(high)}`);
     value.textContent = v == null ? "" : show(c, i);
     value.title = low == null ? "" : `95 % interval ${num(low, c.fmt)} to ${num(high, c.fmt)}`;
-    rank.textContent = v == null ? "not measured" : `${c.rank[i]}/${c.known}`;
+    rank.textContent = v == null ? c.id === "removal_step" ? "stays" : "not measured" : `${c.rank[i]}/${c.known}`;
   }
   for (const group of $$("#scores section")) group.hidden = $$(".st", group).every(r => r.hidden);
   $("#nowhere").hidden = !stack.silent;

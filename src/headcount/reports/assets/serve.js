@@ -20,10 +20,11 @@ $("theme").addEventListener("click", () => {
 
 // The board: a key a head, in the colours of roles; a layer's number switches the layer.
 const kindOf = role => about.kinds.find(k => k.id === role) || { id: "none", title: "no role known", d: "" };
-function sign(role) {
+function sign(role, offset = -1) {
   const kind = kindOf(role), svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path");
   svg.setAttribute("viewBox", "0 0 16 16"); svg.setAttribute("aria-hidden", "true"); svg.setAttribute("class", `r-${kind.id}`);
-  path.setAttribute("d", kind.d); path.setAttribute("class", kind.solid ? "solid" : "drawn");
+  path.setAttribute("d", kind.d);
+  if (kind.shows === "offset" && offset >= 0) path.setAttribute("transform", offset > 0 ? "translate(16 0) scale(-1 1)" : "rotate(-90 8 8)"); path.setAttribute("class", kind.solid ? "solid" : "drawn");
   svg.append(path);
   return svg;
 }
@@ -31,7 +32,7 @@ function key(name) {
   const role = about.roles[name] || "none", kind = kindOf(role), node = made("button", null, `key r-${role} ${role === "none" ? "none" : kind.rests ? "rests" : "does"}`), told = about.roles[name] ? `${kind.title.toLowerCase()}, ${kind.meaning}` : "no role known";
   node.type = "button"; node.tabIndex = -1; node.dataset.head = name; node.title = `${name}: ${told}`; node.setAttribute("aria-label", `${name}, ${told}`);
   node.classList.toggle("gone", !about.heads.includes(name));
-  node.append(sign(role));
+  node.append(sign(role, about.offsets[name]));
   node.addEventListener("click", () => flip([name]));
   return node;
 }
@@ -127,6 +128,36 @@ function drawTexts(answer) {
   $("whole").textContent = told(1);
   if (n) $("cut").textContent = told(2);
 }
+// What a change did to words, the largest first: how many times less likely each became.
+const LEAST_CHANGE = 1.27, MOST_SAID = 3;
+const times = r => r < 2 ? `${Math.round(100 * (1 - 1 / r))} % less likely` : `${r < 10 ? r.toFixed(1) : Math.round(r)} times less likely`;
+function drawSaid(answer) {
+  const fell = answer.kind === "similarity" ? [] : answer.bars.map(([word, was, now]) => [word.trim(), was == null ? 0 : was / Math.max(now ?? 0, 1e-4), was]).filter(([, r, was]) => r >= LEAST_CHANGE && was > .02).sort((a, b) => b[1] - a[1]), same = answer.off.length && !fell.length && (answer.cut == null || answer.cut === answer.whole);
+  $("said").textContent = !answer.off.length || answer.kind === "similarity" ? "" : fell.length ? `${fell.slice(0, MOST_SAID).map(([w, r]) => `“${w}” ${times(r)}`).join(", ")}${fell.length > MOST_SAID ? `, and ${fell.length - MOST_SAID} more` : ""}.` : same ? "Nothing changes: no word here becomes clearly less likely." : "Another word wins, by a little: it was a close call.";
+  $("offer").hidden = !same || answer.kind === "similarity";
+}
+// The word of which the fewest heads are looked for: the least sure, until another is chosen.
+let wordAt = null;
+function drawWord(answer) {
+  const single = answer.kind !== "tokens", shown = answer.bars, k = single ? 0 : wordAt ?? shown.reduce((least, b, j) => /\p{L}/u.test(b[0]) && (b[1] ?? 1) < (shown[least][1] ?? 1) ? j : least, 0);
+  $("fewest").hidden = !shown.length || answer.kind === "similarity";
+  $("fewest").dataset.word = k;
+  if (shown.length) $("fewest").textContent = `Find the fewest heads that change “${shown[k][0].trim()}”`;
+}
+async function searched(where, more, use) {
+  busy("searching heads");
+  const found = await post(where, more).catch(() => ({ error: "The server has gone; start `headcount serve` again." }));
+  busy("");
+  if (found.error) $("state").textContent = found.error; else use(found);
+}
+$("fewest").addEventListener("click", () => searched("fewest", { word: +$("fewest").dataset.word }, found => {
+  if (!found.off.length) { $("state").textContent = `No ${found.most} heads change it: others stand in for them.`; return; }
+  off.clear(); found.off.forEach(h => off.add(h)); changed();
+}));
+$("offer").addEventListener("click", () => searched("offer", {}, found => {
+  if (!found.text) { $("state").textContent = "None of the sentences that were tried changes either."; return; }
+  $("text").value = found.text; wordAt = null; ask();
+}));
 const pct = v => v == null ? "≈ 0 %" : v >= .995 || v < .0005 ? `${Math.round(100 * v)} %` : `${(100 * v).toFixed(1)} %`;
 function drawBars(answer) {
   const cut = answer.off.length > 0, keyed = { tokens: "the probability of each token of the translation", next: "the likeliest tokens", classes: "classes", similarity: "1: the same direction" };
@@ -135,12 +166,15 @@ function drawBars(answer) {
     const track = made("div", null, "track"), told = made("span", null, cut && now < before - .1 ? "fell" : ""), bar = (cls, v) => { const i = made("i", null, cls); i.style.width = `${100 * Math.max(0, Math.min(1, v ?? 0))}%`; track.append(i); };
     bar("was", before); if (cut) bar("now", now);
     told.append(cut ? `${pct(before)} → ` : "", made("b", pct(cut ? now : before)));
-    return [made("code", name.trim() === "" ? "␣" : name.trim()), track, told];
+    const word = made("button", name.trim() === "" ? "␣" : name.trim(), "word");
+    word.type = "button"; word.title = "Choose this word";
+    word.addEventListener("click", () => { wordAt = answer.bars.findIndex(b => b[0] === name && b[1] === before); drawWord(answer); });
+    return [word, track, told];
   }));
   if (!answer.bars.length) $("bars").replaceChildren(made("p", answer.whole || "", "note"));
 }
-async function post(where) {
-  const body = JSON.stringify({ text: $("text").value, second: $("secondbox").hidden ? "" : $("second").value, off: [...off] });
+async function post(where, more = {}) {
+  const body = JSON.stringify({ ...more, text: $("text").value, second: $("secondbox").hidden ? "" : $("second").value, off: [...off] });
   const reply = await fetch(where, { method: "POST", headers: { "Content-Type": "application/json" }, body });
   return reply.json();
 }
@@ -154,7 +188,7 @@ async function ask() {
     busy("");
     if (found.error) { $("state").textContent = found.error; return; }
     last = found;
-    drawTexts(found); drawBars(found); remember();
+    drawTexts(found); drawSaid(found); drawBars(found); drawWord(found); remember();
     if ($("inside").open) inside();
   } catch {
     busy(""); $("state").textContent = "The server has gone; start `headcount serve` again.";

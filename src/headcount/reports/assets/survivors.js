@@ -50,7 +50,7 @@ export function reach() {
 }
 function byMetric(b) {
   const lost = b.bound == null ? "" : b.gone ? `, upper bound of the loss ${num(Math.max(0, b.bound), ".2g")}` : `: the first step could cost ${num(b.bound, ".2g")}`;
-  return el("li", { "data-by": b.metric, title: b.sentence }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 %, n = ${b.n})`);
+  return el("li", { "data-by": b.metric }, el("b", { text: b.gone || "none" }), ` within ${b.within}${lost} (95 %, n = ${b.n})`);
 }
 // The fewest heads that keep nearly all of the task's own metric once they are healed or refitted.
 const NEARLY = .97;

@@ -64,7 +64,11 @@ def kind_part() -> list[dict[str, Any]]:
 def _verdict(row: dict[Any, Any]) -> dict[str, Any]:
     role = str(row["role"])
     known = role in KINDS
-    words = "; ".join(filter(None, [str(row["evidence"] or row["label"]), row.get("beyond")]))
+    words = str(row["evidence"] or row["label"])
+    if role == "alignment" and pd.notna(row.get("baseline")):
+        hits = f"{row['value']:.0%} of the time [{row['low']:.0%}, {row['high']:.0%}]"
+        words = f"finds the word's source {hits}; guessing by position {row['baseline']:.0%}"
+    words = "; ".join(filter(None, [words, row.get("beyond")]))
     verdict: dict[str, Any] = {
         "role": role if known else "other",
         "detail": words if known and role != "other" else f"{row['label']}: {words}",
@@ -98,7 +102,7 @@ def miss_part(source: Source, roles: list[list[dict[str, Any]]] | None) -> list[
         for head, value in zip(table.heads, values, strict=False):
             said = f"{what} {value:.2f}; the rule asks {least:.2f}"
             if value >= least:
-                said += " for sure, and beyond chance"
+                said += " at the lower end of its 95% interval, and significance"
             _nearer(best, places[head], value / least, said)
     for place, part, said in _missed_relations(source):
         _nearer(best, place, part, said)
@@ -155,7 +159,7 @@ def _missed_relations(source: Source) -> Iterator[tuple[int, float, str]]:
                 f"{least:.2f}, ten points above the best offset"
             )
             if row["accuracy"] >= least:
-                said += ", and on both halves of the sentences, beyond chance"
+                said += ", and on both halves of the sentences, significantly"
             yield source.places[head], row["accuracy"] / least, said
 
 
@@ -167,7 +171,7 @@ _MANY_HEADS = 400
 _QUESTION = ["stack", "relation", "direction"]
 #: What a row of the table may be; the first is a verdict.
 STATUS = (
-    *("confirmed", "failed on the first half", "not beyond chance"),
+    *("confirmed", "failed on the first half", "not significant"),
     *("under ten points above the offset", "too few cases", "not judged"),
 )
 #: The relations of Universal Dependencies in a few words.
@@ -196,10 +200,11 @@ def relation_part(source: Source) -> dict[str, Any] | None:
 def _note(split: str, tests: int) -> str:
     """How heads were chosen, and what is faded."""
     halves = ", chosen on one half of the sentences and measured on the other,"
+    significant = f", significant after correction for {tests:,} tests" if tests else ""
     return (
         f"The best head of each relation{halves if split == 'report' else ''} against the best "
         "fixed offset. Bold is confirmed: a verdict of the head, ten points above the offset on "
-        f"both halves, beyond chance after correction for {tests:,} tests."
+        f"both halves{significant}."
     )
 
 
@@ -211,7 +216,7 @@ def _with_status(source: Source, frame: pd.DataFrame, held: pd.DataFrame) -> pd.
     arcs = frame[frame["split"] != "all"].groupby(_KEYS)["n"].sum()
     total = held[_KEYS].join(arcs.rename("arcs"), on=_KEYS)["arcs"].fillna(held["n"])
     status = pd.Series("failed on the first half", held.index)
-    status[~(held["p_adjusted"] <= rule.level)] = "not beyond chance"
+    status[~(held["p_adjusted"] <= rule.level)] = "not significant"
     status[held["gain"] < rule.margin - 1e-9] = "under ten points above the offset"
     status[total < rule.support] = "too few cases"
     status[held["relation"].isin(rule.without)] = "not judged"

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
+from headcount.bundle import sample
+from headcount.errors import UsageError
 from headcount.models import Subject, eval_mode
 from headcount.pruning import read_heads
-from headcount.records import Column, Exhibit, Head, HeadTable, Run, token_texts
+from headcount.records import Column, Exhibit, Head, HeadTable, Run, parse_head, token_texts
 from headcount.reports import Source, kind_part, known_heads, looks, read_source, role_part
 from headcount.rooms.exhibits import encode_one, look_at
 from headcount.rooms.gates import sets_of_frame
 from headcount.tasks import forward, own_output
-from headcount.text import Batch, Pair
+from headcount.text import Batch, Pair, read_corpus, texts_of
 from headcount.wiring import valve
 
 # --- What a model predicts for a text -------------------------------------------------------------
@@ -172,6 +175,8 @@ _CHANGE = Column(
 )
 #: Answers of the whole model that are kept, so that a switch asks only the model without heads.
 _KEPT = 16
+#: Heads that are tried together for a word, and sentences that are tried for heads.
+_MOST, _TRIED = 24, 8
 
 
 @dataclass
@@ -194,6 +199,7 @@ class Inspector:
             "stacks": stacks,
             "heads": [str(head) for head in subject.heads],
             "roles": roles,
+            "offsets": self._offsets(),
             "kinds": [kind for kind in kind_part() if kind["id"] in {*roles.values(), "none"}],
             "sets": list(self._sets(roles)),
             "predicts": _TASKS.get(self._kind(), _TASKS["similarity"]),
@@ -217,6 +223,24 @@ class Inspector:
             return {name: one[0]["role"] for name, one in zip(places, own, strict=True) if one}
         known = known_heads(self.subject.weights_hash)
         return dict(known["roles"]) if known else {}
+
+    def _known_verdicts(self) -> dict[str, pd.DataFrame]:
+        """The roles of the board as verdicts, where no run has the evidence."""
+        rows = [
+            {**parse_head(name)._asdict(), "role": role, "evidence": "from the project's own run"}
+            for name, role in self._roles().items()
+        ]
+        frame = pd.DataFrame(rows).rename(columns={"index": "head"})
+        ways = [f"offset {self._offsets().get(name, '')}" for name in self._roles()]
+        return {"roles": frame.assign(label=ways, value=np.nan)} if rows else {}
+
+    def _offsets(self) -> dict[str, int]:
+        """Where positional heads look, for the way that their sign points."""
+        if self.source is not None and (own := role_part(self.source)):
+            named = zip(map(str, self.source.places), own, strict=True)
+            return {name: one[0]["dir"] for name, one in named if one and "dir" in one[0]}
+        known = known_heads(self.subject.weights_hash) or {}
+        return dict(known.get("offsets", {}))
 
     def _sets(self, roles: dict[str, str]) -> Iterable[dict[str, Any]]:
         for role, look in looks().items():
@@ -266,6 +290,66 @@ class Inspector:
                 self._whole.popitem(last=False)
         return self._whole[key]
 
+    def fewest(
+        self, text: str, second: str = "", off: Sequence[str] = (), word: int = 0
+    ) -> dict[str, Any]:
+        """Few heads without which the first choice at a word changes, or none within `_MOST`.
+
+        Heads go in the order of the gradient of the choice (Michel et al. 2019, section 3.2) until
+        it changes; then each that it changes without comes back.
+        """
+        subject, (batch, place) = self.subject, self._choice(text, second, word)
+        whole = torch.ones(len(subject.heads), device=subject.device)
+
+        def choice(scales: Tensor) -> Tensor:
+            with eval_mode(subject.model), valve(subject, scales):
+                logits: Tensor = forward(subject, batch).logits
+            return logits[place].float()
+
+        def changed(going: Sequence[int]) -> bool:
+            with torch.no_grad():
+                scales = whole.index_fill(0, torch.tensor(going, device=whole.device), 0.0)
+                return int(choice(scales).argmax()) != first
+
+        scales = whole.clone().requires_grad_()
+        shares = choice(scales).log_softmax(-1)
+        first = int(shares.argmax())
+        (slope,) = torch.autograd.grad(shares[first], scales)
+        order = slope.argsort(descending=True).tolist()[:_MOST]
+        size = next((n for n in range(1, len(order) + 1) if changed(order[:n])), 0)
+        going = order[:size]
+        for head in going[:-1]:
+            if changed(fewer := [one for one in going if one != head]):
+                going = fewer
+        return {"off": sorted(str(subject.heads[head]) for head in going), "most": _MOST}
+
+    def _choice(self, text: str, second: str, word: int) -> tuple[Batch, tuple[int, ...]]:
+        """What is run for a word, and where its logits stand."""
+        subject, whole, tokenizer = self.subject, self._answer(text, second), self.subject.tokenizer
+        if whole.kind == "tokens" and 0 <= word < len(whole.shares):
+            return _batch(subject, Pair(text, whole.text or "")), (0, word)
+        if whole.kind == "classes":
+            return _batch(subject, (text, second) if second else text), (0,)
+        if whole.kind != "next" or not whole.shares:
+            raise UsageError("There is no word that heads could change; type another sentence.")
+        batch = _batch(subject, text, markup=subject.kind == "enc")
+        ids, hidden = batch.inputs["input_ids"][0].tolist(), getattr(tokenizer, "mask_token_id", -1)
+        return batch, (0, ids.index(hidden) if subject.kind == "enc" else len(ids) - 1)
+
+    def offer(self, text: str, second: str = "", off: Sequence[str] = ()) -> dict[str, Any]:
+        """A sentence of the sample in which a word changes most without these heads."""
+        best, most = "", 1.0
+        for item in list(read_corpus(sample.path()))[:_TRIED]:
+            tried = texts_of(item)[0]
+            if self._kind() == "filler":
+                words = tried.split()
+                words[len(words) // 2] = str(self.subject.tokenizer.mask_token)  # type: ignore[union-attr]
+                tried = " ".join(words)
+            bars = self.ask(tried, second, off)["bars"]
+            ratio = max((was / max(now, 1e-4) for _, was, now in bars if was and now is not None))
+            best, most = (tried, ratio) if ratio > most else (best, most)
+        return {"text": best, "times": most}
+
     def look(self, text: str, second: str = "", off: Sequence[str] = ()) -> Source:
         """All maps of a sentence, whole and with some heads off, for a page."""
         heads = read_heads(",".join(off), self.subject.heads) if off else []
@@ -290,7 +374,7 @@ class Inspector:
         about = {"model": self.subject.name, "subject": self.subject.describe()}
         table = HeadTable.of(self.subject.heads, values, columns, provenance=about)
         if self.source is None:
-            return Source(table, exhibits=exhibits)
+            return Source(table, self._known_verdicts(), exhibits=exhibits)
         return replace(
             self.source, table=self.source.table.join(table, replace=True), exhibits=exhibits
         )

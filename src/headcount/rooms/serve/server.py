@@ -91,6 +91,8 @@ def app_of(inspector: Inspector, token: str) -> Guard:
         Route("/about", desk.about),
         Route("/ask", desk.ask, methods=["POST"]),
         Route("/look", desk.look, methods=["POST"]),
+        Route("/fewest", desk.fewest, methods=["POST"]),
+        Route("/offer", desk.offer, methods=["POST"]),
         Route("/page/{number}", desk.page),
         Route("/{name}", desk.file),
     ]
@@ -134,13 +136,19 @@ class _Desk:
         """What the model says, whole and without heads: fast enough to play with."""
         return await self._answered(request, self.inspector.ask)
 
+    async def fewest(self, request: Request) -> Response:
+        """A few heads that change one word."""
+        return await self._answered(request, self.inspector.fewest)
+
+    async def offer(self, request: Request) -> Response:
+        """A sentence in which the heads that are off matter."""
+        return await self._answered(request, self.inspector.offer)
+
     async def look(self, request: Request) -> Response:
         """Every head's map of a sentence, as a page."""
         return await self._answered(request, self._page_of)
 
-    async def _answered(
-        self, request: Request, answer: Callable[[str, str, list[str]], dict[str, Any]]
-    ) -> Response:
+    async def _answered(self, request: Request, answer: Callable[..., dict[str, Any]]) -> Response:
         def in_turn(*asked: Any) -> dict[str, Any]:
             with self._turn:
                 return answer(*asked)
@@ -162,7 +170,7 @@ class _Desk:
 _IN_OUR_FRAME = "frame-ancestors 'self'"
 
 
-def _read_request(body: bytes) -> tuple[str, str, list[str]]:
+def _read_request(body: bytes) -> tuple[Any, ...]:
     """The text, the second text and the heads that are off; anything else is refused."""
     from headcount.records import json_decode
 
@@ -171,7 +179,7 @@ def _read_request(body: bytes) -> tuple[str, str, list[str]]:
         text, second, off = given["text"], given.get("second", ""), given.get("off", [])
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise UsageError("The request must be JSON with text, second and off.") from None
-    unknown = sorted(set(given) - {"text", "second", "off"})
+    unknown = sorted(set(given) - {"text", "second", "off", "word"})
     if unknown:
         raise UsageError(
             f"The request has the key '{str(unknown[0])[:40]}'; there are text, second and off."
@@ -182,7 +190,8 @@ def _read_request(body: bytes) -> tuple[str, str, list[str]]:
         raise UsageError("The sentence is empty; type one with a word in it.")
     if max(len(text), len(second)) > LONGEST:
         raise UsageError(f"The text has over {LONGEST:,} characters; shorten it.")
-    return text.strip(), second.strip(), [str(head) for head in off]
+    asked = text.strip(), second.strip(), [str(head) for head in off]
+    return (*asked, given["word"]) if isinstance(given.get("word"), int) else asked
 
 
 # --- Run the application on this machine, until Ctrl-C --------------------------------------------
