@@ -29,7 +29,7 @@ MOST_MODULES = 222
 MOST_LINES = 43_400
 #: The core: everything but `rooms`. What is new goes into rooms.
 MOST_CORE_MODULES = 124
-MOST_CORE_LINES = 25_786
+MOST_CORE_LINES = 25_613
 MOST_IMPORTS = 0.105
 #: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
 MOST_EDGES = 0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         places_gone,
         run_tolerance,
     )
+    from headcount.reports.parts.title import less_likely
     from headcount.reports.parts.verdicts import kind_part, role_part
     from headcount.reports.parts.wording import missing_part
     from headcount.reports.stages import (

@@ -1,6 +1,4 @@
 """Atlas: one page over many runs."""
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {
-    "commands": {"atlas": "command:atlas_command"},
-}
+ADDS = {"commands": {"atlas": "command:atlas_command"}}

@@ -67,10 +67,7 @@ class AtlasPlan:
 
 
 def run_atlas(
-    plan: AtlasPlan,
-    out: str | Path,
-    *,
-    engine: Engine | str | None = None,
+    plan: AtlasPlan, out: str | Path, *, engine: Engine | str | None = None
 ) -> pd.DataFrame:
     """Measure what is not there yet, and write the page, the figures and a run for each pair.
 
@@ -190,9 +187,7 @@ def _can_go(
                 by="gradient",
                 drop_share=0,
                 ranking=RankingOptions(
-                    step=plan.step,
-                    stacks=stacks_read(task, subject),
-                    batch_size=plan.batch_size,
+                    step=plan.step, stacks=stacks_read(task, subject), batch_size=plan.batch_size
                 ),
                 engine=engine,
                 run=prune_run,

@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import headcount as hc
-from headcount.cli import (
-    SAMPLE,
-    Json,
-    argument,
-    output,
-    parse_task,
-    print_json,
-    print_notes,
-    read_toml,
-    without,
-)
+from headcount import cli
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
@@ -27,7 +17,9 @@ from headcount.records import EngineOptions, WorkOptions, option
 if TYPE_CHECKING:
     from headcount.rooms.atlas.atlas import AtlasModel, AtlasPlan
 
-Config = Annotated[Path, argument("CONFIG", "A .toml with the tables models, corpora and tasks.")]
+Config = Annotated[
+    Path, cli.argument("CONFIG", "A .toml with the tables models, corpora and tasks.")
+]
 
 
 @dataclass(frozen=True)
@@ -44,10 +36,10 @@ class AtlasArguments:
 def atlas_command(
     config: Config,
     asked: AtlasArguments,
-    work: Annotated[WorkOptions, without("convention", "seed")],
+    work: Annotated[WorkOptions, cli.without("convention", "seed")],
     engine: EngineOptions,
-    load: Annotated[LoadOptions, without("revision", "tokenizer")],
-    json: Json = False,
+    load: Annotated[LoadOptions, cli.without("revision", "tokenizer")],
+    json: cli.Json = False,
 ) -> None:
     """Measure all models of CONFIG on all its corpora and tasks, and compare them on one page.
 
@@ -64,9 +56,9 @@ def atlas_command(
 
     found = run_atlas(plan, asked.out, engine=where)
     if json:
-        print_json({"rows": found.to_dict("records")})
+        cli.print_json({"rows": found.to_dict("records")})
         return
-    console = output()
+    console = cli.output()
     groups: Any = [] if found.empty else found.groupby(["model", "corpus"], sort=False)
     for (model, corpus), part in groups:
         first = part.iloc[0]
@@ -74,7 +66,7 @@ def atlas_command(
         console.print(f"{model} on {corpus}: {int(first['heads'])} heads, {named:.0%} with a role")
     console.print(f"Wrote {asked.out}/atlas.html, atlas.json and atlas.csv.")
     if found.empty:
-        print_notes(["No model could be measured; the page says why."])
+        cli.print_notes(["No model could be measured; the page says why."])
 
 
 def read_plan(
@@ -101,7 +93,7 @@ def read_plan(
 
 def _read(config: Path) -> dict[str, dict[str, Any]]:
     """The tables of the file; each must be there and hold something, but for the tasks."""
-    given = read_toml(config, "file")
+    given = cli.read_toml(config, "file")
     for name in given:
         if name not in ("models", "corpora", "tasks"):
             raise UsageError(f"{config} has a table '{name}'; it has models, corpora and tasks.")
@@ -113,17 +105,17 @@ def _read(config: Path) -> dict[str, dict[str, Any]]:
 
 def _of(config: Path, given: Any, keys: tuple[str, ...]) -> dict[str, Any]:
     """A table of the file with no other keys than these."""
-    if given == SAMPLE:
-        return {"treebank": SAMPLE}
+    if given == cli.SAMPLE:
+        return {"treebank": cli.SAMPLE}
     if not isinstance(given, dict) or not given or {*given} - set(keys):
         raise UsageError(f"{config} has {given!r}; give a table with {', '.join(keys)}.")
     files = {key: str(value) for key, value in given.items()}
     found = {
-        key: value if value == SAMPLE else str(config.parent / value)
+        key: value if value == cli.SAMPLE else str(config.parent / value)
         for key, value in files.items()
     }
     for file in found.values():
-        if file != SAMPLE and not _is_file(file):
+        if file != cli.SAMPLE and not _is_file(file):
             raise UsageError(f"{config} names {file}, and there is no such file; correct the name.")
     return found
 
@@ -160,8 +152,8 @@ def _model(config: Path, name: str, given: Any) -> AtlasModel:
 
 def _task(config: Path, text: Any) -> Callable[[], Any]:
     """A task as --task has it; its file is looked for beside the config."""
-    spec = parse_task(str(text))
-    if spec.place != SAMPLE:
+    spec = cli.parse_task(str(text))
+    if spec.place != cli.SAMPLE:
         spec = replace(spec, place=str(config.parent / spec.place))
     spec.check_file()
     return spec.build
@@ -175,7 +167,7 @@ def _corpus(files: dict[str, str], work: WorkOptions, subject: hc.Subject) -> di
     found: dict[str, Any] = {}
     for key, file in files.items():
         name = "corpus" if key in ("text", "pairs") else key
-        if file == SAMPLE:
+        if file == cli.SAMPLE:
             what = key if key in ("pairs", "coref") else "treebank"
             found[name] = sample_for(subject, file, what, limit=work.limit, seed=work.seed)
         else:

@@ -22,20 +22,14 @@ class BenchArguments:
     lengths: str = option("32,128", None, "Lengths in tokens.")
     pairs: int = option(15, "N", "Pairs of runs, whole and pruned in turn.", key_of="timing")
     way: str = option(
-        "plain",
-        "HOW",
-        "How both are run: plain, graph (CUDA graphs) or compile.",
-        key_of="timing",
+        "plain", "HOW", "How both are run: plain, graph (CUDA graphs) or compile.", key_of="timing"
     )
 
 
 def bench_command(
     asked: BenchArguments,
     load: Annotated[LoadOptions, without("revision", "tokenizer")],
-    whole: Annotated[
-        str | None,
-        argument("WHOLE", "A model."),
-    ] = None,
+    whole: Annotated[str | None, argument("WHOLE", "A model.")] = None,
     pruned: Annotated[
         str | None,
         argument(

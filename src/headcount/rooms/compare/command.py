@@ -7,22 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import headcount as hc
-from headcount.cli import (
-    SAMPLE,
-    CorpusArguments,
-    Json,
-    RunArguments,
-    argument,
-    check_same_model,
-    loaded,
-    output,
-    print_json,
-    print_notes,
-    print_rows,
-    sample_corpus,
-    status,
-    without,
-)
+from headcount import cli
 from headcount.errors import UsageError
 from headcount.models import LoadOptions
 from headcount.records import WorkOptions, option
@@ -68,17 +53,17 @@ class CompareArguments:
 
 
 def compare_command(
-    first: Annotated[str, argument("A", "The model before, or its run directory.")],
-    second: Annotated[str, argument("B", "The model after, or its run directory.")],
-    corpus: CorpusArguments,
+    first: Annotated[str, cli.argument("A", "The model before, or its run directory.")],
+    second: Annotated[str, cli.argument("B", "The model after, or its run directory.")],
+    corpus: cli.CorpusArguments,
     asked: CompareArguments,
-    target: RunArguments,
+    target: cli.RunArguments,
     reading: Annotated[
         ReadingOptions,
-        without("rows", "word_rows", "confidence_without", "own_output", "chat", "long"),
+        cli.without("rows", "word_rows", "confidence_without", "own_output", "chat", "long"),
     ],
-    load: Annotated[LoadOptions, without("revision", "tokenizer")],
-    json: Json = False,
+    load: Annotated[LoadOptions, cli.without("revision", "tokenizer")],
+    json: cli.Json = False,
 ) -> None:
     """Compare every head of model B with the same head of model A.
 
@@ -114,15 +99,15 @@ def compare_command(
     else:
         texts = None
         if given:
-            with status("Reading the corpus"):
+            with cli.status("Reading the corpus"):
                 texts = _corpus(corpus, asked.treebank, reading)
-        before, after = (loaded(name, load) for name in (first, second))
+        before, after = (cli.loaded(name, load) for name in (first, second))
         if target.out is not None and not target.replace:
             with hc.Run.open(target.out) as run:
-                check_same_model(run, before)
+                cli.check_same_model(run, before)
         if texts is None:
             paired = all("cross" in one.anatomy.stacks for one in (before, after))
-            texts = sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", reading)
+            texts = cli.sample_corpus("sample.en-de.tsv" if paired else "sample.conllu", reading)
         parsed = asked.treebank is not None
         found = hc.compare(
             before,
@@ -143,25 +128,25 @@ def compare_command(
     if target.out is not None:
         found.save(target.out, replace=target.replace)
     if json:
-        print_json(found.to_dict())
+        cli.print_json(found.to_dict())
         return
     _print(found)
     if target.out is not None:
-        output().print(f"Wrote {target.out}/ (changes.parquet has a row a head).")
+        cli.output().print(f"Wrote {target.out}/ (changes.parquet has a row a head).")
 
 
 def _is_run(name: str) -> bool:
     return (Path(name) / "run.json").is_file()
 
 
-def _corpus(corpus: CorpusArguments, treebank: str | None, work: WorkOptions) -> Corpus:
+def _corpus(corpus: cli.CorpusArguments, treebank: str | None, work: WorkOptions) -> Corpus:
     """The one corpus that was named."""
     if treebank is None:
         return corpus.read(work)
     if corpus.given:
         raise UsageError("Both a text and --treebank were given; name one corpus to compare on.")
-    if treebank == SAMPLE:
-        return sample_corpus("sample.conllu", work)
+    if treebank == cli.SAMPLE:
+        return cli.sample_corpus("sample.conllu", work)
     from headcount.surveys import read_corpora
 
     found = read_corpora(None, treebank=treebank, limit=work.limit, seed=work.seed).treebank
@@ -172,7 +157,7 @@ def _corpus(corpus: CorpusArguments, treebank: str | None, work: WorkOptions) ->
 def _print(found: Changes) -> None:
     from headcount.rooms.compare.runs import column_rows, draw_grid, layer_rows, role_rows
 
-    console = output()
+    console = cli.output()
     console.print(f"{found.before} and {found.after}: {len(found.heads)} heads", style="bold")
     if "cosine" in found.heads and found.heads["cosine"].notna().any():
         console.print("Cosine of each head's maps; 1 is no change.")
@@ -180,13 +165,13 @@ def _print(found: Changes) -> None:
             console.print(draw_grid(found, str(stack)))
     if len(found.layers):
         figures = ["cosine", "95%", "JS (nats a row)", "more than others", "p"]
-        print_rows(["layer", *figures], layer_rows(found.layers), figures)
+        cli.print_rows(["layer", *figures], layer_rows(found.layers), figures)
     figures = ["mean change", "rose", "fell", "most"]
-    print_rows(["column", *figures], column_rows(found), figures)
+    cli.print_rows(["column", *figures], column_rows(found), figures)
     if found.roles is not None:
         kept = int((found.roles["change"] == "kept").sum())
         console.print(f"Roles: {kept} kept, {len(found.roles) - kept} lost or won.")
         figures = ["before", "after"]
         titles = ["head", "role", "label", "change", *figures]
-        print_rows(titles, role_rows(found.roles), figures)
-    print_notes(found.notes)
+        cli.print_rows(titles, role_rows(found.roles), figures)
+    cli.print_notes(found.notes)

@@ -32,14 +32,7 @@ from headcount.rooms.compare.likeness import (
 from headcount.rooms.compare.runs import Changes, role_changes
 from headcount.rooms.features import FeatureTally
 from headcount.rooms.relations import Links
-from headcount.surveys import (
-    ReadingOptions,
-    Tally,
-    chosen_tallies,
-    readings_of,
-    survey,
-    tabulate,
-)
+from headcount.surveys import ReadingOptions, Tally, chosen_tallies, readings_of, survey, tabulate
 from headcount.text import Corpus, Long, intake_of, read_corpus
 from headcount.wiring import Needs, Sighting, tap
 

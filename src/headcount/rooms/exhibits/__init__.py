@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from headcount.rooms.exhibits.choosing import encode_one, look_at
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {
-    "stages": {"exhibits": "stage:STAGE"},
-}
+ADDS = {"stages": {"exhibits": "stage:STAGE"}}
 
 open_door(__name__)

@@ -15,10 +15,7 @@ def families_stage(context: StoryContext) -> StoryStage:
 
     def work() -> list[str]:
         found = families(
-            context.subject,
-            texts,
-            batch_size=min(8, context.batch_size),
-            seed=context.seed,
+            context.subject, texts, batch_size=min(8, context.batch_size), seed=context.seed
         )
         context.run.write_arrays("pairs", found.arrays())
         return []

@@ -8,9 +8,6 @@ if TYPE_CHECKING:
     from headcount.rooms.features.tally import FeatureTally
 
 #: What it adds; see `headcount.plugins`.
-ADDS = {
-    "roles": {"feature": "feature:Features"},
-    "tallies": {"features": "tally:PLAN"},
-}
+ADDS = {"roles": {"feature": "feature:Features"}, "tallies": {"features": "tally:PLAN"}}
 
 open_door(__name__)

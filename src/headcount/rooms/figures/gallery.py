@@ -16,15 +16,7 @@ import pandas as pd
 from headcount import stats
 from headcount.errors import RunError, UsageError, install_hint
 from headcount.pruning import FUNCTIONS, left_by_layer, left_by_stack, survivors
-from headcount.records import (
-    Exhibit,
-    Head,
-    HeadTable,
-    Run,
-    parse_head,
-    parse_heads,
-    read_exhibits,
-)
+from headcount.records import Exhibit, Head, HeadTable, Run, parse_head, parse_heads, read_exhibits
 from headcount.reports import HELD_OUT, first_known, held_out, metric_title
 from headcount.rooms.figures import figure as draw
 from headcount.rooms.figures.figure import Framed, Frames, Given, How, Many, Style, sheet
@@ -622,10 +614,7 @@ def order_over_training(
     """
     columns = ("step", "stack", "value", "low", "high")
     frames = draw.frames_of(settling, "settling", columns, "settling", known="value")
-    with sheet(len(frames), height=2.3, **COLUMN | how, sharey=True) as (
-        figure,
-        panels,
-    ):
+    with sheet(len(frames), height=2.3, **COLUMN | how, sharey=True) as (figure, panels):
         for panel, (name, frame) in zip(panels, frames.items(), strict=True):
             for stack, rows in frame.groupby("stack", sort=False):
                 colour, marker = draw.STACK_COLOURS[str(stack)]

@@ -16,13 +16,7 @@ from typing import Any
 import pandas as pd
 
 from headcount.models import Subject
-from headcount.pruning import (
-    Order,
-    TrainingOptions,
-    held_out_curves,
-    prune,
-    trained_curve,
-)
+from headcount.pruning import Order, TrainingOptions, held_out_curves, prune, trained_curve
 from headcount.records import Head, InnerPath, Journal, parse_heads
 from headcount.reports import (
     StageMaker,

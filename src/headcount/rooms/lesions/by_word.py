@@ -31,10 +31,7 @@ def _by_place(answer: Tensor, batch: Batch, width: int) -> tasks.Marks:
     """The loss of each place of each row, and 0 where nothing is predicted, ``[row, place]``."""
     labels = tasks.labels_of(batch, answer)
     losses = cross_entropy(
-        answer.float().flatten(0, 1),
-        labels.flatten(),
-        ignore_index=tasks.IGNORED,
-        reduction="none",
+        answer.float().flatten(0, 1), labels.flatten(), ignore_index=tasks.IGNORED, reduction="none"
     ).view_as(labels)
     found = np.zeros((len(labels), width))
     found[:, : labels.shape[1]] = losses.cpu().double().numpy()

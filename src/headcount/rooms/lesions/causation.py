@@ -73,10 +73,7 @@ def causes(
     layers = {one.head[:2] for one in verdicts}
     heads = [head for head in subject.heads if head[:2] in layers]
     found = word_losses(
-        subject,
-        items,
-        [Intervention([head]) for head in heads],
-        batch_size=batch_size,
+        subject, items, [Intervention([head]) for head in heads], batch_size=batch_size
     )
     concerned = _Concerned(items, found.words)
     with writable_run(run) as kept:

@@ -20,7 +20,7 @@ from headcount.errors import HeadcountError, ModelError, UsageError
 from headcount.importance import Intervention, check_mode
 from headcount.models import Subject
 from headcount.records import Head, visible_token
-from headcount.reports import StageMaker, StoryContext, StoryStage
+from headcount.reports import StageMaker, StoryContext, StoryStage, less_likely
 from headcount.rooms.lesions.by_word import WordLosses, word_losses
 from headcount.stats import Floats
 from headcount.tasks import own_output
@@ -53,7 +53,7 @@ class Lesions:
     def __repr__(self) -> str:
         counts = f"{len(self.heads)} head{'s' * (len(self.heads) != 1)} x {len(self.words)} words"
         head, word, added = next(iter(self.strongest(1)))
-        return f"Lesions({counts}; without {head} '{word}' is {_times(added)} less likely)"
+        return f"Lesions({counts}; without {head} '{word}' is {less_likely(added)})"
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -87,24 +87,15 @@ class Lesions:
             named = Text("  ").join(self._heads_of(place))
             table.add_row(Text(visible_token(word)), f"{np.exp(-self.whole[place]):.2f}", named)
         yield table
-        yield Text("Without a head its word is so many times less likely.", style="dim")
+        yield Text("Without a head its word is so much less likely.", style="dim")
         yield from (Text(note, style="dim") for note in self.notes)
 
     def _heads_of(self, place: int, most: int = 3) -> Iterator[Text]:
         for head in np.argsort(-self.added[:, place], kind="stable")[:most]:
             added = float(self.added[head, place])
             if added > 0.05:
-                yield Text.assemble(str(self.heads[head]), (f" {_times(added)}", "dim"))
-
-
-def _times(added: float) -> str:
-    """How many times less likely, of nats.
-
-    >>> _times(1.526), _times(9.0)
-    ('4.6 times', '8,103 times')
-    """
-    times = float(np.exp(added))
-    return f"{times:,.1f} times" if times < 100 else f"{times:,.0f} times"
+                times = less_likely(added).removesuffix(" less likely")
+                yield Text.assemble(str(self.heads[head]), (f" {times}", "dim"))
 
 
 def lesions(

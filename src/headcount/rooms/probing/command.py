@@ -10,20 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import headcount as hc
-from headcount.cli import (
-    SAMPLE,
-    Json,
-    RunArguments,
-    argument,
-    loaded,
-    output,
-    print_json,
-    print_notes,
-    print_ranking,
-    print_rows,
-    sample_corpus,
-    status,
-)
+from headcount import cli
 from headcount.errors import InputError, UsageError
 from headcount.models import LoadOptions
 from headcount.records import EngineOptions, WorkOptions, option
@@ -44,7 +31,7 @@ _KINDS = ("attention", "words", "distances", "random-init", "right-branching", "
 
 ModelOrProbe = Annotated[
     str | None,
-    argument(
+    cli.argument(
         "MODEL",
         "A model, as in `headcount survey`; or the folder of a trained probe (-o), by default the "
         "newest here.",
@@ -109,12 +96,12 @@ class ProbeArguments:
 
 def probe_command(
     asked: ProbeArguments,
-    target: RunArguments,
+    target: cli.RunArguments,
     work: WorkOptions,
     engine: EngineOptions,
     load: LoadOptions,
     model: ModelOrProbe = None,
-    json: Json = False,
+    json: cli.Json = False,
 ) -> None:
     """Train a probe of all heads of MODEL on a treebank, or parse with one.
 
@@ -128,14 +115,14 @@ def probe_command(
     where = engine.made()
     if model is None:
         found, remark = _probe_here(load)
-        print_notes([] if json else [remark])
+        cli.print_notes([] if json else [remark])
     elif asked.treebank is None:
         found = _saved(Path(model), load)
     else:
-        with status("Reading the treebank"):
+        with cli.status("Reading the treebank"):
             treebank = _read(asked.treebank, work)
             test = None if asked.test is None else _read(asked.test, WorkOptions())
-        subject = loaded(model, load)
+        subject = cli.loaded(model, load)
         same = ("words", "seeds", "word_rows", "epochs", "train_batch")
         how: dict[str, Any] = {name: getattr(asked, name) for name in same}
         every = asked.baselines or asked.kind == "all"
@@ -156,7 +143,7 @@ def probe_command(
         )
     _print_results(found, asked, json)
     if target.out is not None and not json:
-        output().print(
+        cli.output().print(
             f"Wrote {target.out}/ (headcount probe {target.out} --parse TEXT parses with it)."
         )
 
@@ -185,8 +172,8 @@ def _check(model: str | None, asked: ProbeArguments, out: Path | None) -> None:
 def _read(name: str, work: WorkOptions) -> Corpus:
     from headcount.text import read_corpus
 
-    if name == SAMPLE:
-        return sample_corpus("sample.conllu", work)
+    if name == cli.SAMPLE:
+        return cli.sample_corpus("sample.conllu", work)
     return read_corpus(name, limit=work.limit, seed=work.seed)
 
 
@@ -201,7 +188,7 @@ def _saved(folder: Path, load: LoadOptions) -> hc.Probe:
             "-o DIR, then headcount probe DIR --parse TEXT."
         )
     how = vars(load)
-    with status(f"Loading {folder}"):
+    with cli.status(f"Loading {folder}"):
         return hc.Probe.load(folder, **{name: how[name] for name in how if name != "revision"})
 
 
@@ -214,8 +201,8 @@ def _probe_here(load: LoadOptions) -> tuple[hc.Probe, str]:
         folder = max(ages, key=lambda place: ages[place])
         found = _saved(folder, load)
         return found, f"Parsed with the probe in {folder}/ ({found.kind}, {found.subject.name})."
-    subject = loaded("translator", replace(load, revision=None))
-    return hc.probe(subject, sample_corpus("sample.conllu", WorkOptions())), (
+    subject = cli.loaded("translator", replace(load, revision=None))
+    return hc.probe(subject, cli.sample_corpus("sample.conllu", WorkOptions())), (
         "There is no trained probe here, so one of the bundled translator was trained on the "
         "bundled sentences; for a better one: headcount probe MODEL --treebank FILE -o DIR."
     )
@@ -247,16 +234,16 @@ def _print_probe(probe: hc.Probe) -> None:
         known = not math.isnan(row.get("seed_low", math.nan))
         seeds = f"{row['seed_low']:.3f} to {row['seed_high']:.3f}" if known else ""
         rows.append([row["probe"], MEANINGS[row["probe"]], *figures, seeds])
-    print_rows(["probe", "what it sees", "UAS [95%]", "UUAS [95%]", "UAS over seeds"], rows)
+    cli.print_rows(["probe", "what it sees", "UAS [95%]", "UUAS [95%]", "UAS over seeds"], rows)
     about = probe.provenance
     train, test = about["settings"]["train"], about["test"]
-    output().print(
+    cli.output().print(
         f"Trained on {train:,} sentence{'s' if train != 1 else ''} of {about['corpus']}, tested on "
         f"{test['sentences']:,} ({test['corpus']}); punctuation left out.",
         style="dim",
     )
     if probe.table is not None:
-        print_ranking(probe.table, "probe_weight")
+        cli.print_ranking(probe.table, "probe_weight")
 
 
 def _figure(row: Mapping[Any, Any], value: str, low: str, high: str) -> str:
@@ -270,12 +257,12 @@ def _figure(row: Mapping[Any, Any], value: str, low: str, high: str) -> str:
 def _print_arc(arc: pd.DataFrame, dependent: str, head: str) -> None:
     """The heads that spoke loudest for an arc, or against it."""
     margin = arc["margin"].sum()
-    output().print(
+    cli.output().print(
         f"{dependent} → {head}: all heads together put it {margin:+.2f} above the mean candidate."
     )
     shown: Any = arc.head(_SHOWN)
     rows = [[row.head, f"{row.margin:+.3f}"] for row in shown.itertuples()]
-    print_rows(["head", "margin"], rows)
+    cli.print_rows(["head", "margin"], rows)
 
 
 def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
@@ -299,11 +286,11 @@ def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
             found["parse"] = to_strict(parse.frame.to_dict("records"))
         if arc is not None:
             found["explained"] = to_strict(arc.to_dict("records"))
-        print_json(found)
+        cli.print_json(found)
         return
     if trained:
         _print_probe(probe)
-        print_notes([*probe.subject.notes, *probe.provenance["remarks"]])
+        cli.print_notes([*probe.subject.notes, *probe.provenance["remarks"]])
     if parse is not None:
         # A row a word.
         frame: Any = parse.frame
@@ -311,6 +298,6 @@ def _print_results(probe: hc.Probe, asked: ProbeArguments, json: bool) -> None:
             [str(row.word), row.form, f"{row.head} {row.head_form}", f"{row.chance:.2f}"]
             for row in frame.itertuples()
         ]
-        print_rows(["", "word", "head", "chance"], rows)
+        cli.print_rows(["", "word", "head", "chance"], rows)
     if arc is not None and asked.explain is not None:
         _print_arc(arc, *asked.explain)

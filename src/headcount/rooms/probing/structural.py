@@ -148,10 +148,7 @@ class TreeDistances(nn.Module):
 
 
 def trained(
-    examples: Sequence[ProbeExample],
-    states: States,
-    settings: Settings,
-    seed: int,
+    examples: Sequence[ProbeExample], states: States, settings: Settings, seed: int
 ) -> TreeDistances:
     """Train on the distances of all pairs of words, each sentence's mean counting alike."""
     some = states[examples[0].index]

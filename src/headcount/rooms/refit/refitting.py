@@ -155,13 +155,7 @@ class Refit:
     142
     """
 
-    def __init__(
-        self,
-        subject: Subject,
-        task: Task,
-        *,
-        batch_size: int = 16,
-    ) -> None:
+    def __init__(self, subject: Subject, task: Task, *, batch_size: int = 16) -> None:
         self.subject, self.task = subject, task
         self.outputs = _outputs(subject)
         self._measure(batch_size)

@@ -18,9 +18,7 @@ class ShowArguments:
     """What goes with the sentence, and how much is shown."""
 
     target: str | None = option(
-        None,
-        "TEXT",
-        "The translation, for dec and cross heads; the second text for an encoder.",
+        None, "TEXT", "The translation, for dec and cross heads; the second text for an encoder."
     )
     top: int = option(3, "N", "", least=1, instead="hc.show(..., top=N) in Python")
 
@@ -29,8 +27,7 @@ def show_command(
     model: Model,
     sentence: Annotated[str, typer.Argument(metavar="SENTENCE", help="The sentence.")],
     head: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="The head: stack.layer.head, from 0, e.g. enc.0.2."),
+        str, typer.Option(metavar="NAME", help="The head: stack.layer.head, from 0, e.g. enc.0.2.")
     ],
     asked: ShowArguments,
     load: LoadOptions,

@@ -71,9 +71,7 @@ class View:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """A line for each query: its token, its row in shades where it fits, its strongest keys."""
         yield Text.assemble(
-            ("Head ", "dim"),
-            (str(self.head), "bold"),
-            ("  query rows, key columns", "dim"),
+            ("Head ", "dim"), (str(self.head), "bold"), ("  query rows, key columns", "dim")
         )
         yield from self._lines(options.max_width)
         yield Text(f"{_SHADES[1:]}  from 0 to 1", style="dim")
