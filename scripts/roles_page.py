@@ -14,8 +14,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from headcount.surveys.roles.catalogue import all_roles
-from headcount.surveys.roles.role import KINDS
+from headcount.surveys.roles.role import KINDS, all_roles
 
 PAGE = Path(__file__).parent.parent / "docs" / "roles.md"
 _SIZE = 10

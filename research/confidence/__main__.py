@@ -23,7 +23,7 @@ from scipy.stats import pearsonr
 
 import headcount as hc
 from headcount.bundle import sample
-from headcount.importance.scoring import stacks_read, texts_of_task
+from headcount.importance.scoring import stacks_read
 from headcount.records import provenance
 from headcount.stats import rank_agreement
 from research import RESULTS
@@ -100,7 +100,7 @@ def with_relevance(
         for choice in CHOICES:
             table = hc.survey(
                 subject,
-                texts_of_task(task),
+                task.texts(),
                 columns=["confidence"],
                 reading=hc.ReadingOptions(
                     confidence_without=choice,

@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 
 import headcount as hc
-from headcount.importance.scoring import texts_of_task
 from headcount.records.files import to_strict
 from headcount.rooms.features.feature import Features
 from research import RESULTS
@@ -41,7 +40,7 @@ def main() -> None:
     base = hc.load("minilm", device="cpu")
     for task in TASKS:
         tuned = hc.load(str(given.classifiers / f"minilm-{task}-0"), device="cpu")
-        texts = texts_of_task(hc.tasks.glue(task, given.data / "glue").limit(given.examples, 0))
+        texts = hc.tasks.glue(task, given.data / "glue").limit(given.examples, 0).texts()
         parser_ = str(given.data / "models" / "en_ewt.udpipe")
         told["tasks"][task] = {
             name: measured(subject, texts, parser_)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from headcount.rooms.labels.classifications import F1, MATTHEWS, class_counts
+from headcount.rooms.labels.regressions import PEARSON, SPEARMAN, pair_sums
 from headcount.stats.sample import Floats, resample_weights
-from headcount.tasks.classifications import ACCURACY, F1, MATTHEWS, class_counts
 from headcount.tasks.comparison import Metric
-from headcount.tasks.regressions import PEARSON, SPEARMAN, pair_sums
+from headcount.tasks.task import ACCURACY
 
 __all__ = ["SCORES", "difference", "majority", "score", "statistics_of"]
 

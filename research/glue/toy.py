@@ -9,8 +9,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from headcount.models.subject import Subject
+from headcount.rooms.labels.labelled import SETS
 from headcount.tasks import Labelled
-from headcount.tasks.glue_tasks import SETS
 
 from .rows import LABELS, Rows
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import headcount as hc
-from headcount.importance.scoring import stacks_read, texts_of_task
+from headcount.importance.scoring import stacks_read
 from headcount.records.heads import parse_head
 
 from .cases import SCORES, Case
@@ -91,7 +91,7 @@ def _paper_confidence(subject: hc.Subject, task: Any, batch_size: int) -> hc.Hea
     stacks = stacks_read(task, subject)
     return hc.survey(
         subject,
-        texts_of_task(task),
+        task.texts(),
         columns=["confidence"],
         reading=hc.ReadingOptions(
             confidence_without="separator", stacks=stacks, batch_size=batch_size

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import headcount as hc
-from headcount.importance.scoring import texts_of_task
 from headcount.rooms.patterns.network import PATTERNS
 from headcount.rooms.patterns.tally import layer_shares
 from headcount.stats import rank_agreement
@@ -25,7 +24,7 @@ def task_shares(config: dict[str, Any], data: Path, classifiers: Path) -> dict[s
     found: dict[str, Any] = {}
     base = hc.load("minilm")
     for task, name in TASKS.items():
-        texts = texts_of_task(hc.tasks.glue(task, data / "glue").limit(config["examples"], 0))
+        texts = hc.tasks.glue(task, data / "glue").limit(config["examples"], 0).texts()
         tuned = hc.load(str(classifiers / name))
         found[task] = {"base": _shares(base, texts, config), "tuned": _shares(tuned, texts, config)}
         print(f"shares of {task} done", flush=True)

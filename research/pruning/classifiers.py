@@ -14,7 +14,7 @@ import headcount as hc
 from headcount.importance.ablation import ablation
 from headcount.importance.gradient import gradient
 from headcount.tasks import Outcome
-from headcount.tasks.classifications import ACCURACY
+from headcount.tasks.task import ACCURACY
 from research.glue.config import Train
 from research.glue.encoded import Encoded
 from research.glue.finetune import predict

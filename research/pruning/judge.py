@@ -11,7 +11,7 @@ from torch import Tensor
 import headcount as hc
 from headcount.records.heads import Head
 from headcount.tasks import Outcome
-from headcount.tasks.classifications import ACCURACY
+from headcount.tasks.task import ACCURACY
 from headcount.wiring.valves import valve
 from research.glue.encoded import Encoded, width_of
 from research.glue.model import logits_of

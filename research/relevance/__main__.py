@@ -11,7 +11,7 @@ from typing import Any
 import headcount as hc
 from headcount.bundle import sample
 from headcount.records import provenance
-from headcount.tasks.glue_tasks import natural_task
+from headcount.tasks import natural_task
 from research import RESULTS
 from research.relevance.compare import compared
 from research.relevance.variants import rules

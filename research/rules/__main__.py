@@ -21,7 +21,6 @@ import numpy as np
 
 import headcount as hc
 from headcount import tasks
-from headcount.importance.scoring import texts_of_task
 from headcount.stats import rank_agreement
 from research import RESULTS
 from research.translator.pairs import read_pairs
@@ -77,7 +76,7 @@ def minilm(data: Path, examples: int) -> Case:
     more, subject = whole.limit(MORE * examples, 0), hc.load("minilm", device="cpu")
     sure = hc.survey(
         subject,
-        texts_of_task(more),
+        more.texts(),
         columns=["confidence"],
         reading=hc.ReadingOptions(confidence_without="separator"),
     )

@@ -11,8 +11,7 @@ from headcount import tasks
 from headcount.errors import UsageError
 from headcount.importance.sweeps.interventions import Intervention
 from headcount.importance.sweeps.sweeping import Sweep
-from headcount.tasks.classifications import ACCURACY
-from headcount.tasks.task import Outcome
+from headcount.tasks.task import ACCURACY, Outcome
 from research.disabling.best_of_halves import best_of_halves, detectable_gain
 from research.disabling.detectable import detectable_effect, minimum_detectable_difference
 

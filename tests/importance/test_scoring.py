@@ -24,7 +24,7 @@ from headcount.errors import InputError, RunError, UsageError
 from headcount.importance.ablation import ablation
 from headcount.importance.examples import Interrupted
 from headcount.importance.gradient import gradient
-from headcount.importance.scoring import stacks_read, texts_of_task
+from headcount.importance.scoring import stacks_read
 from headcount.records.journal import Journal
 from headcount.rooms.relevance.score import relevance
 from headcount.text.sentence import texts_of
@@ -363,13 +363,13 @@ ALIKE = tasks.similarity([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)
     ],
 )
 def test_texts_by_kind(task: tasks.Task, texts: list[tuple[str, ...]]) -> None:
-    assert [texts_of(item) for item in texts_of_task(task)] == texts
+    assert [texts_of(item) for item in task.texts()] == texts
 
 
 def test_examples_without_texts_are_refused() -> None:
     own = tasks.custom([1, 2], lambda subject, numbers: numbers)
     with pytest.raises(UsageError, match="examples of the type int and no texts to look at"):
-        texts_of_task(own)
+        own.texts()
 
 
 def test_an_encoder_decoder_that_only_reads_has_one_stack_to_look_at() -> None:

@@ -30,9 +30,8 @@ from headcount.records.journal import Journal
 from headcount.records.run import Run
 from headcount.stats import ratio
 from headcount.stats.paired import paired_share_interval
-from headcount.tasks.classifications import ACCURACY
 from headcount.tasks.comparison import Metric
-from headcount.tasks.task import MEAN_LOSS, Outcome
+from headcount.tasks.task import ACCURACY, MEAN_LOSS, Outcome
 from headcount.wiring import valve
 
 TASK = tasks.classification([(text, 0) for text in ENGLISH])

@@ -28,7 +28,7 @@ from headcount.reports.stages import (
 )
 from headcount.reports.stories import expected_seconds, run_story, story
 from headcount.surveys import survey
-from headcount.tasks.glue_tasks import natural_task
+from headcount.tasks import natural_task
 from headcount.text import read_corpus, texts_of
 
 

@@ -30,7 +30,7 @@ from headcount.surveys.passes import (
     trials_for,
     twin_tables,
 )
-from headcount.surveys.roles.catalogue import all_roles
+from headcount.surveys.roles.role import all_roles
 from headcount.surveys.surveying import SurveyOptions, plan_survey, read_corpora, survey
 
 READS = frozenset(name for role in all_roles() for name in role.reads)

@@ -24,7 +24,7 @@ from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
 from headcount.records.columns import Column
 from headcount.surveys.passes import PassOptions
-from headcount.surveys.roles.catalogue import all_roles
+from headcount.surveys.roles.role import all_roles
 from headcount.surveys.surface import Entropy
 from headcount.surveys.surveying import SurveyOptions, plan_survey, read_corpora, ready_corpora
 from headcount.surveys.tally import Reading, SumsTally, add_micro, over_rows, read_micro

@@ -13,6 +13,8 @@ from tiny_tokenizers import ENGLISH, PAIRS
 
 from headcount import tasks
 from headcount.errors import StatsError, UsageError
+from headcount.rooms.labels.classifications import MATTHEWS, class_counts
+from headcount.rooms.labels.regressions import SPEARMAN
 from headcount.stats import (
     bootstrap_difference,
     bootstrap_interval,
@@ -22,7 +24,6 @@ from headcount.stats import (
     sign_flip_scores,
 )
 from headcount.stats.sample import resample_weights
-from headcount.tasks.classifications import ACCURACY, MATTHEWS, class_counts
 from headcount.tasks.comparison import (
     Metric,
     called,
@@ -31,8 +32,7 @@ from headcount.tasks.comparison import (
     redraw_difference,
     redraw_interval,
 )
-from headcount.tasks.regressions import SPEARMAN
-from headcount.tasks.task import LOSS, Outcome
+from headcount.tasks.task import ACCURACY, LOSS, Outcome
 from headcount.tasks.translations import bleu_metric
 
 

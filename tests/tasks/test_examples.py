@@ -14,18 +14,15 @@ from pyarrow import parquet
 
 from headcount import tasks
 from headcount.errors import InputError
+from headcount.rooms.labels.labelled import Columns, labelled, read_labelled, scored
 from headcount.tasks.examples import (
-    Columns,
     FoundExamples,
     Labelled,
     content,
-    labelled,
     pair,
     read_each,
-    read_labelled,
     read_texts,
     read_translations,
-    scored,
     sentence,
 )
 from headcount.text.sentence import Pair, Sentence

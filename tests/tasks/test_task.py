@@ -15,10 +15,10 @@ from watching import told
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
+from headcount.rooms.labels.regressions import SPEARMAN
 from headcount.stats import bootstrap_interval, ratio
-from headcount.tasks.classifications import ACCURACY
-from headcount.tasks.regressions import SPEARMAN
 from headcount.tasks.task import (
+    ACCURACY,
     IGNORED,
     LOSS,
     PERPLEXITY,

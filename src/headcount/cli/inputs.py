@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import headcount as hc
+from headcount import plugins
 from headcount.errors import InputError, UsageError
 from headcount.records import WorkOptions, option
 from headcount.surveys import SAMPLE
@@ -271,8 +272,10 @@ class TaskSpec:
         self.check_file()
         if self.kind == "glue":
             options = dict(self.options)
-            return hc.tasks.glue(options.pop("set"), self.place, **options)
-        make: Callable[..., Task] = getattr(hc.tasks, self.kind)
+            return plugins.get("tasks", "glue")(options.pop("set"), self.place, **options)
+        make: Callable[..., Task] = getattr(hc.tasks, self.kind, None) or plugins.get(
+            "tasks", self.kind
+        )
         if self._is_sample:
             from headcount.bundle import sample
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         read_names,
         score,
         stacks_read,
-        texts_of_task,
         vocabulary_hash,
     )
     from headcount.importance.sweeps.interventions import Intervention, check_mode, sets

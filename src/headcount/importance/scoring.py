@@ -24,8 +24,8 @@ from headcount.records import (
     old_keywords,
 )
 from headcount.surveys import COLUMNS, ReadingOptions, survey
-from headcount.tasks import Labelled, Similarity, Task, batches
-from headcount.text import Item, Pair, Sentence, read_corpus
+from headcount.tasks import Task, batches
+from headcount.text import read_corpus
 
 # --- Which options belong to which score, sorted out before any work begins ---------------------
 
@@ -98,34 +98,7 @@ def _words_of(name: str, takers: Sequence[str], value: str) -> str:
     return ",".join(word for word in words if word in _score_of(name).per)
 
 
-# --- The texts of a task as a corpus, for what looks at attention and not at answers ------------
-
-
-def texts_of_task(task: Task) -> list[Item]:
-    """What a task has a model read, as sentences or pairs.
-
-    >>> from headcount.tasks import translation
-    >>> texts_of_task(translation([("Rain fell.", "Regen fiel.")]))[0].target
-    'Regen fiel.'
-    """
-    if isinstance(task, Similarity):
-        return [
-            Sentence(task.prefix + text)
-            for example in task.examples
-            for text in (example.text, example.second)
-        ]
-    if all(isinstance(example, Pair | Sentence) for example in task.examples):
-        return list(task.examples)
-    for example in task.examples:
-        if not isinstance(example, Labelled):
-            raise UsageError(
-                f"A {task.kind} task has examples of the type {type(example).__name__} and no "
-                "texts to look at; survey the model on texts and pass that table."
-            )
-    return [
-        Sentence(one.text) if one.second is None else Pair(one.text, one.second)
-        for one in task.examples
-    ]
+# --- What a score reads of a task ---------------------------------------------------------------
 
 
 def stacks_read(task: Task, subject: Subject) -> tuple[str, ...]:
@@ -289,7 +262,7 @@ class _Work:
             if not table.provenance.get("task"):  # a score of somebody's own may say nothing
                 table.provenance = origin(subject, task, convention=how.convention, seed=how.seed)
             return table
-        corpus = read_corpus(texts_of_task(task))
+        corpus = read_corpus(task.texts())
         corpus.name = task.name
         reading = ReadingOptions(
             convention=how.convention,

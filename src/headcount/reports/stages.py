@@ -186,7 +186,7 @@ def affordable(task: Task, subject: Subject, forwards: float, budget: float) -> 
 
     One forward of one example takes weights times tokens, roughly. At least 16, at most all.
     """
-    texts = [text for item in importance.texts_of_task(task)[:_LOOK] for text in texts_of(item)]
+    texts = [text for item in task.texts()[:_LOOK] for text in texts_of(item)]
     characters = sum(map(len, texts)) / min(len(task), _LOOK)
     if "cross" in subject.anatomy.stacks:
         characters /= 2  # each half of the weights sees one of the two texts
@@ -212,7 +212,7 @@ def forward_steps(context: StoryContext, times: float) -> tuple[tuple[Step, floa
 def evaluation_step(context: StoryContext, task: Task) -> Step:
     """A batch of a task's examples of a usual length; the batches of all are sorted by it too."""
     some = task.limit(3 * context.batch_size, 0)
-    lengths = [sum(map(len, texts_of(item))) for item in importance.texts_of_task(some)]
+    lengths = [sum(map(len, texts_of(item))) for item in some.texts()]
     order = np.argsort(np.reshape(lengths, (len(some), -1)).sum(axis=1), kind="stable").tolist()
     few = some.part(order[len(some) // 3 :][: context.batch_size])
 

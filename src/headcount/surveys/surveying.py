@@ -44,8 +44,7 @@ from headcount.surveys.passes import (
     texts_and_pairs,
     twin_tables,
 )
-from headcount.surveys.roles.catalogue import all_roles, judged
-from headcount.surveys.roles.role import TRIALS, Role, verdict_frame, with_roles
+from headcount.surveys.roles.role import TRIALS, Role, all_roles, judged, verdict_frame, with_roles
 from headcount.surveys.shards import ShardWork
 from headcount.surveys.surface import (
     Confidence,

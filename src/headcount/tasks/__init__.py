@@ -6,30 +6,41 @@
 ('length', 'reference length')
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headcount.doors import open_door
 
 if TYPE_CHECKING:
-    from headcount.tasks.classifications import classification
-    from headcount.tasks.comparison import Comparison, Metric, compare_outcomes
+    from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, read_metric
     from headcount.tasks.comparison import compare_outcomes as compare
     from headcount.tasks.custom_tasks import Batches, Custom, batches, custom
-    from headcount.tasks.examples import Labelled
-    from headcount.tasks.glue_tasks import glue, natural_task
+    from headcount.tasks.examples import (
+        IN_HAND,
+        TEXT,
+        Column,
+        FoundExamples,
+        Label,
+        Labelled,
+        column_value,
+        must_be_text,
+        parts_of,
+        read_each,
+        read_each_row,
+        rows_in_hand,
+    )
     from headcount.tasks.language import (
         LanguageModelling,
         MaskedLanguageModelling,
         continued,
         lm,
         mlm,
+        natural_task,
     )
-    from headcount.tasks.regressions import Regression, Similarity, embed, regression, similarity
     from headcount.tasks.task import (
+        ACCURACY,
         IGNORED,
         LOSS,
         MEAN_LOSS,
-        HeadTask,
         Marks,
         Outcome,
         Sheet,
@@ -38,8 +49,13 @@ if TYPE_CHECKING:
         label_counts,
         labels_of,
         logits_of,
+        refuse,
     )
     from headcount.tasks.translations import Translation, own_output, translation
+
+    def __getattr__(name: str) -> Any:
+        """The function of a task that a room adds."""
+
 
 #: What users see; the other names are for headcount's own packages.
 __all__ = [
@@ -51,15 +67,11 @@ __all__ = [
     "Sheet",
     "Task",
     "batches",
-    "classification",
     "compare",
     "custom",
-    "glue",
     "lm",
     "mlm",
-    "regression",
-    "similarity",
     "translation",
 ]
 
-open_door(__name__)
+open_door(__name__, "tasks")

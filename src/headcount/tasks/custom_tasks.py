@@ -17,9 +17,8 @@ from torch.nn.functional import cross_entropy
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject
 from headcount.stats import ratio
-from headcount.tasks.classifications import ACCURACY
 from headcount.tasks.comparison import Metric, choose_metric
-from headcount.tasks.task import MEAN_LOSS, Marks, Task, forward, labels_of, logits_of
+from headcount.tasks.task import ACCURACY, MEAN_LOSS, Marks, Task, forward, labels_of, logits_of
 from headcount.text import Batch, ready_batch, shift_of
 
 #: Takes the model and some examples; gives one number an example.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -116,62 +115,14 @@ def column_value(row: Mapping[Any, Any], asked: Column, usual: Sequence[str], wh
     )
 
 
-def labelled(item: Any, where: str) -> Labelled:
-    """A labelled example from a (text, label) or (text, text2, label), or a mapping.
-
-    >>> labelled(("A fine film.", 1), "Example 1")
-    Labelled(text='A fine film.', label=1, second=None, line=None)
-    """
-    text: Any
-    second: Any
-    label: Any
-    line = item.line if isinstance(item, Labelled) else None
-    if isinstance(item, Labelled):
-        text, second, label = item.text, item.second, item.label
-    elif isinstance(item, Mapping):
-        text, second, label = item.get("text"), item.get("text2"), item.get("label")
-    else:
-        parts = _parts(item, where, (2, 3), "(text, label) or (text, text2, label)")
-        text, second, label = parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
-    _must_be_text(text, where, "text")
-    if second is not None:
-        _must_be_text(second, where, "second text")
-    if label is None or not str(label).strip():
-        raise InputError(f"{where} has no label; fill it in or drop the example.")
-    kind = type(label).__name__
-    if isinstance(label, bool):
-        label = int(label)
-    elif not isinstance(label, str | int | float) and hasattr(label, "item"):
-        label = label.item()  # a number of NumPy's
-    if not isinstance(label, str | int | float):
-        raise InputError(f"{where} has a label of the type {kind}; give a name or a number.")
-    return Labelled(text, label, second, line)
-
-
-def scored(item: Any, where: str) -> Labelled:
-    """The same with a finite number as its label.
-
-    >>> scored(("A dog.", "A hound.", "4.5"), "Example 1").label
-    4.5
-    """
-    example = labelled(item, where)
-    try:
-        number = float(example.label)
-    except (ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(f"{where} has the score '{example.label}'; a score is a finite number.")
-    return replace(example, label=number)
-
-
 def pair(item: Any, where: str) -> Pair:
     """A source with its target, from a (source, target) or a mapping."""
     if isinstance(item, Mapping):
         item = (item.get("source", ""), item.get("target", ""))
     if not isinstance(item, Pair):
-        item = Pair(*_parts(item, where, (2,), "(source, target)"))
+        item = Pair(*parts_of(item, where, (2,), "(source, target)"))
     for side, text in (("source", item.source), ("target", item.target)):
-        _must_be_text(text, where, side)
+        must_be_text(text, where, side)
     return item
 
 
@@ -180,11 +131,12 @@ def sentence(item: Any, where: str) -> Sentence:
     if isinstance(item, Mapping):
         item = item.get("text", "")
     found = item if isinstance(item, Sentence) else Sentence(item)
-    _must_be_text(found.text, where, "text")
+    must_be_text(found.text, where, "text")
     return found
 
 
-def _parts(item: Any, where: str, sizes: Sequence[int], shape: str) -> Sequence[Any]:
+def parts_of(item: Any, where: str, sizes: Sequence[int], shape: str) -> Sequence[Any]:
+    """The parts of an example, of which there are as many as one of `sizes`."""
     if isinstance(item, str) or not isinstance(item, Sequence):
         raise InputError(f"{where} is a {type(item).__name__}; give {shape}.")
     if len(item) not in sizes:
@@ -192,7 +144,8 @@ def _parts(item: Any, where: str, sizes: Sequence[int], shape: str) -> Sequence[
     return item
 
 
-def _must_be_text(text: Any, where: str, part: str) -> None:
+def must_be_text(text: Any, where: str, part: str) -> None:
+    """Refuse a part of an example that is no text, or an empty one."""
     if not isinstance(text, str):
         raise InputError(f"{where} has a {part} of the type {type(text).__name__}; give a string.")
     if not text.strip():
@@ -203,8 +156,6 @@ def _must_be_text(text: Any, where: str, part: str) -> None:
 
 #: Names that columns usually have.
 TEXT = ("text", "sentence", "text1", "sentence1")
-SECOND = ("text2", "sentence2")
-LABEL = ("label", "score")
 
 IN_HAND = "examples in hand"
 Column = str | int | None
@@ -217,85 +168,7 @@ class FoundExamples(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a file to read: names, numbers from 0, or None for the usual names."""
-
-    text: Column = None
-    text2: Column = None
-    label: Column = None
-    header: bool = True
-
-
-#: How each kind of labelled examples is read, and what one looks like.
-_LABELLED = {
-    "classification": (labelled, "(text, label) or (text, text2, label)"),
-    "regression": (scored, "(text, number) or (text, text2, number)"),
-    "similarity": (scored, "(text, text2, score)"),
-}
-
-
-def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
-    """The labelled examples of a kind of task; all with a second text, or none."""
-    read, shape = _LABELLED[kind]
-    if isinstance(source, str | Path):
-        table = read_rows(source, header=columns.header)
-        found = FoundExamples(labelled_rows(table, columns, read), table.name)
-    else:
-        found = FoundExamples(read_each(_named(source, columns), read, kind, shape), IN_HAND)
-    paired = [example.second is not None for example in found.examples]
-    if len(set(paired)) > 1:
-        odd = paired.index(not paired[0])
-        raise InputError(
-            f"Example 1 of {found.name} has {'two texts' if paired[0] else 'one text'} and example "
-            f"{odd + 1} has {'one' if paired[0] else 'two'}; give all of them the same."
-        )
-    return found
-
-
-def _named(source: Any, columns: Columns) -> Any:
-    """Examples in hand, those that are mappings by the names of their columns."""
-    rows = rows_in_hand(source)
-    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
-        return rows  # told by whoever reads it
-
-    def example(row: Any) -> Any:
-        if not isinstance(row, Mapping):
-            return row
-        second = columns.text2
-        if second is None and columns.text is None:
-            second = next((name for name in SECOND if name in row), None)
-        return {
-            "text": column_value(row, columns.text, TEXT, "text"),
-            "text2": None if second is None else column_value(row, second, SECOND, "text2"),
-            "label": column_value(row, columns.label, LABEL, "label"),
-        }
-
-    return [example(row) for row in rows]
-
-
-def labelled_rows(
-    table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
-) -> tuple[Labelled, ...]:
-    """The examples in some columns of a table, each with its line.
-
-    Second texts are in the column named for them, or in a usual one where no column was named.
-    """
-    text = table.find(columns.text, TEXT, "text")
-    second = table.has(SECOND) if columns.text is None else None
-    if columns.text2 is not None:
-        second = table.find(columns.text2, SECOND, "text2")
-    label = table.find(columns.label, LABEL, "label")
-    return _read_rows(
-        table,
-        lambda row: Labelled(
-            row.cells[text], row.cells[label], second and row.cells[second], row.line
-        ),
-        read,
-    )
-
-
-def _read_rows(
+def read_each_row(
     table: Table, make: Callable[[Any], Any], read: Callable[[Any, str], T]
 ) -> tuple[T, ...]:
     """Examples made of the rows of a table; errors name the line."""
@@ -328,7 +201,9 @@ def read_translations(
         table.find(column, (side,), side)
         for column, side in zip(columns, ("source", "target"), strict=True)
     )
-    rows = _read_rows(table, lambda row: Pair(row.cells[first], row.cells[other], row.line), pair)
+    rows = read_each_row(
+        table, lambda row: Pair(row.cells[first], row.cells[other], row.line), pair
+    )
     return FoundExamples(rows, table.name)
 
 
@@ -372,5 +247,5 @@ def read_texts(
         return FoundExamples(tuple(corpus), corpus.name)
     table = read_rows(source, header=header)
     column = table.find(text, TEXT, "text")
-    rows = _read_rows(table, lambda row: Sentence(row.cells[column], line=row.line), sentence)
+    rows = read_each_row(table, lambda row: Sentence(row.cells[column], line=row.line), sentence)
     return FoundExamples(rows, table.name)

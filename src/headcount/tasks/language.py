@@ -13,13 +13,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from headcount import plugins
 from headcount.errors import ModelError, UsageError
 from headcount.models import Subject, eval_mode
 from headcount.stats import ratio
 from headcount.tasks import task as base
 from headcount.tasks.comparison import Metric, choose_metric
 from headcount.tasks.examples import Column, read_texts
-from headcount.text import Batch, Encoded, Long, chat_turns
+from headcount.tasks.translations import translation
+from headcount.text import Batch, Encoded, Long, Pair, chat_turns, read_corpus
 
 # --- Language modelling -------------------------------------------------------------------------
 
@@ -220,3 +222,34 @@ def mlm(
         raise UsageError(f"hiding is '{hiding}'; choose mask or bert.")
     found = read_texts(examples, kind="mlm", text=text, header=header)
     return MaskedLanguageModelling(found.examples, chosen, found.name, share, hiding, seed, long)
+
+
+# --- The task that a plain corpus stands for ----------------------------------------------------
+
+
+def natural_task(subject: Subject, corpus: Any) -> base.Task:
+    """What a model does with texts by itself: translate pairs, go on, fill in, compare two texts.
+
+    >>> from headcount.models.loading import load
+    >>> natural_task(load("translator", device="cpu"), [("Rain fell.", "Regen fiel.")])
+    Translation('texts in hand', 1 examples, loss)
+    """
+    if isinstance(corpus, base.Task):
+        return corpus
+    texts = read_corpus(corpus)
+    items, task = list(texts), None
+    if subject.inner.get_output_embeddings() is not None:
+        make: Any = {"enc-dec": translation, "dec": lm, "enc": mlm}[subject.kind]
+        task = make(items, metric="loss")
+    elif texts.paired:
+        pairs = [item for item in items if isinstance(item, Pair)]
+        task = plugins.get("tasks", "similarity")(
+            [(pair.source, pair.target, 0.0) for pair in pairs]
+        )
+    if task is None:
+        raise UsageError(
+            f"{subject.name} ({type(subject.inner).__name__}) predicts no words, so single texts "
+            "leave nothing to explain; give pairs of texts, whose cosine is explained, or a task "
+            "such as tasks.classification(...)."
+        )
+    return replace(task, name=texts.name)

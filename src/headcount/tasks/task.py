@@ -21,7 +21,7 @@ from headcount.models import Subject, check_finite, eval_mode
 from headcount.records import old_keywords, working
 from headcount.stats import DRAWS, Floats, Interval, Statistic, bootstrap_interval, ratio
 from headcount.tasks.comparison import Comparison, Metric, compare_outcomes, redraw_interval
-from headcount.tasks.examples import content, example_name
+from headcount.tasks.examples import Labelled, content, example_name
 from headcount.text import Batch, Corpus, Encoded, Item, Long, Pair, Sentence, encode, intake_of
 
 # --- The mark sheet -----------------------------------------------------------------------------
@@ -323,6 +323,22 @@ class Task(ABC):
             digest.update(b"%d:" % len(raw) + raw)
         return digest.hexdigest()
 
+    def texts(self) -> list[Item]:
+        """What the model reads, as sentences or pairs; refused where examples are none."""
+        return [self._text(example) for example in self.examples]
+
+    def _text(self, example: Any) -> Item:
+        if isinstance(example, Pair | Sentence):
+            return example
+        if not isinstance(example, Labelled):
+            raise UsageError(
+                f"A {self.kind} task has examples of the type {type(example).__name__} and no "
+                "texts to look at; survey the model on texts and pass that table."
+            )
+        if example.second is None:
+            return Sentence(example.text, line=example.line)
+        return Pair(example.text, example.second, example.line)
+
     def part(self, numbers: Sequence[int]) -> Task:
         """The same task on some of its examples."""
         return replace(self, examples=tuple(self.examples[number] for number in numbers))
@@ -445,6 +461,9 @@ PERPLEXITY = Metric(
 MEAN_LOSS = Metric("loss", ("loss", "examples"), ratio, higher_is_better=False, test="sign-flip")
 
 
+#: The share of examples that are right, where an example is one prediction.
+ACCURACY = Metric("accuracy", ("hits", "examples"), ratio, test="mcnemar")
+
 # --- One forward of the whole model -------------------------------------------------------------
 
 
@@ -470,7 +489,7 @@ def refuse(subject: Subject, needs: str) -> ModelError:
     )
 
 
-# --- What tasks that predict tokens share, and tasks with a head on top -------------------------
+# --- What tasks that predict tokens share -------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -493,55 +512,3 @@ class TokenTask(Task):
         """Loss and labelled tokens of each row."""
         labels = labels_of(batch, answer)
         return row_marks(row_losses(answer, labels), labels)
-
-
-@dataclass(frozen=True, repr=False)
-class HeadTask(Task):
-    """Labelled texts for a model that gives one row of logits a text."""
-
-    #: What a model must have, in words.
-    needs: ClassVar[str]
-
-    @abstractmethod
-    def gold(self, batch: Batch, subject: Subject) -> Tensor:
-        """What is right for each example of a batch, ``[example]``."""
-
-    def check(self, subject: Subject) -> None:
-        """Raise unless the model gives one row of logits a text, and several in a batch."""
-        config = subject.inner.config
-        bare = subject.inner.base_model is subject.inner
-        if bare or subject.inner.get_output_embeddings() is not None:  # no head, or one for words
-            raise refuse(subject, self.needs)
-        if subject.kind == "dec" and config.pad_token_id is None:
-            raise ModelError(
-                f"{subject.name} has no padding token, so its head cannot find the last word of a "
-                "text; set model.config.pad_token_id, e.g. to the id of the end token."
-            )
-        if subject.kind == "enc-dec" and self.examples[0].second is not None:
-            raise UsageError(
-                f"A {self.kind} task on {subject.name}, an encoder-decoder, takes single texts, "
-                f"and {self.name} has pairs; join each pair into one text."
-            )
-
-    def encode(self, subject: Subject, batch_size: int) -> Encoded:
-        """Texts, or pairs of texts, longest first."""
-        stacks = ("enc",) if subject.kind == "enc-dec" else None
-        items: list[Item] = [
-            Sentence(one.text, line=one.line)
-            if one.second is None
-            else Pair(one.text, one.second, one.line)
-            for one in self.examples
-        ]
-        return self.encoded(items, subject, batch_size, stacks=stacks)
-
-    def dress(self, batch: Batch, subject: Subject) -> Batch:
-        """The batch with what is right as its labels, ``[example]``."""
-        # The head of an encoder-decoder starts the decoder with the whole text by itself.
-        inputs = {
-            name: tensor for name, tensor in batch.inputs.items() if not name.startswith("decoder_")
-        }
-        return replace(batch, inputs=inputs, labels=self.gold(batch, subject))
-
-    def logits(self, subject: Subject, batch: Batch) -> Tensor:
-        """Logits, ``[example, class]``, in float32."""
-        return logits_of(subject, batch, axes=2, needs=self.needs).float()

@@ -15,6 +15,7 @@ from torch.nn.functional import cosine_similarity
 
 from headcount.errors import UsageError
 from headcount.models.subject import Subject
+from headcount.rooms.labels.regressions import embed
 from headcount.rooms.resting.noop import (
     NOOP_LAYERS,
     MaskedEmbedding,
@@ -23,7 +24,6 @@ from headcount.rooms.resting.noop import (
     objective_of,
 )
 from headcount.surveys.trial import trial_table
-from headcount.tasks.regressions import embed
 
 CASES = {
     "enc": (tiny_subjects.encoder(), ENGLISH),

@@ -22,7 +22,8 @@ from torch.nn.functional import cross_entropy, kl_div
 
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, core_of, eval_mode
-from headcount.tasks import IGNORED, LOSS, Custom, HeadTask, Regression, Similarity, Task, labels_of
+from headcount.rooms.labels import HeadTask, Regression, Similarity
+from headcount.tasks import IGNORED, LOSS, Custom, Task, labels_of
 from headcount.text import Batch
 
 # --- The schedule: how long and how fast a model learns -----------------------------------------

@@ -25,9 +25,10 @@ from headcount import stats
 from headcount.errors import StatsError, UsageError, check_convention
 from headcount.models import Site, Subject, refuse_nan
 from headcount.records import STACKS, Column
+from headcount.rooms.labels import embed
 from headcount.stats import Floats
 from headcount.surveys import Finding, Findings, TrialCounts, TrialPlan, TrialTexts
-from headcount.tasks import MaskedLanguageModelling, Task, embed, label_counts, lm, mlm, translation
+from headcount.tasks import MaskedLanguageModelling, Task, label_counts, lm, mlm, translation
 from headcount.text import Batch, Side, read_corpus, texts_of
 from headcount.wiring import Slope, of_class, weights_gradient
 

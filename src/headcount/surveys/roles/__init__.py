@@ -15,7 +15,6 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.surveys.roles.best import best_heads
-    from headcount.surveys.roles.catalogue import all_roles, judged, unread
     from headcount.surveys.roles.positional import Positional
     from headcount.surveys.roles.role import (
         HEAD_KEY,
@@ -27,16 +26,19 @@ if TYPE_CHECKING:
         RolesText,
         TrialRole,
         Verdict,
+        all_roles,
         best_of,
         confirmed,
         counted,
         first_of,
         head_of,
+        judged,
         passing_rows,
         plain_words,
         reported,
         row_verdicts,
         says_of,
+        unread,
         value_text,
         verdict_frame,
         verdicts_of,

@@ -605,3 +605,43 @@ def _rows(shown: Sequence[Verdict]) -> Table:
 def _rest(own: Sequence[Verdict], most: int) -> Iterator[Text]:
     if len(own) > most:
         yield Text(f"  ... and {len(own) - most} more", style="dim")
+
+
+# --- The roles that a survey judges, and the judging ---------------------------------------------
+
+
+def all_roles() -> list[Role]:
+    """Every role with the thresholds of its paper, in the order of `KINDS`."""
+    made: list[Role] = [role() for role in plugins.every("roles").values()]
+    return sorted(made, key=lambda role: [*KINDS].index(role.name))
+
+
+def judged(
+    table: HeadTable, roles: Sequence[Role], twins: Sequence[HeadTable] = ()
+) -> list[Verdict]:
+    """The verdicts of all roles whose figures are there.
+
+    Where random twins were measured they decide: what the best head of a model that has learned
+    nothing reaches is no role. The lower end of a verdict's interval must lie above their mean.
+    """
+    for role in roles:
+        KINDS.know(role)
+    found = [
+        verdict.beside(_by_chance(role, verdict, twins)) if twins else verdict
+        for role in roles
+        if not unread(role, table)
+        for verdict in role.judge(table)
+    ]
+    held = [verdict for verdict in found if verdict.beats_twin]
+    return sorted(held, key=lambda verdict: [*KINDS].index(verdict.role))
+
+
+def unread(role: Role, table: HeadTable) -> list[str]:
+    """The columns and details that a role needs and the table does not have."""
+    known = [name for name in table.names if table.frame[name].notna().any()]
+    return [name for name in role.reads if name not in known and name not in table.details]
+
+
+def _by_chance(role: Role, verdict: Verdict, twins: Sequence[HeadTable]) -> float:
+    found = [role.chance(twin, verdict) for twin in twins if not unread(role, twin)]
+    return math.fsum(found) / len(found) if found else math.nan

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from headcount.records.heads import Head
 from headcount.records.table import HeadTable
-from headcount.surveys.roles.catalogue import all_roles, judged, unread
-from headcount.surveys.roles.role import KINDS, Verdict, best_of
+from headcount.surveys.roles.role import KINDS, Verdict, all_roles, best_of, judged, unread
 
 HEADS = [Head("enc", 0, 0), Head("enc", 0, 1)]
 

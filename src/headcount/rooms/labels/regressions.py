@@ -5,6 +5,7 @@ Similarity is of mean-pooled embeddings, as Sentence-BERT has it (Reimers & Gure
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,11 +16,20 @@ from torch.nn.functional import cosine_similarity
 
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, capture_hooks_off
+from headcount.rooms.labels.labelled import Columns, HeadTask, read_labelled
 from headcount.stats import Floats, correlate_weighted
-from headcount.tasks.comparison import Metric, read_metric
-from headcount.tasks.examples import Column, Columns, read_labelled
-from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, Task, forward, labels_of, refuse
-from headcount.text import Batch, Encoded, Sentence
+from headcount.tasks import (
+    MEAN_LOSS,
+    Column,
+    Marks,
+    Metric,
+    Task,
+    forward,
+    labels_of,
+    read_metric,
+    refuse,
+)
+from headcount.text import Batch, Encoded, Item, Sentence
 
 # --- Metrics of predicted numbers ---------------------------------------------------------------
 
@@ -195,14 +205,17 @@ class Similarity(Task):
 
     def encode(self, subject: Subject, batch_size: int) -> Encoded:
         """Both texts of each example, one below the other, longest examples first."""
-        order = self._order()
-        texts = [
-            Sentence(self.prefix + text, line=self.examples[number].line)
-            for number in order
-            for text in (self.examples[number].text, self.examples[number].second)
-        ]
+        texts = self.texts(self._order())
         stacks = ("enc",) if subject.kind == "enc-dec" else None
         return self.encoded(texts, subject, 2 * batch_size, stacks=stacks, sort=False)
+
+    def texts(self, order: Sequence[int] | None = None) -> list[Item]:
+        """Both texts of each example, one below the other."""
+        return [
+            Sentence(self.prefix + text, line=self.examples[number].line)
+            for number in (range(len(self)) if order is None else order)
+            for text in (self.examples[number].text, self.examples[number].second)
+        ]
 
     def dress(self, batch: Batch, subject: Subject) -> Batch:
         """The batch with one number an example instead of two rows, and gold scores as labels."""

@@ -14,10 +14,18 @@ from torch.nn.functional import cross_entropy
 
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models import Subject
-from headcount.stats import Floats, ratio
-from headcount.tasks.comparison import Metric, read_metric
-from headcount.tasks.examples import Column, Columns, Label, read_labelled
-from headcount.tasks.task import MEAN_LOSS, HeadTask, Marks, labels_of
+from headcount.rooms.labels.labelled import Columns, HeadTask, read_labelled
+from headcount.stats import Floats
+from headcount.tasks import (
+    ACCURACY,
+    MEAN_LOSS,
+    Column,
+    Label,
+    Marks,
+    Metric,
+    labels_of,
+    read_metric,
+)
 from headcount.text import Batch
 
 # --- Metrics of a classifier --------------------------------------------------------------------
@@ -74,7 +82,6 @@ def _right(statistics: Floats) -> Floats:
 
 
 _COLUMNS = ("hits by class", "predictions by class", "gold labels by class")
-ACCURACY = Metric("accuracy", ("hits", "examples"), ratio, test="mcnemar")
 F1 = Metric(
     "f1",
     _COLUMNS,

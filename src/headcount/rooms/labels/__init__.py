@@ -1,0 +1,21 @@
+"""Labels: texts with a class or a number, and GLUE's sets of them."""
+
+from typing import TYPE_CHECKING
+
+from headcount.doors import open_door
+
+if TYPE_CHECKING:
+    from headcount.rooms.labels.labelled import HeadTask
+    from headcount.rooms.labels.regressions import Regression, Similarity, embed
+
+#: What it adds; see `headcount.plugins`.
+ADDS = {
+    "tasks": {
+        "classification": "classifications:classification",
+        "regression": "regressions:regression",
+        "similarity": "regressions:similarity",
+        "glue": "labelled:glue",
+    }
+}
+
+open_door(__name__)

@@ -1,0 +1,298 @@
+"""Labelled texts: examples with a class or a number, tasks of a head on top, and GLUE's sets."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from headcount import tasks
+from headcount.errors import InputError, ModelError, UsageError
+from headcount.models import Subject
+from headcount.tasks import Column, FoundExamples, Labelled, Task
+from headcount.text import Batch, Encoded, Table, read_rows
+
+# --- One example --------------------------------------------------------------------------------
+
+
+def labelled(item: Any, where: str) -> Labelled:
+    """A labelled example from a (text, label) or (text, text2, label), or a mapping.
+
+    >>> labelled(("A fine film.", 1), "Example 1")
+    Labelled(text='A fine film.', label=1, second=None, line=None)
+    """
+    text: Any
+    second: Any
+    label: Any
+    line = item.line if isinstance(item, Labelled) else None
+    if isinstance(item, Labelled):
+        text, second, label = item.text, item.second, item.label
+    elif isinstance(item, Mapping):
+        text, second, label = item.get("text"), item.get("text2"), item.get("label")
+    else:
+        parts = tasks.parts_of(item, where, (2, 3), "(text, label) or (text, text2, label)")
+        text, second, label = parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
+    tasks.must_be_text(text, where, "text")
+    if second is not None:
+        tasks.must_be_text(second, where, "second text")
+    if label is None or not str(label).strip():
+        raise InputError(f"{where} has no label; fill it in or drop the example.")
+    kind = type(label).__name__
+    if isinstance(label, bool):
+        label = int(label)
+    elif not isinstance(label, str | int | float) and hasattr(label, "item"):
+        label = label.item()  # a number of NumPy's
+    if not isinstance(label, str | int | float):
+        raise InputError(f"{where} has a label of the type {kind}; give a name or a number.")
+    return Labelled(text, label, second, line)
+
+
+def scored(item: Any, where: str) -> Labelled:
+    """The same with a finite number as its label.
+
+    >>> scored(("A dog.", "A hound.", "4.5"), "Example 1").label
+    4.5
+    """
+    example = labelled(item, where)
+    try:
+        number = float(example.label)
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{where} has the score '{example.label}'; a score is a finite number.")
+    return replace(example, label=number)
+
+
+# --- The examples of a file, or in hand ---------------------------------------------------------
+
+#: Names that columns usually have.
+SECOND = ("text2", "sentence2")
+LABEL = ("label", "score")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file to read: names, numbers from 0, or None for the usual names."""
+
+    text: Column = None
+    text2: Column = None
+    label: Column = None
+    header: bool = True
+
+
+#: How each kind of labelled examples is read, and what one looks like.
+_LABELLED = {
+    "classification": (labelled, "(text, label) or (text, text2, label)"),
+    "regression": (scored, "(text, number) or (text, text2, number)"),
+    "similarity": (scored, "(text, text2, score)"),
+}
+
+
+def read_labelled(source: Any, kind: str, columns: Columns) -> FoundExamples:
+    """The labelled examples of a kind of task; all with a second text, or none."""
+    read, shape = _LABELLED[kind]
+    if isinstance(source, str | Path):
+        table = read_rows(source, header=columns.header)
+        found = FoundExamples(labelled_rows(table, columns, read), table.name)
+    else:
+        found = FoundExamples(
+            tasks.read_each(_named(source, columns), read, kind, shape), tasks.IN_HAND
+        )
+    paired = [example.second is not None for example in found.examples]
+    if len(set(paired)) > 1:
+        odd = paired.index(not paired[0])
+        raise InputError(
+            f"Example 1 of {found.name} has {'two texts' if paired[0] else 'one text'} and example "
+            f"{odd + 1} has {'one' if paired[0] else 'two'}; give all of them the same."
+        )
+    return found
+
+
+def _named(source: Any, columns: Columns) -> Any:
+    """Examples in hand, those that are mappings by the names of their columns."""
+    rows = tasks.rows_in_hand(source)
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        return rows  # told by whoever reads it
+
+    def example(row: Any) -> Any:
+        if not isinstance(row, Mapping):
+            return row
+        second = columns.text2
+        if second is None and columns.text is None:
+            second = next((name for name in SECOND if name in row), None)
+        return {
+            "text": tasks.column_value(row, columns.text, tasks.TEXT, "text"),
+            "text2": None if second is None else tasks.column_value(row, second, SECOND, "text2"),
+            "label": tasks.column_value(row, columns.label, LABEL, "label"),
+        }
+
+    return [example(row) for row in rows]
+
+
+def labelled_rows(
+    table: Table, columns: Columns, read: Callable[[Any, str], Labelled]
+) -> tuple[Labelled, ...]:
+    """The examples in some columns of a table, each with its line.
+
+    Second texts are in the column named for them, or in a usual one where no column was named.
+    """
+    text = table.find(columns.text, tasks.TEXT, "text")
+    second = table.has(SECOND) if columns.text is None else None
+    if columns.text2 is not None:
+        second = table.find(columns.text2, SECOND, "text2")
+    label = table.find(columns.label, LABEL, "label")
+    return tasks.read_each_row(
+        table,
+        lambda row: Labelled(
+            row.cells[text], row.cells[label], second and row.cells[second], row.line
+        ),
+        read,
+    )
+
+
+# --- What tasks with a head on top share --------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class HeadTask(Task):
+    """Labelled texts for a model that gives one row of logits a text."""
+
+    #: What a model must have, in words.
+    needs: ClassVar[str]
+
+    @abstractmethod
+    def gold(self, batch: Batch, subject: Subject) -> Tensor:
+        """What is right for each example of a batch, ``[example]``."""
+
+    def check(self, subject: Subject) -> None:
+        """Raise unless the model gives one row of logits a text, and several in a batch."""
+        config = subject.inner.config
+        bare = subject.inner.base_model is subject.inner
+        if bare or subject.inner.get_output_embeddings() is not None:  # no head, or one for words
+            raise tasks.refuse(subject, self.needs)
+        if subject.kind == "dec" and config.pad_token_id is None:
+            raise ModelError(
+                f"{subject.name} has no padding token, so its head cannot find the last word of a "
+                "text; set model.config.pad_token_id, e.g. to the id of the end token."
+            )
+        if subject.kind == "enc-dec" and self.examples[0].second is not None:
+            raise UsageError(
+                f"A {self.kind} task on {subject.name}, an encoder-decoder, takes single texts, "
+                f"and {self.name} has pairs; join each pair into one text."
+            )
+
+    def encode(self, subject: Subject, batch_size: int) -> Encoded:
+        """Texts, or pairs of texts, longest first."""
+        stacks = ("enc",) if subject.kind == "enc-dec" else None
+        return self.encoded(self.texts(), subject, batch_size, stacks=stacks)
+
+    def dress(self, batch: Batch, subject: Subject) -> Batch:
+        """The batch with what is right as its labels, ``[example]``."""
+        # The head of an encoder-decoder starts the decoder with the whole text by itself.
+        inputs = {
+            name: tensor for name, tensor in batch.inputs.items() if not name.startswith("decoder_")
+        }
+        return replace(batch, inputs=inputs, labels=self.gold(batch, subject))
+
+    def logits(self, subject: Subject, batch: Batch) -> Tensor:
+        """Logits, ``[example, class]``, in float32."""
+        return tasks.logits_of(subject, batch, axes=2, needs=self.needs).float()
+
+
+# --- GLUE's tasks from their files as published -------------------------------------------------
+# Wang et al. 2019. Quotes in these files are ordinary characters; some begin with a byte-order
+# mark, CoLA has no header, and most test labels were never published.
+
+_ENTAILMENT = ("entailment", "not_entailment")
+_PACKED = ("", ".xz", ".gz", ".bz2")
+
+
+@dataclass(frozen=True)
+class GlueSet:
+    """One set of GLUE: its folder, its columns, and what it is judged by."""
+
+    folder: str
+    columns: Columns
+    kind: str = "classification"
+    metric: str = "accuracy"
+    labels: tuple[str, ...] = ()
+    #: The file that has the labels of the test part, with its columns, where there is one.
+    test: tuple[str, Columns] | None = None
+
+
+SETS = {
+    "cola": GlueSet("CoLA", Columns("3", None, "1", header=False), metric="matthews"),
+    "mrpc": GlueSet(
+        "MRPC",
+        Columns("#1 String", "#2 String", "Quality"),
+        test=("msr_paraphrase_test.txt", Columns("#1 String", "#2 String", "Quality")),
+    ),
+    "qnli": GlueSet("QNLI", Columns("question", "sentence", "label"), labels=_ENTAILMENT),
+    "rte": GlueSet("RTE", Columns("sentence1", "sentence2", "label"), labels=_ENTAILMENT),
+    "sst2": GlueSet("SST-2", Columns("sentence", None, "label")),
+    "stsb": GlueSet(
+        "STS-B",
+        Columns("sentence1", "sentence2", "score"),
+        kind="regression",
+        metric="spearman",
+        test=("original-sts-test.tsv", Columns("5", "6", "4", header=False)),
+    ),
+}
+
+
+def glue(
+    name: str,
+    folder: str | Path,
+    *,
+    split: str = "dev",
+    metric: str | None = None,
+    similarity: bool = False,
+) -> Task:
+    """A task of GLUE: cola, mrpc, qnli, rte, sst2 or stsb, from its published files.
+
+    `folder` holds the set's files, or the folders of all sets; `split` is train, dev or test.
+    STS-B asks a model with a regression head, or with `similarity` an embedding model.
+    """
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    if plain not in SETS:
+        near = difflib.get_close_matches(plain, SETS, n=1)
+        hint = f" (closest: {near[0]})" if near else ""
+        raise UsageError(f"There is no GLUE set '{name}'{hint}; known are {', '.join(SETS)}.")
+    chosen = SETS[plain]
+    if similarity and chosen.kind != "regression":
+        raise UsageError(f"{chosen.folder} has classes and no scores of similarity; STS-B has.")
+    path, columns = _file(chosen, Path(folder), split)
+    # Some rows of STS-B end in columns of their own: where the texts came from.
+    table = read_rows(path, header=columns.header, ragged=True)
+    examples = labelled_rows(table, columns, labelled)
+    extra = {"labels": chosen.labels} if chosen.labels else {}
+    make = getattr(tasks, "similarity" if similarity else chosen.kind)
+    return replace(make(examples, metric or chosen.metric, **extra), name=table.name)
+
+
+def _file(chosen: GlueSet, folder: Path, split: str) -> tuple[Path, Columns]:
+    """The file of one part of a set, and its columns."""
+    stem, columns = f"{split}.tsv", chosen.columns
+    if split == "test":
+        if chosen.test is None:
+            raise InputError(
+                f"The labels of {chosen.folder}'s test part were never published; use split=dev."
+            )
+        stem, columns = chosen.test
+    inside = folder / chosen.folder
+    home = inside if inside.is_dir() else folder
+    for packed in _PACKED:
+        if (path := home / f"{stem}{packed}").is_file():
+            return path, columns
+    there = "there is no such folder"
+    if home.is_dir():
+        names = sorted(path.name for path in home.iterdir() if path.is_file())
+        there = f"it has {', '.join(names) or 'no files'}"
+    raise InputError(f"There is no {stem} of {chosen.folder} in {home}, plain or packed; {there}.")
