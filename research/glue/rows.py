@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headcount.rooms.labels.labelled import SETS
-from headcount.tasks import Labelled, glue
+from headcount.rooms.labels.labelled import SETS, glue
+from headcount.tasks import Labelled
 
 __all__ = ["LABELS", "METRICS", "Rows", "cut_by_text", "read_rows"]
 
