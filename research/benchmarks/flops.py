@@ -17,9 +17,9 @@ from transformers.pytorch_utils import Conv1D
 
 from headcount.models.site import Site
 from headcount.models.subject import Subject
+from headcount.rooms.shortcut.shortcut import Course, course_of
 from headcount.text.batch import Batch
 from headcount.wiring.seam import Attended, listening
-from headcount.wiring.shortcut import Course, course_of
 
 __all__ = ["Cost", "floor", "forward_cost"]
 

@@ -32,8 +32,14 @@ if TYPE_CHECKING:
         stacks_read,
         vocabulary_hash,
     )
-    from headcount.importance.sweeps.interventions import Intervention, check_mode, sets
+    from headcount.importance.sweeps.interventions import (
+        Intervention,
+        check_mode,
+        repeat_batch,
+        sets,
+    )
     from headcount.importance.sweeps.sweeping import Sweep, in_words, sweep, sweep_task
+    from headcount.importance.sweeps.ways import Group, LongWay, Trial, chosen_by, marked
 
 #: What it adds; see `headcount.plugins`.
 ADDS = {

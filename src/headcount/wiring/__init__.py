@@ -6,19 +6,20 @@ from headcount.doors import open_door
 
 if TYPE_CHECKING:
     from headcount.wiring.ablation import (
+        Ablation,
         Instead,
         ablated,
         check_uniform,
         chosen_heads,
         donors_of,
         means_of,
+        replaced,
         uniform,
         zero,
     )
     from headcount.wiring.gradients import Slope, backflow, weights_gradient
     from headcount.wiring.rows import PATHS, Scores, halve_tiles
-    from headcount.wiring.seam import Attended, Turns, hooked, shown
-    from headcount.wiring.shortcut import Course, EncoderOnce, NoShortcut, Shortcut, course_of
+    from headcount.wiring.seam import Attended, Turns, attached, hooked, listening, shown
     from headcount.wiring.sighting import (
         TILE,
         Asked,

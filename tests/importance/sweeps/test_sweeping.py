@@ -34,8 +34,8 @@ from headcount.records.engine import Answer, LocalEngine
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.watching import progress
+from headcount.rooms.shortcut.shortcut import RecordedRun
 from headcount.wiring import valve
-from headcount.wiring.shortcut import RecordedRun
 
 SHORT = ("classification", "regression", "lm", "windows", "mlm", "similarity", "translation")
 
@@ -165,7 +165,7 @@ def test_a_bug_of_ours_is_not_taken_for_a_model_that_cannot_be_cut_short(
     classifying: tuple[Subject, Any], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject, task = classifying
-    ours = {"__name__": "headcount.wiring.shortcut", "error": error}
+    ours = {"__name__": "headcount.rooms.shortcut.shortcut", "error": error}
     exec("def given(*_):\n    raise error('slip')", ours)  # a frame of headcount
     monkeypatch.setattr(RecordedRun, "given", ours["given"])
     with pytest.raises(error, match="slip"):

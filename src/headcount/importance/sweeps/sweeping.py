@@ -29,7 +29,6 @@ from headcount.importance.sweeps.interventions import (
 from headcount.importance.sweeps.ways import (
     Group,
     LongWay,
-    ShortWay,
     StandIn,
     Trial,
     choose_way,
@@ -277,7 +276,7 @@ class SweepJob:
         Workers of a remote `engine` each hold such a job (`make`).
         """
         # Where everything must be run as often as the whole, the first run tells how long that is.
-        self._foretold = make is not None or isinstance(self.way, ShortWay)
+        self._foretold = make is not None or self.way.keeps
         given: dict[int, ExampleRows] = {}
         pieces = self._pieces(1 if make is None else _TOGETHER, given)
         each = sum(map(len, self.examples.batches))
@@ -317,7 +316,7 @@ class SweepJob:
             baseline=outcome(WHOLE, self.examples.notes),
             outcomes=tuple(outcome(one.name) for one in self.interventions),
             examples=len(self.task) - len(aside),
-            fast=isinstance(self.way, ShortWay),
+            fast=self.way.keeps,
             notes=(*self.examples.notes, *self.notes, *aside.values()),
         )
 

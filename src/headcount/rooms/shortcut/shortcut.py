@@ -21,8 +21,16 @@ from transformers.pytorch_utils import Conv1D
 
 from headcount.models import Site, Subject, eval_mode, on_exit, own_thread
 from headcount.text import Batch
-from headcount.wiring.ablation import Ablation, Instead, replaced, zero
-from headcount.wiring.seam import Attended, attached, hooked, listening
+from headcount.wiring import (
+    Ablation,
+    Attended,
+    Instead,
+    attached,
+    hooked,
+    listening,
+    replaced,
+    zero,
+)
 
 # --- The course of a forward --------------------------------------------------------------------
 # Found by watching one forward, not by knowing families. What cannot be told is left open, and
