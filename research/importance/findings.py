@@ -12,7 +12,7 @@ import pandas as pd
 import headcount as hc
 from headcount.importance.agreement import agreement
 from headcount.records import HeadTable, parse_head
-from headcount.rooms.papers.over_training import dynamics, settling
+from research.importance.over_training import dynamics, settling
 
 from .cases import SCORES, Case
 from .measure import Measured, of_json

@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 import headcount as hc
 from headcount.errors import HeadcountError, InputError, ModelError, UsageError
 from headcount.records.journal import Journal
-from headcount.rooms.labels.classifications import classification
+from headcount.rooms.labels.labelled import classification
 from headcount.tasks import Labelled
 from research import DOCS, ROOT
 from research.glue.__main__ import main

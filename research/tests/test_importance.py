@@ -13,12 +13,12 @@ import pytest
 
 import headcount as hc
 from headcount.records.files import to_strict
-from headcount.rooms.papers.over_training import settling
 from research import DOCS, RESULTS, ROOT
 from research.importance.cases import SCORES, read_cases
 from research.importance.draw import draw
 from research.importance.findings import again, agreements, findings, over_training, read_dynamics
 from research.importance.measure import Measured, of_json
+from research.importance.over_training import settling
 from research.importance.page import filled
 from research.rules.rare import nearest
 

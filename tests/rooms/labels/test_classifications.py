@@ -16,7 +16,7 @@ from tiny_tokenizers import ENGLISH, PAIRS
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UsageError
 from headcount.models.subject import Subject
-from headcount.rooms.labels.classifications import F1, MATTHEWS, Classes, class_counts, classes_of
+from headcount.rooms.labels.labelled import F1, MATTHEWS, Classes, class_counts, classes_of
 from headcount.tasks.task import ACCURACY
 
 GOLD = [0, 1, 1, 0, 1, 0, 0, 1, 1, 1]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 #: What it adds; see `headcount.plugins`.
 ADDS = {
     "tasks": {
-        "classification": "classifications:classification",
+        "classification": "labelled:classification",
         "regression": "regressions:regression",
         "similarity": "regressions:similarity",
         "glue": "labelled:glue",

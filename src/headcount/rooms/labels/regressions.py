@@ -14,21 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from headcount import tasks
 from headcount.errors import InputError, UsageError
 from headcount.models import Subject, capture_hooks_off
 from headcount.rooms.labels.labelled import Columns, HeadTask, read_labelled
 from headcount.stats import Floats, correlate_weighted
-from headcount.tasks import (
-    MEAN_LOSS,
-    Column,
-    Marks,
-    Metric,
-    Task,
-    forward,
-    labels_of,
-    read_metric,
-    refuse,
-)
+from headcount.tasks import Column, Marks, Metric, Task
 from headcount.text import Batch, Encoded, Item, Sentence
 
 # --- Metrics of predicted numbers ---------------------------------------------------------------
@@ -116,7 +107,7 @@ SPEARMAN = Metric(
 
 # --- Regression ---------------------------------------------------------------------------------
 
-METRICS = {"spearman": SPEARMAN, "pearson": PEARSON, "loss": MEAN_LOSS}
+METRICS = {"spearman": SPEARMAN, "pearson": PEARSON, "loss": tasks.MEAN_LOSS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,7 +121,7 @@ class Regression(HeadTask):
         """Raise unless the model gives one number a text."""
         super().check(subject)
         if subject.inner.config.num_labels != 1:
-            raise refuse(subject, self.needs)
+            raise tasks.refuse(subject, self.needs)
 
     def gold(self, batch: Batch, subject: Subject) -> Tensor:
         """The number that is right for each example."""
@@ -143,11 +134,11 @@ class Regression(HeadTask):
     def loss(self, subject: Subject, batch: Batch) -> Tensor:
         """The squared error of each example: ``[example]``."""
         said = self.answer(subject, batch)
-        return (said - labels_of(batch, said)) ** 2
+        return (said - tasks.labels_of(batch, said)) ** 2
 
     def mark(self, answer: Tensor, batch: Batch) -> Marks:
         """Squared errors, or predictions beside the gold ones."""
-        gold = labels_of(batch, answer)
+        gold = tasks.labels_of(batch, answer)
         return number_marks(self.metric, answer, gold, (answer - gold) ** 2)
 
 
@@ -180,7 +171,7 @@ def regression(
     >>> regression([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)])
     Regression('examples in hand', 2 examples, spearman)
     """
-    chosen = read_metric("regression", metric, METRICS)
+    chosen = tasks.read_metric("regression", metric, METRICS)
     found = read_labelled(examples, "regression", Columns(text, text2, label, header))
     return Regression(found.examples, chosen, found.name)
 
@@ -241,11 +232,11 @@ class Similarity(Task):
     def mark(self, answer: Tensor, batch: Batch) -> Marks:
         """Losses, or cosines beside the gold scores."""
         losses = self._losses(answer, batch)
-        return number_marks(self.metric, answer, labels_of(batch, answer), losses)
+        return number_marks(self.metric, answer, tasks.labels_of(batch, answer), losses)
 
     def _losses(self, said: Tensor, batch: Batch) -> Tensor:
         low, high = self.span
-        return (said - (labels_of(batch, said) - low) / (high - low)) ** 2
+        return (said - (tasks.labels_of(batch, said) - low) / (high - low)) ** 2
 
     def _order(self) -> list[int]:
         """Examples by the length of their longer text, longest first."""
@@ -260,12 +251,12 @@ def embed(subject: Subject, batch: Batch) -> Tensor:
     real = side.real[:, :, None].float()
     hidden: Tensor
     if subject.kind == "enc-dec":
-        hidden = forward(subject, batch).encoder_last_hidden_state
+        hidden = tasks.forward(subject, batch).encoder_last_hidden_state
     elif subject.inner.base_model is subject.inner:
-        hidden = forward(subject, batch).last_hidden_state
+        hidden = tasks.forward(subject, batch).last_hidden_state
     else:
         with capture_hooks_off(subject.model):
-            hidden = forward(subject, batch, output_hidden_states=True).hidden_states[-1]
+            hidden = tasks.forward(subject, batch, output_hidden_states=True).hidden_states[-1]
     return (hidden.float() * real).sum(dim=1) / real.sum(dim=1)
 
 
@@ -289,7 +280,7 @@ def similarity(
     >>> similarity([("A dog.", "A hound.", 4.5), ("A dog.", "A tax.", 0.5)]).span
     (0.5, 4.5)
     """
-    chosen = read_metric("similarity", metric, METRICS)
+    chosen = tasks.read_metric("similarity", metric, METRICS)
     found = read_labelled(examples, "similarity", Columns(text, text2, label, header))
     if found.examples[0].second is None:
         raise InputError(

@@ -11,7 +11,7 @@ from headcount.errors import UsageError
 from headcount.importance.gradient import gradient
 from headcount.models.subject import Subject
 from headcount.records.table import HeadTable
-from headcount.rooms.papers.over_training import dynamics, settling
+from research.importance.over_training import dynamics, settling
 
 TASK = tasks.classification([(source, n % 2) for n, (source, _) in enumerate(PAIRS)])
 

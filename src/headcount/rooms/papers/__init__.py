@@ -1,1 +1,0 @@
-"""Papers: what single papers measured, in their own way."""
