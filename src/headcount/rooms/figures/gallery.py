@@ -605,7 +605,7 @@ def order_over_training(
 ) -> Figure:
     """How soon the order of heads is the one that training ends with; a panel a training.
 
-    After Michel et al. 2019, section 6; `research.importance.over_training.settling` makes the frame.
+    After Michel et al. 2019, section 6; `research.importance.over_training` makes the frame.
 
     >>> frame = pd.DataFrame({"step": [10, 100], "stack": "all", "value": [0.4, 1.0],
     ...                       "low": [0.2, 1.0], "high": [0.6, 1.0]})
