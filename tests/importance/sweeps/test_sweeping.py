@@ -28,13 +28,12 @@ from headcount.importance.sweeps.interventions import (
     whole_layers,
 )
 from headcount.importance.sweeps.sweeping import Sweep, done_examples, encoded, outcome_of, sweep
-from headcount.importance.sweeps.ways import ShortWay
 from headcount.models.subject import Subject
 from headcount.records.engine import Answer, LocalEngine
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.watching import progress
-from headcount.rooms.shortcut.shortcut import RecordedRun
+from headcount.rooms.shortcut.shortcut import RecordedRun, ShortWay
 from headcount.wiring import valve
 
 SHORT = ("classification", "regression", "lm", "windows", "mlm", "similarity", "translation")
