@@ -17,7 +17,6 @@ from tiny_tokenizers import PAIRS
 import headcount as hc
 from headcount import tasks
 from headcount.errors import InputError, ModelError, UnknownHead, UnsupportedModel, UsageError
-from headcount.importance.sweeps import ways
 from headcount.importance.sweeps.interventions import (
     MODES,
     Intervention,
@@ -85,7 +84,7 @@ def test_on_a_gpu_ablations_share_a_forward_by_tokens(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free[0], 0))
     assert way._at_once(batch) == 5  # as much as memory has room for
     free[0] = 1 << 60
-    assert way._at_once(batch) == ways.TOKENS // tokens
+    assert way._at_once(batch) == shortcut.TOKENS // tokens
     free[0] = 0
     assert way._at_once(batch) == 4
 
