@@ -32,7 +32,7 @@ from headcount.records.engine import Answer, LocalEngine
 from headcount.records.heads import Head
 from headcount.records.journal import Journal
 from headcount.records.watching import progress
-from headcount.rooms.shortcut.shortcut import RecordedRun, ShortWay
+from headcount.rooms.shortcut.shortcut import TOKENS, RecordedRun, ShortWay
 from headcount.wiring import valve
 
 SHORT = ("classification", "regression", "lm", "windows", "mlm", "similarity", "translation")
@@ -84,7 +84,7 @@ def test_on_a_gpu_ablations_share_a_forward_by_tokens(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free[0], 0))
     assert way._at_once(batch) == 5  # as much as memory has room for
     free[0] = 1 << 60
-    assert way._at_once(batch) == shortcut.TOKENS // tokens
+    assert way._at_once(batch) == TOKENS // tokens
     free[0] = 0
     assert way._at_once(batch) == 4
 
