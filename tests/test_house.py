@@ -25,11 +25,11 @@ SOURCE = ROOT / "src" / "headcount"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 #: Ratchets: they go down with the house, and up only with a decision page that says what for.
-MOST_MODULES = 222
+MOST_MODULES = 217
 MOST_LINES = 43_400
 #: The core: everything but `rooms`. What is new goes into rooms.
-MOST_CORE_MODULES = 124
-MOST_CORE_LINES = 25_613
+MOST_CORE_MODULES = 118
+MOST_CORE_LINES = 24_534
 MOST_IMPORTS = 0.105
 #: The core finds rooms by the registry (`headcount.plugins`), and imports none of them.
 MOST_EDGES = 0
